@@ -1,0 +1,1 @@
+"""Finding cases without importing them: the project's folders, static discovery, selection."""

@@ -1,0 +1,54 @@
+"""Where cases and matrices are: a checkout, or the data that travels with the wheel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """The folders of a project.
+
+    Attributes:
+        root: Folder that run directories are written below.
+        cases: Folder of the families.
+        matrices: Folder of the matrix files, `releases.toml` and `locks/`.
+        writable: Whether goldens and locks may be written here; False for installed data.
+    """
+
+    root: Path
+    cases: Path
+    matrices: Path
+    writable: bool
+
+
+def find_project(start: Path) -> Project:
+    """Return the checkout that holds `start`, else the data installed with the package.
+
+    Args:
+        start: Folder to look from, upwards.
+
+    Returns:
+        The nearest ancestor that has `matrix/releases.toml` and `cases/`; failing that, the
+        checkout the package itself is run from, or the installed data with `start` as root.
+    """
+    for folder in (start, *start.parents):
+        if _is_checkout(folder):
+            return _checkout(folder)
+    if _is_checkout(PACKAGE.parent):
+        return _checkout(PACKAGE.parent)
+    data = PACKAGE / "data"
+    return Project(root=start, cases=data / "cases", matrices=data / "matrix", writable=False)
+
+
+def _is_checkout(folder: Path) -> bool:
+    return (folder / "matrix" / "releases.toml").is_file() and (folder / "cases").is_dir()
+
+
+def _checkout(folder: Path) -> Project:
+    return Project(
+        root=folder, cases=folder / "cases", matrices=folder / "matrix", writable=True
+    )

@@ -1,0 +1,1 @@
+"""The words of the project as types: cases, cells' observations, outcomes, verdicts, records."""

@@ -1,0 +1,120 @@
+"""A case as discovered without importing it: literals of the decorator, and where it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+Kind = Literal["program", "probe"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deviation:
+    """A declared non-conformance.
+
+    Attributes:
+        releases: PEP 440 specifier of the jax releases that show it, e.g. `<0.6`; empty is all.
+        outcome: The outcome seen (`raised`, `crashed`, `timed_out`, `out_of_memory`), or `ok`
+            when the program runs but its value deviates from the reference.
+        error: Name of the exception type seen, for `raised`.
+        match: Regular expression searched in the error message.
+        platform: Platform it is seen on; empty is all.
+        packages: Further specifiers by package, e.g. `{"flax": ">=0.10.7"}`.
+        reason: Why, in a few words.
+        issue: Upstream thread, `owner/repo#N`.
+    """
+
+    releases: str = ""
+    outcome: str = "raised"
+    error: str = ""
+    match: str = ""
+    platform: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+    issue: str = ""
+
+    def covers(self, release: str, platform: str, versions: Mapping[str, str]) -> bool:
+        """Say whether the deviation is declared for a cell.
+
+        Args:
+            release: The cell's jax release, a PEP 440 version.
+            platform: The cell's platform, e.g. `cpu`.
+            versions: Package versions of the cell; a package of `packages` that is absent
+                from it is not covered.
+
+        Returns:
+            True when release, platform and every package fall into the declared ranges.
+        """
+        if self.platform and self.platform != platform:
+            return False
+        if not SpecifierSet(self.releases, prereleases=True).contains(Version(release)):
+            return False
+        return all(
+            name in versions
+            and SpecifierSet(spec, prereleases=True).contains(Version(versions[name]))
+            for name, spec in self.packages.items()
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One case, or one parametrisation of it.
+
+    Attributes:
+        id: `family/name` or `family/name[param]`.
+        family: Folder the case lives in.
+        topic: Stem of its file.
+        name: Function name, without the parameter.
+        kind: `program` or `probe`.
+        file: File it is written in.
+        line: Line of its `def`, from 1.
+        doc: Its docstring, empty when it has none.
+        params: Keyword arguments of this parametrisation.
+        devices: Devices the case needs; also the device count the worker makes on CPU.
+        platforms: Platforms it runs on; empty is all.
+        requires: Packages (PEP 508 names or specifiers) the cell must have.
+        releases: PEP 440 specifier of the jax releases it applies to; empty is all.
+        source: Upstream thread or document it comes from.
+        deviations: Declared non-conformances.
+        facts: Fact claims on the optimised HLO, by name.
+        x64: Whether `jax_enable_x64` is on.
+        timeout: Wall-clock limit of one job, in seconds.
+        memory: Limit of the job's resident memory, in MiB.
+        xla_flags: Flags added to XLA_FLAGS.
+        config: `jax.config` values.
+        rtol: Tolerance relative to the reference; None is the dtype's default, 0 is exact.
+        atol: Absolute tolerance; None is 0.
+        content_hash: Hash of the file it is written in, and of the helpers beside it.
+    """
+
+    id: str
+    family: str
+    topic: str
+    name: str
+    kind: Kind
+    file: Path
+    line: int
+    doc: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    devices: int = 1
+    platforms: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    releases: str = ""
+    source: str = ""
+    deviations: tuple[Deviation, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    x64: bool = False
+    timeout: float = 60.0
+    memory: int = 4096
+    xla_flags: tuple[str, ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    rtol: float | None = None
+    atol: float | None = None
+    content_hash: str = ""

@@ -1,0 +1,47 @@
+"""What a job produced, decoded: the judge's input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.model.outcome import Outcome, Stage
+    from conformance.model.record import ErrorInfo
+    from conformance.model.value import Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedError:
+    """A reference that says: conforming behaviour is to raise.
+
+    Attributes:
+        type: Exception type name, or several joined by `|`.
+        match: Regular expression searched in the message.
+    """
+
+    type: str
+    match: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What one job produced.
+
+    Attributes:
+        outcome: How it ended.
+        stage: Last stage reached.
+        error: The error, when there was one.
+        value: The value observed, when the job reached one.
+        reference: What it should have been: a pytree by independent means, an error, or None.
+        facts: What the optimised HLO says in compiler-neutral terms.
+    """
+
+    outcome: Outcome
+    stage: Stage
+    error: ErrorInfo | None = None
+    value: Value | None = None
+    reference: Value | ExpectedError | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,67 @@
+"""The record of one finished job: one line of `results.jsonl`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorInfo:
+    """An exception or an abnormal end, as the worker saw it.
+
+    Attributes:
+        type: Exception type name (`TypeError`), or the signal (`SIGSEGV`) of a crash.
+        message: Whole message, untouched.
+        signature: Type and normalised message: no addresses, paths, line numbers.
+        where: Last frame of the case's own file, `file:line`, empty when unknown.
+    """
+
+    type: str
+    message: str
+    signature: str = ""
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What a job produced and what the judge said: the contract of `results.jsonl`.
+
+    Attributes:
+        case: Case id.
+        cell: Cell id.
+        case_hash: Hash of the case's content.
+        cell_hash: Hash of the cell's lock, interpreter, config and flags.
+        outcome: How the job ended.
+        stage: Last stage reached.
+        error: The error, when there was one.
+        artifacts: Blob hash by artifact: `value`, `reference`, `jaxpr`, `stablehlo`, `hlo`,
+            `cost`, `memory`, `layout` (shardings, donation), `stdout`, `stderr`.
+        facts: What the optimised HLO says in compiler-neutral terms.
+        conformance: Observation against the reference.
+        verdict: Observation against golden, deviations and reference.
+        reasons: Why the verdict is what it is, one sentence each.
+        seconds: Wall-clock seconds by stage.
+        attempts: How many times the job ran.
+        max_rss_bytes: Peak resident memory of the job's process.
+        cached: Whether the observation came from the cache.
+    """
+
+    case: str
+    cell: str
+    case_hash: str
+    cell_hash: str
+    outcome: Outcome
+    stage: Stage
+    error: ErrorInfo | None = None
+    artifacts: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    conformance: Conformance = Conformance.UNKNOWN
+    verdict: Verdict = Verdict.NEW
+    reasons: tuple[str, ...] = ()
+    seconds: dict[str, float] = field(default_factory=dict)
+    attempts: int = 1
+    max_rss_bytes: int = 0
+    cached: bool = False
