@@ -1,0 +1,188 @@
+"""The vocabulary of a case file: `program`, `probe`, `deviation`, `Program`, `Observed`, `raises`.
+
+The decorators only mark functions: their keywords are read from the source, with `ast`, by the
+orchestrator, which never imports a case. So every keyword must be a literal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+MARK = "__conformance_case__"
+
+
+class CaseError(Exception):
+    """The case itself is wrong: it captured nothing, or its reference cannot be computed."""
+
+
+class Unsupported(Exception):  # noqa: N818 - an outcome, not an error
+    """Raised by `env.unsupported`: the cell cannot express this case; outcome `unsupported`."""
+
+
+@dataclass(frozen=True)
+class Raises:
+    """A reference that says the conforming behaviour is to raise; made by `raises`."""
+
+    type: str
+    match: str = ""
+
+
+def raises(type: str, match: str = "") -> Raises:  # noqa: A002 - reads as in pytest
+    """Return a reference for a program that must raise.
+
+    Args:
+        type: Exception type name as it prints, e.g. `TypeError`; alternatives joined by `|`.
+        match: Regular expression searched in the message.
+
+    Returns:
+        The reference to hand to `Program` or `Observed`.
+    """
+    return Raises(type, match)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A staged function with its arguments: traced, lowered, compiled, executed by the harness.
+
+    Attributes:
+        fn: The function; an already jitted one is taken as it is.
+        args: Positional arguments, any pytrees of arrays.
+        kwargs: Keyword arguments.
+        reference: What it should compute, by independent means: a pytree, a callable that is
+            handed the arguments as NumPy arrays, or `raises(...)`; None when nothing is known.
+        jit: Keywords for `jax.jit`, e.g. `{"donate_argnums": 0, "static_argnums": 1}`.
+    """
+
+    fn: Callable[..., Any]
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    reference: Any = None
+    jit: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a probe saw, with what it should have seen.
+
+    Attributes:
+        value: Any pytree; Python scalars and strings are kept exactly.
+        reference: As for `Program`, except that a callable is handed nothing.
+        artifacts: Texts to keep beside the value, by artifact name, e.g. `{"hlo": text}`.
+    """
+
+    value: Any
+    reference: Any = None
+    artifacts: Mapping[str, str] = field(default_factory=dict)
+
+
+def deviation(
+    releases: str = "",
+    *,
+    outcome: str = "raised",
+    error: str = "",
+    match: str = "",
+    platform: str = "",
+    packages: dict[str, str] | None = None,
+    params: Sequence[str] = (),
+    reason: str = "",
+    issue: str = "",
+) -> None:
+    """Declare a non-conformance; only read statically, within `deviations=[...]`.
+
+    Args:
+        releases: jax releases that show it, as a specifier with or without the name:
+            `jax<0.6`, `>=0.5.1,<0.6`; empty is all.
+        outcome: `raised`, `crashed`, `timed_out`, `out_of_memory`, or `ok` when it runs and
+            computes something else than the reference.
+        error: Exception type name, for `raised`.
+        match: Regular expression searched in the message.
+        platform: Platform it is seen on; empty is all.
+        packages: Specifiers of further packages, e.g. `{"flax": ">=0.10.7"}`.
+        params: Names of the parametrisations it is seen in; empty is all.
+        reason: Why, in a few words.
+        issue: Upstream thread, `owner/repo#N`.
+    """
+
+
+def program(
+    *,
+    source: str = "",
+    params: dict[str, dict[str, Any]] | None = None,
+    devices: int = 1,
+    platforms: Sequence[str] = (),
+    requires: Sequence[str] = (),
+    releases: str = "",
+    deviations: Sequence[None] = (),
+    facts: dict[str, Any] | None = None,
+    x64: bool = False,
+    timeout: float = 60.0,
+    memory: int = 4096,
+    xla_flags: Sequence[str] = (),
+    config: dict[str, Any] | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> Callable[[F], F]:
+    """Mark a function as a program case; it takes `env` and returns a `Program`.
+
+    Args:
+        source: Upstream thread or document the case comes from.
+        params: Keyword arguments by parameter name: one case `family/name[key]` for each.
+        devices: Devices the case needs; a cell with fewer excludes it.
+        platforms: Platforms it runs on; empty is all.
+        requires: Packages the cell must have, as names or specifiers (`flax>=0.10`).
+        releases: jax releases it applies to, a specifier; empty is all.
+        deviations: Declared non-conformances, `deviation(...)` each.
+        facts: Claims on the optimised HLO, e.g. `{"collectives": {"all-reduce": 1}}`.
+        x64: Whether 64-bit types are enabled.
+        timeout: Wall-clock limit, in seconds.
+        memory: Limit of resident memory, in MiB.
+        xla_flags: Flags added to XLA_FLAGS, with their dashes.
+        config: `jax.config` values set before the case is built.
+        rtol: Relative tolerance to the reference; default by dtype, 0 is exact.
+        atol: Absolute tolerance to the reference; 0 by default.
+
+    Returns:
+        A decorator that leaves the function as it is.
+    """
+    return _marker("program")
+
+
+def probe(
+    *,
+    source: str = "",
+    params: dict[str, dict[str, Any]] | None = None,
+    devices: int = 1,
+    platforms: Sequence[str] = (),
+    requires: Sequence[str] = (),
+    releases: str = "",
+    deviations: Sequence[None] = (),
+    x64: bool = False,
+    timeout: float = 60.0,
+    memory: int = 4096,
+    xla_flags: Sequence[str] = (),
+    config: dict[str, Any] | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> Callable[[F], F]:
+    """Mark a function as a probe case; it takes `env` and returns a pytree or `Observed`.
+
+    The keywords are those of `program`, but for `facts`.
+
+    Returns:
+        A decorator that leaves the function as it is.
+    """
+    return _marker("probe")
+
+
+def _marker(kind: str) -> Callable[[F], F]:
+    def mark(fn: F) -> F:
+        setattr(fn, MARK, kind)
+        return fn
+
+    return mark

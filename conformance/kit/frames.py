@@ -1,0 +1,94 @@
+"""The wire between orchestrator, fork server and job: a JSON header and a body of bytes.
+
+A frame is the header's length (4 bytes, big-endian), the header as UTF-8 JSON whose `body` is
+the length of what follows, and the body.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from typing import Any, NamedTuple
+
+LENGTH = struct.Struct(">I")
+MAX_HEADER = 64 * 1024 * 1024
+
+
+class Frame(NamedTuple):
+    """One message: `header` is plain JSON data, `body` raw bytes (often none)."""
+
+    header: dict[str, Any]
+    body: bytes
+
+
+class FrameError(Exception):
+    """The bytes on the wire are no frame: something else wrote to the channel."""
+
+
+def encode(header: dict[str, Any], body: bytes = b"") -> bytes:
+    """Return the bytes of one frame."""
+    head = json.dumps({**header, "body": len(body)}).encode()
+    return LENGTH.pack(len(head)) + head + body
+
+
+class Decoder:
+    """Frames from bytes that arrive in pieces of any size."""
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Take some bytes and return the frames they complete.
+
+        Args:
+            data: Next bytes of the stream.
+
+        Returns:
+            Complete frames in order; none when all are still under way.
+
+        Raises:
+            FrameError: If the bytes cannot be a frame.
+        """
+        self._pending += data
+        frames = []
+        while (frame := self._take()) is not None:
+            frames.append(frame)
+        return frames
+
+    def _take(self) -> Frame | None:
+        pending = self._pending
+        if len(pending) < LENGTH.size:
+            return None
+        (size,) = LENGTH.unpack_from(pending)
+        if size > MAX_HEADER:
+            raise FrameError(f"frame header of {size} bytes, expected at most {MAX_HEADER}")
+        start = LENGTH.size + size
+        if len(pending) < start:
+            return None
+        try:
+            header = json.loads(bytes(pending[LENGTH.size : start]))
+            end = start + header["body"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise FrameError(f"frame header is no JSON object with a body length: {error}") from None
+        if len(pending) < end:
+            return None
+        body = bytes(pending[start:end])
+        del pending[:end]
+        return Frame(header, body)
+
+
+def write(fd: int, header: dict[str, Any], body: bytes = b"") -> None:
+    """Write one frame to a file descriptor, whole.
+
+    Args:
+        fd: Descriptor in blocking mode.
+        header: Plain JSON data.
+        body: Raw bytes.
+
+    Raises:
+        OSError: If the other end is gone.
+    """
+    view = memoryview(encode(header, body))
+    while view:
+        view = view[os.write(fd, view) :]

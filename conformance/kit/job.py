@@ -1,0 +1,173 @@
+"""One job inside its own process: set the process up, find the case, observe it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import time
+import types
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from conformance.kit import frames
+from conformance.kit.case import CaseError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CASES = "conformance_cases"
+
+
+def run_job(request: dict[str, Any], fd: int) -> None:
+    """Run one job and write what it observes as frames.
+
+    Args:
+        request: The job: `file`, `family`, `name`, `kind`, `params`, `devices`, `xla_flags`,
+            `config`, `x64`, `cell`.
+        fd: Descriptor the frames go to.
+    """
+
+    def emit(header: dict[str, Any], body: bytes = b"") -> None:
+        frames.write(fd, header, body)
+
+    start = time.perf_counter()
+    emit({"stage": "import"})
+    set_flags(request)
+    # Imported here, not above: the flags must be in the environment before jax is.
+    from conformance.kit import env, stages  # noqa: PLC0415 - order matters, see above
+
+    try:
+        configure(request)
+        fn = load_case(request["file"], request["family"], request["name"])
+    except BaseException as error:  # noqa: BLE001 - whatever an import raises is an observation
+        described = stages.describe_error(error)
+        described["where"] = described["where"] or import_site(error, request["file"])
+        emit({"error": described})
+        emit({"end": True})
+        return
+    emit({"seconds": ["import", time.perf_counter() - start]})
+    cell = env.CellInfo(**request["cell"])
+    stages.Observer(emit).observe(fn, request["kind"], env.Env(cell), request["params"])
+    emit({"end": True})
+
+
+def set_flags(request: dict[str, Any]) -> None:
+    """Put the job's XLA flags and device count into the environment."""
+    flags = list(request["xla_flags"])
+    flags.append(f"--xla_force_host_platform_device_count={request['devices']}")
+    os.environ["XLA_FLAGS"] = " ".join(flags)
+
+
+def configure(request: dict[str, Any]) -> None:
+    """Set the job's `jax.config` values.
+
+    Raises:
+        AttributeError: If jax has no such option.
+    """
+    import jax  # noqa: PLC0415 - only the process of a job, or a warmed parent, has jax
+
+    jax.config.update("jax_enable_x64", request["x64"])
+    for name, value in request["config"].items():
+        jax.config.update(name, value)
+
+
+def load_case(file: str, family: str, name: str) -> Callable[..., Any]:
+    """Import a case file, once, and return the case's function.
+
+    The module is `conformance_cases.<family>.<stem>`, so that `from . import _helpers` works
+    and no folder of the user's is put on `sys.path`.
+
+    Args:
+        file: Path of the case file.
+        family: Name of its folder.
+        name: Name of the function.
+
+    Returns:
+        The function.
+
+    Raises:
+        Exception: Whatever importing the file raises.
+    """
+    path = Path(file)
+    qualified = f"{CASES}.{family}.{path.stem}"
+    module = sys.modules.get(qualified)
+    if module is None or module.__file__ != str(path):
+        _package(CASES, [])
+        _package(f"{CASES}.{family}", [str(path.parent)])
+        spec = importlib.util.spec_from_file_location(qualified, path)
+        assert spec is not None  # noqa: S101 - a path that ends in .py always has a spec
+        assert spec.loader is not None  # noqa: S101
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[qualified] = module
+        try:
+            with no_backend():
+                spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[qualified]
+            raise
+    return getattr(module, name)  # type: ignore[no-any-return] # a case is a function
+
+
+@contextmanager
+def no_backend() -> Iterator[None]:
+    """Make it an error to initialise a jax backend inside the context.
+
+    A backend fixes the device count and starts threads, after which no fork is safe. jax is
+    made to raise at the very call, so that the traceback names the line and none is made.
+    """
+    from jax._src import xla_bridge  # noqa: PLC0415 - see configure
+
+    make = xla_bridge.backends
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise CaseError(
+            "importing the case file makes a jax backend, expected none: "
+            "create arrays and look at devices inside the case"
+        )
+
+    xla_bridge.backends = refuse
+    try:
+        yield
+    finally:
+        xla_bridge.backends = make
+
+
+def _package(name: str, path: list[str]) -> None:
+    package = sys.modules.get(name)
+    if package is None or package.__path__ != path:
+        package = types.ModuleType(name)
+        package.__path__ = path
+        sys.modules[name] = package
+
+
+def import_site(error: BaseException, file: str) -> str:
+    """Return the line of a case file at which its import failed, as `file:line`."""
+    line = getattr(error, "lineno", 0) if isinstance(error, SyntaxError) else 0
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f"{file}:{line or 1}"
+
+
+def identity() -> dict[str, Any]:
+    """Return what the interpreter and its environment are, without importing jax."""
+    versions = {
+        _canonical(d.metadata["Name"]): d.version
+        for d in metadata.distributions()
+        if d.metadata["Name"]
+    }
+    return {
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "implementation": sys.implementation.name,
+        "executable": sys.executable,
+        "versions": dict(sorted(versions.items())),
+    }
+
+
+def _canonical(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")

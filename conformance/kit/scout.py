@@ -1,0 +1,92 @@
+"""Trying in a child what the fork server would like to do itself, so that it never gets hurt.
+
+A scout imports a case file, or runs a tiny program, and reports what that did to its process:
+modules loaded, threads started. Only what proved harmless is then done in the server, where
+every later job inherits it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+from typing import Any
+
+from conformance.kit import frames
+from conformance.kit.job import import_site, load_case, set_flags
+
+WARM = "warm"
+
+
+def scout(request: dict[str, Any], fd: int) -> None:
+    """Run in a child: import the request's file, or the tiny program when it has none.
+
+    Emits `{"stage": "import"}`, then `{"error": ...}` if the import raised, then
+    `{"scouted": {"modules", "threads"}}` and `{"end": True}`.
+    """
+    from conformance.kit.stages import describe_error  # noqa: PLC0415 - needs jax, the server may not
+
+    frames.write(fd, {"stage": "import"})
+    before = set(sys.modules)
+    try:
+        if request["file"]:
+            load_case(request["file"], request["family"], request["name"])
+        else:
+            set_flags(request)
+            _tiny_program()
+    except BaseException as error:  # noqa: BLE001 - whatever an import raises is an observation
+        described = describe_error(error)
+        described["where"] = import_site(error, request["file"])
+        frames.write(fd, {"error": described})
+    found = {"modules": sorted(set(sys.modules) - before), "threads": threads()}
+    frames.write(fd, {"scouted": found})
+    frames.write(fd, {"end": True})
+
+
+def _tiny_program() -> None:
+    import jax  # noqa: PLC0415 - only a warmed server has jax
+    import numpy as np  # noqa: PLC0415
+
+    compiled = jax.jit(lambda x: x + 1).trace(np.ones(4, np.float32)).lower().compile()
+    compiled.as_text()
+    compiled(np.ones(4, np.float32)).block_until_ready()
+
+
+def warm() -> None:
+    """Do in the server what every job would do first, short of making a backend."""
+    import jax  # noqa: PLC0415 - the point of the function
+    import numpy as np  # noqa: PLC0415
+
+    from conformance.kit import env, stages, values  # noqa: F401, PLC0415 - loaded for the jobs
+
+    with contextlib.suppress(Exception):  # a private function: without it, only slower
+        from jax._src.interpreters import mlir  # noqa: PLC0415
+
+        mlir.make_ir_context()
+    jax.make_jaxpr(lambda x: x + 1)(np.ones(4, np.float32))
+
+
+def preload(modules: list[str]) -> None:
+    """Import modules that a scout found every job loads late."""
+    for name in modules:
+        with contextlib.suppress(Exception):  # a job that needs it will say why it cannot be had
+            importlib.import_module(name)
+
+
+def unsafe_to_fork() -> str:
+    """Return why this process must not fork, empty when it may."""
+    from jax._src import xla_bridge  # noqa: PLC0415 - see warm
+
+    if xla_bridge.backends_are_initialized():
+        return "a jax backend is initialised in the server"
+    count = threads()
+    return f"the server has {count} threads" if count > 1 else ""
+
+
+def threads() -> int:
+    """Return how many threads this process has; 1 where that cannot be told."""
+    try:
+        return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - hot path
+    except OSError:
+        return 1

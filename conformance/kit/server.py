@@ -1,0 +1,221 @@
+"""The fork server: imports jax and the case files once, then forks a child for each job.
+
+Requests come as frames on stdin, replies go as frames to the descriptor named on the command
+line. The server ends, with all its children, when its stdin does: an orchestrator that is
+killed leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import selectors
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance.kit import frames, scout
+from conformance.kit.job import identity, load_case, run_job
+from conformance.kit.supervisor import POLL, PR_SET_CHILD_SUBREAPER, Child, Supervisor, prctl
+
+REQUEST = "request.json"
+WORKER = Path(__file__).with_name("worker.py")
+
+
+@dataclass
+class CaseFile:
+    """What the server knows of one case file.
+
+    Attributes:
+        state: `scouting`, `loaded` (in the server), `in_child` (each job imports it), `failed`.
+        parked: Requests that wait for the scout.
+        replay: What the scout observed, to be said again for each job of a failed file.
+    """
+
+    state: str = "scouting"
+    parked: list[dict[str, Any]] = field(default_factory=list)
+    replay: list[tuple[dict[str, Any], bytes]] = field(default_factory=list)
+
+
+class Server:
+    """One cell's server.
+
+    Args:
+        requests: Descriptor frames are read from.
+        replies: Descriptor frames are written to.
+        spawn: Whether each job gets a fresh interpreter instead of a fork of this one.
+    """
+
+    def __init__(self, requests: int, replies: int, *, spawn: bool) -> None:
+        self._requests = requests
+        self._replies = replies
+        self._spawn = spawn
+        self._selector = selectors.DefaultSelector()
+        self._files: dict[str, CaseFile] = {}
+        self._decoder = frames.Decoder()
+        wake_read, wake_write = os.pipe()
+        for fd in (wake_read, wake_write):
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._wake = wake_read
+        close = (requests, replies, wake_read, wake_write)
+        self._supervisor = Supervisor(self._selector, self._main, self._route, close)
+        self._selector.register(requests, selectors.EVENT_READ, None)
+        self._selector.register(wake_read, selectors.EVENT_READ, None)
+
+    def serve(self) -> None:
+        """Say hello, then serve requests until the orchestrator closes the channel."""
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+        hello = identity()
+        start = time.perf_counter()
+        reason = "asked for" if self._spawn else self._prepare()
+        self._spawn = self._spawn or bool(reason)
+        seconds = time.perf_counter() - start
+        self._send({"kind": "hello", **hello, "spawn": reason, "seconds": seconds})
+        try:
+            while self._turn():
+                pass
+        finally:
+            self._supervisor.stop()
+
+    def _prepare(self) -> str:
+        """Warm the server; return why it cannot fork, empty when it can."""
+        scout.warm()
+        reason = scout.unsafe_to_fork()
+        if not reason:
+            self._scout(_warm_request())
+            while self._supervisor.busy:
+                self._turn()
+            reason = scout.unsafe_to_fork()
+        self._settle()
+        return reason
+
+    def _settle(self) -> None:
+        """Move what is loaded out of the garbage collector's sight, so that forks share it."""
+        gc.collect()
+        gc.freeze()
+
+    def _turn(self) -> bool:
+        """Serve what is ready; return False at the end of the requests."""
+        for key, _ in self._selector.select(POLL if self._supervisor.busy else None):
+            if key.fd == self._requests:
+                data = os.read(self._requests, 1 << 18)
+                if not data:
+                    return False
+                for frame in self._decoder.feed(data):
+                    self._accept(frame.header)
+            elif key.fd == self._wake:
+                os.read(self._wake, 4096)
+            elif isinstance(key.data, Child):
+                self._supervisor.pump(key.data, key.fd)
+        self._supervisor.watch()
+        return True
+
+    def _accept(self, request: dict[str, Any]) -> None:
+        if request["kind"] == "cancel":
+            self._supervisor.cancel(request["id"])
+            return
+        if self._spawn:
+            self._start(request)
+            return
+        known = self._files.get(request["file"])
+        if known is None:
+            self._files[request["file"]] = CaseFile(parked=[request])
+            self._scout({**request, "id": f"scout:{request['file']}", "scout": request["file"]})
+        elif known.state == "scouting":
+            known.parked.append(request)
+        elif known.state == "failed":
+            self._replay(known, request)
+        else:
+            self._start(request)
+
+    def _start(self, request: dict[str, Any]) -> None:
+        try:
+            self._supervisor.start(request)
+        except OSError as error:
+            self._send({"kind": "done", "job": request["id"], "ended": "infra", "stderr": str(error)})
+
+    def _scout(self, request: dict[str, Any]) -> None:
+        self._start(request)
+
+    def _main(self, request: dict[str, Any], fd: int) -> None:
+        """Run in the child."""
+        if self._spawn:
+            _exec(request, fd)
+        if "scout" in request:
+            scout.scout(request, fd)
+        else:
+            run_job(request, fd)
+
+    def _route(self, header: dict[str, Any], body: bytes) -> None:
+        """Take what a child said: a scout's is for the server, a job's for the orchestrator."""
+        if not header["job"].startswith("scout:"):
+            self._send(header, body)
+            return
+        file = header["job"].removeprefix("scout:")
+        if not file:
+            if "scouted" in header:
+                scout.preload(header["scouted"]["modules"])
+            return
+        case_file = self._files[file]
+        if header["kind"] == "done":
+            case_file.replay.append((header, body))
+            self._scouted(file, case_file)
+        else:
+            case_file.replay.append((header, body))
+
+    def _scouted(self, file: str, case_file: CaseFile) -> None:
+        case_file.state = self._load(file, case_file)
+        parked, case_file.parked = case_file.parked, []
+        for request in parked:
+            if case_file.state == "failed":
+                self._replay(case_file, request)
+            else:
+                self._start(request)
+
+    def _load(self, file: str, case_file: CaseFile) -> str:
+        """Import a scouted file here if that is safe; return its state."""
+        said = {key: header[key] for header, _ in case_file.replay for key in header}
+        if "error" in said or "end" not in said:
+            return "failed"
+        if said["scouted"]["threads"] > 1:
+            return "in_child"
+        request = case_file.parked[0]
+        load_case(file, request["family"], request["name"])
+        self._settle()
+        return "loaded"
+
+    def _replay(self, case_file: CaseFile, request: dict[str, Any]) -> None:
+        for header, body in case_file.replay:
+            self._send({**header, "job": request["id"]}, body)
+
+    def _send(self, header: dict[str, Any], body: bytes = b"") -> None:
+        frames.write(self._replies, header, body)
+
+
+def _warm_request() -> dict[str, Any]:
+    return {
+        "id": "scout:", "scout": "", "file": "", "devices": 1, "xla_flags": [],
+        "timeout": 60, "memory": 4096,
+    }  # fmt: skip
+
+
+def _exec(request: dict[str, Any], fd: int) -> None:
+    """Become a fresh interpreter that runs the job."""
+    Path(REQUEST).write_bytes(frames.encode(request))
+    os.set_inheritable(fd, True)
+    os.execv(sys.executable, [sys.executable, "-s", str(WORKER), "job", str(fd)])  # noqa: S606
+
+
+def run_spawned_job(fd: int) -> None:
+    """Run the job whose request lies in the working directory."""
+    (frame,) = frames.Decoder().feed(Path(REQUEST).read_bytes())
+    Path(REQUEST).unlink()
+    run_job(frame.header, fd)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

@@ -1,0 +1,292 @@
+"""Running jobs as child processes: deadlines, memory, output, and whatever way they end."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import selectors
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any
+
+from conformance.kit import frames
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Send = Callable[[dict[str, Any], bytes], None]
+    Main = Callable[[dict[str, Any], int], None]
+
+TAIL = 16 * 1024
+"""Bytes kept of each of a job's stdout and stderr."""
+POLL = 0.02
+"""Seconds between two looks at a job's memory."""
+DRAIN = 8
+"""Reads of a dead job's pipe: more than it can hold, so that a stray that writes on ends too."""
+PAGE = resource.getpagesize()
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+def prctl(option: int, value: int) -> None:
+    """Call Linux's prctl; does nothing elsewhere."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+class Tail:
+    """The last bytes of a stream, and how many there were in all."""
+
+    def __init__(self, limit: int = TAIL) -> None:
+        self._limit = limit
+        self._kept = bytearray()
+        self.total = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes."""
+        self.total += len(data)
+        self._kept += data
+        del self._kept[: -self._limit]
+
+    def text(self) -> str:
+        """Return what is kept, saying how much came before it."""
+        kept = self._kept.decode("utf-8", "replace")
+        dropped = self.total - len(self._kept)
+        return f"[{dropped} bytes dropped]\n{kept}" if dropped else kept
+
+
+class Child:
+    """A running job.
+
+    Attributes:
+        pid: Its process, leader of its own process group.
+        ended: Why it was ended by us: `timeout` or `memory`; empty otherwise.
+    """
+
+    def __init__(self, request: dict[str, Any], main: Main, close: tuple[int, ...]) -> None:
+        self.request = request
+        self.ended = ""
+        self.scratch = tempfile.mkdtemp(prefix="conformance-job-")
+        self.start = time.monotonic()
+        self.deadline = self.start + float(request["timeout"])
+        self.memory = int(request["memory"]) * 2**20
+        self.tails = {"stdout": Tail(), "stderr": Tail()}
+        self.decoder = frames.Decoder()
+        self.peak = 0
+        pipes = {name: os.pipe() for name in ("record", "stdout", "stderr")}
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become_job(request, main, pipes, self.scratch, close)
+        for _, write_end in pipes.values():
+            os.close(write_end)
+        self.fds = {read_end: name for name, (read_end, _) in pipes.items()}
+        for fd in self.fds:
+            os.set_blocking(fd, False)
+
+    def look(self) -> None:
+        """Kill the job if its time is over or its memory beyond the limit."""
+        if self.ended:
+            return
+        rss = _resident(self.pid)
+        self.peak = max(self.peak, rss)
+        if time.monotonic() > self.deadline:
+            self.kill("timeout")
+        elif rss > self.memory:
+            self.kill("memory")
+
+    def kill(self, why: str) -> None:
+        """Kill the job's whole process group."""
+        self.ended = why
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def _become_job(
+    request: dict[str, Any],
+    main: Main,
+    pipes: dict[str, tuple[int, int]],
+    scratch: str,
+    close: tuple[int, ...],
+) -> None:
+    """Turn the forked child into the job; never returns."""
+    status = 70
+    try:
+        os.setsid()
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(PR_SET_CHILD_SUBREAPER, 0)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(pipes["stdout"][1], 1)
+        os.dup2(pipes["stderr"][1], 2)
+        for fd in close:
+            os.close(fd)
+        for read_end, _ in pipes.values():
+            os.close(read_end)
+        os.chdir(scratch)
+        os.environ["TMPDIR"] = scratch
+        tempfile.tempdir = None
+        main(request, pipes["record"][1])
+        status = 0
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(status)
+
+
+def _resident(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123 - hot path
+            return int(file.read().split()[1]) * PAGE
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+class Supervisor:
+    """Starts jobs, forwards what they observe, and reports how each ended.
+
+    Args:
+        selector: Selector the children's pipes are registered with.
+        main: Runs in the child with the request and the descriptor for its frames.
+        send: Called with a header and a body: `{"kind": "event", "job": ID, ...}` for each frame
+            of a job, then `{"kind": "done", "job": ID, ...}` once.
+        close: Descriptors of the parent that a child must not hold.
+    """
+
+    def __init__(
+        self, selector: selectors.BaseSelector, main: Main, send: Send, close: tuple[int, ...]
+    ) -> None:
+        self._selector = selector
+        self._main = main
+        self._send = send
+        self._close = close
+        self._children: dict[int, Child] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether a job is running."""
+        return bool(self._children)
+
+    def start(self, request: dict[str, Any]) -> None:
+        """Fork a child for a job.
+
+        Raises:
+            OSError: If there is no process, descriptor or disk left for it.
+        """
+        child = Child(request, self._main, self._close)
+        self._children[child.pid] = child
+        for fd in child.fds:
+            self._selector.register(fd, selectors.EVENT_READ, child)
+
+    def cancel(self, job: str) -> None:
+        """Kill a job that nobody waits for any more."""
+        for child in self._children.values():
+            if child.request["id"] == job:
+                child.kill("cancelled")
+
+    def pump(self, child: Child, fd: int) -> None:
+        """Read what a child wrote to one of its pipes."""
+        data = _read(fd)
+        if data == b"":
+            self._selector.unregister(fd)
+            os.close(fd)
+            del child.fds[fd]
+        elif data is not None:
+            self._take(child, child.fds[fd], data)
+
+    def _take(self, child: Child, name: str, data: bytes) -> None:
+        if name != "record":
+            child.tails[name].feed(data)
+            return
+        try:
+            arrived = child.decoder.feed(data)
+        except frames.FrameError:
+            child.kill("garbled")
+            return
+        for frame in arrived:
+            header = {**frame.header, "kind": "event", "job": child.request["id"]}
+            self._send(header, frame.body)
+
+    def watch(self) -> None:
+        """Look at every child's limits and report those that ended."""
+        for child in list(self._children.values()):
+            child.look()
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if pid:
+                self._finish(child, status, usage)
+        if not self._children:
+            reap_strays()
+
+    def _finish(self, child: Child, status: int, usage: resource.struct_rusage) -> None:
+        del self._children[child.pid]
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)  # whatever the job left behind in its group
+        for fd, name in list(child.fds.items()):
+            for _ in range(DRAIN):
+                if not (data := _read(fd)):
+                    break
+                self._take(child, name, data)
+            self._selector.unregister(fd)
+            os.close(fd)
+        shutil.rmtree(child.scratch, ignore_errors=True)
+        scale = 1 if sys.platform == "darwin" else 1024
+        self._send(
+            {
+                "kind": "done",
+                "job": child.request["id"],
+                "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+                "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+                "ended": child.ended,
+                "max_rss_bytes": max(child.peak, usage.ru_maxrss * scale),
+                "seconds": time.monotonic() - child.start,
+                "stdout": child.tails["stdout"].text(),
+                "stderr": child.tails["stderr"].text(),
+            },
+            b"",
+        )
+
+    def stop(self) -> None:
+        """Kill every child and wait for it."""
+        for child in list(self._children.values()):
+            child.kill("cancelled")
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(child.pid, 0)
+            shutil.rmtree(child.scratch, ignore_errors=True)
+        self._children.clear()
+        reap_strays()
+
+
+def reap_strays() -> None:
+    """Kill and wait for processes that jobs left behind in sessions of their own.
+
+    The server is a subreaper, so that they became its children; it calls this when no job runs.
+    """
+    for pid in _children():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+
+def _children() -> list[int]:
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:  # noqa: PTH123
+            return [int(pid) for pid in file.read().split()]
+    except OSError:
+        return []
+
+
+def _read(fd: int) -> bytes | None:
+    """Return some bytes, empty at the end of the stream, None when there are none now."""
+    try:
+        return os.read(fd, 1 << 18)
+    except BlockingIOError:
+        return None

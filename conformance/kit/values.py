@@ -1,0 +1,117 @@
+"""Any pytree as plain data: a structure in words, and leaves with their exact bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+PYTHON_SCALARS = (bool, int, float, complex, str, bytes, type(None))
+
+
+def flatten(tree: Any, root: str = "out") -> tuple[dict[str, Any], bytes]:
+    """Return a pytree as a header and the leaves' bytes, one after the other.
+
+    Args:
+        tree: Any pytree of jax arrays, NumPy arrays, PRNG keys and Python scalars. None is a
+            leaf, so that a result that vanished is seen.
+        root: Name of the whole in the leaves' paths.
+
+    Returns:
+        `{"structure", "leaves": [{path, kind, dtype, shape, weak_type, sharding, memory_kind,
+        nbytes}]}` and the concatenated little-endian C-order bytes.
+
+    Raises:
+        TypeError: If a leaf is neither an array nor a Python scalar (a leaked tracer, say).
+    """
+    paths, treedef = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda x: x is None)
+    leaves, chunks = [], []
+    for path, leaf in paths:
+        head, data = _leaf(leaf, root + jax.tree_util.keystr(path))
+        leaves.append({**head, "path": root + jax.tree_util.keystr(path), "nbytes": len(data)})
+        chunks.append(data)
+    structure = str(treedef).removeprefix("PyTreeDef(").removesuffix(")")
+    return {"structure": structure, "leaves": leaves}, b"".join(chunks)
+
+
+def _leaf(leaf: Any, path: str) -> tuple[dict[str, Any], bytes]:
+    if isinstance(leaf, jax.core.Tracer):
+        raise TypeError(f"{path} is a tracer, expected a concrete value: {leaf}")
+    if isinstance(leaf, jax.Array):
+        return _jax_leaf(leaf)
+    if isinstance(leaf, (np.ndarray, np.generic)) and np.asarray(leaf).dtype != object:
+        return _head("numpy", leaf.dtype.name, leaf.shape), _bytes(np.asarray(leaf))
+    if isinstance(leaf, PYTHON_SCALARS):
+        return _head("python", type(leaf).__name__, ()), repr(leaf).encode()
+    raise TypeError(f"{path} is a {type(leaf).__name__}, expected an array or a Python scalar")
+
+
+def _head(kind: str, dtype: str, shape: tuple[int, ...], **more: Any) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "dtype": dtype,
+        "shape": list(shape),
+        "weak_type": False,
+        "sharding": "",
+        "memory_kind": "",
+        **more,
+    }
+
+
+def _jax_leaf(leaf: Any) -> tuple[dict[str, Any], bytes]:
+    is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    data = jax.random.key_data(leaf) if is_key else leaf
+    head = _head(
+        "key" if is_key else "array",
+        str(leaf.dtype) if is_key else leaf.dtype.name,
+        leaf.shape,
+        weak_type=bool(getattr(leaf.aval, "weak_type", False)),
+        sharding=describe_sharding(leaf.sharding, leaf.shape),
+        memory_kind=_memory_kind(leaf),
+    )
+    return head, _bytes(np.asarray(data))
+
+
+def _bytes(array: np.ndarray) -> bytes:
+    return np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)).tobytes()
+
+
+def describe_sharding(sharding: Any, shape: tuple[int, ...]) -> str:
+    """Return a sharding as which device holds which tile, in the same words on every release.
+
+    Args:
+        sharding: Any `jax.sharding.Sharding`.
+        shape: Global shape of the array.
+
+    Returns:
+        `single` (device 0), `single@3`, `replicated[4]`, or `tiles[0=0:2,: 1=2:4,:]`.
+    """
+    tiles = sorted(
+        (device.id, index) for device, index in sharding.devices_indices_map(tuple(shape)).items()
+    )
+    if len(tiles) == 1:
+        device = tiles[0][0]
+        return f"single@{device}" if device else "single"
+    texts = [_tile(index, shape) for _, index in tiles]
+    if len(set(texts)) == 1:
+        return f"replicated[{len(tiles)}]"
+    return "tiles[" + " ".join(f"{d}={t}" for (d, _), t in zip(tiles, texts, strict=True)) + "]"
+
+
+def _tile(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:
+    parts = []
+    for piece, size in zip(index, shape, strict=True):
+        start, stop, _ = piece.indices(size)
+        parts.append(":" if (start, stop) == (0, size) else f"{start}:{stop}")
+    return ",".join(parts)
+
+
+def _memory_kind(leaf: Any) -> str:
+    kind = getattr(leaf.sharding, "memory_kind", None)
+    device = next(iter(leaf.sharding.device_set))
+    try:
+        default = device.default_memory().kind
+    except Exception:  # noqa: BLE001 - some backends have no memories at all
+        return ""
+    return "" if kind in (None, default) else str(kind)
