@@ -1,0 +1,1 @@
+"""Where cases run: cells, selectors, matrices, releases, locks and provisioned environments."""

@@ -1,0 +1,58 @@
+"""The cache folder: environments and locks that can be made again."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import platformdirs
+
+from conformance.errors import InfrastructureError
+
+VARIABLE = "CONFORMANCE_CACHE"
+
+
+def cache_root() -> Path:
+    """Return the cache folder, made if need be.
+
+    Returns:
+        `$CONFORMANCE_CACHE`, else the user's cache folder for jax-conformance.
+
+    Raises:
+        InfrastructureError: If files cannot be written there.
+    """
+    chosen = os.environ.get(VARIABLE)
+    root = Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("jax-conformance")
+    root = root.absolute()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root) as probe:
+            probe.write(b"x")
+    except OSError as error:
+        raise InfrastructureError(
+            f"cache {root}: cannot write: {error.strerror}; set {VARIABLE} to a folder that can be"
+        ) from error
+    return root
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that no reader ever sees half of it.
+
+    Args:
+        path: File to write; its folder is made if need be.
+        text: Content.
+
+    Raises:
+        OSError: If it cannot be written; the file is then as it was before.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

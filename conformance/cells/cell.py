@@ -1,0 +1,206 @@
+"""A cell: one place to run cases, and its id, which is also a tox environment name."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PATH_PREFIX = "path:"
+DEPS = ("era", "latest")
+DEFAULT_DEVICES = 8
+COMPACT_PIN = re.compile(r"(?P<name>[a-z][a-z0-9_]*?)(?P<version>\d[\w.!+]*)")
+RESERVED_FACTOR = re.compile(
+    r"jax\d.*|py\d+|cpu\d*|mp\d+|(tpu|cuda|gpu|rocm)([:\d].*)?|era|latest|x64"
+)
+_PYTHON = re.compile(r"\d+\.\d+")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One place to run cases; construction normalises pins, config and flags.
+
+    Attributes:
+        release: Exact jax release, or `path:/abs/bin/python` for an existing environment.
+        python: Python of the cell, `major.minor`.
+        platform: Platform; today `cpu`.
+        devices: Devices the platform offers; a case states how many it needs.
+        deps: `era` (dependencies as of the release's date) or `latest`.
+        pins: Packages pinned on top, `name==version`.
+        x64: Whether `jax_enable_x64` is on for every case.
+        config: `jax.config` values by name, sorted.
+        xla_flags: Flags added to XLA_FLAGS, each with its leading dashes.
+    """
+
+    release: str
+    python: str
+    platform: str = "cpu"
+    devices: int = DEFAULT_DEVICES
+    deps: str = "era"
+    pins: tuple[str, ...] = ()
+    x64: bool = False
+    config: tuple[tuple[str, str], ...] = ()
+    xla_flags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_platform(self.platform)
+        if not _PYTHON.fullmatch(self.python):
+            raise UsageError(f"python {self.python!r} of a cell: expected major.minor, e.g. '3.11'")
+        if self.deps not in DEPS:
+            raise UsageError(f"deps {self.deps!r} of a cell: expected one of {', '.join(DEPS)}")
+        if self.devices < 1:
+            raise UsageError(f"devices {self.devices} of a cell: expected 1 or more")
+        # Equal places must be equal cells, whatever order or spelling they were written in.
+        for name, value in (
+            ("release", _canonical_release(self.release)),
+            ("pins", tuple(sorted({canonical_pin(pin) for pin in self.pins}))),
+            ("config", tuple(sorted(dict(_checked_config(self.config)).items()))),
+            ("xla_flags", tuple(canonical_flag(flag) for flag in self.xla_flags)),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def id(self) -> str:
+        """Name of the cell, as tox spells environments: `jax0.6.0-py311-cpu8`."""
+        return "-".join((self._install_id(), f"{self.platform}{self.devices}", *self._options()))
+
+    @property
+    def env_id(self) -> str:
+        """Name of what must be installed for it, alike for all devices and flags."""
+        return "-".join((self._install_id(), *self._install_options()))
+
+    @property
+    def interpreter(self) -> Path | None:
+        """Interpreter of a `path:` cell, None for the cells that are provisioned."""
+        if not self.release.startswith(PATH_PREFIX):
+            return None
+        return Path(self.release.removeprefix(PATH_PREFIX))
+
+    def _install_id(self) -> str:
+        python = f"py{self.python.replace('.', '')}"
+        path = self.interpreter
+        if path is None:
+            return f"jax{self.release}-{python}"
+        stem = re.sub(r"[^A-Za-z0-9_.]+", "_", path.parent.parent.name) or "root"
+        digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+        return f"path-{stem}-{digest}-{python}"
+
+    def _install_options(self) -> Iterator[str]:
+        if self.deps != "era":
+            yield self.deps
+        yield from map(_pin_factor, self.pins)
+
+    def _options(self) -> Iterator[str]:
+        yield from self._install_options()
+        if self.x64:
+            yield "x64"
+        for name, value in self.config:
+            yield f"cfg.{name}={_quoted(value)}"
+        for flag in self.xla_flags:
+            yield f"xla.{_quoted(flag.removeprefix('--'))}"
+
+
+def check_platform(platform: str) -> None:
+    """Refuse the platforms that cells do not offer today.
+
+    Args:
+        platform: Platform as written, e.g. `cpu` or `tpu:v5e:2x2`.
+
+    Raises:
+        UsageError: If it is not `cpu`.
+    """
+    if platform != "cpu":
+        raise UsageError(
+            f"platform {platform!r}: not supported yet, expected 'cpu'; "
+            "take it out of the matrix or of the cell id"
+        )
+
+
+def canonical_pin(pin: str) -> str:
+    """Return a pin in its one spelling.
+
+    Args:
+        pin: `name==version`, any spelling PEP 508 admits.
+
+    Returns:
+        `name==version` with normalised name and version.
+
+    Raises:
+        UsageError: If it is not an exact pin of one package.
+    """
+    problem = f"pin {pin!r}: expected name==version, e.g. 'numpy==2.0.2'"
+    try:
+        requirement = Requirement(pin)
+        (specifier,) = requirement.specifier
+        version = Version(specifier.version)
+    except (InvalidRequirement, InvalidVersion, ValueError) as error:
+        raise UsageError(problem) from error
+    plain = requirement.url is None and requirement.marker is None and not requirement.extras
+    if specifier.operator != "==" or not plain:
+        raise UsageError(problem)
+    return f"{canonicalize_name(requirement.name)}=={version}"
+
+
+def canonical_flag(flag: str) -> str:
+    """Return an XLA flag with its leading dashes.
+
+    Args:
+        flag: `--xla_name=value`, with or without the dashes.
+
+    Returns:
+        The flag as XLA_FLAGS wants it.
+
+    Raises:
+        UsageError: If its name is not a flag's, or it holds white space.
+    """
+    body = flag.removeprefix("--")
+    if not _NAME.fullmatch(body.partition("=")[0]) or any(map(str.isspace, body)):
+        raise UsageError(f"xla flag {flag!r}: expected --name=value without white space")
+    return f"--{body}"
+
+
+def _checked_config(config: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    for name, _ in config:
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"config name {name!r} of a cell: expected a jax.config name")
+    return config
+
+
+def _canonical_release(release: str) -> str:
+    if release.startswith(PATH_PREFIX):
+        path = Path(release.removeprefix(PATH_PREFIX))
+        if not path.is_absolute():
+            raise UsageError(f"release {release!r} of a cell: expected an absolute path")
+        return release
+    try:
+        return str(Version(release))
+    except InvalidVersion as error:
+        raise UsageError(f"release {release!r} of a cell: expected a version") from error
+
+
+def _pin_factor(pin: str) -> str:
+    """Spell a pin `numpy2.0.2` where that reads back as the same pin, else `name==version`."""
+    name, _, version = pin.partition("==")
+    name = name.replace("-", "_")
+    compact = f"{name}{version}"
+    match = COMPACT_PIN.fullmatch(compact)
+    same = match is not None and match.group("name", "version") == (name, version)
+    return compact if same and not RESERVED_FACTOR.fullmatch(compact) else f"{name}=={version}"
+
+
+def _quoted(value: str) -> str:
+    # A dash would end the factor, a slash cannot stand in a file name.
+    return quote(value, safe="=+").replace("-", "%2D")

@@ -1,0 +1,88 @@
+"""Reading cell ids: `jax0.6.0-py311-cpu8-x64` and its shorter spellings."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from conformance.cells.cell import COMPACT_PIN, RESERVED_FACTOR, Cell, check_platform
+from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from conformance.cells.releases import Releases
+
+_HEAD = re.compile(r"jax(?P<release>\d.*)")
+_PYTHON = re.compile(r"py(\d)(\d+)")
+_CPU = re.compile(r"cpu(\d*)")
+_FULL_PIN = re.compile(r"(?P<name>[a-z0-9][a-z0-9_.]*)==(?P<version>[\w.!+]+)")
+
+
+def is_cell_id(text: str) -> bool:
+    """Say whether a text is meant as a cell id, e.g. `jax0.6.0-cpu4`, not as a selector."""
+    return _HEAD.fullmatch(text) is not None
+
+
+def parse_cell(text: str, releases: Releases) -> Cell:
+    """Return the cell an id names.
+
+    Args:
+        text: Cell id; `pyXY` may be left out (the release's own Python), and the platform too.
+        releases: Known releases.
+
+    Returns:
+        The cell; `parse_cell(cell.id, releases) == cell` for every cell of a known release.
+
+    Raises:
+        UsageError: If the release is unknown or a factor is not understood.
+    """
+    head, *factors = text.split("-")
+    match = _HEAD.fullmatch(head)
+    if match is None:
+        raise UsageError(f"cell {text!r}: expected jaxVERSION-pyXY-cpuN, e.g. jax0.6.0-py311-cpu8")
+    release = releases.get(match["release"]).version
+    fields: dict[str, Any] = {}
+    for factor in factors:
+        _read_factor(factor, fields, text)
+    fields.setdefault("python", releases.python_for(release))
+    return Cell(release=release, **fields)
+
+
+def _read_factor(factor: str, fields: dict[str, Any], text: str) -> None:
+    if factor.startswith("cfg.") and "=" in factor:
+        name, _, value = factor.removeprefix("cfg.").partition("=")
+        fields["config"] = (*fields.get("config", ()), (name, unquote(value)))
+    elif factor.startswith("xla."):
+        flag = unquote(factor.removeprefix("xla."))
+        fields["xla_flags"] = (*fields.get("xla_flags", ()), flag)
+    elif RESERVED_FACTOR.fullmatch(factor):
+        _read_single(factor, fields, text)
+    elif pin := _FULL_PIN.fullmatch(factor) or COMPACT_PIN.fullmatch(factor):
+        fields["pins"] = (*fields.get("pins", ()), f"{pin['name']}=={pin['version']}")
+    else:
+        raise UsageError(
+            f"cell {text!r}: unknown factor {factor!r}; expected pyXY, cpuN, latest, x64, "
+            "a pin (numpy2.0.2), cfg.NAME=VALUE or xla.FLAG=VALUE"
+        )
+
+
+def _read_single(factor: str, fields: dict[str, Any], text: str) -> None:
+    """Read a factor that may stand once."""
+    if python := _PYTHON.fullmatch(factor):
+        found: dict[str, Any] = {"python": f"{python[1]}.{python[2]}"}
+    elif cpu := _CPU.fullmatch(factor):
+        found = {"platform": "cpu"}
+        if cpu[1]:
+            found["devices"] = int(cpu[1])
+    elif factor in {"era", "latest"}:
+        found = {"deps": factor}
+    elif factor == "x64":
+        found = {"x64": True}
+    elif factor.startswith("jax"):
+        raise UsageError(f"cell {text!r}: {factor!r} is a second release; expected one")
+    else:
+        check_platform(f"cpu-{factor}" if factor.startswith("mp") else factor)
+        return
+    if not found.keys().isdisjoint(fields):
+        raise UsageError(f"cell {text!r}: {factor!r} says {min(found)} twice; leave one out")
+    fields.update(found)

@@ -1,0 +1,173 @@
+"""Refreshing `releases.toml` from the package index, whatever Python asks."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+import requests
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+from pypi_simple import (
+    PYPI_SIMPLE_ENDPOINT,
+    PyPISimple,
+    UnsupportedContentTypeError,
+    UnsupportedRepoVersionError,
+)
+
+from conformance.cells.cache import write_atomically
+from conformance.cells.index_pages import INDEX_VARIABLES, Wheel, read_requirement, read_wheels
+from conformance.cells.masking import masked
+from conformance.cells.releases import Release, Releases, Yanked, parse_releases
+from conformance.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+OLDEST = "0.4.30"
+_ROWS = re.compile(r"^\[\[(release|yanked)\]\]", re.MULTILINE)
+_UNREACHABLE = (
+    requests.RequestException,
+    UnsupportedContentTypeError,
+    UnsupportedRepoVersionError,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refreshed:
+    """What a refresh changed.
+
+    Attributes:
+        added: Releases that are new in the table.
+        removed: Releases that are no longer in it, for they were yanked.
+        releases: The table as it is now.
+    """
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    releases: Releases
+
+
+def index_url() -> str | None:
+    """Return the package index that the environment chooses, None for the usual one."""
+    return next((os.environ[name] for name in INDEX_VARIABLES if os.environ.get(name)), None)
+
+
+def refresh_releases(path: Path, *, url: str | None = None, oldest: str = OLDEST) -> Refreshed:
+    """Bring the table of releases up to date with the package index.
+
+    Everything above the first `[[release]]` stays as it is, comments included. Pre-releases
+    are left out, yanked releases are listed as such.
+
+    Args:
+        path: `releases.toml`; it must exist.
+        url: Package index; by default the environment's choice.
+        oldest: First release to list.
+
+    Returns:
+        What changed.
+
+    Raises:
+        InfrastructureError: If the index cannot be reached or read, or the file not written.
+        UsageError: If the file is not a table of releases.
+    """
+    text = _read(path)
+    before = parse_releases(text, path)
+    try:
+        with PyPISimple(url or index_url() or PYPI_SIMPLE_ENDPOINT) as client:
+            rows, yanked = _read_index(client, before, Version(oldest))
+    except _UNREACHABLE as error:
+        raise InfrastructureError(
+            f"package index: {masked(str(error))}; check the network, or set {INDEX_VARIABLES[0]}"
+        ) from error
+    text = _preamble(text) + format_rows(rows, yanked)
+    try:
+        write_atomically(path, text)
+    except OSError as error:
+        raise InfrastructureError(f"{path}: cannot write: {error.strerror}") from error
+    after = parse_releases(text, path)
+    return Refreshed(
+        added=tuple(v for v in after.versions if v not in before.versions),
+        removed=tuple(v for v in before.versions if v not in after.versions),
+        releases=after,
+    )
+
+
+def format_rows(rows: Iterable[Release], yanked: Iterable[Yanked]) -> str:
+    """Return the rows of the table as TOML, the same text for the same rows."""
+    blocks = [
+        f"[[release]]\nversion = {_string(row.version)}\n"
+        f"date = {row.date.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}\n"
+        f"requires_python = {_string(row.requires_python)}\njaxlib = {_string(row.jaxlib)}\n"
+        f"jaxlib_requires = {_string(row.jaxlib_requires)}\n"
+        f"pythons = [{', '.join(map(_string, row.pythons))}]\n"
+        for row in rows
+    ]
+    blocks += [
+        f"[[yanked]]\nversion = {_string(row.version)}\nreason = {_string(row.reason)}\n"
+        for row in yanked
+    ]
+    return "\n".join(blocks)
+
+
+def _read_index(
+    client: PyPISimple, before: Releases, oldest: Version
+) -> tuple[list[Release], list[Yanked]]:
+    jax = {v: w for v, w in read_wheels(client, "jax").items() if v >= oldest}
+    jaxlib = read_wheels(client, "jaxlib")
+    known = {row.version: row for row in before.rows}
+    rows, yanked = [], []
+    for version, wheels in sorted(jax.items()):
+        package = wheels[0].package
+        if package.is_yanked:
+            yanked.append(Yanked(version=str(version), reason=package.yanked_reason or ""))
+        else:
+            row = known.get(str(version))
+            requires = row.jaxlib_requires if row else read_requirement(client, package, "jaxlib")
+            rows.append(_release(wheels[0], requires, jaxlib))
+    return rows, yanked
+
+
+def _release(wheel: Wheel, requires: str, jaxlib: Mapping[Version, list[Wheel]]) -> Release:
+    admitted = [
+        version
+        for version, wheels in jaxlib.items()
+        if SpecifierSet(requires).contains(version) and not wheels[0].package.is_yanked
+    ]
+    if not admitted:
+        raise InfrastructureError(
+            f"package index: jax {wheel.version} wants jaxlib {requires}, none has wheels there"
+        )
+    # The open upper end of an old range would admit a jaxlib that came years later.
+    chosen = max([v for v in admitted if v <= wheel.version] or admitted)
+    libs = jaxlib[chosen]
+    pythons = sorted(frozenset().union(*(lib.pythons for lib in libs)), key=Version)
+    return Release(
+        version=str(wheel.version),
+        date=max(wheel.uploaded, min(lib.uploaded for lib in libs)),
+        requires_python=wheel.package.requires_python or "",
+        jaxlib=str(chosen),
+        jaxlib_requires=requires,
+        pythons=tuple(pythons),
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InfrastructureError(f"{path}: cannot read: {error.strerror}") from error
+
+
+def _preamble(text: str) -> str:
+    first = _ROWS.search(text)
+    return text[: first.start()] if first else text.rstrip() + "\n\n"
+
+
+def _string(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

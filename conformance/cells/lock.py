@@ -1,0 +1,95 @@
+"""A lock: every package of an environment by version and hash, as text."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from conformance.cells.cache import write_atomically
+from conformance.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MAGIC = "jax-conformance lock 1"
+_HEADER = re.compile(r"^# ([a-z][a-z- ]*): (.*)$", re.MULTILINE)
+_PIN = re.compile(r"^([a-z0-9][a-z0-9-]*)==([^\s;\\]+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lock:
+    """What is installed in an environment.
+
+    Attributes:
+        text: Requirements with hashes; comment lines on top say what they are for.
+        path: File it is stored in.
+    """
+
+    text: str
+    path: Path
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the text, in hexadecimal."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @cached_property
+    def headers(self) -> Mapping[str, str]:
+        """Its comment lines by name: `environment`, `python`, `requires`, `exclude-newer`."""
+        return dict(_HEADER.findall(self.text))
+
+    @cached_property
+    def pins(self) -> Mapping[str, str]:
+        """Version by normalised package name."""
+        return dict(_PIN.findall(self.text))
+
+
+def read_lock(path: Path) -> Lock | None:
+    """Read a lock.
+
+    Args:
+        path: File of the lock.
+
+    Returns:
+        The lock, or None when there is no such file.
+
+    Raises:
+        InfrastructureError: If the file cannot be read, or is no lock of this format.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InfrastructureError(f"{path}: cannot read the lock: {error}") from error
+    first = text.partition("\n")[0]
+    if first != f"# {MAGIC}":
+        raise InfrastructureError(
+            f"{path}: got {first[:60]!r}, expected '# {MAGIC}'; delete the file to lock again"
+        )
+    return Lock(text=text, path=path)
+
+
+def store_lock(lock: Lock, folder: Path) -> Lock:
+    """Store a lock as `<environment>.txt`.
+
+    Args:
+        lock: Lock to store.
+        folder: Folder of the locks, made if need be.
+
+    Returns:
+        The lock as stored.
+
+    Raises:
+        InfrastructureError: If it cannot be written.
+    """
+    path = folder / f"{lock.headers['environment']}.txt"
+    try:
+        write_atomically(path, lock.text)
+    except OSError as error:
+        raise InfrastructureError(f"{path}: cannot write the lock: {error.strerror}") from error
+    return Lock(text=lock.text, path=path)

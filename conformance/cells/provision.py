@@ -1,0 +1,140 @@
+"""Making a cell's environment from its lock with uv, once, and using it again."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+from conformance.cells.facts import (
+    drop_facts,
+    facts_hold,
+    gather_facts,
+    python_of,
+    store_facts,
+)
+from conformance.cells.interpreters import find_interpreter
+from conformance.cells.uvtool import UvError, run_uv
+from conformance.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from conformance.cells.cell import Cell
+    from conformance.cells.lock import Lock
+
+PATIENCE = 1800.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """A cell's environment, ready to use.
+
+    Attributes:
+        python: Its interpreter.
+        cell: Cell it is for.
+        lock: Lock it was made from.
+        versions: Version by normalised package name.
+    """
+
+    python: Path
+    cell: Cell
+    lock: Lock
+    versions: Mapping[str, str]
+
+
+def environment_folder(cell: Cell, lock: Lock, cache: Path) -> Path:
+    """Return the folder that a cell's environment has or would have in the cache."""
+    return cache / "envs" / f"{cell.env_id}-{lock.hash[:12]}"
+
+
+def is_provisioned(cell: Cell, lock: Lock, cache: Path) -> bool:
+    """Say whether a cell's environment is there and holds, without making it."""
+    return cell.interpreter is not None or facts_hold(environment_folder(cell, lock, cache), lock)
+
+
+def provision(cell: Cell, *, lock: Lock, cache: Path) -> Environment:
+    """Return a cell's environment, made now if it is not there or does not hold any more.
+
+    Two runs may ask at once: one makes it, the other waits and uses it.
+
+    Args:
+        cell: Cell to provide; for a `path:` cell nothing is made.
+        lock: Its lock, from `find_lock`.
+        cache: Cache folder.
+
+    Returns:
+        The environment.
+
+    Raises:
+        MissingInterpreterError: If its Python is not on this host.
+        InfrastructureError: If uv fails, a hash does not match, or the disk refuses; nothing
+            that could be mistaken for an environment is left behind.
+    """
+    if cell.interpreter is not None:
+        return Environment(python=cell.interpreter, cell=cell, lock=lock, versions=lock.pins)
+    folder = environment_folder(cell, lock, cache)
+    if not facts_hold(folder, lock):
+        base = find_interpreter(cell.python)
+        try:
+            _make_once(folder, base, lock)
+        except OSError as error:
+            raise InfrastructureError(_disk_problem(cell, folder, error)) from error
+        except UvError as error:
+            raise InfrastructureError(_uv_problem(cell, folder, lock, error)) from error
+    return Environment(python=python_of(folder), cell=cell, lock=lock, versions=lock.pins)
+
+
+def _make_once(folder: Path, base: Path, lock: Lock) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock", timeout=PATIENCE):
+        if not facts_hold(folder, lock):  # another run may have made it while this one waited
+            _make(folder, base, lock)
+
+
+def _make(folder: Path, base: Path, lock: Lock) -> None:
+    # In place, for a virtual environment knows its own path; the facts go first and come last,
+    # so an interrupted set-up is never taken for a finished one.
+    drop_facts(folder)
+    _remove(folder)
+    try:
+        run_uv(["venv", "--no-project", "--python", base, folder], cwd=folder.parent)
+        requirements = folder / "lock.txt"
+        requirements.write_text(lock.text, encoding="utf-8")
+        run_uv(
+            [
+                *("pip", "install", "--python", python_of(folder), "--requirements", requirements),
+                *("--require-hashes", "--no-deps", "--only-binary", ":all:"),
+            ],
+            cwd=folder.parent,
+        )
+        store_facts(folder, gather_facts(folder, lock))
+    except BaseException:
+        _remove(folder)
+        raise
+
+
+def _remove(folder: Path) -> None:
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _disk_problem(cell: Cell, folder: Path, error: OSError) -> str:
+    if isinstance(error, Timeout):
+        return f"{cell.id}: {folder}.lock has been held for {PATIENCE:.0f} s by another run"
+    advice = "make room or set" if error.errno in {errno.ENOSPC, errno.EDQUOT} else "set"
+    return (
+        f"{cell.id}: cannot set up {folder}: {error.strerror or error}; "
+        f"{advice} CONFORMANCE_CACHE to a folder with room that can be written"
+    )
+
+
+def _uv_problem(cell: Cell, folder: Path, lock: Lock, error: UvError) -> str:
+    if "Hash mismatch" in error.stderr:
+        return f"{cell.id}: {lock.path}: {error}; lock again if the index is to be trusted"
+    return f"{cell.id}: cannot set up {folder}: {error}"

@@ -1,0 +1,153 @@
+"""Selectors: `0.6.0`, `>=0.8`, `latest-3`, `path:/env/bin/python`, or a whole cell id."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from conformance.cells.cell import PATH_PREFIX, Cell
+from conformance.cells.cell_id import is_cell_id, parse_cell
+from conformance.cells.inspection import inspect_path_environment
+from conformance.cells.releases import REFRESH
+from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from conformance.cells.releases import Releases
+
+_LATEST = re.compile(r"latest(?:-(\d+))?")
+_FORMS = "an exact release, a PEP 440 specifier, latest, latest-N, or path:/env/bin/python"
+
+
+def resolve_selector(selector: str, releases: Releases) -> tuple[str, ...]:
+    """Return the releases a selector names, oldest first.
+
+    Args:
+        selector: Exact release (`0.6.0`), PEP 440 specifier (`>=0.6,<0.7`), `latest` (the
+            newest), `latest-3` (the third before it), or `path:` and an interpreter.
+        releases: Known releases.
+
+    Returns:
+        One release or more; for `path:` the selector itself with the path made absolute.
+
+    Raises:
+        UsageError: If it is no selector, or names no known release.
+    """
+    text = selector.strip()
+    if text.startswith(PATH_PREFIX):
+        return (_absolute(text),)
+    if latest := _LATEST.fullmatch(text):
+        return (_before_latest(text, int(latest[1] or 0), releases),)
+    if text == "nightly":
+        raise UsageError(
+            "selector 'nightly': no nightly index is configured; install the nightly yourself "
+            "and select it with path:/env/bin/python"
+        )
+    if _is_version(text):
+        return (releases.get(text).version,)
+    found = tuple(v for v in releases.versions if _specifier(text).contains(v, prereleases=True))
+    if not found:
+        first, last = releases.versions[0], releases.newest.version
+        raise UsageError(
+            f"selector {text!r} matches no known release; known are {first} to {last}; {REFRESH}"
+        )
+    return found
+
+
+def matches_selector(selector: str, release: str, releases: Releases) -> bool:
+    """Say whether a selector names a release; unlike resolving, naming none is no error.
+
+    Args:
+        selector: As for `resolve_selector`.
+        release: A known release, or a `path:` one.
+        releases: Known releases.
+
+    Returns:
+        True when it does.
+
+    Raises:
+        UsageError: If it is no selector.
+    """
+    text = selector.strip()
+    if text.startswith(PATH_PREFIX) or release.startswith(PATH_PREFIX):
+        return text.startswith(PATH_PREFIX) and _absolute(text) == release
+    if _LATEST.fullmatch(text) or text == "nightly":
+        return release in resolve_selector(text, releases)
+    if _is_version(text):
+        return Version(text) == Version(release)
+    return _specifier(text).contains(release, prereleases=True)
+
+
+def select_cells(text: str, releases: Releases) -> tuple[Cell, ...]:
+    """Return the cells that a command-line `--cell` names.
+
+    Args:
+        text: A cell id (`jax0.6.0-cpu4`) or a selector (`>=0.8`).
+        releases: Known releases.
+
+    Returns:
+        The cell of the id, or one cell with the default options for each release selected.
+
+    Raises:
+        UsageError: If it is neither.
+        InfrastructureError: If the interpreter of a `path:` selector does not serve.
+    """
+    if is_cell_id(text):
+        return (parse_cell(text, releases),)
+    return tuple(
+        Cell(release=release, python=cell_python(release, releases))
+        for release in resolve_selector(text, releases)
+    )
+
+
+def cell_python(release: str, releases: Releases) -> str:
+    """Return the Python a release's cell has by default.
+
+    Args:
+        release: A known release, or a `path:` one.
+        releases: Known releases.
+
+    Returns:
+        `major.minor`; for `path:` that of the interpreter, which is run to ask it.
+
+    Raises:
+        InfrastructureError: If the interpreter of a `path:` release does not serve.
+    """
+    if release.startswith(PATH_PREFIX):
+        return inspect_path_environment(Path(release.removeprefix(PATH_PREFIX))).python
+    return releases.python_for(release)
+
+
+def _absolute(selector: str) -> str:
+    path = Path(selector.removeprefix(PATH_PREFIX)).expanduser()
+    # Not resolved: an environment's python is a link, and following it would leave it.
+    return f"{PATH_PREFIX}{path.absolute()}"
+
+
+def _before_latest(text: str, back: int, releases: Releases) -> str:
+    if back >= len(releases.versions):
+        raise UsageError(
+            f"selector {text!r}: only {len(releases.versions)} releases are known; {REFRESH}"
+        )
+    return releases.versions[-1 - back]
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
+
+
+def _specifier(text: str) -> SpecifierSet:
+    try:
+        specifier = SpecifierSet(text)
+    except InvalidSpecifier:
+        specifier = SpecifierSet()
+    if not len(specifier):
+        raise UsageError(f"selector {text!r} is not understood; expected {_FORMS}")
+    return specifier

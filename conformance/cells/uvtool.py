@@ -1,0 +1,111 @@
+"""Running uv, always alike: no project settings, no chatter, no credentials in messages."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+from uv import find_uv_bin
+
+from conformance.cells.masking import masked
+from conformance.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+INDEX_VARIABLE = "CONFORMANCE_INDEX_URL"
+# What would make the same request come out otherwise here than elsewhere. Settings about the
+# network, the index and the package cache stay: they say from where, not what.
+_NOT_PASSED = frozenset(
+    {
+        "CONDA_PREFIX",
+        "PYTHONHOME",
+        "PYTHONPATH",
+        "UV_BUILD_CONSTRAINT",
+        "UV_COMPILE_BYTECODE",
+        "UV_CONSTRAINT",
+        "UV_CUSTOM_COMPILE_COMMAND",
+        "UV_EXCLUDE",
+        "UV_EXCLUDE_NEWER",
+        "UV_NO_BINARY",
+        "UV_NO_BUILD",
+        "UV_OVERRIDE",
+        "UV_PRERELEASE",
+        "UV_PYTHON",
+        "UV_PYTHON_PREFERENCE",
+        "UV_REQUIRE_HASHES",
+        "UV_RESOLUTION",
+        "UV_SYSTEM_PYTHON",
+        "UV_TORCH_BACKEND",
+        "UV_VENV_CLEAR",
+        "UV_VENV_SEED",
+        "VIRTUAL_ENV",
+    }
+)
+
+
+class UvError(InfrastructureError):
+    """Uv did not do what it was asked.
+
+    Attributes:
+        stderr: What uv said, credentials masked.
+    """
+
+    def __init__(self, message: str, stderr: str) -> None:
+        super().__init__(message)
+        self.stderr = stderr
+
+
+class NoSolutionError(UvError):
+    """The resolver refuses a set of requirements: an answer, not a failure."""
+
+
+def run_uv(arguments: Sequence[str | os.PathLike[str]], *, cwd: Path, stdin: str = "") -> str:
+    """Run uv and return what it prints.
+
+    Args:
+        arguments: Command line after `uv`.
+        cwd: Folder to run in; outside of any project, lest its settings be read.
+        stdin: Text on standard input.
+
+    Returns:
+        Standard output.
+
+    Raises:
+        NoSolutionError: If the resolver finds no solution.
+        UvError: If uv ends with another error.
+        InfrastructureError: If it cannot be run.
+    """
+    try:
+        done = subprocess.run(
+            [find_uv_bin(), *arguments, "--quiet", "--no-progress"],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            cwd=cwd,
+            env=_environment(),
+        )
+    except OSError as error:
+        raise InfrastructureError(f"uv: does not run: {error.strerror}; reinstall uv") from error
+    if done.returncode == 0:
+        return done.stdout
+    said = masked(done.stderr.strip())
+    kind = NoSolutionError if "No solution found" in said else UvError
+    raise kind(_one_line(said) or f"uv: exit status {done.returncode}", said)
+
+
+def _environment() -> dict[str, str]:
+    environment = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED}
+    if index := environment.get(INDEX_VARIABLE):
+        environment["UV_DEFAULT_INDEX"] = index
+    return environment
+
+
+def _one_line(said: str) -> str:
+    """Return uv's error in one line, from its `error:` on."""
+    words = " ".join(said[max(said.find("error:"), 0) :].split())
+    return words.removeprefix("error: ").replace(" cause:", ";").rstrip(".")
