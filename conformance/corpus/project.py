@@ -49,6 +49,4 @@ def _is_checkout(folder: Path) -> bool:
 
 
 def _checkout(folder: Path) -> Project:
-    return Project(
-        root=folder, cases=folder / "cases", matrices=folder / "matrix", writable=True
-    )
+    return Project(root=folder, cases=folder / "cases", matrices=folder / "matrix", writable=True)

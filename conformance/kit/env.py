@@ -1,4 +1,4 @@
-"""What a case is handed: the devices and meshes of the cell, the cell itself, one spelling of jax."""
+"""What a case is handed: the cell, its devices and meshes, one spelling of jax."""
 
 from __future__ import annotations
 

@@ -70,7 +70,9 @@ class Decoder:
             header = json.loads(bytes(pending[LENGTH.size : start]))
             end = start + header["body"]
         except (ValueError, TypeError, KeyError) as error:
-            raise FrameError(f"frame header is no JSON object with a body length: {error}") from None
+            raise FrameError(
+                f"frame header is no JSON object with a body length: {error}"
+            ) from None
         if len(pending) < end:
             return None
         body = bytes(pending[start:end])

@@ -137,7 +137,9 @@ class Server:
         try:
             self._supervisor.start(request)
         except OSError as error:
-            self._send({"kind": "done", "job": request["id"], "ended": "infra", "stderr": str(error)})
+            self._send(
+                {"kind": "done", "job": request["id"], "ended": "infra", "stderr": str(error)}
+            )
 
     def _scout(self, request: dict[str, Any]) -> None:
         self._start(request)

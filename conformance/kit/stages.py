@@ -55,9 +55,7 @@ class Observer:
         try:
             if kind == "program":
                 with self._stage("build"):
-                    built = fn(env, **params)
-                    if not isinstance(built, Program):
-                        raise CaseError(f"a program returned {_kind(built)}, expected a Program")
+                    built = _build(fn, env, params)
                 reference = _reference(built.reference, built.args, built.kwargs)
                 self._program(built)
             else:
@@ -140,6 +138,14 @@ class Observer:
         self._emit({"reference": head}, data)
 
 
+def _build(fn: Callable[..., Any], env: Env, params: dict[str, Any]) -> Program:
+    built = fn(env, **params)
+    if isinstance(built, Program):
+        return built
+    kind = "nothing" if built is None else f"a {type(built).__name__}"
+    raise CaseError(f"a program returned {kind}, expected a Program")
+
+
 def _reference(reference: Any, args: Any, kwargs: Any) -> Callable[[], Any] | None:
     if reference is None:
         return None
@@ -151,9 +157,7 @@ def _reference(reference: Any, args: Any, kwargs: Any) -> Callable[[], Any] | No
 
 
 def _as_numpy(leaf: Any) -> Any:
-    is_key = isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(
-        leaf.dtype, jax.dtypes.prng_key
-    )
+    is_key = isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
     return np.array(leaf) if isinstance(leaf, jax.Array) and not is_key else leaf
 
 
@@ -221,7 +225,3 @@ def describe_error(error: BaseException, fn: Callable[..., Any] | None = None) -
         "where": where,
         "traceback": text[-20_000:],
     }
-
-
-def _kind(thing: Any) -> str:
-    return "nothing" if thing is None else f"a {type(thing).__name__}"

@@ -1,0 +1,187 @@
+"""Static discovery: cases from files, read with `ast`; nothing is imported."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from conformance.corpus.metadata import (
+    MetadataError,
+    deviations_of,
+    read_metadata,
+    specifier,
+)
+from conformance.errors import UsageError
+from conformance.model.case import Case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from conformance.corpus.metadata import Metadata
+    from conformance.model.case import Kind
+
+KINDS: tuple[Kind, Kind] = ("program", "probe")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileError:
+    """What is wrong with a case file: one line for the user."""
+
+    file: Path
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.message}"
+
+
+class BrokenCasesError(UsageError):
+    """One or more case files that cannot be read; the message has a line for each.
+
+    Attributes:
+        errors: Each of them.
+    """
+
+    def __init__(self, errors: Iterable[FileError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("\n".join(map(str, self.errors)))
+
+
+def case_files(path: Path) -> list[Path]:
+    """Return the case files of a folder, or the file itself.
+
+    Args:
+        path: A case file, a family's folder, or a folder of families.
+
+    Returns:
+        Files in a stable order; names that begin with `_` or `.`, `conftest.py` and golden
+        folders are left out.
+    """
+    if path.is_file():
+        return [path.resolve()]
+    return sorted(file.resolve() for file in path.rglob("*.py") if _is_case_file(file, path))
+
+
+def _is_case_file(file: Path, root: Path) -> bool:
+    parts = file.relative_to(root).parts
+    hidden = any(part.startswith(("_", ".")) or part == "golden" for part in parts)
+    return not hidden and file.name != "conftest.py"
+
+
+def discover(files: Iterable[Path]) -> tuple[Case, ...]:
+    """Return every case of the files, in order of file and line.
+
+    Args:
+        files: Case files.
+
+    Returns:
+        The cases, one for each parametrisation.
+
+    Raises:
+        BrokenCasesError: If a file cannot be parsed, a decorator not read, or an id stands
+            twice; all such errors at once.
+    """
+    cases: list[Case] = []
+    errors: list[FileError] = []
+    helpers: dict[Path, bytes] = {}
+    for file in files:
+        if file.parent not in helpers:
+            helpers[file.parent] = _helpers(file.parent)
+        cases.extend(_read_file(file, helpers[file.parent], errors))
+    errors.extend(_duplicates(cases))
+    if errors:
+        raise BrokenCasesError(errors)
+    return tuple(cases)
+
+
+def _helpers(folder: Path) -> bytes:
+    """Return a digest of the modules that cases of a folder may import from beside them."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.glob("_*.py")):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.digest()
+
+
+def _read_file(file: Path, helpers: bytes, errors: list[FileError]) -> Iterator[Case]:
+    try:
+        source = file.read_bytes()
+        tree = ast.parse(source, filename=str(file))
+    except OSError as error:
+        errors.append(FileError(file=file, line=1, message=f"cannot be read: {error.strerror}"))
+        return
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", 1) or 1
+        errors.append(FileError(file=file, line=line, message=f"syntax error: {error.args[0]}"))
+        return
+    content_hash = hashlib.sha256(source + helpers).hexdigest()[:16]
+    for function, kind, call in _decorated(tree, file, errors):
+        try:
+            metadata = read_metadata(call, kind)
+        except MetadataError as error:
+            errors.append(FileError(file=file, line=error.line, message=str(error)))
+            continue
+        yield from _cases(file, function, kind, metadata, content_hash)
+
+
+def _decorated(
+    tree: ast.Module, file: Path, errors: list[FileError]
+) -> Iterator[tuple[ast.FunctionDef, Kind, ast.Call]]:
+    for node in tree.body:
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        for decorator in node.decorator_list:
+            target = decorator.func if isinstance(decorator, ast.Call) else decorator
+            name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+            kind = next((kind for kind in KINDS if kind == name), None)
+            if kind is None:
+                continue
+            if isinstance(decorator, ast.Call):
+                yield node, kind, decorator
+            else:
+                message = f"write @{kind}() with its parentheses"
+                errors.append(FileError(file=file, line=decorator.lineno, message=message))
+
+
+def _cases(
+    file: Path, function: ast.FunctionDef, kind: Kind, metadata: Metadata, content_hash: str
+) -> Iterator[Case]:
+    family = file.parent.name
+    for param, values in (metadata.params or {"": {}}).items():
+        yield Case(
+            id=f"{family}/{function.name}" + (f"[{param}]" if param else ""),
+            family=family,
+            topic=file.stem,
+            name=function.name,
+            kind=kind,
+            file=file,
+            line=function.lineno,
+            doc=ast.get_docstring(function) or "",
+            params=values,
+            devices=metadata.devices,
+            platforms=metadata.platforms,
+            requires=metadata.requires,
+            releases=specifier(metadata.releases),
+            source=metadata.source,
+            deviations=deviations_of(metadata, param),
+            facts=metadata.facts or {},
+            x64=metadata.x64,
+            timeout=metadata.timeout,
+            memory=metadata.memory,
+            xla_flags=metadata.xla_flags,
+            config=metadata.config or {},
+            rtol=metadata.rtol,
+            atol=metadata.atol,
+            content_hash=content_hash,
+        )
+
+
+def _duplicates(cases: Iterable[Case]) -> Iterator[FileError]:
+    first: dict[str, Case] = {}
+    for case in cases:
+        seen = first.setdefault(case.id, case)
+        if seen is not case:
+            message = f"the id {case.id} stands at {seen.file}:{seen.line} already; rename one"
+            yield FileError(file=case.file, line=case.line, message=message)

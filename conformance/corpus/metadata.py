@@ -1,0 +1,211 @@
+"""The metadata of one case, read from its decorator without importing the file."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from conformance.model.case import Deviation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+T = TypeVar("T")
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+NotNegative = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class MetadataError(Exception):
+    """A decorator that cannot be read; `line` is where, the message what and what to do."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class DeviationMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The keywords of `deviation`, as `conformance.kit.case.deviation` documents them."""
+
+    releases: str = ""
+    outcome: str = "raised"
+    error: str = ""
+    match: str = ""
+    platform: str = ""
+    packages: dict[str, str] = {}
+    params: tuple[str, ...] = ()
+    reason: str = ""
+    issue: str = ""
+
+
+class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The keywords of `program` and `probe`, as `conformance.kit.case.program` documents them."""
+
+    source: str = ""
+    params: dict[str, dict[str, Any]] | None = None
+    devices: Count = 1
+    platforms: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    releases: str = ""
+    deviations: tuple[DeviationMetadata, ...] = ()
+    facts: dict[str, Any] | None = None
+    x64: bool = False
+    timeout: Positive = 60.0
+    memory: Count = 4096
+    xla_flags: tuple[str, ...] = ()
+    config: dict[str, Any] | None = None
+    rtol: NotNegative | None = None
+    atol: NotNegative | None = None
+
+
+OUTCOMES = ("ok", "raised", "crashed", "timed_out", "out_of_memory")
+
+
+def read_metadata(call: ast.Call, kind: str) -> Metadata:
+    """Return the metadata of a decorator call.
+
+    Args:
+        call: `program(...)` or `probe(...)`.
+        kind: Which of the two.
+
+    Returns:
+        The validated keywords.
+
+    Raises:
+        MetadataError: If a keyword is unknown, no literal, or of the wrong type.
+    """
+    if call.args:
+        raise MetadataError(call.lineno, f"@{kind} takes keywords only, got a positional argument")
+    given = {}
+    for keyword in call.keywords:
+        _check_name(keyword, Metadata, kind)
+        given[keyword.arg] = (
+            _deviations(keyword.value)
+            if keyword.arg == "deviations"
+            else _literal(keyword.value, str(keyword.arg))
+        )
+    if kind == "probe" and "facts" in given:
+        raise MetadataError(call.lineno, "@probe has no `facts`: only a program is compiled for it")
+    metadata = _convert(given, Metadata, f"@{kind}", call.lineno)
+    _check(metadata, call.lineno)
+    return metadata
+
+
+def specifier(text: str) -> str:
+    """Return a jax specifier without the name: `jax<0.6` and `<0.6` alike."""
+    return text.strip().removeprefix("jax").strip()
+
+
+def deviations_of(metadata: Metadata, param: str) -> tuple[Deviation, ...]:
+    """Return the deviations declared for one parametrisation, or for a case without."""
+    return tuple(
+        Deviation(
+            releases=specifier(d.releases),
+            outcome=d.outcome,
+            error=d.error,
+            match=d.match,
+            platform=d.platform,
+            packages=d.packages,
+            reason=d.reason,
+            issue=d.issue,
+        )
+        for d in metadata.deviations
+        if not d.params or param in d.params
+    )
+
+
+def _check_name(keyword: ast.keyword, struct: type[msgspec.Struct], where: str) -> None:
+    names = struct.__struct_fields__
+    if keyword.arg is None:
+        raise MetadataError(keyword.value.lineno, f"{where}: keywords must be literal, got **")
+    if keyword.arg in names:
+        return
+    near = difflib.get_close_matches(keyword.arg, names, n=1)
+    hint = f"did you mean `{near[0]}`?" if near else f"expected one of {', '.join(names)}"
+    raise MetadataError(keyword.value.lineno, f"{where}: unknown keyword `{keyword.arg}`; {hint}")
+
+
+def _literal(node: ast.expr, name: str) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        raise MetadataError(
+            node.lineno,
+            f"`{name}` is `{ast.unparse(node)}`, expected a literal: "
+            "cases are read without being imported",
+        ) from None
+
+
+def _deviations(node: ast.expr) -> list[DeviationMetadata]:
+    if not isinstance(node, (ast.List, ast.Tuple)):
+        raise MetadataError(
+            node.lineno, f"`deviations` is `{ast.unparse(node)}`, expected a list of deviation(...)"
+        )
+    return [_deviation(element) for element in node.elts]
+
+
+def _deviation(node: ast.expr) -> DeviationMetadata:
+    if not isinstance(node, ast.Call) or _callee(node) != "deviation":
+        raise MetadataError(
+            node.lineno, f"`deviations` has `{ast.unparse(node)}`, expected deviation(...)"
+        )
+    if len(node.args) > 1:
+        raise MetadataError(node.lineno, "deviation takes one positional argument, the releases")
+    given: dict[str, Any] = {}
+    if node.args:
+        given["releases"] = _literal(node.args[0], "releases")
+    for keyword in node.keywords:
+        _check_name(keyword, DeviationMetadata, "deviation")
+        given[str(keyword.arg)] = _literal(keyword.value, str(keyword.arg))
+    declared = _convert(given, DeviationMetadata, "deviation", node.lineno)
+    if declared.outcome not in OUTCOMES:
+        raise MetadataError(
+            node.lineno, f"deviation outcome `{declared.outcome}`, expected {', '.join(OUTCOMES)}"
+        )
+    _check_specifier(declared.releases, node.lineno)
+    for package, text in declared.packages.items():
+        _check_specifier(text, node.lineno, package)
+    return declared
+
+
+def _callee(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _convert(given: Mapping[Any, Any], struct: type[T], where: str, line: int) -> T:
+    try:
+        return msgspec.convert(given, struct)
+    except msgspec.ValidationError as error:
+        raise MetadataError(line, f"{where}: {str(error).lower()}") from None
+
+
+def _check(metadata: Metadata, line: int) -> None:
+    _check_specifier(metadata.releases, line)
+    for requirement in metadata.requires:
+        try:
+            Requirement(requirement)
+        except InvalidRequirement as error:
+            raise MetadataError(line, f"`requires` has `{requirement}`: {error}") from None
+    if metadata.params is not None and not metadata.params:
+        raise MetadataError(line, "`params` is empty, expected at least one parameter")
+    known = set(metadata.params or ())
+    for declared in metadata.deviations:
+        if strange := set(declared.params) - known:
+            raise MetadataError(
+                line,
+                f"deviation names the parameter {sorted(strange)}, the case has {sorted(known)}",
+            )
+
+
+def _check_specifier(text: str, line: int, package: str = "jax") -> None:
+    try:
+        SpecifierSet(specifier(text) if package == "jax" else text)
+    except InvalidSpecifier:
+        raise MetadataError(
+            line, f"`{text}` is no specifier of {package} releases, expected e.g. `>=0.5,<0.6`"
+        ) from None

@@ -1,0 +1,95 @@
+"""SELECT: which cases a command is about, by family, id, glob or path."""
+
+from __future__ import annotations
+
+import difflib
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.corpus.discover import case_files, discover
+from conformance.errors import NothingSelectedError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from conformance.model.case import Case
+
+
+def select_cases(selects: Sequence[str], cases_folder: Path) -> tuple[Case, ...]:
+    """Return the cases a command is about.
+
+    Args:
+        selects: Families (`aot_placement`), case ids (`aot_placement/donated`, with or without
+            its `[param]`), globs (`*/vmap_*`) or paths of files and folders; empty is everything
+            in `cases_folder`.
+        cases_folder: Folder of the project's own families.
+
+    Returns:
+        Cases in order of file and line, each once.
+
+    Raises:
+        NothingSelectedError: If a name matches no case; it suggests the nearest.
+        UsageError: If a path does not exist or a case file is broken.
+    """
+    paths = [Path(select) for select in selects if _is_path(select, cases_folder)]
+    names = [select for select in selects if not _is_path(select, cases_folder)]
+    files: dict[Path, None] = {}
+    for path in paths:
+        found = case_files(_existing(path))
+        if not found:
+            raise NothingSelectedError(f"{path} holds no case files, expected *.py with cases")
+        files.update(dict.fromkeys(found))
+    chosen = {(case.file, case.id): case for case in discover(files)}
+    if files and not chosen:
+        raise NothingSelectedError(
+            f"{', '.join(map(str, paths))}: no function is marked with @program or @probe"
+        )
+    if names or not selects:
+        own = discover(case_files(cases_folder))
+        named = _named(names, own) if names else own
+        chosen.update({(case.file, case.id): case for case in named})
+    if not chosen:
+        raise NothingSelectedError(f"{cases_folder} holds no cases")
+    return tuple(chosen.values())
+
+
+def _is_path(select: str, cases_folder: Path) -> bool:
+    """Tell a path from a name: a name is a family's, or has its family before a slash."""
+    if select.endswith(".py") or select.startswith((".", "/", "~")):
+        return True
+    return not (cases_folder / select.split("/", maxsplit=1)[0]).is_dir() and Path(select).exists()
+
+
+def _existing(path: Path) -> Path:
+    expanded = path.expanduser()
+    if not expanded.exists():
+        raise UsageError(f"{path} does not exist, expected a case file or a folder of cases")
+    return expanded
+
+
+def _named(names: Iterable[str], cases: Sequence[Case]) -> list[Case]:
+    chosen: list[Case] = []
+    for name in names:
+        matching = [case for case in cases if matches(case, name)]
+        if not matching:
+            raise NothingSelectedError(_unknown(name, cases))
+        chosen += matching
+    return chosen
+
+
+def matches(case: Case, name: str) -> bool:
+    """Say whether a name means a case: its id, its id without `[param]`, its family, or a glob."""
+    plain = f"{case.family}/{case.name}"
+    if name in {case.id, plain, case.family}:
+        return True
+    # Brackets are part of ids, so they stand for themselves in a glob.
+    pattern = name.replace("[", "[[]")
+    return fnmatchcase(case.id, pattern) or fnmatchcase(plain, pattern)
+
+
+def _unknown(name: str, cases: Sequence[Case]) -> str:
+    known = {word for case in cases for word in (case.id, case.family, case.name)}
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else "`conformance list` shows what there is"
+    return f"no case matches {name}: {hint}"

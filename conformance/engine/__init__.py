@@ -1,0 +1,1 @@
+"""From cases and cells to observations: plan, cache, executors, run directory."""

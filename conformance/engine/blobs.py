@@ -1,0 +1,141 @@
+"""Content-addressed blobs: what jobs produced, each content once."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import zstandard
+
+from conformance.errors import ConformanceError, InfrastructureError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LARGE = 64 * 1024
+"""Bytes from which a blob is compressed."""
+HASH_LENGTH = 32
+
+
+class CorruptBlobError(ConformanceError):
+    """A blob that is missing, or is not what its name says."""
+
+
+def blob_hash(data: bytes) -> str:
+    """Return the name of a content: 32 hexadecimal digits of its SHA-256."""
+    return hashlib.sha256(data).hexdigest()[:HASH_LENGTH]
+
+
+class BlobStore:
+    """A folder of blobs named by their hash; large ones as `<hash>.zst`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def put(self, data: bytes) -> str:
+        """Store a content, unless it is there already.
+
+        Args:
+            data: The content.
+
+        Returns:
+            Its hash.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        name = blob_hash(data)
+        path = self._path(name, large=len(data) >= LARGE)
+        if not path.exists():
+            stored = zstandard.compress(data, 3) if len(data) >= LARGE else data
+            write_atomic(path, stored)
+        return name
+
+    def get(self, name: str) -> bytes:
+        """Return a content by its hash.
+
+        Raises:
+            CorruptBlobError: If it is missing or does not have that hash.
+        """
+        path = self._find(name)
+        try:
+            data = path.read_bytes()
+            data = zstandard.decompress(data) if path.suffix == ".zst" else data
+        except (OSError, zstandard.ZstdError) as error:
+            raise CorruptBlobError(f"{path}: cannot be read: {error}") from None
+        if blob_hash(data) != name:
+            raise CorruptBlobError(f"{path}: got content {blob_hash(data)}, expected {name}")
+        return data
+
+    def adopt(self, name: str, source: BlobStore) -> None:
+        """Take a blob from another store, by a hard link where the file system allows it.
+
+        Raises:
+            CorruptBlobError: If the other store does not have it.
+            InfrastructureError: If the disk refuses.
+        """
+        for large in (False, True):
+            path = self._path(name, large=large)
+            if path.exists() or _link(source._path(name, large=large), path):  # noqa: SLF001 - own kind
+                return
+        raise CorruptBlobError(f"{source.folder / name}: missing")
+
+    def _find(self, name: str) -> Path:
+        plain = self._path(name, large=False)
+        return plain if plain.exists() else self._path(name, large=True)
+
+    def _path(self, name: str, *, large: bool) -> Path:
+        return self.folder / (f"{name}.zst" if large else name)
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write a file so that it is there whole or not at all.
+
+    Args:
+        path: Where to; its folder is made if need be.
+        data: Its content.
+
+    Raises:
+        InfrastructureError: If the disk refuses; nothing half-written stays.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise disk_error(path, error) from None
+
+
+def disk_error(path: Path, error: OSError) -> InfrastructureError:
+    """Return the user's error for a disk that refused."""
+    hint = "free some space" if error.errno == errno.ENOSPC else "check the folder's permissions"
+    return InfrastructureError(
+        f"{path}: cannot be written: {(error.strerror or str(error)).lower()}; {hint}, "
+        "then continue with --resume"
+    )
+
+
+def _link(source: Path, target: Path) -> bool:
+    try:
+        try:
+            os.link(source, target)
+        except FileNotFoundError:
+            if not source.exists():
+                return False
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.link(source, target)
+    except FileExistsError:
+        return True
+    except OSError:  # another file system
+        try:
+            shutil.copyfile(source, target)
+        except OSError as error:
+            raise disk_error(target, error) from None
+    return True

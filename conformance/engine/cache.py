@@ -1,0 +1,99 @@
+"""Observations of jobs that have not changed since they ran; judged anew each time."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from conformance.corpus.project import PACKAGE
+from conformance.engine.blobs import BlobStore, CorruptBlobError, write_atomic
+from conformance.engine.job import job_key
+from conformance.model.outcome import Outcome
+from conformance.model.record import Record
+
+if TYPE_CHECKING:
+    from conformance.engine.job import Job
+
+CACHED = frozenset({Outcome.OK, Outcome.RAISED, Outcome.UNSUPPORTED})
+"""Outcomes worth keeping: the others may be the host's fault, and are seen again."""
+
+
+class ResultCache:
+    """Finished jobs by key, with their blobs, below the cache folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "results" / f"{kit_hash()}-{host_hash()}"
+        self.blobs = BlobStore(folder / "blobs")
+
+    def get(self, job: Job) -> Record | None:
+        """Return the record of the same job run before, without its judgement, if there is one.
+
+        A record that cannot be read is none: the job runs again.
+        """
+        try:
+            data = self._path(job).read_bytes()
+            return msgspec.json.decode(data, type=Record)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def put(self, job: Job, record: Record, run_blobs: BlobStore) -> None:
+        """Keep a finished job, unless its outcome may be the host's fault.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        if record.outcome not in CACHED or job.planned.cell.interpreter is not None:
+            return
+        try:
+            for name in record.artifacts.values():
+                self.blobs.adopt(name, run_blobs)
+        except CorruptBlobError:
+            return
+        write_atomic(self._path(job), msgspec.json.encode(record))
+
+    def _path(self, job: Job) -> Path:
+        key = job_key(job, kit_hash())
+        return self._folder / key[:2] / f"{key}.json"
+
+
+@cache
+def kit_hash() -> str:
+    """Return the hash of the kit: another kit may observe something else."""
+    digest = hashlib.sha256()
+    for file in sorted((PACKAGE / "kit").glob("*.py")):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+@cache
+def host_hash() -> str:
+    """Return the hash of what an observation may owe to this host: its processor."""
+    return hashlib.sha256("\n".join(host_facts().values()).encode()).hexdigest()[:8]
+
+
+@cache
+def host_facts() -> dict[str, str]:
+    """Return the facts of this host that are kept with every run."""
+    return {
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "processor": _processor(),
+    }
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return platform.processor()
+    fields = dict(
+        (part.strip() for part in line.split(":", 1))
+        for line in text.split("\n\n", maxsplit=1)[0].splitlines()
+        if ":" in line
+    )
+    return " ".join(fields.get(name, "") for name in ("model name", "flags", "Features")).strip()

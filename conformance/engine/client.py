@@ -1,0 +1,231 @@
+"""The orchestrator's end of a worker: start it, hand it jobs, hear of them, end it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import tempfile
+import threading
+from typing import TYPE_CHECKING, Any
+
+from conformance.corpus.project import PACKAGE
+from conformance.engine.observe import Transcript
+from conformance.errors import ConformanceError, InfrastructureError
+from conformance.kit import frames
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from conformance.engine.job import Finished, Job
+
+WORKER = PACKAGE / "kit" / "worker.py"
+HELLO_TIMEOUT = 120.0
+"""Seconds a worker may take to import jax and say hello."""
+GRACE = 30.0
+"""Seconds beyond a job's timeout after which its worker itself is held to hang."""
+STOP_TIMEOUT = 3.0
+DROPPED = (
+    "JAX_",
+    "XLA_",
+    "TF_",
+    "LIBTPU_",
+    "TPU_",
+    "PYTHON",
+    "VIRTUAL_ENV",
+    "CONDA_",
+    "UV_",
+    "PIP_",
+)
+PINNED = {
+    "JAX_PLATFORMS": "cpu",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "LC_ALL": "C.UTF-8",
+    "TZ": "UTC",
+}
+
+
+class WorkerDiedError(ConformanceError):
+    """The worker ended, or hung, with the job in its hands."""
+
+
+def worker_environment(outer: Mapping[str, str], *, keep_python_path: bool) -> dict[str, str]:
+    """Return the environment of a worker: nothing of the caller's that jax, XLA or Python heed.
+
+    Args:
+        outer: Environment of the orchestrator.
+        keep_python_path: Whether PYTHONPATH stays: a development build in a `path:` cell may
+            live by it.
+
+    Returns:
+        Variables for the worker, with thread counts, hash seed, locale and time zone pinned.
+    """
+    kept = {name: value for name, value in outer.items() if not name.startswith(DROPPED)}
+    if keep_python_path and "PYTHONPATH" in outer:
+        kept["PYTHONPATH"] = outer["PYTHONPATH"]
+    return kept | PINNED
+
+
+class Worker:
+    """A running worker of one cell. Several threads may run jobs in it at once.
+
+    Args:
+        python: Interpreter of the cell's environment.
+        spawn: Whether to ask for a fresh interpreter per job.
+        keep_python_path: See `worker_environment`.
+
+    Raises:
+        InfrastructureError: If it does not start, or does not say hello.
+    """
+
+    def __init__(
+        self, python: Path, *, spawn: bool = False, keep_python_path: bool = False
+    ) -> None:
+        self._lock = threading.Lock()
+        self._pending: dict[str, queue.SimpleQueue[frames.Frame | None]] = {}
+        self._hello: queue.SimpleQueue[frames.Frame | None] = queue.SimpleQueue()
+        self._count = 0
+        self._dead = False
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        read_end, write_end = os.pipe()
+        mode = "spawn" if spawn else "serve"
+        try:
+            self._process = subprocess.Popen(
+                [python, "-s", WORKER, mode, str(write_end)],
+                stdin=subprocess.PIPE,
+                stdout=self._log,
+                stderr=self._log,
+                pass_fds=[write_end],
+                env=worker_environment(os.environ, keep_python_path=keep_python_path),
+                start_new_session=True,
+                cwd=tempfile.gettempdir(),
+            )
+        except OSError as error:
+            os.close(read_end)
+            raise InfrastructureError(f"worker {python} does not start: {error.strerror}") from None
+        finally:
+            os.close(write_end)
+        self._reader = threading.Thread(target=self._read, args=(read_end,), daemon=True)
+        self._reader.start()
+        self.identity = self._greet(python)
+
+    def _greet(self, python: Path) -> dict[str, Any]:
+        try:
+            hello = self._hello.get(timeout=HELLO_TIMEOUT)
+        except queue.Empty:
+            hello = None
+        if hello is None:
+            tail = self.output()
+            self.close()
+            raise InfrastructureError(
+                f"worker {python} did not start; it said: {tail or 'nothing'}"
+            )
+        return {name: hello.header[name] for name in hello.header if name not in {"kind", "body"}}
+
+    def run(self, job: Job) -> Finished:
+        """Run one job to its end.
+
+        Args:
+            job: The job.
+
+        Returns:
+            How it ended.
+
+        Raises:
+            WorkerDiedError: If the worker ended or hung first.
+        """
+        channel: queue.SimpleQueue[frames.Frame | None] = queue.SimpleQueue()
+        with self._lock:
+            self._count += 1
+            number = str(self._count)
+            self._pending[number] = channel
+        transcript = Transcript()
+        try:
+            self._send({**job.request(), "id": number})
+            while True:
+                frame = self._next(channel, job)
+                if frame.header["kind"] == "done":
+                    return transcript.finish(job, frame.header)
+                transcript.take(frame.header, frame.body)
+        finally:
+            with self._lock:
+                del self._pending[number]
+
+    def _next(self, channel: queue.SimpleQueue[frames.Frame | None], job: Job) -> frames.Frame:
+        try:
+            frame = channel.get(timeout=job.case.timeout + GRACE)
+        except queue.Empty:
+            self.kill()
+            raise WorkerDiedError("the worker hangs") from None
+        if frame is None:
+            raise WorkerDiedError(f"the worker ended; it said: {self.output() or 'nothing'}")
+        return frame
+
+    def _send(self, header: dict[str, Any]) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None  # noqa: S101 - Popen was given a pipe
+        try:
+            with self._lock:
+                if self._dead:
+                    raise BrokenPipeError
+                stdin.write(frames.encode(header))
+                stdin.flush()
+        except (BrokenPipeError, ValueError):
+            raise WorkerDiedError(f"the worker ended; it said: {self.output()}") from None
+
+    def _read(self, fd: int) -> None:
+        """Hand each frame to the thread that waits for it; runs in its own thread."""
+        decoder = frames.Decoder()
+        try:
+            while data := os.read(fd, 1 << 20):
+                for frame in decoder.feed(data):
+                    if frame.header["kind"] == "hello":
+                        self._hello.put(frame)
+                        continue
+                    with self._lock:
+                        channel = self._pending.get(frame.header["job"])
+                    if channel is not None:
+                        channel.put(frame)
+        except frames.FrameError:
+            self.kill()
+        finally:
+            os.close(fd)
+            with self._lock:
+                self._dead = True
+                waiting = list(self._pending.values())
+            for channel in (*waiting, self._hello):
+                channel.put(None)
+
+    def output(self) -> str:
+        """Return the last of what the worker itself printed."""
+        try:
+            self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - 2000))
+            return self._log.read().decode("utf-8", "replace").strip()
+        except ValueError:  # closed
+            return ""
+
+    def kill(self) -> None:
+        """End the worker at once; its jobs end with it."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """End the worker: it ends its jobs when its requests end."""
+        stdin = self._process.stdin
+        if stdin is not None:
+            with contextlib.suppress(OSError, ValueError):
+                stdin.close()
+        try:
+            self._process.wait(STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self._process.wait()
+        self._reader.join(STOP_TIMEOUT)
+        self._log.close()

@@ -1,0 +1,139 @@
+"""A job, what an executor returns for it, and the executor's protocol."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from conformance.model.outcome import Outcome, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from conformance.cells.cell import Cell
+    from conformance.model.case import Case
+    from conformance.model.record import ErrorInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCell:
+    """A cell with what the plan knows of it before anything runs.
+
+    Attributes:
+        cell: The cell.
+        versions: Version of every package of its lock, by normalised name.
+        lock_hash: Hash of the lock; for a `path:` cell of what is installed there.
+        cell_hash: Hash of all that decides what a job observes there, but the case.
+    """
+
+    cell: Cell
+    versions: Mapping[str, str]
+    lock_hash: str
+    cell_hash: str
+
+    @property
+    def release(self) -> str:
+        """Version of jax in the cell."""
+        return self.versions["jax"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Job:
+    """One case in one cell."""
+
+    case: Case
+    planned: PlannedCell
+
+    @property
+    def id(self) -> tuple[str, str]:
+        """Case id and cell id: what is unique within a run."""
+        return (self.case.id, self.planned.cell.id)
+
+    @property
+    def x64(self) -> bool:
+        """Whether 64-bit types are on, by the case or by the cell."""
+        return self.case.x64 or self.planned.cell.x64
+
+    def request(self) -> dict[str, Any]:
+        """Return what the worker needs to run the job, as plain data."""
+        case, cell = self.case, self.planned.cell
+        return {
+            "file": str(case.file),
+            "family": case.family,
+            "name": case.name,
+            "kind": case.kind,
+            "params": dict(case.params),
+            "devices": case.devices,
+            "xla_flags": [*cell.xla_flags, *case.xla_flags],
+            "config": {**dict(cell.config), **case.config},
+            "x64": self.x64,
+            "timeout": case.timeout,
+            "memory": case.memory,
+            "cell": {
+                "id": cell.id,
+                "release": self.planned.release,
+                "platform": cell.platform,
+                "versions": dict(self.planned.versions),
+            },
+        }
+
+
+def job_key(job: Job, kit_hash: str) -> str:
+    """Return the cache key of a job: the same key, the same observation.
+
+    Args:
+        job: The job.
+        kit_hash: Hash of the kit, whose change may change what is observed.
+
+    Returns:
+        32 hexadecimal digits.
+    """
+    request = {name: value for name, value in job.request().items() if name not in {"file", "cell"}}
+    facts = (kit_hash, job.case.content_hash, job.planned.cell_hash, job.planned.cell.id, request)
+    return hashlib.sha256(msgspec.json.encode(facts, order="sorted")).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """What came of one job, before any judgement.
+
+    Attributes:
+        job: The job.
+        outcome: How it ended.
+        stage: Last stage reached.
+        error: The error, when there was one; for `unsupported` and `infra` the reason.
+        blobs: Artifacts by name: `value` and a reference value as safetensors, the rest text.
+        seconds: Wall-clock seconds by stage, and `job` for the whole.
+        max_rss_bytes: Peak resident memory of the job's process.
+    """
+
+    job: Job
+    outcome: Outcome
+    stage: Stage
+    error: ErrorInfo | None = None
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    max_rss_bytes: int = 0
+
+
+class Executor(Protocol):
+    """Runs jobs somewhere; nothing above it knows where."""
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Finished]:
+        """Run jobs and yield each as it ends, in any order.
+
+        Args:
+            jobs: The jobs; each is yielded once, whatever happens to it.
+
+        Yields:
+            The finished jobs. Closing the iterator ends everything that is still running.
+        """
+        ...
+
+    @property
+    def identities(self) -> Mapping[str, Mapping[str, Any]]:
+        """What the workers said they are, by cell id."""
+        ...

@@ -1,0 +1,208 @@
+"""The local executor: worker processes on this machine, one per cell, shared by the slots."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from conformance.engine.client import Worker, WorkerDiedError
+from conformance.engine.job import Finished
+from conformance.engine.observe import abnormal
+from conformance.errors import ConformanceError, InfrastructureError
+from conformance.model.outcome import Outcome, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from conformance.engine.job import Job, PlannedCell
+
+    OpenWorker = Callable[[PlannedCell], Worker]
+
+TRIES = 2
+"""Workers that may die with a job in their hands before the job itself is held to kill them."""
+
+
+class CellQueue:
+    """The jobs of one cell, and the worker that runs them; a worker that died is replaced."""
+
+    def __init__(self, planned: PlannedCell, jobs: Iterable[Job], open_worker: OpenWorker) -> None:
+        self.planned = planned
+        self.jobs = deque(jobs)
+        self.slots = 0
+        self._open_worker = open_worker
+        self._lock = threading.Lock()
+        self._worker: Worker | None = None
+        self._failure: ConformanceError | None = None
+        self._closed = False
+
+    def worker(self, dead: Worker | None = None) -> Worker:
+        """Return the cell's worker, starting it first or in the place of a dead one.
+
+        Args:
+            dead: The worker that the caller found dead.
+
+        Raises:
+            ConformanceError: If the cell cannot start; the same error for every caller.
+        """
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            if self._closed:
+                raise InfrastructureError("the run was interrupted")
+            if self._worker is not None and self._worker is dead:
+                self._worker.close()
+                self._worker = None
+            if self._worker is None:
+                try:
+                    self._worker = self._open_worker(self.planned)
+                except ConformanceError as error:
+                    self._failure = error
+                    raise
+            return self._worker
+
+    def close(self, *, kill: bool = False) -> None:
+        """End the worker, and let none start again when it is killed."""
+        if kill and self._worker is not None:
+            self._closed = True
+            self._worker.kill()
+        with self._lock:
+            self._closed = self._closed or kill
+            if self._worker is not None:
+                self._worker.close()
+                self._worker = None
+
+
+class LocalExecutor:
+    """Runs jobs in workers on this machine.
+
+    Args:
+        open_worker: Provides a cell's environment and starts its worker.
+        slots: Jobs that run at the same time.
+    """
+
+    def __init__(self, open_worker: OpenWorker, *, slots: int) -> None:
+        self._open = open_worker
+        self._slots = slots
+        self._identities: dict[str, Mapping[str, Any]] = {}
+
+    @property
+    def identities(self) -> Mapping[str, Mapping[str, Any]]:
+        """What the workers said they are, by cell id."""
+        return self._identities
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Finished]:
+        """Run jobs and yield each as it ends; see `Executor.run`.
+
+        Each slot takes the next cell that no slot works on, and helps with the longest queue
+        when there is none: starting a cell's worker overlaps with another cell's jobs.
+        """
+        board = _Board(jobs, self._worker)
+        results: queue.SimpleQueue[Finished | BaseException | None] = queue.SimpleQueue()
+        threads = [
+            threading.Thread(
+                target=self._work, args=(board, results), name=f"slot-{n}", daemon=True
+            )
+            for n in range(self._slots)
+        ]
+        for thread in threads:
+            thread.start()
+        ended = 0
+        try:
+            while ended < len(threads):
+                result = results.get()
+                if result is None:
+                    ended += 1
+                elif isinstance(result, BaseException):
+                    raise result
+                else:
+                    yield result
+        finally:
+            board.abandon()
+            for thread in threads:
+                thread.join()
+
+    def _worker(self, planned: PlannedCell) -> Worker:
+        worker = self._open(planned)
+        self._identities[planned.cell.id] = worker.identity
+        return worker
+
+    def _work(
+        self, board: _Board, results: queue.SimpleQueue[Finished | BaseException | None]
+    ) -> None:
+        try:
+            while (cell := board.take_cell()) is not None:
+                while (job := board.take_job(cell)) is not None:
+                    finished = _run(cell, job)
+                    if not board.abandoned:
+                        results.put(finished)
+                board.leave(cell)
+        except BaseException as error:  # noqa: BLE001 - a fault of ours ends the run, loudly
+            results.put(error)
+        results.put(None)
+
+
+class _Board:
+    """Which cells have jobs left, and which slots work on them."""
+
+    def __init__(self, jobs: Iterable[Job], open_worker: OpenWorker) -> None:
+        grouped: dict[str, list[Job]] = {}
+        for job in jobs:
+            grouped.setdefault(job.planned.cell.id, []).append(job)
+        self._cells = [CellQueue(own[0].planned, own, open_worker) for own in grouped.values()]
+        self._lock = threading.Lock()
+        self.abandoned = False
+
+    def take_cell(self) -> CellQueue | None:
+        with self._lock:
+            waiting = [cell for cell in self._cells if cell.jobs]
+            if not waiting:
+                return None
+            idle = [cell for cell in waiting if cell.slots == 0]
+            cell = idle[0] if idle else max(waiting, key=lambda cell: len(cell.jobs))
+            cell.slots += 1
+            return cell
+
+    def take_job(self, cell: CellQueue) -> Job | None:
+        with self._lock:
+            return cell.jobs.popleft() if cell.jobs else None
+
+    def leave(self, cell: CellQueue) -> None:
+        with self._lock:
+            cell.slots -= 1
+            last = cell.slots == 0
+        if last:
+            cell.close()
+
+    def abandon(self) -> None:
+        """Drop what has not begun and end what is running."""
+        with self._lock:
+            self.abandoned = True
+            for cell in self._cells:
+                cell.jobs.clear()
+        for cell in self._cells:
+            cell.close(kill=True)
+
+
+def _run(cell: CellQueue, job: Job) -> Finished:
+    dead: Worker | None = None
+    last = ""
+    for _ in range(TRIES):
+        try:
+            dead = cell.worker(dead)
+            return dead.run(job)
+        except WorkerDiedError as error:
+            last = str(error)
+        except ConformanceError as error:
+            return _infra(job, str(error))
+    with contextlib.suppress(ConformanceError):
+        cell.worker(dead)  # the next job finds a worker that lives
+    error = abnormal("worker", f"{TRIES} workers ended with this job: {last}", job)
+    return Finished(job=job, outcome=Outcome.CRASHED, stage=Stage.IMPORT, error=error)
+
+
+def _infra(job: Job, message: str) -> Finished:
+    error = abnormal("infra", message, job)
+    return Finished(job=job, outcome=Outcome.INFRA, stage=Stage.PROVISION, error=error)

@@ -1,0 +1,162 @@
+"""From what a worker said to how a job ended: pure."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from conformance.engine.job import Finished
+from conformance.judge.errors import signature
+from conformance.model.codec import encode_value
+from conformance.model.outcome import Outcome, Stage
+from conformance.model.record import ErrorInfo
+from conformance.model.value import Leaf, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.engine.job import Job
+
+OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "MemoryError", "Out of memory")
+
+
+@dataclass(slots=True)
+class Transcript:
+    """What a worker said about one job so far."""
+
+    stage: Stage = Stage.IMPORT
+    error: ErrorInfo | None = None
+    unsupported: str | None = None
+    ended: bool = False
+    blobs: dict[str, bytes] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def take(self, header: Mapping[str, Any], body: bytes) -> None:
+        """Take one event of the worker, as `conformance.kit.stages` emits them.
+
+        Args:
+            header: The event.
+            body: Its bytes.
+        """
+        match header:
+            case {"stage": stage}:
+                self.stage = Stage(stage)
+            case {"seconds": [stage, seconds]}:
+                self.seconds[stage] = seconds
+            case {"artifact": name}:
+                self.blobs[name] = body
+            case {"value": head}:
+                self.blobs["value"] = encode_value(value_from_wire(head, body))
+            case {"reference": head}:
+                self.blobs["reference"] = encode_value(value_from_wire(head, body))
+            case {"raises": expected}:
+                self.blobs["reference"] = msgspec.json.encode(expected)
+            case {"error": error}:
+                # The first one is the program's; a broken reference adds nothing to it.
+                self.error = self.error or _error(error)
+                self.blobs.setdefault("traceback", error["traceback"].encode())
+            case {"unsupported": reason}:
+                self.unsupported = reason
+            case {"end": True}:
+                self.ended = True
+
+    def finish(self, job: Job, done: Mapping[str, Any]) -> Finished:
+        """Return how the job ended.
+
+        Args:
+            job: The job.
+            done: The supervisor's last word: exit status, signal, what it ended and why.
+
+        Returns:
+            The finished job, with one right outcome whatever the way it ended.
+        """
+        outcome, error = self._ending(job, done)
+        if outcome is not Outcome.OK:
+            # What a failed job printed is evidence; a good job's chatter is noise.
+            for name in ("stdout", "stderr"):
+                if done.get(name):
+                    self.blobs[name] = done[name].encode("utf-8", "replace")
+        return Finished(
+            job=job,
+            outcome=outcome,
+            stage=self.stage,
+            error=error,
+            blobs=self.blobs,
+            seconds={**self.seconds, "job": done.get("seconds", 0.0)},
+            max_rss_bytes=done.get("max_rss_bytes", 0),
+        )
+
+    def _ending(self, job: Job, done: Mapping[str, Any]) -> tuple[Outcome, ErrorInfo | None]:
+        match done:
+            case {"ended": "timeout"}:
+                limit = f"no end within the timeout of {job.case.timeout:g} s"
+                return Outcome.TIMED_OUT, abnormal("timeout", limit, job)
+            case {"ended": "memory"}:
+                limit = f"resident memory beyond the limit of {job.case.memory} MiB"
+                return Outcome.OUT_OF_MEMORY, abnormal("memory", limit, job)
+            case {"ended": "infra"}:
+                return Outcome.INFRA, abnormal("infra", str(done.get("stderr", "")), job)
+            case {"ended": "garbled"}:
+                text = "the job wrote into the worker's own channel"
+                return Outcome.CRASHED, abnormal("garbled", text, job)
+        if self.unsupported is not None:
+            return Outcome.UNSUPPORTED, abnormal("unsupported", self.unsupported, job)
+        if self.ended and self.error is None:
+            return Outcome.OK, None
+        if self.ended and self.error is not None:
+            memory = any(
+                word in f"{self.error.type}: {self.error.message}" for word in OUT_OF_MEMORY
+            )
+            return Outcome.OUT_OF_MEMORY if memory else Outcome.RAISED, self.error
+        return Outcome.CRASHED, _crash(done, job)
+
+
+def value_from_wire(head: Mapping[str, Any], body: bytes) -> Value:
+    """Return the value a worker sent: a structure, leaves' heads, and their bytes in a row."""
+    leaves, start = [], 0
+    for leaf in head["leaves"]:
+        end = start + leaf["nbytes"]
+        leaves.append(
+            Leaf(
+                path=leaf["path"],
+                kind=leaf["kind"],
+                dtype=leaf["dtype"],
+                shape=tuple(leaf["shape"]),
+                weak_type=leaf["weak_type"],
+                sharding=leaf["sharding"],
+                memory_kind=leaf["memory_kind"],
+                data=body[start:end],
+            )
+        )
+        start = end
+    return Value(structure=head["structure"], leaves=tuple(leaves))
+
+
+def abnormal(type_: str, message: str, job: Job) -> ErrorInfo:
+    """Return the error of a job that ended without raising."""
+    where = f"{job.case.file}:{job.case.line}"
+    return ErrorInfo(type=type_, message=message, signature=f"{type_}: {message}", where=where)
+
+
+def _error(error: Mapping[str, Any]) -> ErrorInfo:
+    return ErrorInfo(
+        type=error["type"],
+        message=error["message"],
+        signature=signature(error["type"], error["message"]),
+        where=error["where"],
+    )
+
+
+def _crash(done: Mapping[str, Any], job: Job) -> ErrorInfo:
+    number = done.get("signal")
+    if number is None:
+        text = f"the process exited with status {done.get('exit')} before the job ended"
+        return abnormal("exit", text, job)
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    return abnormal(name, f"the process was ended by {name}", job)

@@ -1,0 +1,91 @@
+"""The plan: which jobs there are, in order, and what is left out and why. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from conformance.engine.job import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from conformance.engine.job import PlannedCell
+    from conformance.model.case import Case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exclusion:
+    """What was not run on purpose; `case` is empty when a whole cell was left out."""
+
+    case: str
+    cell: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Ordered jobs, and exclusions each with its reason."""
+
+    jobs: tuple[Job, ...]
+    exclusions: tuple[Exclusion, ...]
+    cells: tuple[PlannedCell, ...]
+
+
+def make_plan(
+    cases: Sequence[Case], cells: Sequence[PlannedCell], exclusions: Iterable[Exclusion] = ()
+) -> Plan:
+    """Return the jobs of cases in cells.
+
+    Args:
+        cases: Selected cases.
+        cells: Cells that can be provided.
+        exclusions: Cells that cannot, and what the matrix leaves out.
+
+    Returns:
+        Jobs by cell and then by case, and every pair that is left out.
+    """
+    jobs: list[Job] = []
+    left_out = list(exclusions)
+    for planned in cells:
+        for case in cases:
+            reason = why_not(case, planned)
+            if reason:
+                left_out.append(Exclusion(case=case.id, cell=planned.cell.id, reason=reason))
+            else:
+                jobs.append(Job(case=case, planned=planned))
+    return Plan(jobs=tuple(jobs), exclusions=tuple(left_out), cells=tuple(cells))
+
+
+def why_not(case: Case, planned: PlannedCell) -> str:
+    """Return why a case cannot run in a cell, empty when it can.
+
+    Args:
+        case: The case.
+        planned: The cell.
+
+    Returns:
+        The reason, in the words of the case's own metadata.
+    """
+    cell = planned.cell
+    if case.platforms and cell.platform not in case.platforms:
+        return f"runs on {', '.join(case.platforms)}, the cell is {cell.platform}"
+    if case.devices > cell.devices:
+        return f"needs {case.devices} devices, the cell has {cell.devices}"
+    if not SpecifierSet(case.releases, prereleases=True).contains(planned.release):
+        return f"applies to jax{case.releases}, the cell has {planned.release}"
+    return _missing(case.requires, planned)
+
+
+def _missing(requires: Iterable[str], planned: PlannedCell) -> str:
+    for text in requires:
+        requirement = Requirement(text)
+        version = planned.versions.get(requirement.name.lower().replace("_", "-"))
+        if version is None:
+            return f"requires {text}, the cell has none"
+        if not requirement.specifier.contains(version, prereleases=True):
+            return f"requires {text}, the cell has {version}"
+    return ""

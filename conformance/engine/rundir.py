@@ -1,0 +1,158 @@
+"""The run directory: what was planned, what came of it, line by line, safe against kill -9."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from conformance.engine.blobs import BlobStore, disk_error, write_atomic
+from conformance.errors import ConformanceError, UsageError
+from conformance.model.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RUN = "run.json"
+RESULTS = "results.jsonl"
+
+
+class CorruptRunError(ConformanceError):
+    """A run directory that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """One run's directory."""
+
+    path: Path
+
+    @property
+    def id(self) -> str:
+        """Name of the run."""
+        return self.path.name
+
+    @property
+    def blobs(self) -> BlobStore:
+        """The run's blobs."""
+        return BlobStore(self.path / "blobs")
+
+    def write_run(self, data: Mapping[str, Any]) -> None:
+        """Write `run.json`, whole or not at all.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        text = msgspec.json.format(msgspec.json.encode(data), indent=1)
+        write_atomic(self.path / RUN, text + b"\n")
+
+    def read_run(self) -> dict[str, Any]:
+        """Return what `run.json` holds.
+
+        Raises:
+            CorruptRunError: If it is missing or no JSON object.
+        """
+        path = self.path / RUN
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        except OSError as error:
+            raise CorruptRunError(f"{path}: cannot be read: {error.strerror}") from None
+        except msgspec.DecodeError as error:
+            raise CorruptRunError(f"{path}: expected a JSON object: {error}") from None
+
+    def read_records(self) -> list[Record]:
+        """Return the finished jobs, in the order they ended.
+
+        A last line without its end is what a killed run leaves; it is no record.
+
+        Raises:
+            CorruptRunError: If another line is no record; the message names it.
+        """
+        path = self.path / RESULTS
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return []
+        *lines, _ = data.split(b"\n")
+        decoder = msgspec.json.Decoder(Record)
+        records = []
+        for number, line in enumerate(lines, 1):
+            try:
+                records.append(decoder.decode(line))
+            except msgspec.DecodeError as error:
+                raise CorruptRunError(
+                    f"{path}:{number}: expected a record: {str(error).lower()}; "
+                    "delete the line to run its job again"
+                ) from None
+        return records
+
+
+class Results:
+    """Appends records to `results.jsonl`, each on the disk before the next job is counted."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._path = run.path / RESULTS
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            self._drop_torn_line()
+        except OSError as error:
+            raise disk_error(self._path, error) from None
+
+    def _drop_torn_line(self) -> None:
+        size = os.fstat(self._fd).st_size
+        tail = os.pread(self._fd, size, 0) if size else b""
+        whole = tail.rfind(b"\n") + 1
+        if whole != size:
+            os.ftruncate(self._fd, whole)
+
+    def append(self, record: Record, *, sync: bool = True) -> None:
+        """Add one finished job.
+
+        Args:
+            record: The job.
+            sync: Whether to wait for the disk; `close` does in any case.
+
+        Raises:
+            InfrastructureError: If the disk refuses; a torn line is taken back.
+        """
+        line = msgspec.json.encode(record) + b"\n"
+        size = os.fstat(self._fd).st_size
+        try:
+            written = os.write(self._fd, line)
+            if written != len(line):
+                os.ftruncate(self._fd, size)
+                raise OSError(28, "no space left on device")
+            if sync:
+                os.fsync(self._fd)
+        except OSError as error:
+            raise disk_error(self._path, error) from None
+
+    def close(self) -> None:
+        """Wait for the disk and close the file."""
+        os.fsync(self._fd)
+        os.close(self._fd)
+
+
+def new_run(root: Path) -> RunDirectory:
+    """Return a run directory with a new name below `reports/runs`, not made yet."""
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return RunDirectory(root / "reports" / "runs" / f"{stamp}-{secrets.token_hex(2)}")
+
+
+def latest_run(root: Path) -> RunDirectory:
+    """Return the newest run below `reports/runs`.
+
+    Raises:
+        UsageError: If there is none.
+    """
+    folder = root / "reports" / "runs"
+    runs = sorted(path.parent for path in folder.glob(f"*/{RUN}"))
+    if not runs:
+        raise UsageError(f"{folder} holds no run, expected one; `conformance run` makes it")
+    return RunDirectory(runs[-1])
