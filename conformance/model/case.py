@@ -90,7 +90,7 @@ class Case:
         xla_flags: Flags added to XLA_FLAGS.
         config: `jax.config` values.
         rtol: Tolerance relative to the reference; None is the dtype's default, 0 is exact.
-        atol: Absolute tolerance; None is 0.
+        atol: Absolute tolerance; None is 0 under a stated rtol, else scaled to the leaf.
         content_hash: Hash of the file it is written in, and of the helpers beside it.
     """
 

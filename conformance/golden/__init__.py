@@ -1,0 +1,1 @@
+"""Goldens: reviewed observations, kept beside the cases for spans of releases."""

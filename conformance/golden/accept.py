@@ -1,0 +1,266 @@
+"""From observations to golden files: plan the new spans, then write them all at once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from conformance.errors import UsageError
+from conformance.golden.contents import Content, content_of, encode, same
+from conformance.golden.document import Document, dumps
+from conformance.golden.errors import GoldenError
+from conformance.golden.layout import file_name, folder_of
+from conformance.golden.spans import insert, lookup, version
+from conformance.golden.write import remove_unreferenced, write_atomically
+from conformance.judge.tolerance import Tolerance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from conformance.golden.document import Spans
+    from conformance.golden.store import GoldenStore
+    from conformance.model.case import Case
+    from conformance.model.observation import Observation
+
+
+class Change(StrEnum):
+    """What accepting one observation does to the goldens."""
+
+    ADDED = "added"
+    """Nothing was recorded for the release, and what applied to it was other or nothing."""
+    CHANGED = "changed"
+    """Something else was recorded for the release."""
+    EXTENDED = "extended"
+    """The nearest older span showed the same, and now reaches the release."""
+    UNCHANGED = "unchanged"
+    """The same is recorded already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One observation to become golden.
+
+    Attributes:
+        case: The case.
+        variant: Key of the cell variant, see `layout.variant_name`.
+        release: The cell's jax release.
+        observation: What was seen.
+    """
+
+    case: Case
+    variant: str
+    release: str
+    observation: Observation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What accepting did, or will do, to one case, variant and release."""
+
+    case: str
+    variant: str
+    release: str
+    change: Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptPlan:
+    """Files to be written, and what they change.
+
+    Attributes:
+        entries: One for each candidate.
+        contents: Content files to write, by path.
+        documents: TOML files to write, by path.
+        conflicts: Candidates left out because another cell of the same case, variant and release
+            showed something else, one sentence each.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    contents: Mapping[Path, bytes] = field(default_factory=dict)
+    documents: Mapping[Path, str] = field(default_factory=dict)
+    conflicts: tuple[str, ...] = ()
+
+    def count(self, change: Change) -> int:
+        """Return how many entries are of a kind."""
+        return sum(entry.change is change for entry in self.entries)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The goldens of one case while candidates are worked in."""
+
+    case: Case
+    folder: Path
+    recorded: Mapping[str, Spans]
+    variants: dict[str, Spans]
+    contents: dict[str, Content | None] = field(default_factory=dict)
+    fresh: dict[str, bytes] = field(default_factory=dict)
+    changes: list[Entry] = field(default_factory=list)
+
+
+def plan_accept(
+    store: GoldenStore, candidates: Iterable[Candidate], known_releases: Sequence[str]
+) -> AcceptPlan:
+    """Work observations into the span tables; nothing is written.
+
+    Args:
+        store: The goldens as they are, read anew for this plan.
+        candidates: Observations to accept; of several for the same case, variant and release
+            the first counts.
+        known_releases: Every jax release there is.
+
+    Returns:
+        What to write. Cases, variants and releases without a candidate stay as they are.
+
+    Raises:
+        UsageError: If an outcome says nothing about JAX (infra, unsupported, not run).
+        GoldenError: If a TOML file concerned is corrupt; missing or edited contents are
+            recorded anew instead.
+    """
+    drafts: dict[str, _Draft] = {}
+    conflicts: list[str] = []
+    seen: dict[tuple[str, str, str], Content] = {}
+    for candidate in sorted(candidates, key=lambda c: (c.case.id, c.variant, version(c.release))):
+        content = _content(candidate)
+        key = (candidate.case.id, candidate.variant, candidate.release)
+        if key in seen:
+            if not same(content, seen[key], _tolerance(candidate.case)):
+                conflicts.append(
+                    f"{candidate.case.id} on {candidate.variant} with jax {candidate.release}: "
+                    "cells show different endings, the first is taken; accept one cell alone"
+                )
+            continue
+        seen[key] = content
+        draft = drafts.get(candidate.case.id) or _draft(store, candidate.case)
+        drafts[candidate.case.id] = draft
+        _work_in(store, draft, candidate, content, known_releases)
+    return _collect(drafts.values(), tuple(conflicts))
+
+
+def apply(plan: AcceptPlan, env: Mapping[str, str] = os.environ) -> None:
+    """Write a plan: contents first, then the TOML files that name them, each atomically.
+
+    Killed at any moment, every TOML file is either old or new and all it names is there. At the
+    end contents that no TOML file of a touched folder names any more are removed.
+
+    Args:
+        plan: What to write.
+        env: Environment variables.
+
+    Raises:
+        UsageError: If the variable CI is set: goldens are written by people.
+    """
+    if env.get("CI", "").lower() not in {"", "0", "false"}:
+        raise UsageError("goldens are never written in CI (CI is set); accept them locally")
+    for file, data in plan.contents.items():
+        write_atomically(file, data)
+    for file, text in plan.documents.items():
+        write_atomically(file, text.encode())
+    for folder in sorted({file.parent for file in plan.documents}):
+        remove_unreferenced(folder)
+
+
+def _content(candidate: Candidate) -> Content:
+    observation = candidate.observation
+    if not observation.outcome.observed:
+        raise UsageError(
+            f"{candidate.case.id} on {candidate.variant} with jax {candidate.release}: outcome "
+            f"{observation.outcome} says nothing about jax, expected one that was observed; "
+            "run the cell again before accepting"
+        )
+    return content_of(observation)
+
+
+def _draft(store: GoldenStore, case: Case) -> _Draft:
+    document = store.document(case)
+    recorded = document.variants if document else {}
+    return _Draft(
+        case=case,
+        folder=folder_of(store.root, case),
+        recorded=recorded,
+        variants=dict(recorded),
+    )
+
+
+def _work_in(
+    store: GoldenStore,
+    draft: _Draft,
+    candidate: Candidate,
+    content: Content,
+    known_releases: Sequence[str],
+) -> None:
+    spans = draft.variants.get(candidate.variant, ())
+    found = lookup(spans, candidate.release)
+    name = _recorded_name(store, draft, candidate, content)
+    if name is None:
+        name, data = encode(content)
+        draft.fresh[name] = data
+        draft.contents[name] = content
+    draft.variants[candidate.variant] = insert(spans, candidate.release, name, known_releases)
+    alike = found is not None and found.span.content == name
+    exact = found is not None and found.exact
+    change = {
+        (True, True): Change.UNCHANGED,
+        (True, False): Change.CHANGED,
+        (False, True): Change.EXTENDED,
+        (False, False): Change.ADDED,
+    }[exact, alike]
+    draft.changes.append(
+        Entry(
+            case=draft.case.id,
+            variant=candidate.variant,
+            release=candidate.release,
+            change=change,
+        )
+    )
+
+
+def _recorded_name(
+    store: GoldenStore, draft: _Draft, candidate: Candidate, content: Content
+) -> str | None:
+    """Return the content already recorded that is the same, the nearest older one first.
+
+    So noise in the last bits neither splits a span nor makes a new file.
+    """
+    spans = draft.variants.get(candidate.variant, ())
+    found = lookup(spans, candidate.release)
+    nearest = [found.span] if found else []
+    for span in (*nearest, *reversed(spans)):
+        name = span.content
+        if name not in draft.contents:
+            draft.contents[name] = _readable(store, draft.folder / name)
+        recorded = draft.contents[name]
+        if recorded is not None and same(content, recorded, _tolerance(draft.case)):
+            return name
+    return None
+
+
+def _readable(store: GoldenStore, file: Path) -> Content | None:
+    # A missing or edited content is like nothing: accepting is how it is put right.
+    try:
+        return store.content(file)
+    except GoldenError:
+        return None
+
+
+def _collect(drafts: Iterable[_Draft], conflicts: tuple[str, ...]) -> AcceptPlan:
+    entries: list[Entry] = []
+    contents: dict[Path, bytes] = {}
+    documents: dict[Path, str] = {}
+    for draft in drafts:
+        entries += draft.changes
+        used = {span.content for spans in draft.variants.values() for span in spans}
+        contents |= {draft.folder / n: data for n, data in draft.fresh.items() if n in used}
+        if draft.variants != draft.recorded:
+            document = Document(case=draft.case.id, variants=draft.variants)
+            documents[draft.folder / file_name(draft.case.id)] = dumps(document)
+    return AcceptPlan(
+        entries=tuple(entries), contents=contents, documents=documents, conflicts=conflicts
+    )
+
+
+def _tolerance(case: Case) -> Tolerance:
+    return Tolerance(rtol=case.rtol, atol=case.atol)

@@ -1,0 +1,75 @@
+"""Where goldens lie: `<cases>/<family>/golden/<topic>/<case>.toml`, contents beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from conformance.model.case import Case
+
+SUFFIXES: Final = {"value": ".safetensors", "error": ".txt", "facts": ".json"}
+"""File suffix by artifact."""
+
+CONTENT_NAME: Final = re.compile(r"(value|error|facts)-([0-9a-f]{8})\.(safetensors|txt|json)")
+
+_MAX_STEM = 120
+
+
+def folder_of(cases: Path, case: Case) -> Path:
+    """Return the folder of a topic's goldens.
+
+    Args:
+        cases: Folder that holds the families.
+        case: The case.
+
+    Returns:
+        Folder of its TOML file and contents; it need not exist.
+    """
+    return cases / case.family / "golden" / case.topic
+
+
+def file_name(case_id: str) -> str:
+    """Return the name of a case's TOML file, safe on any file system.
+
+    Args:
+        case_id: `family/name` or `family/name[param]`.
+
+    Returns:
+        `name.toml` or `name@param.toml`, anything unsafe percent-encoded; names differ when ids
+        do, and long ones end in a hash.
+    """
+    name, bracket, param = case_id.partition("[")
+    stem = quote(name.rpartition("/")[2], safe="")
+    if bracket:
+        stem += "@" + quote(param.removesuffix("]"), safe="=,+")
+    if len(stem) > _MAX_STEM:
+        stem = f"{stem[:_MAX_STEM]}~{_digest(case_id.encode())}"
+    return f"{stem}.toml"
+
+
+def content_name(artifact: str, content: bytes) -> str:
+    """Return the name of a content file: artifact, hash of the bytes, suffix."""
+    return f"{artifact}-{_digest(content)}{SUFFIXES[artifact]}"
+
+
+def variant_name(platform: str, labels: Iterable[str] = ()) -> str:
+    """Return the key of a cell variant's table.
+
+    Args:
+        platform: The cell's platform.
+        labels: What sets the cell apart from a plain one, e.g. `x64` or `config=a`.
+
+    Returns:
+        `cpu`, or `cpu x64` for a cell that is not plain.
+    """
+    return " ".join([platform, *sorted(labels)])
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:8]

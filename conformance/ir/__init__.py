@@ -1,0 +1,1 @@
+"""Facts of intermediate representations; pure text in, plain data out."""

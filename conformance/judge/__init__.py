@@ -1,0 +1,1 @@
+"""Pure judgement: observation against reference, golden and declared deviations."""

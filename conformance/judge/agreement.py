@@ -1,0 +1,112 @@
+"""Do two endings of one case say the same: attempt against attempt, observation against golden?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.judge.comparison import Agreement
+from conformance.judge.conformance import ending, unmet_claims
+from conformance.judge.errors import normalise, signature
+from conformance.judge.values import compare_values
+from conformance.model.golden import RecordedError
+from conformance.model.outcome import Outcome
+
+if TYPE_CHECKING:
+    from conformance.judge.tolerance import Tolerance
+    from conformance.model.golden import GoldenEntry
+    from conformance.model.observation import Observation
+
+Difference = tuple[Agreement, tuple[str, ...]]
+
+
+def recorded_error(observation: Observation) -> RecordedError:
+    """Return an ending other than `ok` in the form goldens keep.
+
+    Args:
+        observation: What the job produced.
+
+    Returns:
+        Outcome, stage, error type and message in normal form.
+    """
+    error = observation.error
+    return RecordedError(
+        outcome=observation.outcome,
+        stage=observation.stage.value,
+        type=error.type if error else "",
+        message=normalise(error.message) if error else "",
+    )
+
+
+def same_ending(one: RecordedError, other: RecordedError) -> bool:
+    """Say whether two endings have the same outcome, error type and message; stages may differ."""
+    return one.outcome is other.outcome and _signature(one) == _signature(other)
+
+
+def against_golden(
+    observation: Observation, golden: GoldenEntry, tolerance: Tolerance
+) -> Difference:
+    """Compare an observation with what is recorded.
+
+    Args:
+        observation: What the job produced; its outcome is one that may be recorded.
+        golden: What is recorded, not tainted.
+        tolerance: What the case states.
+
+    Returns:
+        How far they agree, and the differences, one sentence each.
+    """
+    if observation.outcome is not golden.outcome:
+        return _beyond(f"{ending(observation)}, golden {_golden_ending(golden)}")
+    if golden.error is not None:
+        if same_ending(recorded_error(observation), golden.error):
+            return Agreement.EQUAL, ()
+        return _beyond(f"{ending(observation)}, golden {_golden_ending(golden)}")
+    if golden.value is None:
+        unmet = tuple(
+            text.replace("claimed", "golden")
+            for text in unmet_claims(golden.facts, observation.facts)
+        )
+        return (Agreement.BEYOND if unmet else Agreement.EQUAL), unmet
+    if observation.value is None:
+        return _beyond("no value was observed, golden has one")
+    compared = compare_values(observation.value, golden.value, tolerance)
+    return compared.agreement, compared.messages
+
+
+def disagreement(one: Observation, other: Observation, tolerance: Tolerance) -> str:
+    """Return how two attempts of the same job disagree.
+
+    Args:
+        one: An attempt.
+        other: Another.
+        tolerance: What the case states.
+
+    Returns:
+        One sentence; empty when outcome, error signature and value (within tolerance) agree.
+    """
+    if one.outcome is not other.outcome:
+        return f"attempts disagree: {ending(one)}, then {ending(other)}"
+    if one.outcome is not Outcome.OK:
+        if same_ending(recorded_error(one), recorded_error(other)):
+            return ""
+        return f"attempts disagree: {ending(one)}, then {ending(other)}"
+    if one.value is None or other.value is None:
+        return "" if one.value is other.value else "attempts disagree: one gave no value"
+    compared = compare_values(one.value, other.value, tolerance)
+    return "" if compared.agrees else f"attempts disagree: {compared.messages[0]}"
+
+
+def _golden_ending(golden: GoldenEntry) -> str:
+    if golden.error is None:
+        return f"ok ({golden.span})"
+    first = golden.error.message.partition("\n")[0][:200]
+    words = f"{golden.error.outcome} {golden.error.type}".strip()
+    return f"{words}: {first} ({golden.span})" if first else f"{words} ({golden.span})"
+
+
+def _signature(error: RecordedError) -> str:
+    return signature(error.type, error.message)
+
+
+def _beyond(text: str) -> Difference:
+    return Agreement.BEYOND, (text,)

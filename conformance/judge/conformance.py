@@ -1,0 +1,151 @@
+"""Does an observation agree with what the case itself says it should be?"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, assert_never
+
+from conformance.errors import UsageError
+from conformance.judge.values import compare_reference
+from conformance.model.observation import ExpectedError
+from conformance.model.outcome import Conformance, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.model.case import Case
+    from conformance.model.observation import Observation
+    from conformance.model.record import ErrorInfo
+
+Answer = tuple[Conformance, tuple[str, ...]]
+
+
+def conformance(case: Case, observation: Observation) -> Answer:
+    """Judge an observation by the case's own reference and fact claims.
+
+    Args:
+        case: The case, with its claims and declared deviations.
+        observation: What the job produced, its reference included.
+
+    Returns:
+        Whether it conforms, and why not, one sentence each. A failure deviates where a value, a
+        fact or a declared deviation shows that success was meant; without any of them nothing is
+        known of what should be.
+    """
+    match observation.outcome:
+        case Outcome.OK:
+            return _of_success(case, observation)
+        case Outcome.RAISED | Outcome.CRASHED | Outcome.TIMED_OUT | Outcome.OUT_OF_MEMORY:
+            return _of_failure(case, observation)
+        case Outcome.UNSUPPORTED | Outcome.INFRA | Outcome.NOT_RUN:
+            return Conformance.UNKNOWN, ()
+        case _:
+            assert_never(observation.outcome)
+
+
+def is_expected(expected_types: str, pattern: str, error: ErrorInfo | None) -> bool:
+    """Say whether an error is of one of the types named, with a message that matches.
+
+    Args:
+        expected_types: Class names joined by `|`, with or without module; empty is any.
+        pattern: Regular expression searched in the message; empty is any.
+        error: The error seen, if any.
+
+    Returns:
+        True when both hold.
+
+    Raises:
+        UsageError: If the pattern is no regular expression.
+    """
+    if error is None:
+        return not expected_types and not pattern
+    names = {name.strip().rpartition(".")[2] for name in expected_types.split("|")} - {""}
+    if names and error.type.rpartition(".")[2] not in names:
+        return False
+    try:
+        return re.search(pattern, error.message) is not None
+    except re.error as wrong:
+        raise UsageError(
+            f"match={pattern!r} is no regular expression ({wrong}); escape it with re.escape"
+        ) from None
+
+
+def ending(observation: Observation) -> str:
+    """Return how a job ended in a few words, e.g. `raised TypeError at trace: bad shape`.
+
+    Args:
+        observation: What the job produced.
+
+    Returns:
+        Outcome, error type, stage and the first line of the message.
+    """
+    words = observation.outcome.value
+    if observation.error is None:
+        return f"{words} at {observation.stage}"
+    first = observation.error.message.strip().partition("\n")[0]
+    text = f"{words} {observation.error.type} at {observation.stage}"
+    return f"{text}: {first[:200]}" if first else text
+
+
+def _of_success(case: Case, observation: Observation) -> Answer:
+    reasons = list(unmet_claims(case.facts, observation.facts))
+    checked = bool(case.facts)
+    match observation.reference:
+        case ExpectedError() as expected:
+            checked = True
+            reasons.append(f"ran, reference expects {_spelled(expected)}")
+        case None:
+            pass
+        case reference if observation.value is not None:
+            checked = True
+            compared = compare_reference(observation.value, reference, case.rtol, case.atol)
+            # Within tolerance is conforming: only what lies beyond is a reason.
+            reasons.extend(() if compared.agrees else compared.messages)
+        case _:
+            pass  # compile-only: there is no value for the reference to be compared with
+    if reasons:
+        return Conformance.DEVIATES, tuple(reasons)
+    return (Conformance.CONFORMS if checked else Conformance.UNKNOWN), ()
+
+
+def _of_failure(case: Case, observation: Observation) -> Answer:
+    expected = observation.reference
+    if isinstance(expected, ExpectedError):
+        raised = observation.outcome is Outcome.RAISED
+        if raised and is_expected(expected.type, expected.match, observation.error):
+            return Conformance.CONFORMS, ()
+        reason = f"{ending(observation)}; reference expects {_spelled(expected)}"
+        return Conformance.DEVIATES, (reason,)
+    if expected is not None or case.facts or case.deviations:
+        return Conformance.DEVIATES, (f"{ending(observation)}; the case expects a result",)
+    return Conformance.UNKNOWN, ()
+
+
+def unmet_claims(claims: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield one sentence for each fact claimed that does not hold.
+
+    Args:
+        claims: What the case claims, by name.
+        facts: What was observed; a name absent from it is unmet, never skipped.
+
+    Yields:
+        Name, observed, claimed.
+    """
+    for name, claimed in claims.items():
+        if name not in facts:
+            yield f"fact {name} was not observed, claimed {claimed}"
+        elif _listed(facts[name]) != _listed(claimed):
+            yield f"fact {name} is {facts[name]}, claimed {claimed}"
+
+
+def _listed(value: Any) -> Any:
+    """Return a fact as JSON gives it back, so that tuples equal lists."""
+    if isinstance(value, list | tuple):
+        return [_listed(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _listed(item) for key, item in value.items()}
+    return value
+
+
+def _spelled(expected: ExpectedError) -> str:
+    return f"{expected.type} matching {expected.match!r}" if expected.match else expected.type

@@ -1,0 +1,124 @@
+"""The normal form of error messages: what stays the same when nothing about JAX changed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+VERSION = 1
+"""Version of the normal form; recorded with each golden error, another one is tainted."""
+
+MAX_LINES = 24
+MAX_CHARS = 2000
+_PASSES = 8
+
+_SUFFIXES = "py|pyi|pyx|cc|cpp|c|h|hpp|inc|rs|so|mlir|ipynb"
+
+_RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, flags), replacement)
+    for pattern, replacement, flags in (
+        # Colours of a terminal.
+        (r"\x1b\[[0-9;]*[A-Za-z]", "", 0),
+        # jax's note on traceback filtering, with its rulers.
+        (
+            (
+                r"(?:^-{5,}\s*)?For simplicity, JAX has removed its internal frames.*?"
+                r"(?:include these\.|\Z)(?:\s*^-{5,}\s*?$)?"
+            ),
+            "",
+            re.DOTALL | re.MULTILINE,
+        ),
+        # Frames of a traceback quoted inside a message: depth and lines belong to jax's inside.
+        (r"^[ \t]*File \"[^\"\n]*\", line \d+(?:, in .*)?(?:\n {4,}.*)*\n?", "", re.MULTILINE),
+        # Links move with the documentation's host and chapters.
+        (r"https?://[^\s)>\]]*[^\s)>\].,;]", "<url>", 0),
+        (r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?Z?", "<date>", 0),
+        # The head of a log line: severity, date, time, thread, source.
+        (r"^[IWEF]\d{4} [\d:.]+ +\d+ [\w./-]+:(?:\d+|<n>)\] ", "", re.MULTILINE),
+        # Absolute paths keep their last component.
+        (r"(?<![\w./:)<>~-])/(?:[\w.+@~=-]+/)+(?=[\w<])", "", 0),
+        (rf"(\.(?:{_SUFFIXES})):\d+(?::\d+)?\b", r"\1:<n>", 0),
+        (r"\bline \d+(?:, column \d+)?\b", "line <n>", 0),
+        (r"\b0x[0-9a-fA-F]{5,}\b", "<address>", 0),
+        (r"\bVar\(id=\d+\)", "Var(id=<n>)", 0),
+        (r"\bid=\d{6,}\b", "id=<n>", 0),
+        (r"\b(pid|tid|thread)([ =:#]+)\d+\b", r"\1\2<n>", re.IGNORECASE),
+        (r"\b(process)([ =:#]+)\d{3,}\b", r"\1\2<n>", re.IGNORECASE),
+        (r"\btmp[a-z0-9_]{8}\b", "<tmp>", 0),
+        (
+            (
+                r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)? ?"
+                r"(?:ns|us|µs|ms|s|secs?|seconds?|min|minutes?)\b"
+            ),
+            "<time>",
+            0,
+        ),
+        # One spelling of what jax renamed without a change of behaviour; weak types are `~`.
+        (r"ShapedArray\((\w+\[[^\]\n]*\]), weak_type=True\)", r"~\1", 0),
+        (r"ShapedArray\((\w+\[[^\]\n]*\])\)", r"\1", 0),
+        (
+            r"Traced<(~?\w+\[[^\]\n]*\])>with<(\w+?)Trace(?:\(level=\d+/\d+\))?>",
+            r"\2Tracer(\1)",
+            0,
+        ),
+        (r"\(level=\d+/\d+\)", "", 0),
+        (r"\bDynamicJaxprTracer\(", "JitTracer(", 0),
+        (r"\bPartitionSpec\(", "P(", 0),
+        (r"\bTFRT_CPU_(\d+)\b", r"cpu:\1", 0),
+        # Counters jax and XLA append to names.
+        (r"\bjit__lambda_\b", "jit__lambda", 0),
+        (r"\b(jit_\w*?[A-Za-z])(?:[._]\d+)+\b", r"\1", 0),
+        (r"(%[A-Za-z_][\w-]*?)(?:\.\d+)+(?![\w.])", r"\1", 0),
+        (r"[ \t\r\f\v]+", " ", 0),
+        (r"^ +| +$", "", re.MULTILINE),
+        (r"\n{2,}", "\n", 0),
+        (r"\A\n+|\n+\Z", "", 0),
+    )
+)
+
+
+def signature(type_: str, message: str) -> str:
+    """Return what identifies an error across hosts, runs and source lines.
+
+    Args:
+        type_: Exception type name, or the signal of a crash.
+        message: Whole message, untouched or normalised already.
+
+    Returns:
+        `Type: message` with the message in normal form; `Type` alone when nothing is left of it.
+    """
+    text = normalise(message)
+    return f"{type_}: {text}" if text else type_
+
+
+def normalise(message: str) -> str:
+    """Return a message in normal form.
+
+    Addresses, directories, line numbers, timings, process ids, temporary names, counters and
+    quoted tracebacks go; renamed spellings (`PartitionSpec` and `P`) become one; whitespace is
+    folded; what is too long ends in the hash of the rest.
+
+    Args:
+        message: Any text.
+
+    Returns:
+        The normal form; `normalise(normalise(m)) == normalise(m)`.
+    """
+    text = message
+    for _ in range(_PASSES):
+        before = text
+        for pattern, replacement in _RULES:
+            text = pattern.sub(replacement, text)
+        text = _cap(text)  # within the loop: a cut may complete a pattern
+        if text == before:
+            break
+    return text
+
+
+def _cap(text: str) -> str:
+    lines = text.split("\n")
+    if len(lines) <= MAX_LINES and len(text) <= MAX_CHARS:
+        return text
+    head = "\n".join(lines[: MAX_LINES - 1])[: MAX_CHARS - 40].rstrip()
+    digest = hashlib.sha256(text[len(head) :].strip().encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{head}\n[rest: sha256 {digest[:12]}]"

@@ -1,0 +1,182 @@
+"""Observed values against goldens (everything counts) and references (what is computed counts)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from conformance.judge.comparison import Comparison, Difference, beyond
+from conformance.judge.numeric import compare_numbers
+from conformance.judge.tolerance import Tolerance
+from conformance.judge.ulp import is_float
+from conformance.model.codec import to_array, to_python
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from conformance.model.value import Leaf, Value
+
+_MATHEMATICS = frozenset({"float64", "complex128", "int64"})
+"""NumPy's own dtypes: a reference in one of them states numbers, not a dtype."""
+
+_COMPLEX = {"float64": np.complex128}
+"""Complex type that holds a real one; complex64 holds all narrower ones."""
+
+_TEXT_DTYPES = ("str", "bytes", "void", "datetime64", "timedelta64")
+
+_NUMBERS = frozenset({"bool", "int", "float", "complex"})
+
+
+def compare_values(
+    observed: Value, golden: Value, tolerance: Tolerance | None = None
+) -> Comparison:
+    """Compare an observation with its golden: structure, placement and numbers.
+
+    Args:
+        observed: What the cell gave.
+        golden: What is recorded.
+        tolerance: What the case states; None is the defaults.
+
+    Returns:
+        The differences in the order structure, leaves, kind, shape, dtype, weak type, sharding,
+        memory kind, numbers; a leaf of another kind, shape or dtype is not compared further. An
+        unknown sharding agrees with any.
+    """
+    if observed == golden:
+        return Comparison()
+    if observed.structure != golden.structure:
+        text = f"out has structure {observed.structure}, golden {golden.structure}"
+        return Comparison(differences=(beyond("out", "structure", text),))
+    paths = _compare_paths(observed, golden, "golden")
+    if paths is not None:
+        return Comparison(differences=(paths,))
+    stated = tolerance or Tolerance()
+    pairs = zip(observed.leaves, golden.leaves, strict=True)
+    return Comparison(differences=tuple(d for o, g in pairs for d in _golden_leaf(o, g, stated)))
+
+
+def compare_reference(
+    observed: Value, reference: Value, rtol: float | None = None, atol: float | None = None
+) -> Comparison:
+    """Compare an observation with what the case says it should be.
+
+    Leaves are matched by path, so a tuple may stand for a list. NumPy float64, complex128 and
+    int64 stand for mathematics: they are rounded to the observed dtype, which is not itself
+    compared. Any other array dtype is meant, and must be the same. Weak type, sharding and memory
+    kind belong to goldens and facts, and never count. Python leaves are compared by value.
+
+    Args:
+        observed: What the cell gave.
+        reference: What the case states.
+        rtol: The case's tolerance; None is the observed dtype's default, 0 is exact.
+        atol: The case's absolute tolerance.
+
+    Returns:
+        The differences; correctly rounded results have none.
+    """
+    paths = _compare_paths(observed, reference, "reference")
+    if paths is not None:
+        return Comparison(differences=(paths,))
+    expected = {leaf.path: leaf for leaf in reference.leaves}
+    stated = Tolerance(rtol=rtol, atol=atol)
+    found = (_reference_leaf(leaf, expected[leaf.path], stated) for leaf in observed.leaves)
+    return Comparison(differences=tuple(d for d in found if d is not None))
+
+
+def _compare_paths(observed: Value, expected: Value, word: str) -> Difference | None:
+    got = [leaf.path for leaf in observed.leaves]
+    wanted = [leaf.path for leaf in expected.leaves]
+    if got == wanted or (word == "reference" and sorted(got) == sorted(wanted)):
+        return None
+    missing = [path for path in wanted if path not in got]
+    extra = [path for path in got if path not in wanted]
+    text = f"out has {len(got)} leaves, {word} {len(wanted)}"
+    text += f"; missing {', '.join(missing[:5])}" if missing else ""
+    text += f"; unexpected {', '.join(extra[:5])}" if extra else ""
+    return beyond("out", "leaves", text)
+
+
+def _golden_leaf(observed: Leaf, golden: Leaf, tolerance: Tolerance) -> Iterator[Difference]:
+    path = observed.path
+    for aspect in ("kind", "shape", "dtype"):
+        got, expected = getattr(observed, aspect), getattr(golden, aspect)
+        if got != expected:
+            yield beyond(path, aspect, f"{path} {aspect} {got}, golden {expected}")
+            return
+    if observed.weak_type != golden.weak_type:
+        words = {True: "weak", False: "strong"}
+        text = f"{path} is {words[observed.weak_type]}ly typed, golden {words[golden.weak_type]}ly"
+        yield beyond(path, "weak type", text)
+    if observed.sharding != golden.sharding and observed.sharding and golden.sharding:
+        text = f"{path} sharding {observed.sharding}, golden {golden.sharding}"
+        yield beyond(path, "sharding", text)
+    if observed.memory_kind != golden.memory_kind:
+        got, expected = observed.memory_kind or "default", golden.memory_kind or "default"
+        yield beyond(path, "memory kind", f"{path} memory kind {got}, golden {expected}")
+    if observed.data != golden.data:
+        number = _compare_elements(observed, golden, tolerance)
+        if number is not None:
+            yield number
+
+
+def _compare_elements(observed: Leaf, golden: Leaf, tolerance: Tolerance) -> Difference | None:
+    if _is_text(observed):
+        return _compare_text(observed, golden, "golden")
+    return compare_numbers(observed.path, to_array(observed), to_array(golden), tolerance)
+
+
+def _reference_leaf(observed: Leaf, reference: Leaf, tolerance: Tolerance) -> Difference | None:
+    path = observed.path
+    if _is_text(observed) or _is_text(reference):
+        return _compare_text(observed, reference, "reference")
+    if observed.shape != reference.shape:
+        text = f"reference of {path} has shape {reference.shape}, value {observed.shape}"
+        return beyond(path, "shape", text)
+    if not _same_dtype(observed, reference):
+        text = f"{path} dtype {observed.dtype}, reference {reference.dtype}"
+        return beyond(path, "dtype", text)
+    got, wanted = _comparable(to_array(observed), to_array(reference))
+    return compare_numbers(path, got, wanted, tolerance)
+
+
+def _same_dtype(observed: Leaf, reference: Leaf) -> bool:
+    if observed.dtype == reference.dtype or reference.kind == "python":
+        return True
+    if "key" in {observed.kind, reference.kind}:
+        return False
+    return reference.kind == "numpy" and reference.dtype in _MATHEMATICS
+
+
+def _comparable(
+    observed: NDArray[Any], reference: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return both in one dtype where one holds the other's meaning, else unchanged."""
+    inexact = observed.dtype.kind == "c" or is_float(observed.dtype)
+    if not inexact:
+        return observed, reference
+    if reference.dtype.kind == "c" and observed.dtype.kind != "c":
+        observed = observed.astype(_COMPLEX.get(observed.dtype.name, np.complex64))
+    with np.errstate(all="ignore"):
+        return observed, reference.astype(observed.dtype)
+
+
+def _is_text(leaf: Leaf) -> bool:
+    if leaf.kind == "numpy":
+        return leaf.dtype.startswith(_TEXT_DTYPES)
+    return leaf.kind == "python" and leaf.dtype not in _NUMBERS
+
+
+def _compare_text(observed: Leaf, expected: Leaf, word: str) -> Difference | None:
+    got, wanted = _shown(observed), _shown(expected)
+    if got == wanted and observed.kind == expected.kind:
+        return None
+    return beyond(observed.path, "numbers", f"{observed.path} is {got}, {word} {wanted}")
+
+
+def _shown(leaf: Leaf) -> str:
+    if leaf.kind == "python":
+        return repr(to_python(leaf))
+    return f"{leaf.dtype}{list(leaf.shape)} {leaf.data.hex()}"

@@ -1,0 +1,256 @@
+"""The verdict on one job: what was seen, against reference, golden and declared deviations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+from conformance.judge.agreement import against_golden, disagreement
+from conformance.judge.comparison import Agreement
+from conformance.judge.conformance import conformance, ending
+from conformance.judge.deviation import applicable, described, shows
+from conformance.judge.tolerance import Tolerance
+from conformance.model.observation import ExpectedError
+from conformance.model.outcome import Conformance, Outcome, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from conformance.model.case import Case, Deviation
+    from conformance.model.golden import GoldenEntry
+    from conformance.model.observation import Observation
+
+Answer = tuple[Verdict, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What the judge says of one job.
+
+    Attributes:
+        conformance: Observation against the case's own reference.
+        verdict: Observation against golden, deviations and reference.
+        reasons: Why, one sentence each; empty for a plain match.
+    """
+
+    conformance: Conformance
+    verdict: Verdict
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Evidence:
+    """All that the rules below look at.
+
+    Attributes:
+        case: The case.
+        seen: The observation.
+        conforms: Whether it conforms.
+        why: Why not.
+        golden: The golden that applies, unless absent or tainted.
+        tainted: Whether there is one, but of another version.
+        agreement: How far the observation agrees with the golden; EQUAL without one.
+        changes: How it differs from the golden.
+    """
+
+    case: Case
+    seen: Observation
+    conforms: Conformance
+    why: tuple[str, ...]
+    golden: GoldenEntry | None
+    tainted: bool
+    agreement: Agreement
+    changes: tuple[str, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether there is a golden, and it agrees within tolerance."""
+        return self.golden is not None and self.agreement is not Agreement.BEYOND
+
+    def accepting(self, text: str) -> str:
+        """Return a reason with the command that makes what was seen the golden."""
+        return f"{text}; if intended: conformance accept {self.case.id}"
+
+
+def judge(  # noqa: PLR0917 - the seven things a verdict depends on, in the order of the plan
+    case: Case,
+    release: str,
+    platform: str,
+    versions: Mapping[str, str],
+    observation: Observation,
+    golden: GoldenEntry | None,
+    *,
+    attempts: Sequence[Observation] = (),
+) -> Judgement:
+    """Judge one job; pure, so that old runs can be judged anew.
+
+    Args:
+        case: The case.
+        release: The cell's jax release.
+        platform: The cell's platform.
+        versions: Package versions of the cell.
+        observation: What the job produced.
+        golden: What is recorded for case, platform and release, if anything.
+        attempts: Other attempts of the same job; those that say nothing about JAX are ignored.
+
+    Returns:
+        Conformance, verdict and reasons.
+    """
+    match observation.outcome:
+        case Outcome.INFRA | Outcome.NOT_RUN:
+            return _unjudged(Verdict.INFRA, observation)
+        case Outcome.UNSUPPORTED:
+            return _unjudged(Verdict.EXCLUDED, observation)
+        case (
+            Outcome.OK
+            | Outcome.RAISED
+            | Outcome.CRASHED
+            | Outcome.TIMED_OUT
+            | Outcome.OUT_OF_MEMORY
+        ):
+            pass
+        case _:
+            assert_never(observation.outcome)
+    tolerance = Tolerance(rtol=case.rtol, atol=case.atol)
+    evidence = _gather(case, observation, golden, tolerance)
+    flaky = _disagreement(observation, attempts, tolerance)
+    if flaky:
+        verdict, reasons = _flaky(flaky)
+    else:
+        verdict, reasons = _verdict(evidence, applicable(case, release, platform, versions))
+    return Judgement(conformance=evidence.conforms, verdict=verdict, reasons=reasons)
+
+
+def _unjudged(verdict: Verdict, observation: Observation) -> Judgement:
+    return Judgement(
+        conformance=Conformance.UNKNOWN, verdict=verdict, reasons=(ending(observation),)
+    )
+
+
+def _gather(
+    case: Case, observation: Observation, golden: GoldenEntry | None, tolerance: Tolerance
+) -> _Evidence:
+    conforms, why = conformance(case, observation)
+    tainted = golden is not None and golden.tainted
+    usable = None if tainted else golden
+    agreement, changes = (
+        (Agreement.EQUAL, ()) if usable is None else against_golden(observation, usable, tolerance)
+    )
+    return _Evidence(
+        case=case,
+        seen=observation,
+        conforms=conforms,
+        why=why,
+        golden=usable,
+        tainted=tainted,
+        agreement=agreement,
+        changes=changes,
+    )
+
+
+def _flaky(reason: str) -> Answer:
+    return Verdict.FLAKY, (reason,)
+
+
+def _disagreement(
+    observation: Observation, attempts: Sequence[Observation], tolerance: Tolerance
+) -> str:
+    for attempt in attempts:
+        text = disagreement(attempt, observation, tolerance) if attempt.outcome.observed else ""
+        if text:
+            return text
+    return ""
+
+
+def _verdict(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
+    for deviation in declared:
+        if shows(deviation, evidence.seen, evidence.conforms, evidence.why):
+            return _known(evidence, deviation)
+    if evidence.conforms is Conformance.DEVIATES:
+        return _deviates(evidence, declared)
+    # A job that ran says nothing of a deviation in its value when no reference applies.
+    refuted = [
+        d
+        for d in declared
+        if evidence.conforms is Conformance.CONFORMS
+        or (d.outcome != Outcome.OK and evidence.seen.outcome is Outcome.OK)
+    ]
+    if refuted:
+        return _no_longer(evidence, refuted)
+    match evidence.seen.outcome:
+        case Outcome.CRASHED | Outcome.OUT_OF_MEMORY | Outcome.TIMED_OUT:
+            return _abnormal(evidence.seen), (ending(evidence.seen),)
+        case _:
+            return _by_golden(evidence)
+
+
+def _known(evidence: _Evidence, deviation: Deviation) -> Answer:
+    known = f"{described(deviation)}: {_first(evidence.why, ending(evidence.seen))}"
+    if evidence.golden is None or evidence.agrees:
+        return Verdict.KNOWN, (known,)
+    return Verdict.CHANGED, (known, *map(evidence.accepting, evidence.changes))
+
+
+def _no_longer(evidence: _Evidence, declared: list[Deviation]) -> Answer:
+    case = evidence.case
+    rotten = evidence.golden is not None and evidence.golden.exact and evidence.agrees
+    verdict, word = (Verdict.STALE, "is stale") if rotten else (Verdict.FIXED, "is fixed")
+    return verdict, tuple(
+        f"{described(d)} {word}: {ending(evidence.seen)}, as it should; "
+        f"end its range {d.releases or '(every release)'} in {case.file}:{case.line}"
+        for d in declared
+    )
+
+
+def _deviates(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
+    abnormal = _abnormal(evidence.seen)
+    if abnormal is not Verdict.REGRESSED:
+        return abnormal, evidence.why
+    if not declared:
+        return Verdict.REGRESSED, (*evidence.why, *evidence.changes)
+    other = f"not as the {described(declared[0])} declares: {_first(evidence.why, '')}"
+    verdict = Verdict.CHANGED if evidence.agrees else Verdict.REGRESSED
+    return verdict, (other, *evidence.why[1:], *evidence.changes)
+
+
+def _abnormal(seen: Observation) -> Verdict:
+    match seen.outcome:
+        case Outcome.CRASHED | Outcome.OUT_OF_MEMORY:
+            return Verdict.CRASHED
+        case Outcome.TIMED_OUT:
+            return Verdict.TIMED_OUT
+        case _:
+            return Verdict.REGRESSED
+
+
+def _by_golden(evidence: _Evidence) -> Answer:
+    if evidence.tainted:
+        return Verdict.NEW, (
+            f"golden is tainted: regenerate with conformance accept {evidence.case.id}",
+        )
+    if evidence.golden is None:
+        return Verdict.NEW, (f"no golden yet: conformance accept {evidence.case.id}",)
+    match evidence.agreement:
+        case Agreement.EQUAL:
+            return Verdict.MATCH, ()
+        case Agreement.WITHIN:
+            return Verdict.DRIFTED, evidence.changes
+        case Agreement.BEYOND:
+            return _changed(evidence), tuple(map(evidence.accepting, evidence.changes))
+        case _:
+            assert_never(evidence.agreement)
+
+
+def _changed(evidence: _Evidence) -> Verdict:
+    recorded_ok = evidence.golden is not None and evidence.golden.outcome is Outcome.OK
+    seen_ok = evidence.seen.outcome is Outcome.OK
+    if seen_ok and not recorded_ok:
+        return Verdict.FIXED
+    meant = isinstance(evidence.seen.reference, ExpectedError)
+    if recorded_ok and not seen_ok and not meant:
+        return Verdict.REGRESSED
+    return Verdict.CHANGED
+
+
+def _first(texts: tuple[str, ...], default: str) -> str:
+    return texts[0] if texts else default
