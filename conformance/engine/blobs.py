@@ -80,7 +80,7 @@ class BlobStore:
         """
         for large in (False, True):
             path = self._path(name, large=large)
-            if path.exists() or _link(source._path(name, large=large), path):  # noqa: SLF001 - own kind
+            if path.exists() or _link(source._path(name, large=large), path):
                 return
         raise CorruptBlobError(f"{source.folder / name}: missing")
 

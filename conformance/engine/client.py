@@ -171,14 +171,12 @@ class Worker:
     def _send(self, header: dict[str, Any]) -> None:
         stdin = self._process.stdin
         assert stdin is not None  # noqa: S101 - Popen was given a pipe
-        try:
-            with self._lock:
-                if self._dead:
-                    raise BrokenPipeError
+        with self._lock, contextlib.suppress(BrokenPipeError, ValueError):
+            if not self._dead:
                 stdin.write(frames.encode(header))
                 stdin.flush()
-        except (BrokenPipeError, ValueError):
-            raise WorkerDiedError(f"the worker ended; it said: {self.output()}") from None
+                return
+        raise WorkerDiedError(f"the worker ended; it said: {self.output() or 'nothing'}")
 
     def _read(self, fd: int) -> None:
         """Hand each frame to the thread that waits for it; runs in its own thread."""

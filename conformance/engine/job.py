@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from conformance.model.outcome import Outcome, Stage
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Generator, Iterable, Mapping
 
     from conformance.cells.cell import Cell
     from conformance.model.case import Case
+    from conformance.model.outcome import Outcome, Stage
     from conformance.model.record import ErrorInfo
 
 
@@ -27,12 +26,15 @@ class PlannedCell:
         versions: Version of every package of its lock, by normalised name.
         lock_hash: Hash of the lock; for a `path:` cell of what is installed there.
         cell_hash: Hash of all that decides what a job observes there, but the case.
+        failure: Why the cell cannot be provided, when that is known already; its jobs are
+            `infra`.
     """
 
     cell: Cell
     versions: Mapping[str, str]
     lock_hash: str
     cell_hash: str
+    failure: str = ""
 
     @property
     def release(self) -> str:
@@ -122,7 +124,7 @@ class Finished:
 class Executor(Protocol):
     """Runs jobs somewhere; nothing above it knows where."""
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[Finished]:
+    def run(self, jobs: Iterable[Job]) -> Generator[Finished]:
         """Run jobs and yield each as it ends, in any order.
 
         Args:

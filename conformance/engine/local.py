@@ -15,7 +15,7 @@ from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
 
     from conformance.engine.job import Job, PlannedCell
 
@@ -93,7 +93,7 @@ class LocalExecutor:
         """What the workers said they are, by cell id."""
         return self._identities
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[Finished]:
+    def run(self, jobs: Iterable[Job]) -> Generator[Finished]:
         """Run jobs and yield each as it ends; see `Executor.run`.
 
         Each slot takes the next cell that no slot works on, and helps with the longest queue
@@ -199,8 +199,8 @@ def _run(cell: CellQueue, job: Job) -> Finished:
             return _infra(job, str(error))
     with contextlib.suppress(ConformanceError):
         cell.worker(dead)  # the next job finds a worker that lives
-    error = abnormal("worker", f"{TRIES} workers ended with this job: {last}", job)
-    return Finished(job=job, outcome=Outcome.CRASHED, stage=Stage.IMPORT, error=error)
+    killer = abnormal("worker", f"{TRIES} workers ended with this job: {last}", job)
+    return Finished(job=job, outcome=Outcome.CRASHED, stage=Stage.IMPORT, error=killer)
 
 
 def _infra(job: Job, message: str) -> Finished:

@@ -53,7 +53,7 @@ class Transcript:
             case {"reference": head}:
                 self.blobs["reference"] = encode_value(value_from_wire(head, body))
             case {"raises": expected}:
-                self.blobs["reference"] = msgspec.json.encode(expected)
+                self.blobs["raises"] = msgspec.json.encode(expected)
             case {"error": error}:
                 # The first one is the program's; a broken reference adds nothing to it.
                 self.error = self.error or _error(error)
@@ -62,6 +62,8 @@ class Transcript:
                 self.unsupported = reason
             case {"end": True}:
                 self.ended = True
+            case _:
+                raise ValueError(f"event {dict(header)} of the worker, expected a known one")
 
     def finish(self, job: Job, done: Mapping[str, Any]) -> Finished:
         """Return how the job ended.
@@ -90,28 +92,18 @@ class Transcript:
         )
 
     def _ending(self, job: Job, done: Mapping[str, Any]) -> tuple[Outcome, ErrorInfo | None]:
-        match done:
-            case {"ended": "timeout"}:
-                limit = f"no end within the timeout of {job.case.timeout:g} s"
-                return Outcome.TIMED_OUT, abnormal("timeout", limit, job)
-            case {"ended": "memory"}:
-                limit = f"resident memory beyond the limit of {job.case.memory} MiB"
-                return Outcome.OUT_OF_MEMORY, abnormal("memory", limit, job)
-            case {"ended": "infra"}:
-                return Outcome.INFRA, abnormal("infra", str(done.get("stderr", "")), job)
-            case {"ended": "garbled"}:
-                text = "the job wrote into the worker's own channel"
-                return Outcome.CRASHED, abnormal("garbled", text, job)
+        if done.get("ended"):
+            outcome, text = _cut_short(done, job)
+            return outcome, abnormal(done["ended"], text, job)
         if self.unsupported is not None:
             return Outcome.UNSUPPORTED, abnormal("unsupported", self.unsupported, job)
-        if self.ended and self.error is None:
+        if not self.ended:
+            return Outcome.CRASHED, _crash(done, job)
+        if self.error is None:
             return Outcome.OK, None
-        if self.ended and self.error is not None:
-            memory = any(
-                word in f"{self.error.type}: {self.error.message}" for word in OUT_OF_MEMORY
-            )
-            return Outcome.OUT_OF_MEMORY if memory else Outcome.RAISED, self.error
-        return Outcome.CRASHED, _crash(done, job)
+        said = f"{self.error.type}: {self.error.message}"
+        memory = any(word in said for word in OUT_OF_MEMORY)
+        return Outcome.OUT_OF_MEMORY if memory else Outcome.RAISED, self.error
 
 
 def value_from_wire(head: Mapping[str, Any], body: bytes) -> Value:
@@ -148,6 +140,19 @@ def _error(error: Mapping[str, Any]) -> ErrorInfo:
         signature=signature(error["type"], error["message"]),
         where=error["where"],
     )
+
+
+def _cut_short(done: Mapping[str, Any], job: Job) -> tuple[Outcome, str]:
+    """Return the outcome of a job that its supervisor ended, or could not begin."""
+    match done["ended"]:
+        case "timeout":
+            return Outcome.TIMED_OUT, f"no end within the timeout of {job.case.timeout:g} s"
+        case "memory":
+            return Outcome.OUT_OF_MEMORY, f"resident beyond the limit of {job.case.memory} MiB"
+        case "garbled":
+            return Outcome.CRASHED, "the job wrote into the worker's own channel"
+        case _:
+            return Outcome.INFRA, str(done.get("stderr") or done["ended"])
 
 
 def _crash(done: Mapping[str, Any], job: Job) -> ErrorInfo:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,6 +17,7 @@ from conformance.model.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 RUN = "run.json"
 RESULTS = "results.jsonl"
@@ -124,13 +125,13 @@ class Results:
         line = msgspec.json.encode(record) + b"\n"
         size = os.fstat(self._fd).st_size
         try:
-            written = os.write(self._fd, line)
-            if written != len(line):
-                os.ftruncate(self._fd, size)
-                raise OSError(28, "no space left on device")
+            while line:
+                line = line[os.write(self._fd, line) :]
             if sync:
                 os.fsync(self._fd)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, size)
             raise disk_error(self._path, error) from None
 
     def close(self) -> None:

@@ -150,8 +150,9 @@ def enable_x64(value: bool = True) -> contextlib.AbstractContextManager[Any]:
 def compute_on(f: Callable[..., Any], where: str = "device_host") -> Callable[..., Any]:
     """Return a function whose computation is placed, e.g. on the device's host.
 
-    Bridges the decorator factory `compute_on(where)(f)` (to 0.10) and
-    `compute_on(f, compute_type=where, out_memory_spaces=...)` (from 0.12).
+    Bridges the decorator factory `compute_on(where)(f)` (to 0.11.0), under which results stay
+    in the device's memory, and `compute_on(f, compute_type=where, out_memory_spaces=...)`
+    (from 0.11.1), which is told so.
 
     Args:
         f: Function to place.
@@ -160,8 +161,6 @@ def compute_on(f: Callable[..., Any], where: str = "device_host") -> Callable[..
     Returns:
         The placed function.
     """
-    if "compute_type" in inspect.signature(_compute_on).parameters and (
-        "out_memory_spaces" in inspect.signature(_compute_on).parameters
-    ):
+    if "out_memory_spaces" in inspect.signature(_compute_on).parameters:
         return _compute_on(f, compute_type=where, out_memory_spaces=jax.memory.Space.Device)
     return _compute_on(where)(f)

@@ -83,7 +83,7 @@ class Observer:
             self._emit({"seconds": [name, time.perf_counter() - start]}, b"")
 
     def _program(self, built: Program) -> None:
-        fn = built.fn if hasattr(built.fn, "lower") else jax.jit(built.fn, **built.jit)
+        fn: Any = built.fn if hasattr(built.fn, "lower") else jax.jit(built.fn, **built.jit)
         with self._stage("trace"):
             traced = fn.trace(*built.args, **built.kwargs)
             self._text("jaxpr", str(traced.jaxpr))

@@ -1,0 +1,150 @@
+"""From cells to planned cells: their locks and interpreters, before anything is provisioned."""
+
+from __future__ import annotations
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
+from conformance.cells.locks import find_lock
+from conformance.cells.provision import provision
+from conformance.engine.client import Worker
+from conformance.engine.job import PlannedCell
+from conformance.engine.plan import Exclusion
+from conformance.errors import InfrastructureError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from conformance.cells.cell import Cell
+    from conformance.cells.lock import Lock
+    from conformance.cells.releases import Releases
+
+RESOLVERS = 4
+"""Locks looked up at the same time: mostly files, now and then a resolution over the network."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """Cells that can be planned for, cells that are left out, and their locks."""
+
+    cells: tuple[PlannedCell, ...]
+    exclusions: tuple[Exclusion, ...]
+    locks: Mapping[str, Lock]
+
+
+class Provider:
+    """Opens workers: provisions a planned cell's environment and checks what answers.
+
+    Args:
+        locks: Lock of each cell, by cell id.
+        cache: Cache folder.
+        spawn: Whether workers run each job in a fresh interpreter.
+    """
+
+    def __init__(self, locks: Mapping[str, Lock], cache: Path, *, spawn: bool = False) -> None:
+        self._locks = locks
+        self._cache = cache
+        self._spawn = spawn
+
+    def open(self, planned: PlannedCell) -> Worker:
+        """Return a worker of a cell, its identity checked.
+
+        Raises:
+            InfrastructureError: If the cell cannot be provided, or is not what the lock says.
+        """
+        if planned.failure:
+            raise InfrastructureError(planned.failure)
+        cell = planned.cell
+        environment = provision(cell, lock=self._locks[cell.id], cache=self._cache)
+        worker = Worker(
+            environment.python,
+            spawn=self._spawn,
+            keep_python_path=cell.interpreter is not None,
+        )
+        wrong = identity_mismatch(planned, worker.identity["versions"])
+        if wrong:
+            worker.close()
+            raise InfrastructureError(
+                f"{cell.id}: {wrong}; delete {environment.python.parent.parent} to make it anew"
+            )
+        return worker
+
+
+def identity_mismatch(planned: PlannedCell, versions: Mapping[str, str]) -> str:
+    """Return how a worker differs from its cell's lock, empty when it does not.
+
+    Args:
+        planned: The cell as planned.
+        versions: Package versions as the worker reports them.
+
+    Returns:
+        The first package that differs.
+    """
+    for name, expected in sorted(planned.versions.items()):
+        if (got := versions.get(name, "none")) != expected:
+            return f"the worker has {name} {got}, expected {expected}"
+    return ""
+
+
+def prepare(
+    cells: Iterable[Cell], releases: Releases, *, folders: tuple[Path, ...], cache: Path
+) -> Preparation:
+    """Look up each cell's lock and interpreter.
+
+    Args:
+        cells: Cells of the run.
+        releases: Known releases.
+        folders: Matrix folders, for committed locks.
+        cache: Cache folder.
+
+    Returns:
+        What can be planned. A cell whose Python is missing, or whose requirements have no
+        solution, is an exclusion; one whose lock cannot be had now is planned to fail as infra.
+    """
+    planned: list[PlannedCell] = []
+    exclusions: list[Exclusion] = []
+    locks: dict[str, Lock] = {}
+
+    def look(cell: Cell) -> Lock | Exception:
+        try:
+            if cell.interpreter is None:
+                find_interpreter(cell.python)
+            return find_lock(cell, releases, folders=folders, cache=cache)
+        except (InfrastructureError, UsageError) as error:
+            return error
+
+    with ThreadPoolExecutor(RESOLVERS) as pool:
+        found = list(zip(unique := list(dict.fromkeys(cells)), pool.map(look, unique), strict=True))
+    for cell, result in found:
+        if isinstance(result, (MissingInterpreterError, UsageError)):
+            exclusions.append(Exclusion(case="", cell=cell.id, reason=str(result)))
+        elif isinstance(result, Exception):
+            planned.append(_failed(cell, result))
+        else:
+            locks[cell.id] = result
+            planned.append(_planned(cell, result))
+    return Preparation(cells=tuple(planned), exclusions=tuple(exclusions), locks=locks)
+
+
+def _planned(cell: Cell, lock: Lock) -> PlannedCell:
+    facts = f"{cell.id} {cell.python} {lock.hash}"
+    return PlannedCell(
+        cell=cell,
+        versions=lock.pins,
+        lock_hash=lock.hash,
+        cell_hash=hashlib.sha256(facts.encode()).hexdigest()[:16],
+    )
+
+
+def _failed(cell: Cell, error: Exception) -> PlannedCell:
+    return PlannedCell(
+        cell=cell,
+        versions={"jax": cell.release},
+        lock_hash="",
+        cell_hash="",
+        failure=str(error),
+    )

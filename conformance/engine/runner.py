@@ -1,0 +1,144 @@
+"""The run, as a pipeline: recorded, cached, executed, judged, confirmed, written."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.judging import Judge, record_of
+from conformance.engine.rundir import Results
+from conformance.model.outcome import ExitCode, Outcome, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from conformance.engine.cache import ResultCache
+    from conformance.engine.job import Executor, Job
+    from conformance.engine.plan import Plan
+    from conformance.engine.rundir import RunDirectory
+    from conformance.model.record import Record
+
+    Progress = Callable[[Record], None]
+
+CONFIRMED = frozenset({Verdict.REGRESSED, Verdict.CHANGED, Verdict.CRASHED, Verdict.TIMED_OUT})
+"""Verdicts that are seen twice before they are reported."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One run under way.
+
+    Attributes:
+        plan: What to run.
+        directory: Where it is written.
+        executor: Runs what is neither recorded nor cached.
+        cache: Observations of earlier runs; None runs everything.
+        progress: Called with each record as it is final.
+    """
+
+    plan: Plan
+    directory: RunDirectory
+    executor: Executor
+    cache: ResultCache | None
+    progress: Progress = field(default=lambda _: None)
+
+    def execute(self) -> list[Record]:
+        """Run the plan to its end.
+
+        Returns:
+            A record for every job of the plan, in the plan's order.
+
+        Raises:
+            InfrastructureError: If the disk refuses; what was recorded stays.
+            CorruptRunError: If the directory holds a record that cannot be read.
+        """
+        judge = Judge(self.directory.blobs)
+        records = self._recorded(judge)
+        with contextlib.closing(Results(self.directory)) as results:
+            for job, record in self._cached(records):
+                records[job.id] = self._final(judge.judge(job, record), results, sync=False)
+            unsure: dict[Job, Record] = {}
+            for job, record in self._executed([j for j in self.plan.jobs if j.id not in records]):
+                judged = judge.judge(job, record)
+                if judged.verdict in CONFIRMED:
+                    unsure[job] = record
+                else:
+                    records[job.id] = self._final(judged, results)
+            for job, again in self._executed(reversed(unsure)):
+                judged = judge.judge(job, unsure[job], [again])
+                records[job.id] = self._final(judged, results)
+        return [records[job.id] for job in self.plan.jobs]
+
+    def _recorded(self, judge: Judge) -> dict[tuple[str, str], Record]:
+        """Return what this directory holds already, judged anew: goldens may have changed."""
+        known = {(record.case, record.cell): record for record in self.directory.read_records()}
+        records = {}
+        for job in self.plan.jobs:
+            record = known.get(job.id)
+            if record is None or not _is_of(record, job):
+                continue
+            with contextlib.suppress(CorruptBlobError):  # then the job simply runs again
+                judged = record if record.attempts > 1 else judge.judge(job, record)
+                records[job.id] = judged
+                self.progress(judged)
+        return records
+
+    def _cached(self, records: Mapping[tuple[str, str], Record]) -> Iterator[tuple[Job, Record]]:
+        if self.cache is None:
+            return
+        for job in self.plan.jobs:
+            if job.id in records or (record := self.cache.get(job)) is None:
+                continue
+            with contextlib.suppress(CorruptBlobError):
+                for name in record.artifacts.values():
+                    self.directory.blobs.adopt(name, self.cache.blobs)
+                yield job, replace(record, cached=True)
+
+    def _executed(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Record]]:
+        finished_jobs = self.executor.run(jobs)
+        try:
+            for finished in finished_jobs:
+                record = record_of(finished, self.directory.blobs)
+                if self.cache is not None:
+                    self.cache.put(finished.job, record, self.directory.blobs)
+                yield finished.job, record
+        finally:
+            finished_jobs.close()
+
+    def _final(self, record: Record, results: Results, *, sync: bool = True) -> Record:
+        results.append(record, sync=sync)
+        self.progress(record)
+        return record
+
+
+def _is_of(record: Record, job: Job) -> bool:
+    """Say whether a record still stands for its job; what the host spoilt is run again."""
+    return (
+        record.case_hash == job.case.content_hash
+        and record.cell_hash == job.planned.cell_hash
+        and record.outcome not in {Outcome.INFRA, Outcome.NOT_RUN}
+    )
+
+
+def exit_code(records: Iterable[Record]) -> ExitCode:
+    """Return the exit status that records amount to.
+
+    A verdict that gates is unexpected; so is a new case that no reference vouches for. Nothing
+    but infrastructure faults, or only exclusions, is no success.
+    """
+    seen = list(records)
+    if any(unexpected(record) for record in seen):
+        return ExitCode.UNEXPECTED
+    if any(record.verdict is Verdict.INFRA for record in seen):
+        return ExitCode.INFRA
+    if all(record.verdict is Verdict.EXCLUDED for record in seen):
+        return ExitCode.NOTHING
+    return ExitCode.OK
+
+
+def unexpected(record: Record) -> bool:
+    """Say whether a record makes the run fail."""
+    unvouched = record.verdict is Verdict.NEW and record.conformance != "conforms"
+    return record.verdict.gates or unvouched
