@@ -91,9 +91,7 @@ def _processor() -> str:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return platform.processor()
-    first, *_ = text.split("
-
-", maxsplit=1)
+    first, *_ = text.split("\n\n", maxsplit=1)
     pairs = (line.partition(":") for line in first.splitlines())
     fields = {name.strip(): value.strip() for name, _, value in pairs}
     return " ".join(fields.get(name, "") for name in ("model name", "flags", "Features")).strip()

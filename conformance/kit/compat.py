@@ -5,7 +5,6 @@ Each function names the releases it bridges. Cases reach them as `env.compat.sha
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from jax import lax
 from jax.experimental.compute_on import compute_on as _compute_on
 
 if TYPE_CHECKING:
+    import contextlib
     from collections.abc import Callable, Sequence
 
 
