@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import re
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 MAGIC = "jax-conformance lock 1"
 _HEADER = re.compile(r"^# ([a-z][a-z- ]*): (.*)$", re.MULTILINE)
 _PIN = re.compile(r"^([a-z0-9][a-z0-9-]*)==([^\s;\\]+)", re.MULTILINE)
+
+
+class UnsupportedHostError(InfrastructureError):
+    """A lock has no wheels for this host; the release was never built for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +52,29 @@ class Lock:
     def pins(self) -> Mapping[str, str]:
         """Version by normalised package name."""
         return dict(_PIN.findall(self.text))
+
+
+def current_host() -> str:
+    """Return this host as locks name it: `linux-x86_64`, `linux-aarch64`, `macos-arm64`."""
+    machine = {"AMD64": "x86_64"}.get(platform.machine(), platform.machine())
+    return f"{'macos' if sys.platform == 'darwin' else sys.platform}-{machine}"
+
+
+def check_host(lock: Lock) -> None:
+    """Check that a lock can be installed on this host.
+
+    Args:
+        lock: Lock to install.
+
+    Raises:
+        UnsupportedHostError: If its packages have no wheels for it.
+    """
+    hosts = lock.headers.get("hosts", "").split()
+    if current_host() not in hosts:
+        raise UnsupportedHostError(
+            f"{lock.headers.get('environment')}: no wheels for {current_host()}, "
+            f"only for {', '.join(hosts)}; leave the release out on this host"
+        )
 
 
 def read_lock(path: Path) -> Lock | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import errno
+import re
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from conformance.cells.facts import (
     store_facts,
 )
 from conformance.cells.interpreters import find_interpreter
+from conformance.cells.lock import check_host
 from conformance.cells.uvtool import UvError, run_uv
 from conformance.errors import InfrastructureError
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
 
 PATIENCE = 1800.0
+_MAKE_ROOM = "set CONFORMANCE_CACHE to a folder that can be written and has room"
+# As uv prints them: no space left, quota exceeded, read-only, permission denied.
+_DISK_ERRORS = re.compile(r"\(os error (28|122|30|13)\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,7 @@ def provision(cell: Cell, *, lock: Lock, cache: Path) -> Environment:
 
     Raises:
         MissingInterpreterError: If its Python is not on this host.
+        UnsupportedHostError: If the release has no wheels for this host.
         InfrastructureError: If uv fails, a hash does not match, or the disk refuses; nothing
             that could be mistaken for an environment is left behind.
     """
@@ -79,6 +84,7 @@ def provision(cell: Cell, *, lock: Lock, cache: Path) -> Environment:
         return Environment(python=cell.interpreter, cell=cell, lock=lock, versions=lock.pins)
     folder = environment_folder(cell, lock, cache)
     if not facts_hold(folder, lock):
+        check_host(lock)
         base = find_interpreter(cell.python)
         try:
             _make_once(folder, base, lock)
@@ -127,14 +133,11 @@ def _remove(folder: Path) -> None:
 def _disk_problem(cell: Cell, folder: Path, error: OSError) -> str:
     if isinstance(error, Timeout):
         return f"{cell.id}: {folder}.lock has been held for {PATIENCE:.0f} s by another run"
-    advice = "make room or set" if error.errno in {errno.ENOSPC, errno.EDQUOT} else "set"
-    return (
-        f"{cell.id}: cannot set up {folder}: {error.strerror or error}; "
-        f"{advice} CONFORMANCE_CACHE to a folder with room that can be written"
-    )
+    return f"{cell.id}: cannot set up {folder}: {error.strerror or error}; {_MAKE_ROOM}"
 
 
 def _uv_problem(cell: Cell, folder: Path, lock: Lock, error: UvError) -> str:
     if "Hash mismatch" in error.stderr:
         return f"{cell.id}: {lock.path}: {error}; lock again if the index is to be trusted"
-    return f"{cell.id}: cannot set up {folder}: {error}"
+    advice = f"; {_MAKE_ROOM}" if _DISK_ERRORS.search(error.stderr) else ""
+    return f"{cell.id}: cannot set up {folder}: {error}{advice}"

@@ -113,9 +113,11 @@ class Releases:
             if row.version == wanted:
                 return row
         if wanted in self.yanked:
-            raise UsageError(f"jax release {wanted!r} was yanked: {self.yanked[wanted]}")
+            raise UsageError(
+                f"jax release {wanted!r} was yanked: {self.yanked[wanted] or 'no reason given'}"
+            )
         raise UsageError(
-            f"unknown jax release {version!r}{did_you_mean(version, self.versions)} "
+            f"unknown jax release {version!r}{did_you_mean(version, self.versions)}; "
             f"known are {self.versions[0]} to {self.versions[-1]} ({self.path}); {REFRESH}"
         )
 

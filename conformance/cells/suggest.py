@@ -17,7 +17,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         known: The names there are.
 
     Returns:
-        `, did you mean 'a' or 'b'?` or, when nothing is near, an empty string.
+        ` (did you mean 'a' or 'b'?)` or, when nothing is near, an empty string.
     """
     near = difflib.get_close_matches(name, list(known), n=2, cutoff=0.5)
-    return f", did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""

@@ -90,7 +90,7 @@ def run_uv(arguments: Sequence[str | os.PathLike[str]], *, cwd: Path, stdin: str
             env=_environment(),
         )
     except OSError as error:
-        raise InfrastructureError(f"uv: does not run: {error.strerror}; reinstall uv") from error
+        raise InfrastructureError(f"uv: does not run in {cwd}: {error.strerror}") from error
     if done.returncode == 0:
         return done.stdout
     said = masked(done.stderr.strip())

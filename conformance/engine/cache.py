@@ -24,9 +24,15 @@ CACHED = frozenset({Outcome.OK, Outcome.RAISED, Outcome.UNSUPPORTED})
 
 
 class ResultCache:
-    """Finished jobs by key, with their blobs, below the cache folder."""
+    """Finished jobs by key, with their blobs, below the cache folder.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: Cache folder.
+        fresh: Whether nothing is taken from the cache; results are kept all the same.
+    """
+
+    def __init__(self, folder: Path, *, fresh: bool = False) -> None:
+        self._fresh = fresh
         self._folder = folder / "results" / f"{kit_hash()}-{host_hash()}"
         self.blobs = BlobStore(folder / "blobs")
 
@@ -35,6 +41,8 @@ class ResultCache:
 
         A record that cannot be read is none: the job runs again.
         """
+        if self._fresh:
+            return None
         try:
             data = self._path(job).read_bytes()
             return msgspec.json.decode(data, type=Record)

@@ -34,14 +34,14 @@ class Run:
         plan: What to run.
         directory: Where it is written.
         executor: Runs what is neither recorded nor cached.
-        cache: Observations of earlier runs; None runs everything.
+        cache: Observations of earlier runs.
         progress: Called with each record as it is final.
     """
 
     plan: Plan
     directory: RunDirectory
     executor: Executor
-    cache: ResultCache | None
+    cache: ResultCache
     progress: Progress = field(default=lambda _: None)
 
     def execute(self) -> list[Record]:
@@ -86,8 +86,6 @@ class Run:
         return records
 
     def _cached(self, records: Mapping[tuple[str, str], Record]) -> Iterator[tuple[Job, Record]]:
-        if self.cache is None:
-            return
         for job in self.plan.jobs:
             if job.id in records or (record := self.cache.get(job)) is None:
                 continue
@@ -101,8 +99,7 @@ class Run:
         try:
             for finished in finished_jobs:
                 record = record_of(finished, self.directory.blobs)
-                if self.cache is not None:
-                    self.cache.put(finished.job, record, self.directory.blobs)
+                self.cache.put(finished.job, record, self.directory.blobs)
                 yield finished.job, record
         finally:
             finished_jobs.close()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from conformance.judge.comparison import Agreement, Difference
-from conformance.judge.ulp import is_float, parts, ulp_distance
+from conformance.judge.ulp import is_float, parts, raw_bits, ulp_distance
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +45,7 @@ def _compare_floats(
     path: str, observed: Array, expected: Array, limits: Limits
 ) -> Difference | None:
     left, right = parts(observed), parts(expected)
-    differs = _raw(left) != _raw(right)
+    differs = raw_bits(left) != raw_bits(right)
     if not differs.any():
         return None
     ulps = ulp_distance(left, right)
@@ -127,10 +127,6 @@ def _errors(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np
     errors = np.abs(left - right)
     same = (left == right) | (np.isnan(left) & np.isnan(right))
     return np.where(same, 0.0, np.where(np.isfinite(errors), errors, np.inf))
-
-
-def _raw(array: Array) -> Array:
-    return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
 
 
 def _plain(array: Array) -> Array:

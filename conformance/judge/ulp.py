@@ -43,6 +43,12 @@ def parts(array: Array) -> Array:
     return np.ascontiguousarray(array).view(real).reshape((*array.shape, 2))
 
 
+def raw_bits(array: Array) -> Array:
+    """Return the bits of each element as an unsigned integer of its size."""
+    # `ascontiguousarray` makes a scalar an array of one.
+    return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").reshape(array.shape)
+
+
 def ulp_distance(observed: Array, golden: Array) -> NDArray[np.uint64]:
     """Return the distance of each pair of elements, in ULP.
 
@@ -94,12 +100,14 @@ def max_ulp(observed: Array, golden: Array) -> int:
 
 def _ordered(array: Array) -> NDArray[np.uint64]:
     bits = bits_of(array.dtype)
-    raw = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").astype(np.uint64)
+    raw = raw_bits(array).astype(np.uint64)
     if array.dtype.name in _UNSIGNED_FLOATS:
         return raw
     half = np.uint64(1 << (bits - 1))
     magnitude = raw & (half - np.uint64(1))
-    return np.where(raw & half, half - np.uint64(1) - magnitude, half + magnitude)
+    # Where zero has no negative, the smallest negative number is zero's neighbour.
+    below = half - np.uint64(0 if array.dtype.name.endswith("fnuz") else 1)
+    return np.where(raw & half, below - magnitude, half + magnitude)
 
 
 def _finfo(dtype: np.dtype[Any]) -> Any:

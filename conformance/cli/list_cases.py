@@ -1,0 +1,59 @@
+"""`conformance list`: the cases there are, without importing one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from conformance.cli.setting import here
+
+if TYPE_CHECKING:
+    from conformance.model.case import Case
+
+
+@click.command("list", short_help="List cases, without importing them.")
+@click.argument("select", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+def command(*, select: tuple[str, ...], as_json: bool) -> int:
+    """List cases, without importing them.
+
+    \b
+    conformance list                        all families
+    conformance list nnx_vmap_while         one family
+    conformance list 'aot_placement/*' --json
+    """  # noqa: D301 - \b is click's own mark
+    cases = here().cases(select)
+    if as_json:
+        data = [listed(case) for case in cases]
+        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=1))
+        return 0
+    console = Console(highlight=False)
+    family = ""
+    for case in cases:
+        if case.family != family:
+            family = case.family
+            console.print(f"[bold]{family}[/]")
+        summary = case.doc.partition("\n")[0]
+        line = Text("  ").append(case.id, style="cyan").append(f"  {summary}")
+        console.print(line, soft_wrap=True)
+    console.print(f"{len(cases)} cases")
+    return 0
+
+
+def listed(case: Case) -> dict[str, Any]:
+    """Return a case as the `--json` of `conformance list` holds it."""
+    return {
+        "case": case.id,
+        "family": case.family,
+        "kind": case.kind,
+        "devices": case.devices,
+        "platforms": case.platforms,
+        "requires": case.requires,
+        "source": case.source,
+        "file": str(case.file),
+        "line": case.line,
+    }

@@ -1,0 +1,121 @@
+"""`conformance matrix`: the matrices, their cells, and the table of releases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from rich.console import Console
+
+from conformance.cells.index import refresh_releases
+from conformance.cells.locks import find_lock
+from conformance.cells.matrix import matrix_names
+from conformance.cells.provision import provision
+from conformance.cli.setting import RELEASES, here
+from conformance.engine.prepare import prepare
+from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from conformance.cli.setting import Setting
+
+
+@click.command("matrix", short_help="Show matrices and cells; refresh releases and locks.")
+@click.argument("name", required=False)
+@click.option("--cell", multiple=True, metavar="SELECTOR", help="Show these cells instead.")
+@click.option("--refresh", is_flag=True, help="Refresh the table of releases from the index.")
+@click.option("--lock", is_flag=True, help="Resolve the locks that are missing, and store them.")
+@click.option("--provision", "make", is_flag=True, help="Make the environments now.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    *,
+    name: str | None,
+    cell: tuple[str, ...],
+    refresh: bool,
+    lock: bool,
+    make: bool,
+    as_json: bool,
+) -> int:
+    """Show matrices and cells; refresh releases and locks.
+
+    \b
+    conformance matrix                       names of the matrices
+    conformance matrix releases              the cells of one, and what it leaves out
+    conformance matrix --cell '>=0.10'       the cells that a selector means
+    conformance matrix --refresh             look for new releases in the package index
+    conformance matrix releases --lock       resolve what has no lock yet
+    """  # noqa: D301 - \b is click's own mark
+    setting = here()
+    if refresh:
+        return _refresh(setting)
+    if name is None and not cell:
+        return _names(setting, as_json=as_json)
+    cells, left_out = setting.cells(name, cell)
+    if lock:
+        return _lock(setting, name, cell)
+    preparation = prepare(
+        cells, setting.releases, folders=setting.matrix_folders, cache=setting.cache
+    )
+    if make:
+        for planned in preparation.cells:
+            found = preparation.locks[planned.cell.id]
+            made = provision(planned.cell, lock=found, cache=setting.cache)
+            click.echo(f"{planned.cell.id}: {made.python}")
+        return 0
+    rows: list[dict[str, Any]] = [
+        {"cell": p.cell.id, "jax": p.release, "lock": p.lock_hash, "versions": p.versions}
+        for p in preparation.cells
+    ]
+    exclusions = [*left_out, *preparation.exclusions]
+    if as_json:
+        data = {"cells": rows, "exclusions": exclusions}
+        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=1))
+        return 0
+    console = Console(highlight=False)
+    for row in rows:
+        versions = row["versions"]
+        known = [f"{n} {versions[n]}" for n in ("jaxlib", "numpy", "flax") if n in versions]
+        console.print(f"{row['cell']}  [bright_black]{', '.join(known)}[/]", soft_wrap=True)
+    for exclusion in exclusions:
+        console.print(f"excluded {exclusion.cell}: {exclusion.reason}", soft_wrap=True)
+    console.print(f"{len(rows)} cells, {len(exclusions)} excluded")
+    return 0
+
+
+def _names(setting: Setting, *, as_json: bool) -> int:
+    names = matrix_names(setting.matrix_folders)
+    click.echo(msgspec.json.encode(names) if as_json else "\n".join(names))
+    return 0
+
+
+def _refresh(setting: Setting) -> int:
+    _must_be_writable(setting, "the table of releases")
+    changed = refresh_releases(setting.project.matrices / RELEASES)
+    added, removed = ", ".join(changed.added), ", ".join(changed.removed)
+    click.echo(f"added: {added or 'none'}; removed: {removed or 'none'}")
+    click.echo(f"newest: {changed.releases.newest.version}")
+    return 0
+
+
+def _lock(setting: Setting, name: str | None, selectors: tuple[str, ...]) -> int:
+    _must_be_writable(setting, "locks")
+    folder = setting.project.matrices / "locks"
+    for cell in setting.cells(name, selectors)[0]:
+        # What is committed stays; what is not is resolved, or taken from the cache.
+        lock = find_lock(
+            cell, setting.releases, folders=(setting.project.matrices,), cache=setting.cache
+        )
+        target = folder / f"{cell.env_id}.txt"
+        if lock.path != target and cell.interpreter is None:
+            folder.mkdir(exist_ok=True)
+            target.write_text(lock.text, encoding="utf-8")
+            click.echo(f"locked {cell.env_id}")
+    return 0
+
+
+def _must_be_writable(setting: Setting, what: str) -> None:
+    if not setting.project.writable:
+        raise UsageError(
+            f"{setting.project.matrices}: {what} of an installed package cannot be changed; "
+            "do it in a checkout"
+        )

@@ -1,0 +1,241 @@
+"""`conformance run`: the main job."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from rich.console import Console
+
+from conformance import __version__
+from conformance.cli.progress import live_progress
+from conformance.cli.setting import DEFAULT_MATRIX, here
+from conformance.engine.cache import ResultCache, host_facts, kit_hash
+from conformance.engine.local import LocalExecutor
+from conformance.engine.plan import Exclusion, Plan, make_plan
+from conformance.engine.prepare import Provider, prepare
+from conformance.engine.rundir import RunDirectory, latest_run, new_run
+from conformance.engine.runner import Run, exit_code
+from conformance.errors import NothingSelectedError, UsageError
+from conformance.model.outcome import ExitCode
+from conformance.report.summary import run_json
+from conformance.report.terminal import print_report
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.cli.setting import Setting
+    from conformance.engine.prepare import Preparation
+
+UNLIMITED = 10**6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What was asked for: kept in `run.json`, so that a run can be resumed."""
+
+    select: tuple[str, ...] = ()
+    matrix: str | None = None
+    cell: tuple[str, ...] = ()
+    shard: str = "1/1"
+
+
+def default_jobs() -> int:
+    """Return how many jobs run at the same time by default: one a usable core."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@click.command("run", short_help="Run cases in cells and judge what they do.")
+@click.argument("select", nargs=-1)
+@click.option("--matrix", metavar="NAME|FILE", help="Cells to run in.  [default: smoke]")
+@click.option(
+    "--cell", multiple=True, metavar="SELECTOR",
+    help="A cell id, release, specifier, latest, latest-N or path:PYTHON; repeatable. "
+    "Narrows --matrix when both are given.",
+)  # fmt: skip
+@click.option(
+    "--jobs", "-j", type=click.IntRange(1, 256), default=default_jobs,
+    show_default="one a core", help="Jobs at the same time.",
+)  # fmt: skip
+@click.option("--run-dir", type=click.Path(path_type=Path, file_okay=False), help="Run directory.")
+@click.option("--resume", is_flag=True, help="Continue --run-dir, or the newest run.")
+@click.option("--fresh", is_flag=True, help="Run every job, also those that have not changed.")
+@click.option("--shard", default="1/1", metavar="I/N", help="Run the I-th of N equal parts.")
+@click.option("--spawn", is_flag=True, help="A fresh interpreter per job instead of a fork.")
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
+    help="Write the whole result as JSON; - is standard output.",
+)  # fmt: skip
+@click.option("--verbose", "-v", is_flag=True, help="Show every case, not only families.")
+def command(
+    *,
+    select: tuple[str, ...],
+    matrix: str | None,
+    cell: tuple[str, ...],
+    jobs: int,
+    run_dir: Path | None,
+    resume: bool,
+    fresh: bool,
+    shard: str,
+    spawn: bool,
+    json_file: Path | None,
+    verbose: bool,
+) -> int:
+    """Run cases in cells and judge what they do.
+
+    SELECT is a family, a case id, a glob, or the path of a file or folder of cases; all families
+    by default.
+
+    \b
+    conformance run                                     the smoke matrix
+    conformance run shard_map_while aot_placement       two families
+    conformance run 'linearize_transpose/*grad*' --cell 0.5.3 --cell 0.6.2
+    conformance run --matrix releases --json result.json
+    conformance run --cell path:/opt/jax-dev/bin/python my/cases/topic.py
+    conformance run --resume                            after a crash or Ctrl-C
+    """  # noqa: D301 - \b is click's own mark
+    request = Request(select=select, matrix=matrix, cell=cell, shard=shard)
+    setting = here()
+    directory = _directory(setting, run_dir, resume=resume)
+    if resume:
+        request = _resumed(request, directory)
+    to_stdout = str(json_file) == "-"
+    console = Console(stderr=to_stdout, highlight=False)
+    planned, preparation = _plan(setting, request)
+    executor = LocalExecutor(
+        Provider(preparation.locks, setting.cache, spawn=spawn).open, slots=jobs
+    )
+    described = describe(request, planned)
+    directory.write_run(described)
+    run = Run(
+        plan=planned,
+        directory=directory,
+        executor=executor,
+        cache=ResultCache(setting.cache, fresh=fresh or spawn),
+    )
+    try:
+        with live_progress(console, len(planned.jobs), len(planned.cells)) as run.progress:
+            records = run.execute()
+    except KeyboardInterrupt:
+        click.echo(f"conformance: interrupted; {_how_to_resume(directory)}", err=True)
+        return ExitCode.INTERRUPTED
+    code = exit_code(records)
+    finished = {**described, "exit": int(code), "identities": dict(executor.identities)}
+    directory.write_run(finished)
+    print_report(console, planned, records, directory=directory.path, verbose=verbose)
+    if json_file is not None:
+        write_json(json_file, run_json(directory.id, code, planned, executor.identities, records))
+    return code
+
+
+def _directory(setting: Setting, given: Path | None, *, resume: bool) -> RunDirectory:
+    if resume:
+        return RunDirectory(given) if given else latest_run(setting.project.root)
+    if given is None:
+        return new_run(setting.project.root)
+    directory = RunDirectory(given)
+    if given.exists() and any(given.iterdir()):
+        raise UsageError(f"{given} is not empty; continue it with --resume, or name another folder")
+    return directory
+
+
+def _resumed(request: Request, directory: RunDirectory) -> Request:
+    if request != Request():
+        raise UsageError("--resume continues a run as it was asked for: give no SELECT, --matrix, "
+                         "--cell or --shard with it")  # fmt: skip
+    stored = directory.read_run().get("request")
+    try:
+        return msgspec.convert(stored, Request)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{directory.path}/run.json: request: {str(error).lower()}") from None
+
+
+def _plan(setting: Setting, request: Request) -> tuple[Plan, Preparation]:
+    cases = setting.cases(request.select)
+    cells, left_out = setting.cells(request.matrix, request.cell)
+    preparation = prepare(
+        cells, setting.releases, folders=setting.matrix_folders, cache=setting.cache
+    )
+    whole = make_plan(cases, preparation.cells, (*left_out, *preparation.exclusions))
+    if not whole.jobs:
+        raise NothingSelectedError(_nothing(whole.exclusions))
+    return part_of(whole, request.shard), preparation
+
+
+def part_of(plan: Plan, shard: str) -> Plan:
+    """Return the part of a plan that a shard runs.
+
+    Args:
+        plan: The whole plan.
+        shard: `I/N`, the I-th of N parts, from 1.
+
+    Returns:
+        Every N-th job; the parts of all I make the whole.
+
+    Raises:
+        UsageError: If it is not `I/N` with I in 1 to N.
+        NothingSelectedError: If the part has no jobs.
+    """
+    number, _, count = shard.partition("/")
+    if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count) < UNLIMITED):
+        raise UsageError(f"--shard {shard}: expected I/N with 1 <= I <= N, e.g. 1/4")
+    jobs = plan.jobs[int(number) - 1 :: int(count)]
+    if not jobs:
+        raise NothingSelectedError(f"shard {shard} of {len(plan.jobs)} jobs has none")
+    cells = {job.planned.cell.id for job in jobs}
+    return Plan(
+        jobs=jobs,
+        exclusions=plan.exclusions if number == "1" else (),
+        cells=tuple(planned for planned in plan.cells if planned.cell.id in cells),
+    )
+
+
+def _nothing(exclusions: tuple[Exclusion, ...]) -> str:
+    reasons = dict.fromkeys(
+        f"{exclusion.case or 'every case'} on {exclusion.cell}: {exclusion.reason}"
+        for exclusion in exclusions
+    )
+    shown = list(reasons)[:5]
+    more = f" (and {len(reasons) - len(shown)} more)" if len(reasons) > len(shown) else ""
+    return f"nothing to run; {'; '.join(shown) or 'the matrix has no cells'}{more}"
+
+
+def describe(request: Request, plan: Plan) -> dict[str, Any]:
+    """Return what `run.json` says before the first job: request, plan, cells, host, versions."""
+    return {
+        "request": request,
+        "matrix": request.matrix or ("" if request.cell else DEFAULT_MATRIX),
+        "versions": {"jax-conformance": __version__, "kit": kit_hash(), "python": sys.version},
+        "host": host_facts(),
+        "plan": [job.id for job in plan.jobs],
+        "cells": [
+            {"id": p.cell.id, "lock": p.lock_hash, "hash": p.cell_hash, "versions": p.versions}
+            for p in plan.cells
+        ],
+        "exclusions": plan.exclusions,
+    }
+
+
+def write_json(file: Path, data: Mapping[str, Any]) -> None:
+    """Write JSON to a file, or to standard output when it is `-`.
+
+    Raises:
+        UsageError: If the file cannot be written.
+    """
+    text = msgspec.json.format(msgspec.json.encode(data), indent=1)
+    try:
+        with click.open_file(str(file), "wb") as out:
+            out.write(text + b"\n")
+    except OSError as error:
+        raise UsageError(f"--json {file}: cannot be written: {error.strerror}") from None
+
+
+def _how_to_resume(directory: RunDirectory) -> str:
+    return f"continue with: conformance run --resume --run-dir {directory.path}"

@@ -1,0 +1,104 @@
+"""What every subcommand needs of its surroundings: project, releases, cells, cases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.cells.cache import cache_root
+from conformance.cells.cell_id import is_cell_id, parse_cell
+from conformance.cells.matrix import load_matrix
+from conformance.cells.releases import load_releases
+from conformance.cells.selectors import matches_selector, select_cells
+from conformance.corpus.project import PACKAGE, Project, find_project
+from conformance.corpus.select import select_cases
+from conformance.engine.plan import Exclusion
+from conformance.errors import NothingSelectedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.cells.cell import Cell
+    from conformance.cells.releases import Releases
+    from conformance.model.case import Case
+
+DEFAULT_MATRIX = "smoke"
+RELEASES = "releases.toml"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The surroundings of a command, looked up as they are asked for."""
+
+    start: Path
+
+    @cached_property
+    def project(self) -> Project:
+        """The checkout the command is run in, or the data installed with the package."""
+        return find_project(self.start)
+
+    @cached_property
+    def matrix_folders(self) -> tuple[Path, ...]:
+        """Folders of matrix files: the user's own `matrix/`, then the project's."""
+        own = self.start / "matrix"
+        folders = (own, self.project.matrices, PACKAGE / "data" / "matrix")
+        return tuple(dict.fromkeys(folder for folder in folders if folder.is_dir()))
+
+    @cached_property
+    def releases(self) -> Releases:
+        """Every known jax release."""
+        return load_releases(self.project.matrices / RELEASES)
+
+    @cached_property
+    def cache(self) -> Path:
+        """The cache folder, made and writable."""
+        return cache_root()
+
+    def cases(self, selects: Sequence[str]) -> tuple[Case, ...]:
+        """Return the cases that SELECT means."""
+        return select_cases(selects, self.project.cases)
+
+    def cells(
+        self, matrix: str | None, selectors: Sequence[str]
+    ) -> tuple[tuple[Cell, ...], tuple[Exclusion, ...]]:
+        """Return the cells of a matrix, or those that `--cell` names.
+
+        Args:
+            matrix: Name or file of a matrix; None is the default, unless there are selectors.
+            selectors: Cell ids or release selectors; with a matrix they narrow it.
+
+        Returns:
+            Cells, and what the matrix leaves out.
+        """
+        if selectors and matrix is None:
+            chosen = [cell for text in selectors for cell in select_cells(text, self.releases)]
+            return tuple(dict.fromkeys(chosen)), ()
+        loaded = load_matrix(matrix or DEFAULT_MATRIX, self.matrix_folders, self.releases)
+        left_out = tuple(
+            Exclusion(case="", cell=exclusion.cell, reason=exclusion.reason)
+            for exclusion in loaded.exclusions
+        )
+        if not selectors:
+            return loaded.cells, left_out
+        chosen = [cell for cell in loaded.cells if self._selected(cell, selectors)]
+        if not chosen:
+            names = ", ".join(cell.id for cell in loaded.cells)
+            raise NothingSelectedError(
+                f"no cell of matrix {loaded.name} matches {', '.join(selectors)}; it has {names}"
+            )
+        return tuple(chosen), left_out
+
+    def _selected(self, cell: Cell, selectors: Sequence[str]) -> bool:
+        return any(
+            parse_cell(text, self.releases) == cell
+            if is_cell_id(text)
+            else matches_selector(text, cell.release, self.releases)
+            for text in selectors
+        )
+
+
+def here() -> Setting:
+    """Return the setting of the working directory."""
+    return Setting(Path.cwd())

@@ -1,0 +1,175 @@
+"""The final report in a terminal: family by release, and the reasons of what is unexpected."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.table import Table
+from rich.text import Text
+
+from conformance.model.outcome import Verdict
+from conformance.report.summary import counts, root_causes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from conformance.engine.plan import Exclusion, Plan
+    from conformance.model.record import Record
+
+
+class Style(NamedTuple):
+    """How a verdict looks: a colour, and a letter for those who see none."""
+
+    colour: str
+    letter: str
+
+
+STYLES = {
+    Verdict.MATCH: Style("green", "."),
+    Verdict.KNOWN: Style("cyan", "k"),
+    Verdict.DRIFTED: Style("green", "~"),
+    Verdict.NEW: Style("blue", "n"),
+    Verdict.EXCLUDED: Style("bright_black", "-"),
+    Verdict.REGRESSED: Style("bold red", "R"),
+    Verdict.FIXED: Style("bold magenta", "F"),
+    Verdict.CHANGED: Style("bold yellow", "C"),
+    Verdict.FLAKY: Style("bold yellow", "?"),
+    Verdict.CRASHED: Style("bold red", "X"),
+    Verdict.TIMED_OUT: Style("bold red", "T"),
+    Verdict.STALE: Style("bold yellow", "S"),
+    Verdict.INFRA: Style("bold blue", "I"),
+}
+MAX_COLUMNS = 12
+"""Columns beyond which neighbouring releases that look alike share one."""
+SHOWN = 3
+"""Members of a group, and groups of exclusions' cells, that are named one by one."""
+
+
+def print_report(
+    console: Console,
+    plan: Plan,
+    records: Sequence[Record],
+    *,
+    directory: Path,
+    verbose: bool = False,
+) -> None:
+    """Print what came of a run.
+
+    Args:
+        console: Where to.
+        plan: What was planned.
+        records: Every job's record.
+        directory: Run directory.
+        verbose: A row for each case, not for each family.
+    """
+    console.print(_table(plan, records, verbose=verbose))
+    console.print(_legend(records))
+    for reason, members in root_causes(records):
+        console.print(_group(reason, members))
+    for line in exclusion_lines(plan.exclusions):
+        console.print(Text(line, style="bright_black"), soft_wrap=True)
+    tally = ", ".join(f"{number} {verdict}" for verdict, number in counts(records).items())
+    cached = sum(record.cached for record in records)
+    unchanged = f" ({cached} unchanged since an earlier run)" if cached else ""
+    console.print(f"{tally}{unchanged}", soft_wrap=True)
+    console.print(f"results in {directory}", soft_wrap=True, style="bright_black")
+
+
+def _table(plan: Plan, records: Sequence[Record], *, verbose: bool) -> Table:
+    labels = cell_labels(plan)
+    rows: dict[str, dict[str, Counter[Verdict]]] = {}
+    for record in records:
+        row = record.case if verbose else record.case.partition("/")[0]
+        rows.setdefault(row, {}).setdefault(record.cell, Counter())[record.verdict] += 1
+    columns = _columns(list(labels), rows)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("case" if verbose else "family", no_wrap=True)
+    for column in columns:
+        table.add_column(_heading([labels[cell] for cell in column]), no_wrap=True)
+    for row in sorted(rows):
+        table.add_row(row, *(_mark(rows[row].get(column[0], Counter())) for column in columns))
+    return table
+
+
+def cell_labels(plan: Plan) -> dict[str, str]:
+    """Return a short name for each cell of a plan: the release, unless cells share it."""
+    releases = Counter(planned.release for planned in plan.cells)
+    return {
+        planned.cell.id: planned.release if releases[planned.release] == 1 else planned.cell.id
+        for planned in plan.cells
+    }
+
+
+def _columns(cells: list[str], rows: dict[str, dict[str, Counter[Verdict]]]) -> list[list[str]]:
+    """Return the cells by column: one each, or runs of those that look alike if many."""
+    if len(cells) <= MAX_COLUMNS:
+        return [[cell] for cell in cells]
+    columns: list[list[str]] = []
+    for cell in cells:
+        alike = columns and all(row.get(cell) == row.get(columns[-1][0]) for row in rows.values())
+        if alike:
+            columns[-1].append(cell)
+        else:
+            columns.append([cell])
+    return columns
+
+
+def _heading(labels: list[str]) -> str:
+    return labels[0] if len(labels) == 1 else f"{labels[0]}\n..{labels[-1]}"
+
+
+def _mark(found: Counter[Verdict]) -> Text:
+    text = Text()
+    for verdict in Verdict:
+        if found[verdict]:
+            style = STYLES[verdict]
+            text.append(f"{found[verdict]}{style.letter} ", style=style.colour)
+    return text
+
+
+def _legend(records: Sequence[Record]) -> Text:
+    text = Text()
+    for verdict in counts(records):
+        style = STYLES[Verdict(verdict)]
+        text.append(f"{style.letter} {verdict}  ", style=style.colour)
+    return text
+
+
+def _group(reason: str, members: list[Record]) -> Text:
+    first = members[0]
+    style = STYLES[first.verdict]
+    text = Text("\n")
+    text.append(f"{first.verdict}", style=style.colour)
+    cells = [member.cell for member in members]
+    cases = {member.case for member in members}
+    what = first.case if len(cases) == 1 else f"{len(cases)} cases"
+    text.append(f" {what} on {_listed(cells)}\n  {reason}")
+    for more in first.reasons[1:]:
+        text.append(f"\n  {more}")
+    if first.error is not None and first.error.where:
+        text.append(f"\n  at {first.error.where}", style="bright_black")
+    return text
+
+
+def exclusion_lines(exclusions: Iterable[Exclusion]) -> list[str]:
+    """Return the exclusions in a few lines, grouped by what is left out and why."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for exclusion in exclusions:
+        groups.setdefault((exclusion.case, exclusion.reason), []).append(exclusion.cell)
+    by_reason: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for (case, reason), cells in groups.items():
+        by_reason.setdefault((tuple(cells), reason), []).append(case)
+    lines = []
+    for (where, reason), cases in by_reason.items():
+        what = cases[0] if len(cases) == 1 else f"{len(cases)} cases"
+        lines.append(f"excluded {what or 'all cases'} on {_listed(where)}: {reason}")
+    return lines
+
+
+def _listed(cells: Sequence[str]) -> str:
+    more = f" and {len(cells) - SHOWN} more" if len(cells) > SHOWN else ""
+    return ", ".join(cells[:SHOWN]) + more
