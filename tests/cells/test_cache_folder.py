@@ -1,0 +1,57 @@
+"""The cache folder: where it is, and that it can be written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.cells.cache import cache_root, write_atomically
+from conformance.cells.masking import masked
+from conformance.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_environment_chooses_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CONFORMANCE_CACHE names it, and it is made."""
+    monkeypatch.setenv("CONFORMANCE_CACHE", str(tmp_path / "a" / "b"))
+    assert cache_root() == tmp_path / "a" / "b"
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_a_folder_that_cannot_be_made_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The path, the reason, and the variable to set."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CONFORMANCE_CACHE", str(tmp_path / "file" / "below"))
+    with pytest.raises(InfrastructureError, match=r"below: cannot write: Not a dir.*CONFORMANCE"):
+        cache_root()
+
+
+def test_a_failed_write_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    """Neither half a file nor a temporary one stays behind."""
+    file = tmp_path / "file"
+    write_atomically(file, "before")
+    with pytest.raises(UnicodeEncodeError):
+        write_atomically(file, "after \udc80")
+    assert file.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("at http://u:p@h/x", "at http://***@h/x"),
+        ("https://token@h/ and ftp://a:b@c", "https://***@h/ and ftp://***@c"),
+        ("http://h/a@b", "http://h/a@b"),
+        ("mail a@b", "mail a@b"),
+    ],
+)
+def test_credentials_are_masked(text: str, expected: str) -> None:
+    """User and password go, everything else stays."""
+    assert masked(text) == expected

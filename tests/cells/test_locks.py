@@ -1,0 +1,218 @@
+"""Locks: resolved as of a date, found where they are, and refused when they are not ours."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.cells import lock as lock_module
+from conformance.cells.cell import Cell
+from conformance.cells.inspection import PathEnvironment
+from conformance.cells.lock import (
+    Lock,
+    UnsupportedHostError,
+    check_host,
+    current_host,
+    read_lock,
+    store_lock,
+)
+from conformance.cells.locks import find_lock, resolve_lock
+from conformance.errors import InfrastructureError, UsageError
+
+from .builders import MATRICES, table
+
+if TYPE_CHECKING:
+    from conformance.cells.releases import Releases
+
+    from .fake_index import FakeIndex
+
+CELL = Cell(release="0.6.0", python="3.11")
+
+
+@pytest.fixture
+def releases() -> Releases:
+    """One release of 2025-01-31, with flax beside it."""
+    return replace(table("0.6.0"), packages=("flax",))
+
+
+@pytest.fixture
+def upstream(index: FakeIndex) -> FakeIndex:
+    """An index with jax 0.6.0, and a NumPy of its time and a later one."""
+    index.add("jax", "0.6.0", requires="numpy")
+    index.add("jaxlib", "0.6.0")
+    index.add("flax", "0.1.0")
+    index.add("numpy", "2.0.0")
+    index.add("numpy", "2.1.0", day="2025-02-01")
+    index.add("numpy", "2.2.0", day="2025-02-02")
+    return index
+
+
+def test_an_era_lock_knows_nothing_of_the_future(
+    releases: Releases, upstream: FakeIndex, tmp_path: Path
+) -> None:
+    """Dependencies are as of the day after the release; hashes are there, URLs are not."""
+    lock = resolve_lock(CELL, releases, work=tmp_path)
+    assert lock.pins == {"flax": "0.1.0", "jax": "0.6.0", "jaxlib": "0.6.0", "numpy": "2.1.0"}
+    assert lock.headers["exclude-newer"] == "2025-02-02T00:00:00Z"
+    assert lock.headers["hosts"] == "linux-x86_64 linux-aarch64 macos-arm64"
+    assert upstream.projects["numpy"][1]["hashes"]["sha256"] in lock.text
+    assert "://" not in lock.text
+
+
+def test_a_latest_lock_takes_the_newest(
+    releases: Releases, upstream: FakeIndex, tmp_path: Path
+) -> None:
+    """`latest` is what the release admits today."""
+    lock = resolve_lock(replace(CELL, deps="latest"), releases, work=tmp_path)
+    assert lock.pins["numpy"] == "2.2.0"
+
+
+def test_pins_win(releases: Releases, upstream: FakeIndex, tmp_path: Path) -> None:
+    """A cell's pins hold, those of further packages too."""
+    cell = replace(CELL, pins=("numpy==2.0.0", "flax==0.1.0"))
+    lock = resolve_lock(cell, releases, work=tmp_path)
+    assert lock.pins["numpy"] == "2.0.0"
+    assert lock.headers["environment"] == "jax0.6.0-py311-flax0.1.0-numpy2.0.0"
+
+
+def test_a_package_the_resolver_refuses_is_left_out_with_the_reason(
+    releases: Releases, upstream: FakeIndex, tmp_path: Path
+) -> None:
+    """The release comes first: flax that wants another jax is left out, and the lock says why."""
+    upstream.projects["flax"].clear()
+    upstream.add("flax", "0.2.0", requires="jax>=0.7")
+    lock = resolve_lock(CELL, releases, work=tmp_path)
+    assert "flax" not in lock.pins
+    assert re.search(r"^# without flax: .*jax>=0\.7", lock.text, re.MULTILINE)
+
+
+def test_a_host_without_wheels_is_not_listed(
+    releases: Releases, upstream: FakeIndex, tmp_path: Path
+) -> None:
+    """A lock says which hosts it serves; the others are refused by name."""
+    upstream.projects["jaxlib"].clear()
+    upstream.add("jaxlib", "0.6.0", tag="cp311-cp311-manylinux2014_x86_64")
+    upstream.add("jaxlib", "0.6.0", tag="cp311-cp311-macosx_11_0_arm64")
+    lock = resolve_lock(CELL, releases, work=tmp_path)
+    assert lock.headers["hosts"] == "linux-x86_64 macos-arm64"
+    assert lock.text.count("--hash") == len(lock.pins) + 1
+
+
+def test_an_unsupported_host_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says which host this is and which there are wheels for."""
+    monkeypatch.setattr(lock_module, "current_host", lambda: "linux-riscv64")
+    lock = read_lock(MATRICES / "locks" / "jax0.6.0-py311.txt")
+    assert lock is not None
+    with pytest.raises(UnsupportedHostError, match="no wheels for linux-riscv64, only for linux-x"):
+        check_host(lock)
+
+
+def test_pins_that_cannot_be_are_a_usage_error(
+    releases: Releases, upstream: FakeIndex, tmp_path: Path
+) -> None:
+    """The resolver's refusal is the user's to mend, and names the cell."""
+    cell = replace(CELL, pins=("numpy==1.0",))
+    with pytest.raises(UsageError, match=r"numpy1.0: no environment satisfies it.*numpy==1.0"):
+        resolve_lock(cell, releases, work=tmp_path)
+
+
+def test_a_python_that_does_not_fit_is_a_usage_error(releases: Releases, tmp_path: Path) -> None:
+    """Said before anything is resolved."""
+    with pytest.raises(UsageError, match=r"on python 3.13; expected one of 3.11, 3.12"):
+        resolve_lock(replace(CELL, python="3.13"), releases, work=tmp_path)
+
+
+def test_an_unreachable_index_is_infrastructure(
+    releases: Releases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No network is no verdict; the message keeps secrets."""
+    monkeypatch.setenv("CONFORMANCE_INDEX_URL", "http://user:secret@127.0.0.1:9/simple/")
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
+    with pytest.raises(InfrastructureError, match="Connection refused") as caught:
+        resolve_lock(CELL, releases, work=tmp_path)
+    assert not isinstance(caught.value, UsageError)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_lock_is_resolved_once(releases: Releases, upstream: FakeIndex, tmp_path: Path) -> None:
+    """What was resolved is kept in the cache, and found there without asking the index."""
+    first = find_lock(CELL, releases, folders=[], cache=tmp_path)
+    upstream.projects.clear()
+    second = find_lock(CELL, releases, folders=[], cache=tmp_path)
+    assert second.hash == first.hash
+    assert second.path == tmp_path / "locks" / "jax0.6.0-py311.txt"
+
+
+def test_a_latest_lock_of_another_day_is_resolved_anew(
+    releases: Releases, upstream: FakeIndex, tmp_path: Path
+) -> None:
+    """`latest` in the cache holds for a day; a committed one is frozen on purpose."""
+    cell = replace(CELL, deps="latest")
+    lock = find_lock(cell, releases, folders=[], cache=tmp_path)
+    old = re.sub(r"exclude-newer: \S+", "exclude-newer: 2025-03-01T00:00:00Z", lock.text)
+    lock.path.write_text(old)
+    assert find_lock(cell, releases, folders=[], cache=tmp_path).text != old
+    store_lock(Lock(text=old, path=lock.path), tmp_path / "matrix" / "locks")
+    assert find_lock(cell, releases, folders=[tmp_path / "matrix"], cache=tmp_path).text == old
+
+
+def test_a_committed_lock_comes_first(real_releases: Releases, tmp_path: Path) -> None:
+    """No index is asked for a release whose lock is committed."""
+    lock = find_lock(CELL, real_releases, folders=[MATRICES], cache=tmp_path)
+    assert lock.path == MATRICES / "locks" / "jax0.6.0-py311.txt"
+
+
+def test_a_lock_for_other_packages_does_not_answer(
+    real_releases: Releases, upstream: FakeIndex, tmp_path: Path
+) -> None:
+    """Ask for another package and the committed lock is passed over."""
+    more = replace(real_releases, packages=("flax", "numpy"))
+    lock = find_lock(CELL, more, folders=[MATRICES], cache=tmp_path)
+    assert lock.path.is_relative_to(tmp_path)
+
+
+def test_every_release_has_a_committed_lock(real_releases: Releases, tmp_path: Path) -> None:
+    """All releases, on their own Python, with flax, hashed, and with no URL."""
+    for row in real_releases.rows:
+        cell = Cell(release=row.version, python=real_releases.python_for(row.version))
+        lock = find_lock(cell, real_releases, folders=[MATRICES], cache=tmp_path)
+        assert (lock.pins["jax"], lock.pins["jaxlib"]) == (row.version, row.jaxlib)
+        assert "flax" in lock.pins
+        assert lock.text.count("==") - len(lock.headers["requires"].split("==")) + 1 == len(
+            lock.pins
+        )
+        assert "://" not in lock.text
+
+
+def test_a_file_that_is_no_lock_is_refused(tmp_path: Path, releases: Releases) -> None:
+    """A lock of another format is named, with got and expected."""
+    (tmp_path / "locks").mkdir()
+    (tmp_path / "locks" / "jax0.6.0-py311.txt").write_text("jax==0.6.0\n")
+    with pytest.raises(InfrastructureError, match=r"got 'jax==0.6.0', expected '# jax-conformance"):
+        find_lock(CELL, releases, folders=[tmp_path], cache=tmp_path)
+
+
+def test_a_path_cell_is_locked_to_what_is_installed(
+    releases: Releases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An existing environment has a lock too: the list of its packages."""
+    found = PathEnvironment(
+        interpreter=Path(sys.executable), version="3.11.9", packages={"jax": "0.7.0.dev1"}
+    )
+    monkeypatch.setattr("conformance.cells.locks.inspect_path_environment", lambda path: found)
+    cell = Cell(release=f"path:{sys.executable}", python="3.11")
+    lock = find_lock(cell, releases, folders=[], cache=tmp_path)
+    assert lock.pins == {"jax": "0.7.0.dev1"}
+    with pytest.raises(InfrastructureError, match=r"is python 3.11.9, the cell expects 3.12"):
+        find_lock(replace(cell, python="3.12"), releases, folders=[], cache=tmp_path)
+
+
+def test_this_host_has_a_name() -> None:
+    """`system-machine`, as the header of locks spells it."""
+    assert re.fullmatch(r"(linux|macos)-(x86_64|aarch64|arm64)", current_host())

@@ -1,0 +1,160 @@
+"""Matrix files: their cells and exclusions, and what a wrong one says."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.cells.matrix import load_matrix, matrix_names
+from conformance.errors import UsageError
+
+from .builders import MATRICES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.cells.matrix import Matrix
+    from conformance.cells.releases import Releases
+
+
+def load(text: str, folder: Path, releases: Releases) -> Matrix:
+    """Write a matrix file and load it by its name."""
+    (folder / "mine.toml").write_text(text)
+    return load_matrix("mine", [folder], releases)
+
+
+def test_axes_make_a_product_in_release_order(tmp_path: Path, releases: Releases) -> None:
+    """Every combination once, oldest release first, whatever the order of the selectors."""
+    matrix = load(
+        '[matrix]\naxes = {jax = ["0.8.3", "<=0.6.0", "0.8.3"], devices = [4, 8]}',
+        tmp_path,
+        releases,
+    )
+    assert [cell.id for cell in matrix.cells] == [
+        f"jax{version}-py311-cpu{devices}"
+        for version in ("0.5.3", "0.6.0", "0.8.3")
+        for devices in (4, 8)
+    ]
+
+
+def test_every_axis_reaches_the_cell(tmp_path: Path, releases: Releases) -> None:
+    """One value may stand without its list; config values become text."""
+    matrix = load(
+        """
+[matrix.axes]
+jax = "0.6.0"
+python = "3.12"
+deps = "latest"
+pins = ["numpy==2.0.2"]
+x64 = true
+config = { jax_enable_checks = true, jax_default_matmul_precision = "highest" }
+xla_flags = ["--xla_a=1", "--xla_b=2"]
+""",
+        tmp_path,
+        releases,
+    )
+    (cell,) = matrix.cells
+    assert cell.id == (
+        "jax0.6.0-py312-cpu8-latest-numpy2.0.2-x64-cfg.jax_default_matmul_precision=highest"
+        "-cfg.jax_enable_checks=true-xla.xla_a=1-xla.xla_b=2"
+    )
+
+
+def test_excluded_cells_keep_their_reason(tmp_path: Path, releases: Releases) -> None:
+    """A cell is left out when every axis of an exclusion matches; include adds it again."""
+    matrix = load(
+        """
+[matrix]
+axes = {jax = [">=0.5"], x64 = [false, true]}
+exclude = [{jax = "<0.8", x64 = true, reason = "too slow"}, {jax = ">=0.11", reason = "later"}]
+include = [{jax = "0.6.0", x64 = true, devices = 2}]
+""",
+        tmp_path,
+        releases,
+    )
+    assert {(entry.cell, entry.reason) for entry in matrix.exclusions} == {
+        ("jax0.5.3-py311-cpu8-x64", "too slow"),
+        ("jax0.6.0-py311-cpu8-x64", "too slow"),
+        ("jax0.6.2-py311-cpu8-x64", "too slow"),
+        ("jax0.11.0-py312-cpu8", "later"),
+        ("jax0.11.0-py312-cpu8-x64", "later"),
+    }
+    assert matrix.cells[-1].id == "jax0.6.0-py311-cpu2-x64"
+
+
+def test_a_python_without_wheels_is_an_exclusion(tmp_path: Path, releases: Releases) -> None:
+    """Combinations that cannot be installed are said, not dropped."""
+    matrix = load(
+        '[matrix]\naxes = {jax = ["0.8.3", "0.11.0"], python = ["3.11", "3.13"]}',
+        tmp_path,
+        releases,
+    )
+    assert [cell.id for cell in matrix.cells] == ["jax0.8.3-py311-cpu8", "jax0.11.0-py313-cpu8"]
+    assert [(entry.cell, entry.reason) for entry in matrix.exclusions] == [
+        ("jax0.8.3-py313-cpu8", "jax 0.8.3 has no wheels for python 3.13, only for 3.11, 3.12"),
+        ("jax0.11.0-py311-cpu8", "jax 0.11.0 has no wheels for python 3.11, only for 3.12, 3.13"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "matrix: got nothing, expected a table [matrix]"),
+        ("[matrix", "not TOML"),
+        ("[matrx]", "matrx: unknown key (did you mean 'matrix'?)"),
+        ("[matrix]", "matrix.axes: got nothing, expected a table of axes"),
+        ("[matrix]\naxes = {}", "matrix.axes: no jax in it"),
+        ("[matrix]\naxes = {jax = []}", "matrix.axes.jax: got an empty list"),
+        ("[matrix]\naxes = {jax = [8]}", "matrix.axes.jax: got [8], expected selectors"),
+        ("[matrix]\naxes = {jacks = ['0.6.0']}", "matrix.axes.jacks: unknown key (did you mean"),
+        (
+            "[matrix]\naxes = {jax = '0.6.0', devices = ['8']}",
+            "matrix.axes.devices: got ['8'], expected device counts",
+        ),
+        (
+            "[matrix]\naxes = {jax = '0.6.0', x64 = 1}",
+            "matrix.axes.x64: got [1], expected booleans",
+        ),
+        ("[matrix]\naxes = {jax = '0.6.0', platform = ['tpu']}", "platform 'tpu': not supported"),
+        ("[matrix]\naxes = {jax = '0.6.9'}", "unknown jax release '0.6.9'"),
+        (
+            "[matrix]\naxes = {jax = '0.6.0'}\nexclude = [{jax = '0.6.0'}]",
+            "matrix.exclude[0].reason: got nothing, expected why",
+        ),
+        (
+            "[matrix]\naxes = {jax = '0.6.0'}\ninclude = [{device = 3}]",
+            "matrix.include[0].device: unknown key (did you mean 'devices'",
+        ),
+    ],
+)
+def test_a_wrong_file_names_file_and_key(
+    text: str, message: str, tmp_path: Path, releases: Releases
+) -> None:
+    """File and key, got, expected: whatever is wrong."""
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
+        load(text, tmp_path, releases)
+    assert str(tmp_path / "mine.toml") in str(caught.value)
+
+
+def test_an_unknown_matrix_says_which_there_are(releases: Releases) -> None:
+    """Did you mean, and the names."""
+    with pytest.raises(UsageError, match=r"'smoky' \(did you mean 'smoke'\?\); .*releases, smoke"):
+        load_matrix("smoky", [MATRICES], releases)
+
+
+def test_a_matrix_file_is_found_by_its_path(tmp_path: Path, releases: Releases) -> None:
+    """A path names a file, and a missing one is said to be missing."""
+    (tmp_path / "own.toml").write_text('[matrix]\naxes = {jax = "0.6.0"}')
+    assert load_matrix(str(tmp_path / "own.toml"), [], releases).name == "own"
+    with pytest.raises(UsageError, match="no such file"):
+        load_matrix(str(tmp_path / "other.toml"), [], releases)
+
+
+def test_the_committed_matrices_load(real_releases: Releases) -> None:
+    """Every named matrix expands against the committed table."""
+    for name in matrix_names([MATRICES]):
+        assert load_matrix(name, [MATRICES], real_releases).cells
+    whole = load_matrix("releases", [MATRICES], real_releases)
+    assert [cell.release for cell in whole.cells] == list(real_releases.versions)

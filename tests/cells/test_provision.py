@@ -1,0 +1,264 @@
+"""Environments: made once, used again while they hold, and never half made."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.cells import facts as facts_module
+from conformance.cells import provision as provision_module
+from conformance.cells.cache import cache_root
+from conformance.cells.cell import Cell
+from conformance.cells.inspection import Interpreter, inspect_interpreter
+from conformance.cells.locks import find_lock
+from conformance.cells.provision import environment_folder, is_provisioned, provision
+from conformance.errors import InfrastructureError
+
+from .builders import HERE, MATRICES, make_lock, make_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.cells.lock import Lock
+    from conformance.cells.releases import Releases
+
+CELL = Cell(release="0.6.0", python=HERE)
+
+
+@pytest.fixture
+def lock(wheels: Path) -> Lock:
+    """A lock of one small package that stands for jax."""
+    return make_lock(CELL, {"jax": ("0.6.0", make_wheel(wheels, "jax", "0.6.0"))})
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A cache folder."""
+    return tmp_path / "cache"
+
+
+def said(python: Path, code: str) -> str:
+    """Run code in an environment and return what it prints."""
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_an_environment_has_what_its_lock_says(lock: Lock, cache: Path) -> None:
+    """The packages are importable, and the facts are stored."""
+    assert not is_provisioned(CELL, lock, cache)
+    environment = provision(CELL, lock=lock, cache=cache)
+    assert said(environment.python, "import jax; print(jax.__version__)") == "0.6.0\n"
+    assert environment.versions == {"jax": "0.6.0"}
+    assert is_provisioned(CELL, lock, cache)
+
+
+def test_an_environment_is_made_once(
+    lock: Lock, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second time nothing is run at all, and it takes a few milliseconds at most."""
+    first = provision(CELL, lock=lock, cache=cache)
+    monkeypatch.setattr(subprocess, "run", None)
+    start = time.perf_counter()
+    assert provision(CELL, lock=lock, cache=cache) == first
+    assert time.perf_counter() - start < 0.05
+
+
+def test_two_at_once_make_it_once(lock: Lock, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several that ask at the same time one makes it and the others wait."""
+    made: list[Path] = []
+    make = provision_module._make
+
+    def counted(folder: Path, base: Path, lock: Lock) -> None:
+        made.append(folder)
+        make(folder, base, lock)
+
+    monkeypatch.setattr(provision_module, "_make", counted)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: provision(CELL, lock=lock, cache=cache), range(4)))
+    assert len(made) == 1
+    assert len({environment.python for environment in found}) == 1
+
+
+def test_two_processes_at_once_both_get_it(lock: Lock, cache: Path, tmp_path: Path) -> None:
+    """Two runs on one cache do not disturb each other."""
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import sys\nfrom pathlib import Path\n"
+        "from conformance.cells.cell import Cell\nfrom conformance.cells.lock import Lock\n"
+        "from conformance.cells.provision import provision\n"
+        f"lock = Lock(text={lock.text!r}, path=Path('x'))\n"
+        f"cell = Cell(release='0.6.0', python={HERE!r})\n"
+        f"print(provision(cell, lock=lock, cache=Path({str(cache)!r})).python)\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    runs = [
+        subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, env=environment)
+        for _ in range(2)
+    ]
+    answers = [run.communicate(timeout=60)[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0]
+    assert answers[0] == answers[1] != b""
+
+
+@pytest.mark.parametrize("damage", ["dist-info", "python", "facts", "gone", "other interpreter"])
+def test_a_damaged_environment_is_made_again(
+    lock: Lock, cache: Path, damage: str, tmp_path: Path
+) -> None:
+    """Whatever is missing or corrupt, the environment works afterwards."""
+    python = provision(CELL, lock=lock, cache=cache).python
+    folder = environment_folder(CELL, lock, cache)
+    site = folder / "lib" / f"python{HERE}" / "site-packages"
+    if damage == "dist-info":
+        (site / "jax-0.6.0.dist-info").rename(tmp_path / "away")
+    elif damage == "python":
+        python.unlink()
+    elif damage == "facts":
+        (folder / "conformance.json").write_text('{"format": 1, "lock"')
+    elif damage == "gone":
+        (folder / "conformance.json").unlink()
+    else:
+        python.unlink()
+        python.symlink_to("/bin/sh")
+    assert not is_provisioned(CELL, lock, cache)
+    assert said(provision(CELL, lock=lock, cache=cache).python, "import jax; print(1)") == "1\n"
+
+
+def test_an_interpreter_that_was_touched_is_run_once_more(
+    lock: Lock, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another size or time of the interpreter is no rebuild while it is the same version."""
+    provision(CELL, lock=lock, cache=cache)
+    folder = environment_folder(CELL, lock, cache)
+    stored = (folder / "conformance.json").read_text()
+    (folder / "conformance.json").write_text(
+        stored.replace('"interpreter_size":', '"interpreter_size":1')
+    )
+    asked: list[Path] = []
+
+    def inspect(python: Path) -> Interpreter:
+        asked.append(python)
+        return inspect_interpreter(python)
+
+    monkeypatch.setattr(facts_module, "inspect_interpreter", inspect)
+    assert is_provisioned(CELL, lock, cache)
+    assert asked == [folder / "bin" / "python"]
+
+
+def test_a_hash_that_does_not_match_is_named_and_nothing_is_left(
+    lock: Lock, cache: Path, wheels: Path
+) -> None:
+    """Package, file, got and expected; and no environment that could be used by mistake."""
+    wrong = make_lock(CELL, {"jax": ("0.6.0", "0" * 64)})
+    with pytest.raises(InfrastructureError, match="Hash mismatch") as caught:
+        provision(CELL, lock=wrong, cache=cache)
+    got = lock.text.rpartition("sha256:")[2].strip()
+    for part in ("made-up-lock.txt", "jax==0.6.0", f"sha256:{'0' * 64}", f"sha256:{got}"):
+        assert part in str(caught.value)
+    assert not environment_folder(CELL, wrong, cache).exists()
+
+
+def test_an_interrupted_set_up_leaves_nothing(
+    lock: Lock, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C during set-up goes through, and what was begun goes away."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(provision_module, "gather_facts", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        provision(CELL, lock=lock, cache=cache)
+    assert not environment_folder(CELL, lock, cache).exists()
+
+
+def test_a_killed_set_up_is_made_again(lock: Lock, cache: Path) -> None:
+    """A folder without facts, as a killed run leaves it, is not an environment."""
+    folder = environment_folder(CELL, lock, cache)
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").symlink_to(sys.executable)
+    python = provision(CELL, lock=lock, cache=cache).python
+    assert said(python, "import jax; print(jax.__version__)") == "0.6.0\n"
+
+
+def test_a_cache_that_is_a_file_is_said(lock: Lock, tmp_path: Path) -> None:
+    """A folder that cannot be made: the path, the reason, and what to set."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InfrastructureError, match="Not a directory; set CONFORMANCE_CACHE"):
+        provision(CELL, lock=lock, cache=tmp_path / "file")
+
+
+@contextmanager
+def small_disk(folder: Path, options: str) -> Iterator[Path]:
+    """Mount a file system in memory; skip where that is not permitted."""
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("mounting is not permitted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(wheels: Path, tmp_path: Path) -> None:
+    """No space left: infrastructure, with what to do, and nothing half made."""
+    (wheels / "big").mkdir()
+    lock = make_lock(CELL, {"jax": ("0.6.0", make_wheel(wheels, "jax", "0.6.0"))})
+    with small_disk(tmp_path / "disk", "size=24k") as disk:
+        with pytest.raises(InfrastructureError, match=r"No space left.*has room"):
+            provision(CELL, lock=lock, cache=disk)
+        assert not environment_folder(CELL, lock, disk).exists()
+
+
+def test_a_read_only_cache_is_said(lock: Lock, tmp_path: Path) -> None:
+    """A cache nobody can write to, root included."""
+    with (
+        small_disk(tmp_path / "disk", "size=1m,ro") as disk,
+        pytest.raises(InfrastructureError, match="Read-only file system; set CONFORMANCE_CACHE"),
+    ):
+        provision(CELL, lock=lock, cache=disk)
+
+
+def test_a_path_cell_is_used_as_it_is(lock: Lock, cache: Path) -> None:
+    """Nothing is made for an existing environment."""
+    cell = Cell(release=f"path:{sys.executable}", python=HERE)
+    environment = provision(cell, lock=lock, cache=cache)
+    assert environment.python == Path(sys.executable)
+    assert not cache.exists()
+
+
+def test_secrets_of_the_index_are_not_shown(
+    lock: Lock, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index that does not answer is named without its user and password."""
+    monkeypatch.delenv("UV_NO_INDEX")
+    monkeypatch.delenv("UV_FIND_LINKS")
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    monkeypatch.setenv("CONFORMANCE_INDEX_URL", "http://user:hidden-word@127.0.0.1:9/simple/")
+    with pytest.raises(InfrastructureError, match=r"127\.0\.0\.1") as caught:
+        provision(CELL, lock=lock, cache=cache)
+    assert "hidden-word" not in str(caught.value)
+
+
+@pytest.mark.cell
+def test_a_real_release_imports(real_releases: Releases) -> None:
+    """Release 0.6.0 from its committed lock, as of its era."""
+    cell = Cell(release="0.6.0", python="3.11")
+    cache = cache_root()
+    lock = find_lock(cell, real_releases, folders=[MATRICES], cache=cache)
+    environment = provision(cell, lock=lock, cache=cache)
+    code = "import jax, numpy; print(jax.__version__, numpy.__version__)"
+    assert said(environment.python, code) == "0.6.0 2.2.4\n"
+    path_cell = replace(cell, release=f"path:{environment.python}")
+    seen = find_lock(path_cell, real_releases, folders=[], cache=cache)
+    assert seen.pins.items() >= lock.pins.items()

@@ -1,0 +1,84 @@
+"""The table of releases: the committed one, and wrong ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from conformance.cells.releases import Releases, load_releases, parse_releases
+from conformance.errors import InfrastructureError, UsageError
+
+from .builders import table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_committed_table_is_in_order_and_whole(real_releases: Releases) -> None:
+    """Releases are in version order, from 0.4.30 on, and without the yanked one."""
+    versions = list(real_releases.versions)
+    assert versions == sorted(versions, key=Version)
+    assert versions[0] == "0.4.30"
+    assert len(versions) >= 34
+    assert "0.4.32" in real_releases.yanked
+    assert "0.4.32" not in versions
+
+
+def test_every_release_has_a_jaxlib_it_admits_and_a_python(real_releases: Releases) -> None:
+    """Each row can be installed: jaxlib in range, and a Python that both admit."""
+    for row in real_releases.rows:
+        assert SpecifierSet(row.jaxlib_requires).contains(row.jaxlib), row
+        assert row.admits(real_releases.python_for(row.version)), row
+
+
+@pytest.mark.parametrize(
+    ("version", "python"), [("0.4.30", "3.11"), ("0.10.2", "3.11"), ("0.11.0", "3.12")]
+)
+def test_a_release_has_the_lowest_python_it_admits(
+    version: str, python: str, real_releases: Releases
+) -> None:
+    """3.11 up to 0.10.2, 3.12 after: as requires-python says."""
+    assert real_releases.python_for(version) == python
+
+
+def test_versions_are_compared_not_spelled() -> None:
+    """0.11 is newer than 0.9, and 0.6 is 0.6.0 by another name only where the index says so."""
+    releases = parse_releases(_rows("0.11.0", "0.9.0"), table("0.5.3").path)
+    assert releases.newest.version == "0.11.0"
+    assert releases.get("0.9.0 ").version == "0.9.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"no \[\[release\]\] in it"),
+        ("[[release]]\nversion = 6", "Expected `str`, got `int`"),
+        ("[[release]]\nversion = '0.6'", "missing required field"),
+        ("[[release", "releases.toml: "),
+    ],
+)
+def test_a_wrong_table_names_file_and_key(text: str, message: str, tmp_path: Path) -> None:
+    """A table that cannot be read is a usage error, with how to refresh it."""
+    file = tmp_path / "releases.toml"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=message) as caught:
+        load_releases(file)
+    assert str(file) in str(caught.value)
+    assert "--refresh" in str(caught.value)
+
+
+def test_a_missing_table_is_infrastructure(tmp_path: Path) -> None:
+    """No file at all: said with its path."""
+    with pytest.raises(InfrastructureError, match=r"releases\.toml: cannot read"):
+        load_releases(tmp_path / "releases.toml")
+
+
+def _rows(*versions: str) -> str:
+    return "".join(
+        f"[[release]]\nversion='{v}'\ndate=2025-01-01T00:00:00Z\nrequires_python='>=3.11'\n"
+        f"jaxlib='{v}'\njaxlib_requires='=={v}'\npythons=['3.11']\n"
+        for v in versions
+    )
