@@ -26,6 +26,8 @@ HOSTS = {
     "macos-arm64": "aarch64-apple-darwin",
 }
 _REASON_LENGTH = 200
+# A pin is wanted whatever the era: this date is after any upload.
+_NO_CUT_OFF = "2999-01-01T00:00:00Z"
 
 
 def find_lock(cell: Cell, releases: Releases, *, folders: Sequence[Path], cache: Path) -> Lock:
@@ -80,7 +82,7 @@ def resolve_lock(cell: Cell, releases: Releases, *, work: Path) -> Lock:
             f"{cell.id}: jax {release.version} cannot be installed on python {cell.python}; "
             f"expected one of {', '.join(filter(release.admits, release.pythons))}"
         )
-    resolver = _Resolver(cell.python, _cut_off(cell, releases), work)
+    resolver = _Resolver(cell, _cut_off(cell, releases), work)
     required, pinned = _required(cell, releases)
     try:
         pins = resolver.resolve(required)
@@ -98,18 +100,21 @@ def resolve_lock(cell: Cell, releases: Releases, *, work: Path) -> Lock:
 
 
 class _Resolver:
-    """One resolution: a Python, a cut-off date, a folder to run uv in."""
+    """One resolution: a cell's Python and pins, a cut-off date, a folder to run uv in."""
 
-    def __init__(self, python: str, cut_off: datetime, work: Path) -> None:
+    def __init__(self, cell: Cell, cut_off: datetime, work: Path) -> None:
         self.cut_off = f"{cut_off:%Y-%m-%dT%H:%M:%SZ}"
-        self._python = python
+        self._cell = cell
         self._work = work
 
     def resolve(self, requirements: Sequence[str], host: str = "linux-x86_64") -> Pins:
         base = getattr(sys, "_base_executable", None) or sys.executable
-        arguments = ["pip", "compile", "-", "--python", base, "--python-version", self._python]
-        arguments += ["--python-platform", HOSTS[host], "--only-binary", ":all:"]
+        arguments = ["pip", "compile", "-", "--python", base, "--python-platform", HOSTS[host]]
+        arguments += ["--python-version", self._cell.python, "--only-binary", ":all:"]
         arguments += ["--exclude-newer", self.cut_off, "--format", "pylock.toml", "--no-header"]
+        for pin in self._cell.pins:
+            name = pin.partition("==")[0]
+            arguments += ["--exclude-newer-package", f"{name}={_NO_CUT_OFF}"]
         text = run_uv(arguments, cwd=self._work, stdin="\n".join(requirements) + "\n")
         return parse_pylock(text)
 

@@ -80,6 +80,14 @@ def test_pins_win(releases: Releases, upstream: FakeIndex, tmp_path: Path) -> No
     assert lock.headers["environment"] == "jax0.6.0-py311-flax0.1.0-numpy2.0.0"
 
 
+def test_a_pin_may_be_newer_than_the_era(
+    releases: Releases, upstream: FakeIndex, tmp_path: Path
+) -> None:
+    """What is pinned is meant; only what is not pinned is as of the release's date."""
+    lock = resolve_lock(replace(CELL, pins=("numpy==2.2.0",)), releases, work=tmp_path)
+    assert lock.pins["numpy"] == "2.2.0"
+
+
 def test_a_package_the_resolver_refuses_is_left_out_with_the_reason(
     releases: Releases, upstream: FakeIndex, tmp_path: Path
 ) -> None:
