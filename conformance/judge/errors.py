@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 
 VERSION = 1
 """Version of the normal form; recorded with each golden error, another one is tainted."""
 
 MAX_LINES = 24
 MAX_CHARS = 2000
+_MAX_INPUT = 1 << 16
+"""Characters of a message that are looked at; a dumped module beyond them identifies nothing."""
+
 _PASSES = 8
 
 _SUFFIXES = "py|pyi|pyx|cc|cpp|c|h|hpp|inc|rs|so|mlir|ipynb"
@@ -40,7 +44,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"(\.(?:{_SUFFIXES})):\d+(?::\d+)?\b", r"\1:<n>", 0),
         (r"\bline \d+(?:, column \d+)?\b", "line <n>", 0),
         (r"\b0x[0-9a-fA-F]{5,}\b", "<address>", 0),
-        (r"\bVar\(id=\d+\)", "Var(id=<n>)", 0),
+        (r"Var\(id=\d+\)", "Var(id=<n>)", 0),
         (r"\bid=\d{6,}\b", "id=<n>", 0),
         (r"\b(pid|tid|thread)([ =:#]+)\d+\b", r"\1\2<n>", re.IGNORECASE),
         (r"\b(process)([ =:#]+)\d{3,}\b", r"\1\2<n>", re.IGNORECASE),
@@ -64,15 +68,11 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\(level=\d+/\d+\)", "", 0),
         (r"\bDynamicJaxprTracer\(", "JitTracer(", 0),
         (r"\bPartitionSpec\(", "P(", 0),
-        (r"\bTFRT_CPU_(\d+)\b", r"cpu:\1", 0),
+        (r"TFRT_CPU_(\d+)", r"cpu:\1", 0),
         # Counters jax and XLA append to names.
         (r"\bjit__lambda_\b", "jit__lambda", 0),
         (r"\b(jit_\w*?[A-Za-z])(?:[._]\d+)+\b", r"\1", 0),
         (r"(%[A-Za-z_][\w-]*?)(?:\.\d+)+(?![\w.])", r"\1", 0),
-        (r"[ \t\r\f\v]+", " ", 0),
-        (r"^ +| +$", "", re.MULTILINE),
-        (r"\n{2,}", "\n", 0),
-        (r"\A\n+|\n+\Z", "", 0),
     )
 )
 
@@ -91,6 +91,7 @@ def signature(type_: str, message: str) -> str:
     return f"{type_}: {text}" if text else type_
 
 
+@lru_cache(maxsize=1024)
 def normalise(message: str) -> str:
     """Return a message in normal form.
 
@@ -104,15 +105,20 @@ def normalise(message: str) -> str:
     Returns:
         The normal form; `normalise(normalise(m)) == normalise(m)`.
     """
-    text = message
+    text = message[:_MAX_INPUT]
     for _ in range(_PASSES):
         before = text
         for pattern, replacement in _RULES:
             text = pattern.sub(replacement, text)
-        text = _cap(text)  # within the loop: a cut may complete a pattern
+        text = _cap(_folded(text))  # within the loop: a cut may complete a pattern
         if text == before:
             break
     return text
+
+
+def _folded(text: str) -> str:
+    lines = (" ".join(line.split()) for line in text.split("\n"))
+    return "\n".join(line for line in lines if line)
 
 
 def _cap(text: str) -> str:

@@ -1,0 +1,255 @@
+"""Accepting: what changes, what never does, and what a killed process leaves."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conformance.errors import UsageError
+from conformance.golden import accept, write
+from conformance.golden.accept import AcceptPlan, Candidate, Change, apply, plan_accept
+from conformance.golden.store import GoldenStore
+from conformance.model.outcome import Outcome
+from tests.builders import case, ended, f32, ok, raised
+
+if TYPE_CHECKING:
+    from conformance.model.observation import Observation
+
+KNOWN = ["0.4.30", "0.5.0", "0.5.3", "0.6.0", "0.8.3", "0.12.0.1"]
+CASE = case()
+FOLDER = "family/golden/topic"
+
+
+def _seen(release: str, observation: Observation, **more: Any) -> Candidate:
+    return Candidate(
+        case=more.get("case", CASE),
+        variant=more.get("variant", "cpu"),
+        release=release,
+        observation=observation,
+    )
+
+
+def _accept(root: Path, *candidates: Candidate) -> AcceptPlan:
+    plan = plan_accept(GoldenStore(root), candidates, KNOWN)
+    apply(plan, env={})
+    return plan
+
+
+def _changes(plan: AcceptPlan) -> list[Change]:
+    return [entry.change for entry in plan.entries]
+
+
+def _files(root: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+def test_many_releases_make_few_spans(tmp_path: Path) -> None:
+    """Neighbours of one content are one span, and each content one file."""
+    errors = [_seen(r, raised(message=f"at 0x7f00000{i}")) for i, r in enumerate(KNOWN[:3])]
+    values = [_seen(r, ok(f32(1 + i * 1e-6))) for i, r in enumerate(KNOWN[3:])]
+    _accept(tmp_path, *reversed(values), *errors)
+    text = (tmp_path / FOLDER / "name.toml").read_text()
+    assert '"0.4.30..0.5.3" = "error-' in text
+    assert '"0.6.0..0.12.0.1" = "value-' in text
+    assert Counter(Path(name).suffix for name in _files(tmp_path)) == {
+        ".toml": 1,
+        ".txt": 1,
+        ".safetensors": 1,
+    }
+
+
+def test_the_summary_says_what_accepting_did(tmp_path: Path) -> None:
+    """Added, extended, unchanged, changed."""
+    assert _changes(_accept(tmp_path, _seen("0.5.0", raised()))) == [Change.ADDED]
+    assert _changes(_accept(tmp_path, _seen("0.5.3", raised()))) == [Change.EXTENDED]
+    assert _changes(_accept(tmp_path, _seen("0.5.3", raised()))) == [Change.UNCHANGED]
+    assert _changes(_accept(tmp_path, _seen("0.5.3", ok(f32(1))))) == [Change.CHANGED]
+    assert _changes(_accept(tmp_path, _seen("0.6.0", ok(f32(2))))) == [Change.ADDED]
+
+
+def test_nothing_new_writes_nothing(tmp_path: Path) -> None:
+    """Accepting the same again, or drift, leaves every byte."""
+    _accept(tmp_path, _seen("0.6.0", ok(f32(1))))
+    before = _files(tmp_path)
+    plan = _accept(tmp_path, _seen("0.6.0", ok(f32(1.000001))))
+    assert (plan.contents, plan.documents, plan.count(Change.UNCHANGED)) == ({}, {}, 1)
+    assert _files(tmp_path) == before
+
+
+contents = st.sampled_from([raised(), raised("KeyError"), ok(f32(1)), ok(f32(2))])
+steps = st.tuples(st.sampled_from(KNOWN), st.sampled_from(["cpu", "cpu x64"]), contents)
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+)
+@given(st.lists(steps, max_size=8))
+def test_what_was_accepted_last_is_the_golden(tmp_path_factory: Any, history: Any) -> None:
+    """After any history of partial accepts, each cell finds what it showed last."""
+    root = tmp_path_factory.mktemp("cases")
+    for release, variant, observation in history:
+        _accept(root, _seen(release, observation, variant=variant))
+    store = GoldenStore(root)
+    for (release, variant), observation in {(r, v): o for r, v, o in history}.items():
+        entry = store.lookup(CASE, variant, release)
+        assert entry is not None
+        assert (entry.exact, entry.outcome, entry.value) == (
+            True,
+            observation.outcome,
+            observation.value,
+        )
+
+
+def test_a_partial_run_deletes_no_golden(tmp_path: Path) -> None:
+    """Other cases, variants, releases and topics keep their goldens."""
+    other = case("family/other")
+    elsewhere = case("elsewhere/name")
+    _accept(
+        tmp_path,
+        _seen("0.5.0", raised()),
+        _seen("0.6.0", ok(f32(1))),
+        _seen("0.6.0", ok(f32(2)), variant="cpu x64"),
+        _seen("0.6.0", ok(f32(3)), case=other),
+        _seen("0.6.0", ok(f32(4)), case=elsewhere),
+    )
+    before = set(_files(tmp_path))
+    _accept(tmp_path, _seen("0.8.3", ok(f32(5))))
+    assert before < set(_files(tmp_path))
+    kept = GoldenStore(tmp_path).lookup(CASE, "cpu", "0.6.0")
+    assert kept is not None
+    assert kept.value == f32(1)
+
+
+def test_contents_no_longer_named_are_removed_in_the_touched_topic_only(tmp_path: Path) -> None:
+    """Sweeping never leaves the folder, and never takes what is not a content."""
+    _accept(tmp_path, _seen("0.6.0", ok(f32(1))))
+    stray = tmp_path / "elsewhere/golden/topic/value-00000000.safetensors"
+    stray.parent.mkdir(parents=True)
+    notes = tmp_path / FOLDER / "notes.txt"
+    for file in (stray, notes):
+        file.write_text("x")
+    (old,) = (tmp_path / FOLDER).glob("value-*")
+    _accept(tmp_path, _seen("0.6.0", ok(f32(2))))
+    assert (old.exists(), stray.exists(), notes.exists()) == (False, True, True)
+
+
+def test_contents_shared_with_another_case_stay(tmp_path: Path) -> None:
+    """One file per content of a topic: the other case still names it."""
+    other = case("family/other")
+    _accept(tmp_path, _seen("0.6.0", ok(f32(1))), _seen("0.6.0", ok(f32(1)), case=other))
+    _accept(tmp_path, _seen("0.6.0", ok(f32(2))))
+    entry = GoldenStore(tmp_path).lookup(other, "cpu", "0.6.0")
+    assert entry is not None
+    assert entry.value == f32(1)
+
+
+def test_a_topic_with_an_unreadable_file_is_not_swept(tmp_path: Path) -> None:
+    """What it names is not known, so nothing there is removed."""
+    _accept(tmp_path, _seen("0.6.0", ok(f32(1))))
+    (tmp_path / FOLDER / "broken.toml").write_text("format = ")
+    _accept(tmp_path, _seen("0.6.0", ok(f32(2))))
+    assert len(list((tmp_path / FOLDER).glob("value-*"))) == 2
+
+
+@pytest.mark.parametrize("writes", range(6))
+def test_killed_at_any_write_the_goldens_are_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    """Every TOML file is old or new, and all it names is there; a second accept completes."""
+    other = case("family/other")
+    _accept(tmp_path, _seen("0.6.0", ok(f32(1))), _seen("0.6.0", ok(f32(1)), case=other))
+    done = 0
+
+    def dying(file: Path, data: bytes) -> None:
+        nonlocal done
+        if done == writes:
+            raise KeyboardInterrupt
+        done += 1
+        write.write_atomically(file, data)
+
+    monkeypatch.setattr(accept, "write_atomically", dying)
+    seen = [_seen("0.6.0", ok(f32(2))), _seen("0.6.0", raised(), case=other)]
+    plan = plan_accept(GoldenStore(tmp_path), seen, KNOWN)
+    if writes < len(plan.contents) + len(plan.documents):
+        with pytest.raises(KeyboardInterrupt):
+            apply(plan, env={})
+    for which, allowed in ((CASE, {f32(1), f32(2)}), (other, {f32(1), None})):
+        entry = GoldenStore(tmp_path).lookup(which, "cpu", "0.6.0")
+        assert entry is not None
+        assert entry.value in allowed
+    monkeypatch.undo()
+    _accept(tmp_path, *seen)
+    entry = GoldenStore(tmp_path).lookup(CASE, "cpu", "0.6.0")
+    assert entry is not None
+    assert entry.value == f32(2)
+
+
+def test_a_write_that_fails_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No temporary file stays behind either."""
+    file = tmp_path / "a.toml"
+    write.write_atomically(file, b"old")
+
+    def fail(*_: Any) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write.write_atomically(file, b"new")
+    assert _files(tmp_path) == {"a.toml": b"old"}
+
+
+def test_temporaries_of_a_killed_process_are_swept_when_old(tmp_path: Path) -> None:
+    """Those of a process that may still write are left."""
+    _accept(tmp_path, _seen("0.6.0", ok(f32(1))))
+    old, fresh = (tmp_path / FOLDER / f".writing-{n}-x" for n in (1, 2))
+    for file in (old, fresh):
+        file.touch()
+    os.utime(old, (time.time() - 7200,) * 2)
+    _accept(tmp_path, _seen("0.6.0", ok(f32(2))))
+    assert (old.exists(), fresh.exists()) == (False, True)
+
+
+@pytest.mark.parametrize("value", ["true", "1", "yes"])
+def test_ci_writes_nothing(tmp_path: Path, value: str) -> None:
+    """Goldens are written by people."""
+    plan = plan_accept(GoldenStore(tmp_path), [_seen("0.6.0", ok(f32(1)))], KNOWN)
+    with pytest.raises(UsageError, match="never written in CI"):
+        apply(plan, env={"CI": value})
+    assert _files(tmp_path) == {}
+
+
+@pytest.mark.parametrize("outcome", [Outcome.INFRA, Outcome.UNSUPPORTED, Outcome.NOT_RUN])
+def test_what_says_nothing_about_jax_is_no_golden(tmp_path: Path, outcome: Outcome) -> None:
+    """The message names case, cell and outcome."""
+    with pytest.raises(UsageError, match=f"family/name on cpu with jax 0.6.0: outcome {outcome}"):
+        plan_accept(GoldenStore(tmp_path), [_seen("0.6.0", ended(outcome))], KNOWN)
+
+
+def test_cells_of_one_release_that_disagree_are_reported(tmp_path: Path) -> None:
+    """The first counts, the other is said; drift between cells is none."""
+    seen = [_seen("0.6.0", ok(f32(n))) for n in (1, 1.000001, 2)]
+    plan = _accept(tmp_path, *seen)
+    (conflict,) = plan.conflicts
+    assert conflict.startswith("family/name on cpu with jax 0.6.0: cells show different endings")
+    assert _changes(plan) == [Change.ADDED]
+
+
+@pytest.mark.parametrize("damage", ["edit", "remove"])
+def test_accepting_repairs_a_damaged_content(tmp_path: Path, damage: str) -> None:
+    """What the store tells the user to do works."""
+    _accept(tmp_path, _seen("0.6.0", ok(f32(1))))
+    (content,) = (tmp_path / FOLDER).glob("value-*")
+    content.unlink() if damage == "remove" else content.write_bytes(b"edited")
+    _accept(tmp_path, _seen("0.6.0", ok(f32(1))))
+    entry = GoldenStore(tmp_path).lookup(CASE, "cpu", "0.6.0")
+    assert entry is not None
+    assert entry.value == f32(1)

@@ -1,0 +1,71 @@
+"""Contents of goldens: readable, exact, tainted when of another normal form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.golden.contents import Content, content_of, decode, encode, same
+from conformance.model.outcome import Outcome
+from tests.builders import ended, f32, ok, raised
+
+if TYPE_CHECKING:
+    from conformance.model.observation import Observation
+
+SEEN = [
+    ok(f32(1, 2)),
+    ok(facts={"collectives": {"all-reduce": 1}}),
+    raised("TypeError", "bad\n\nshape"),
+    raised("TypeError", ""),
+    ended(Outcome.CRASHED),
+]
+
+
+@pytest.mark.parametrize("seen", SEEN)
+def test_contents_come_back(seen: Observation) -> None:
+    """What is encoded is decoded, and belongs into its own span."""
+    content = content_of(seen)
+    _, data = encode(content)
+    assert decode(content.artifact, data) == content
+    assert same(content, content)
+
+
+def test_kinds_of_content_never_agree() -> None:
+    """A value is no error, and a crash no exception."""
+    contents = [content_of(seen) for seen in SEEN]
+    agreeing = [
+        (i, j) for i, a in enumerate(contents) for j, b in enumerate(contents) if same(a, b)
+    ]
+    assert agreeing == [(i, i) for i in range(len(SEEN))]
+
+
+def test_errors_are_readable() -> None:
+    """A reviewer reads outcome, stage, type and the message in normal form."""
+    _, data = encode(content_of(raised("TypeError", "bad  shape\nat /a/b/case.py:12:3")))
+    assert data.decode() == (
+        "normaliser: 1\noutcome: raised\nstage: trace\ntype: TypeError\n\n"
+        "bad shape\nat case.py:<n>\n"
+    )
+
+
+def test_another_normal_form_is_tainted() -> None:
+    """Its message may differ for no reason of jax's, so it agrees with nothing."""
+    content = content_of(raised())
+    _, data = encode(content)
+    old = decode("error", data.replace(b"normaliser: 1", b"normaliser: 0"))
+    assert old.tainted
+    assert not same(content, old)
+
+
+def test_last_bits_belong_into_one_span() -> None:
+    """Values within the tolerance are the same content."""
+    assert same(Content(value=f32(1)), Content(value=f32(1.000001)))
+    assert not same(Content(value=f32(1)), Content(value=f32(1.1)))
+
+
+@pytest.mark.parametrize("data", [b"", b"outcome: raised\n\nx", b"a\n\nb", b"\xff"])
+def test_a_malformed_error_is_refused(data: bytes) -> None:
+    """Neither missing nor unknown fields pass."""
+    with pytest.raises(ValueError):  # noqa: PT011 - any reason will do, the store words it
+        decode("error", data)

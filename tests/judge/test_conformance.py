@@ -1,0 +1,142 @@
+"""Observation against the case's own reference and claims."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.judge.conformance import conformance, ending, is_expected
+from conformance.model.observation import ExpectedError
+from conformance.model.outcome import Conformance, Outcome
+from conformance.model.record import ErrorInfo
+from tests.builders import case, deviation, ended, f32, f64, ok, raised
+
+CLAIM = {"collectives": {"all-reduce": 1}}
+EXPECTED = ExpectedError(type="TypeError|ValueError", match="shape")
+
+
+def test_a_value_that_agrees_conforms() -> None:
+    """Within the tolerance is conforming, and needs no reason."""
+    assert conformance(case(), ok(f32(1.00001), reference=f64(1))) == (Conformance.CONFORMS, ())
+
+
+def test_a_value_that_differs_deviates() -> None:
+    """The reason names both numbers."""
+    answer, (reason,) = conformance(case(), ok(f32(1), reference=f64(2)))
+    assert answer is Conformance.DEVIATES
+    assert reason.startswith("out 1 of 1 elements differ, worst at [0]: 1.0 against 2.0")
+
+
+def test_the_cases_tolerance_applies() -> None:
+    """A case may loosen the reference's tolerance."""
+    seen = ok(f32(1.1), reference=f64(1))
+    assert conformance(case(rtol=0.2), seen)[0] is Conformance.CONFORMS
+    assert conformance(case(rtol=0), seen)[0] is Conformance.DEVIATES
+
+
+def test_nothing_claimed_is_unknown() -> None:
+    """Without reference and claims nothing is known."""
+    assert conformance(case(), ok(f32(1))) == (Conformance.UNKNOWN, ())
+    assert conformance(case(), raised()) == (Conformance.UNKNOWN, ())
+
+
+def test_a_reference_without_a_value_is_unknown() -> None:
+    """Compile-only cells have no value to compare."""
+    assert conformance(case(), ok(reference=f64(1)))[0] is Conformance.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("facts", "reasons"),
+    [
+        ({"collectives": {"all-reduce": 1}, "host_compute": False}, ()),
+        (
+            {"collectives": {"all-reduce": 2}},
+            ("fact collectives is {'all-reduce': 2}, claimed {'all-reduce': 1}",),
+        ),
+        ({}, ("fact collectives was not observed, claimed {'all-reduce': 1}",)),
+    ],
+)
+def test_claims_must_hold(facts: dict[str, Any], reasons: tuple[str, ...]) -> None:
+    """A claim unmet deviates; a fact not observed is unmet."""
+    answer = Conformance.DEVIATES if reasons else Conformance.CONFORMS
+    assert conformance(case(facts=CLAIM), ok(facts=facts)) == (answer, reasons)
+
+
+def test_claims_survive_json() -> None:
+    """A tuple claimed equals the list that JSON gives back."""
+    answer, _ = conformance(case(facts={"groups": ((0, 1),)}), ok(facts={"groups": [[0, 1]]}))
+    assert answer is Conformance.CONFORMS
+
+
+def test_value_and_claims_both_count() -> None:
+    """A right value does not excuse a wrong fact."""
+    seen = ok(f32(1), reference=f64(1), facts={"collectives": {}})
+    assert conformance(case(facts=CLAIM), seen)[0] is Conformance.DEVIATES
+
+
+def test_the_expected_error_conforms() -> None:
+    """Type (any of several) and message as expected."""
+    seen = raised("ValueError", "bad shape (3,)", reference=EXPECTED)
+    assert conformance(case(facts=CLAIM), seen) == (Conformance.CONFORMS, ())
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason"),
+    [
+        (raised("KeyError", "shape", reference=EXPECTED), "raised KeyError at trace: shape"),
+        (raised("TypeError", "dtype", reference=EXPECTED), "raised TypeError at trace: dtype"),
+        (ended(Outcome.CRASHED, reference=EXPECTED), "crashed at execute"),
+        (ok(f32(1), reference=EXPECTED), "ran"),
+    ],
+)
+def test_any_other_ending_deviates_from_an_expected_error(seen: Any, reason: str) -> None:
+    """The reason names what was seen and what is expected."""
+    answer, (text,) = conformance(case(), seen)
+    assert answer is Conformance.DEVIATES
+    assert text.startswith(reason)
+    assert "reference expects TypeError|ValueError matching 'shape'" in text
+
+
+@pytest.mark.parametrize(
+    "outcome", [Outcome.RAISED, Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.OUT_OF_MEMORY]
+)
+@pytest.mark.parametrize(
+    ("what", "more"),
+    [
+        (case(), {"reference": f64(1)}),
+        (case(facts=CLAIM), {}),
+        (case(deviations=(deviation(),)), {}),
+    ],
+)
+def test_failing_where_success_is_meant_deviates(outcome: Outcome, what: Any, more: Any) -> None:
+    """A value reference, a claim or a declared deviation shows that success was meant."""
+    answer, (reason,) = conformance(what, ended(outcome, **more))
+    assert answer is Conformance.DEVIATES
+    assert reason == f"{outcome} at execute; the case expects a result"
+
+
+@pytest.mark.parametrize("outcome", [Outcome.UNSUPPORTED, Outcome.INFRA, Outcome.NOT_RUN])
+def test_outcomes_that_say_nothing_are_unknown(outcome: Outcome) -> None:
+    """Infrastructure never deviates."""
+    assert conformance(case(facts=CLAIM), ended(outcome)) == (Conformance.UNKNOWN, ())
+
+
+def test_types_are_compared_by_class_name() -> None:
+    """Modules do not count, on either side."""
+    error = ErrorInfo(type="jax.errors.TracerBoolConversionError", message="m")
+    assert is_expected("TracerBoolConversionError", "", error)
+    assert is_expected("jax._src.errors.TracerBoolConversionError", "", error)
+    assert not is_expected("Error", "", error)
+
+
+def test_a_wrong_pattern_is_a_usage_error() -> None:
+    """The message says how to mend it."""
+    with pytest.raises(UsageError, match=r"re\.escape"):
+        is_expected("", "f32[", ErrorInfo(type="E", message="f32["))
+
+
+def test_an_ending_is_one_line() -> None:
+    """Only the first line of a message is quoted."""
+    assert ending(raised("TypeError", "bad\nmore")) == "raised TypeError at trace: bad"

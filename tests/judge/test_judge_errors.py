@@ -1,0 +1,135 @@
+"""Error signatures: noise goes, meaning stays, twice is once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformance.judge.errors import MAX_CHARS, MAX_LINES, normalise, signature
+
+FRAGMENTS = [
+    "0x7f931dda19e0",
+    "/tmp/tmpa1b2c3d4/case.py:44:26",
+    "/usr/lib/python3.11/site-packages/jax/_src/core.py",
+    ", line 12, in f\n    x = 1\n    ^^^\n",
+    'File "/a/b/c.py", line 12, in f\n    x = 1',
+    "For simplicity, JAX has removed its internal frames",
+    "-----------------------",
+    "PartitionSpec('x',)",
+    "Traced<ShapedArray(int32[], weak_type=True)>with<DynamicJaxprTrace(level=1/0)>",
+    "Traced<~int32[]>with<JVPTrace>",
+    "jit_f_12",
+    "%all-reduce.12.3",
+    "12.5 seconds",
+    "pid=123",
+    "https://docs.jax.dev/en/latest/errors.html#x",
+    "2026-01-02 03:04:05.678",
+    "\x1b[31m",
+    "TFRT_CPU_0",
+    "Var(id=123):float32[3]",
+    "/",
+    "\n",
+    " ",
+    ":1",
+    "5 s",
+]
+messages = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=6), max_size=12).map("".join)
+
+
+@given(messages)
+def test_normalising_twice_is_once(message: str) -> None:
+    """The normal form is its own normal form."""
+    once = normalise(message)
+    assert normalise(once) == once
+
+
+@settings(max_examples=30)
+@given(st.text(alphabet="0x1 f/.s\n", min_size=1990, max_size=2100))
+def test_long_messages_are_capped_for_good(message: str) -> None:
+    """Long noise is capped, and a capped message stays as it is."""
+    once = normalise(message)
+    assert len(once) <= MAX_CHARS
+    assert normalise(once) == once
+
+
+@pytest.mark.parametrize(
+    ("message", "normal"),
+    [
+        (
+            "The error occurred while tracing f at /home/u/case.py:44:26 for jit.",
+            "The error occurred while tracing f at case.py:<n> for jit.",
+        ),
+        (
+            "got (Traced<ShapedArray(int32[], weak_type=True)>with<DynamicJaxprTrace(level=1/0)>,)",
+            "got (JitTracer(~int32[]),)",
+        ),
+        ("got (Traced<~int32[]>with<DynamicJaxprTrace>,)", "got (JitTracer(~int32[]),)"),
+        ("got (JitTracer(~int32[]),)", "got (JitTracer(~int32[]),)"),
+        ("got Traced<float32[3]>with<JVPTrace(level=2/0)>", "got JVPTracer(float32[3])"),
+        ("<function sin at 0x7f29ce2694e0>", "<function sin at <address>>"),
+        ("See https://docs.jax.dev/en/latest/errors.html#jax.E.", "See <url>."),
+        ("spec=PartitionSpec('x',) on TFRT_CPU_0", "spec=P('x',) on cpu:0"),
+        ("Var(id=140012345678):float32[3]", "Var(id=<n>):float32[3]"),
+        ("timed out after 60.0 s, pid 4312", "timed out after <time>, pid <n>"),
+        ("in /tmp/tmpx1y2z3_a/", "in <tmp>/"),
+        ("module jit_step_3 of %fusion.12", "module jit_step of %fusion"),
+        ("  a\t b  \n\n\n c ", "a b\nc"),
+        ("\x1b[31mred\x1b[0m", "red"),
+    ],
+)
+def test_noise_has_one_spelling(message: str, normal: str) -> None:
+    """What differs between hosts, runs and spellings is folded."""
+    assert normalise(message) == normal
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "add got incompatible shapes for broadcasting: (3,), (4,).",
+        "dot_general requires contracting dimensions to have the same shape, got (4,) and (3,).",
+        "argument a with shape float32[8,8] and device ids [0, 1, 2, 3] on platform CPU",
+        "unbound axis name: nope",
+        "axis 1 of mesh Mesh('x': 8, axis_types=(Auto,)) at process 1",
+        "op jit(f)/jit(main)/mul has 3/4 of 16 bytes",
+    ],
+)
+def test_meaning_stays(message: str) -> None:
+    """Shapes, dtypes, axes, devices and names are left alone."""
+    assert normalise(message) == message
+
+
+def test_quoted_tracebacks_lose_their_frames() -> None:
+    """A callback's error inside XLA's message keeps its type and text only."""
+    message = (
+        "INTERNAL: CpuCallback error: Traceback (most recent call last):\n"
+        '  File "/a/case.py", line 72, in <module>\n    call(f)\n    ^^^^^^^\n'
+        '  File "/b/jax/_src/callback.py", line 77, in __call__\n'
+        "ValueError: boom"
+    )
+    text = "INTERNAL: CpuCallback error: Traceback (most recent call last):\nValueError: boom"
+    assert normalise(message) == text
+
+
+def test_the_note_on_filtered_frames_goes() -> None:
+    """Jax's trailer says nothing of the error."""
+    trailer = (
+        "\n--------------------\nFor simplicity, JAX has removed its internal frames from the "
+        "traceback of the following exception. Set JAX_TRACEBACK_FILTERING=off to include these."
+    )
+    assert normalise("bad shape" + trailer) == "bad shape"
+
+
+def test_long_messages_end_in_the_hash_of_the_rest() -> None:
+    """Two long messages that differ only at the end keep apart, and are short."""
+    lines = [f"row {n} is wrong" for n in range(100)]
+    one, other = normalise("\n".join([*lines, "x"])), normalise("\n".join([*lines, "y"]))
+    assert one != other
+    assert len(one.split("\n")) == MAX_LINES
+    assert one.rpartition("\n")[2].startswith("[rest: sha256 ")
+
+
+def test_signature_is_type_and_message() -> None:
+    """The type always stands; an empty message leaves it alone."""
+    assert signature("TypeError", "bad\n") == "TypeError: bad"
+    assert signature("SIGSEGV", "") == "SIGSEGV"

@@ -1,0 +1,55 @@
+"""What tolerance applies, stated or by default."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from conformance.judge.tolerance import Tolerance, defaults
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rtol"),
+    [
+        (np.float64, 1e-12),
+        (np.complex128, 1e-12),
+        (np.float32, 2e-5),
+        (np.complex64, 2e-5),
+        (ml_dtypes.bfloat16, 1.6e-2),
+        (np.float16, 8e-3),
+        (ml_dtypes.float8_e4m3fn, 0.125),
+        (ml_dtypes.float8_e5m2, 0.25),
+        (ml_dtypes.float4_e2m1fn, 0.5),
+    ],
+)
+def test_default_rtol(dtype: type, rtol: float) -> None:
+    """Each dtype has the default its table states."""
+    assert defaults(np.dtype(dtype))[0] == rtol
+
+
+def test_default_atol_follows_the_largest_finite_magnitude() -> None:
+    """An element near zero carries the rounding of its large neighbours, never of infinity."""
+    limits = Tolerance().limits(np.array([1e-9, -200.0, np.inf, np.nan], np.float32))
+    assert limits.atol == pytest.approx(4e-4)
+
+
+def test_stated_rtol_leaves_no_atol() -> None:
+    """What a case states is all there is."""
+    limits = Tolerance(rtol=1e-3).limits(np.array([100.0]))
+    assert (limits.rtol, limits.atol) == (1e-3, 0.0)
+
+
+def test_zero_is_exact_not_unstated() -> None:
+    """Rtol 0 is exact; atol 0 alone leaves the default rtol."""
+    assert Tolerance(rtol=0).limits(np.array([1.0])).exact
+    assert Tolerance(atol=0).limits(np.array([1.0])).rtol == 1e-12
+
+
+def test_limits_are_spelled_for_messages() -> None:
+    """Messages name what applied."""
+    texts = [
+        str(Tolerance(rtol=r, atol=a).limits(np.ones(1)))
+        for r, a in [(0, None), (2e-5, None), (0, 0.5)]
+    ]
+    assert texts == ["exact", "rtol 2e-05", "rtol 0, atol 0.5"]
