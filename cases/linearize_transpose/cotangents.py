@@ -1,0 +1,112 @@
+"""Cotangents handed to vjp inside shard_map: what type must they have?
+
+From 0.6.0 the cotangent of a varying output must vary too. `value_and_grad` made a replicated one
+by itself in 0.6.0 and failed on plain local functions; code that writes `vjp(f, x)[1](1.0)` fails
+for the same reason and stays failing. `ones_like` of the output varies as it should from 0.7.0.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from conformance.kit import Program, deviation, program
+
+from ._helpers import SHARDS, mapped
+
+
+def mean_square(x):
+    """Mean of squares of the local numbers."""
+    return jnp.mean(x**2)
+
+
+def exact(x):
+    """Return value and gradient of `mean_square` on each shard, in float64."""
+    shards = x.astype(np.float64).reshape(SHARDS, -1)
+    return np.mean(shards**2, axis=1), (2 * shards / shards.shape[1]).reshape(-1)
+
+
+def exact_gradient(x):
+    """Return the gradient alone."""
+    return exact(x)[1]
+
+
+def numbers(env):
+    """Return eight numbers, two a shard."""
+    return env.rng(2).normal(size=8).astype(np.float32)
+
+
+@program(
+    source="jax-ml/jax#28193",
+    devices=4,
+    deviations=[
+        deviation(
+            "jax==0.6.0",
+            error="ValueError",
+            match="for argument to vjp function",
+            reason="grad makes a replicated cotangent for a varying loss",
+            issue="jax-ml/jax#28193",
+        ),
+    ],
+)
+def value_and_grad_sharded(env):
+    """The report's own program: a local value and gradient of sharded numbers."""
+
+    def body(x):
+        value, gradient = jax.value_and_grad(mean_square)(x)
+        return jnp.atleast_1d(value), gradient
+
+    fn = mapped(env, body, P("x"), (P("x"), P("x")))
+    return Program(fn, args=(numbers(env),), reference=exact)
+
+
+@program(
+    source="jax-ml/jax#29965",
+    devices=4,
+    params={
+        "one": {"make": "one"},
+        "ones_like": {"make": "ones_like"},
+        "full_like": {"make": "full_like"},
+        "lax_full_like": {"make": "lax_full_like"},
+    },
+    deviations=[
+        deviation(
+            "jax>=0.6",
+            params=["one"],
+            error="ValueError",
+            match="for argument to (vjp|VJP) function",
+            reason="a literal does not vary, the output does",
+            issue="jax-ml/jax#29832",
+        ),
+        deviation(
+            "jax>=0.6,<0.7",
+            params=["ones_like", "full_like", "lax_full_like"],
+            error="ValueError",
+            match="for argument to vjp function",
+            reason="full_like forgets over which axes its argument varies",
+            issue="jax-ml/jax#29965",
+        ),
+    ],
+)
+def handmade_cotangent(env, make):
+    """Hand vjp a cotangent of one, made in four ways.
+
+    A literal one is replicated; the `like` functions should give the type of the output, varying
+    included.
+    """
+
+    def body(x):
+        y, back = jax.vjp(mean_square, x)
+        cotangent = {
+            "one": lambda: jnp.float32(1),
+            "ones_like": lambda: jnp.ones_like(y),
+            "full_like": lambda: jnp.full_like(y, 1),
+            "lax_full_like": lambda: lax.full_like(y, 1),
+        }[make]()
+        return back(cotangent)[0]
+
+    fn = mapped(env, body, P("x"), P("x"))
+    return Program(fn, args=(numbers(env),), reference=exact_gradient)
