@@ -8,12 +8,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
+from conformance.files import write_atomically
 from conformance.golden.contents import Content, content_of, encode, same
 from conformance.golden.document import Document, dumps
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import file_name, folder_of
 from conformance.golden.spans import insert, lookup, version
-from conformance.golden.write import remove_unreferenced, write_atomically
+from conformance.golden.sweep import remove_unreferenced
 from conformance.judge.tolerance import Tolerance
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ def apply(plan: AcceptPlan, env: Mapping[str, str] = os.environ) -> None:
 
     Raises:
         UsageError: If the variable CI is set: goldens are written by people.
+        InfrastructureError: If the disk refuses.
     """
     if env.get("CI", "").lower() not in {"", "0", "false"}:
         raise UsageError("goldens are never written in CI (CI is set); accept them locally")
@@ -252,8 +254,7 @@ def _collect(drafts: Iterable[_Draft], conflicts: tuple[str, ...]) -> AcceptPlan
     documents: dict[Path, str] = {}
     for draft in drafts:
         entries += draft.changes
-        used = {span.content for spans in draft.variants.values() for span in spans}
-        contents |= {draft.folder / n: data for n, data in draft.fresh.items() if n in used}
+        contents |= {draft.folder / name: data for name, data in draft.fresh.items()}
         if draft.variants != draft.recorded:
             document = Document(case=draft.case.id, variants=draft.variants)
             documents[draft.folder / file_name(draft.case.id)] = dumps(document)

@@ -30,7 +30,6 @@ COLLECTIVES = frozenset(
 _INSTRUCTION = re.compile(r"\s*(?:ROOT )?%?[A-Za-z_][\w.\-]* = ")
 _OPCODE = re.compile(r"([a-z][a-z0-9\-]*)\(")
 _TARGET = re.compile(r'\bcustom_call_target="((?:[^"\\]|\\.)*)"')
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ON_HOST = re.compile(r'\b_xla_compute_type="host"|\b(?:async_)?execution_thread="host"')
 _HOST_TARGETS = frozenset({"HostExecute"})
 _HOST_SPACE = re.compile(r"\bS\(5\)")
@@ -109,10 +108,5 @@ def _is_host(opcode: str, shape: str, line: str) -> bool:
         target = _TARGET.search(line)
         if target and target[1] in _HOST_TARGETS:
             return True
-    # Names and paths in metadata may quote anything; attribute values are all that counts.
-    return "host" in line and _ON_HOST.search(_without_quoted_text(line)) is not None
-
-
-def _without_quoted_text(line: str) -> str:
-    """Return a line whose quoted strings are blanked, unless they are exactly `host`."""
-    return _QUOTED.sub(lambda quoted: quoted[0] if quoted[0] == '"host"' else '""', line)
+    # Text quoted in metadata escapes its quotes, so this is an attribute.
+    return _ON_HOST.search(line) is not None

@@ -19,6 +19,7 @@ SEEN = [
     raised("TypeError", "bad\n\nshape"),
     raised("TypeError", ""),
     ended(Outcome.CRASHED),
+    ended(Outcome.TIMED_OUT),
 ]
 
 

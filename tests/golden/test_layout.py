@@ -43,6 +43,13 @@ def test_different_cases_have_different_files(one: str, other: str) -> None:
     assert (file_name(one) == file_name(other)) == (one == other)
 
 
+def test_long_names_end_in_a_hash() -> None:
+    """A file system's limit is not met, and two long ids keep apart."""
+    one, other = (file_name(f"family/f[{'é' * 60}{end}]") for end in "ab")
+    assert one != other
+    assert len(one) == len(other) == 134
+
+
 def test_goldens_lie_beside_their_family() -> None:
     """`<family>/golden/<topic>`."""
     assert folder_of(Path("cases"), case()) == Path("cases/family/golden/topic")

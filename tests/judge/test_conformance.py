@@ -88,6 +88,14 @@ def test_the_expected_error_conforms() -> None:
         (raised("KeyError", "shape", reference=EXPECTED), "raised KeyError at trace: shape"),
         (raised("TypeError", "dtype", reference=EXPECTED), "raised TypeError at trace: dtype"),
         (ended(Outcome.CRASHED, reference=EXPECTED), "crashed at execute"),
+        (
+            ended(
+                Outcome.CRASHED,
+                error=ErrorInfo(type="ValueError", message="shape"),
+                reference=EXPECTED,
+            ),
+            "crashed ValueError at execute: shape",
+        ),
         (ok(f32(1), reference=EXPECTED), "ran"),
     ],
 )

@@ -97,6 +97,7 @@ def test_equal_in_value_is_enough(seen: Any, reference: Any) -> None:
         (python(None), python(0), "out is None, reference 0"),
         (leaf(np.float32(1)), _numpy(1 + 1j), "out (1+0j) against (1+1j)"),
         (leaf(1.0), leaf(np.float32(1)), "out dtype float64, reference float32"),
+        (leaf(np.float32(1)), leaf(1.0), "out dtype float32, reference float64"),
         (leaf(1.0), _numpy(np.float32(1)), "out dtype float64, reference float32"),
     ],
 )

@@ -100,6 +100,15 @@ def test_other_bytes_are_corrupt() -> None:
             decode_value(data)
 
 
+def test_a_tensor_nobody_describes_is_corrupt() -> None:
+    """Even an empty one: somebody else wrote the file."""
+    data = encode_value(value(1.0))
+    extra = b',"x":{"data_offsets":[8,8],"dtype":"U8","shape":[0]}}'
+    header = data[8:-8].rstrip()[:-1] + extra
+    with pytest.raises(CorruptValueError, match="2 tensors in 8 bytes, 1 leaves described"):
+        decode_value(struct.pack("<Q", len(header)) + header + data[-8:])
+
+
 def test_another_format_is_refused() -> None:
     """A file of a later format is never guessed at."""
     data = encode_value(value(1.0)).replace(b'"format":"1"', b'"format":"2"')

@@ -1,11 +1,11 @@
-"""Writing golden files so that nothing is ever half-written, and sweeping up after."""
+"""Sweeping up golden folders: contents that nothing names any more."""
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING
 
+from conformance.files import TEMPORARY
 from conformance.golden.document import loads
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import CONTENT_NAME
@@ -13,25 +13,8 @@ from conformance.golden.layout import CONTENT_NAME
 if TYPE_CHECKING:
     from pathlib import Path
 
-_TEMPORARY = ".writing-"
 _ABANDONED_AFTER = 3600.0
 """Seconds after which a temporary file belongs to a process that was killed."""
-
-
-def write_atomically(file: Path, data: bytes) -> None:
-    """Write a file whole or not at all.
-
-    Args:
-        file: Where to; its folder is made.
-        data: Its content.
-    """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f"{_TEMPORARY}{os.getpid()}-{file.name}")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def remove_unreferenced(folder: Path) -> tuple[Path, ...]:
@@ -64,6 +47,6 @@ def remove_unreferenced(folder: Path) -> tuple[Path, ...]:
 
 
 def _is_abandoned(file: Path) -> bool:
-    if not file.name.startswith(_TEMPORARY):
+    if not file.name.startswith(TEMPORARY):
         return False
     return time.time() - file.stat().st_mtime > _ABANDONED_AFTER
