@@ -34,25 +34,3 @@ def cache_root() -> Path:
             f"cache {root}: cannot write: {error.strerror}; set {VARIABLE} to a folder that can be"
         ) from error
     return root
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that no reader ever sees half of it.
-
-    Args:
-        path: File to write; its folder is made if need be.
-        text: Content.
-
-    Raises:
-        OSError: If it cannot be written; the file is then as it was before.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from conformance.cells.cache import write_atomically
 from conformance.cells.inspection import inspect_interpreter
 from conformance.errors import InfrastructureError
+from conformance.files import write_atomically
 
 if TYPE_CHECKING:
     from conformance.cells.lock import Lock
@@ -81,9 +81,9 @@ def store_facts(folder: Path, facts: Facts) -> None:
         facts: Facts to store.
 
     Raises:
-        OSError: If they cannot be written.
+        InfrastructureError: If they cannot be written.
     """
-    write_atomically(folder / FILE_NAME, msgspec.json.encode(facts).decode())
+    write_atomically(folder / FILE_NAME, msgspec.json.encode(facts))
 
 
 def drop_facts(folder: Path) -> None:

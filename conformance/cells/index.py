@@ -19,11 +19,11 @@ from pypi_simple import (
     UnsupportedRepoVersionError,
 )
 
-from conformance.cells.cache import write_atomically
 from conformance.cells.index_pages import INDEX_VARIABLES, Wheel, read_requirement, read_wheels
 from conformance.cells.masking import masked
 from conformance.cells.releases import Release, Releases, Yanked, parse_releases
 from conformance.errors import InfrastructureError
+from conformance.files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -86,10 +86,7 @@ def refresh_releases(path: Path, *, url: str | None = None, oldest: str = OLDEST
             f"package index: {masked(str(error))}; check the network, or set {INDEX_VARIABLES[0]}"
         ) from error
     text = _preamble(text) + format_rows(rows, yanked)
-    try:
-        write_atomically(path, text)
-    except OSError as error:
-        raise InfrastructureError(f"{path}: cannot write: {error.strerror}") from error
+    write_atomically(path, text.encode())
     after = parse_releases(text, path)
     return Refreshed(
         added=tuple(v for v in after.versions if v not in before.versions),

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from conformance.cells.cache import write_atomically
 from conformance.errors import InfrastructureError
+from conformance.files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,8 +117,5 @@ def store_lock(lock: Lock, folder: Path) -> Lock:
         InfrastructureError: If it cannot be written.
     """
     path = folder / f"{lock.headers['environment']}.txt"
-    try:
-        write_atomically(path, lock.text)
-    except OSError as error:
-        raise InfrastructureError(f"{path}: cannot write the lock: {error.strerror}") from error
+    write_atomically(path, lock.text.encode())
     return Lock(text=lock.text, path=path)

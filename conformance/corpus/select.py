@@ -46,7 +46,7 @@ def select_cases(selects: Sequence[str], cases_folder: Path) -> tuple[Case, ...]
             f"{', '.join(map(str, paths))}: no function is marked with @program or @probe"
         )
     if names or not selects:
-        own = discover(case_files(cases_folder))
+        own = discover(_files_for(names, cases_folder))
         named = _named(names, own) if names else own
         chosen.update({(case.file, case.id): case for case in named})
     if not chosen:
@@ -66,6 +66,14 @@ def _existing(path: Path) -> Path:
     if not expanded.exists():
         raise UsageError(f"{path} does not exist, expected a case file or a folder of cases")
     return expanded
+
+
+def _files_for(names: Sequence[str], cases_folder: Path) -> list[Path]:
+    """Return the case files that names can mean: a broken file elsewhere is none of theirs."""
+    families = {cases_folder / name.split("/", maxsplit=1)[0] for name in names}
+    if names and all(family.is_dir() for family in families):
+        return [file for family in sorted(families) for file in case_files(family)]
+    return case_files(cases_folder)
 
 
 def _named(names: Iterable[str], cases: Sequence[Case]) -> list[Case]:

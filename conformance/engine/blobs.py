@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import os
 import shutil
@@ -11,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import zstandard
 
-from conformance.errors import ConformanceError, InfrastructureError
+from conformance.errors import ConformanceError
+from conformance.files import disk_error, write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +51,7 @@ class BlobStore:
         path = self._path(name, large=len(data) >= LARGE)
         if not path.exists():
             stored = zstandard.compress(data, 3) if len(data) >= LARGE else data
-            write_atomic(path, stored)
+            write_atomically(path, stored)
         return name
 
     def get(self, name: str) -> bytes:
@@ -90,36 +89,6 @@ class BlobStore:
 
     def _path(self, name: str, *, large: bool) -> Path:
         return self.folder / (f"{name}.zst" if large else name)
-
-
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all.
-
-    Args:
-        path: Where to; its folder is made if need be.
-        data: Its content.
-
-    Raises:
-        InfrastructureError: If the disk refuses; nothing half-written stays.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise disk_error(path, error) from None
-
-
-def disk_error(path: Path, error: OSError) -> InfrastructureError:
-    """Return the user's error for a disk that refused."""
-    hint = "free some space" if error.errno == errno.ENOSPC else "check the folder's permissions"
-    return InfrastructureError(
-        f"{path}: cannot be written: {(error.strerror or str(error)).lower()}; {hint}, "
-        "then continue with --resume"
-    )
 
 
 def _link(source: Path, target: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from conformance.corpus.project import PACKAGE
-from conformance.engine.blobs import BlobStore, CorruptBlobError, write_atomic
+from conformance.engine.blobs import BlobStore, CorruptBlobError
 from conformance.engine.job import job_key
+from conformance.files import write_atomically
 from conformance.model.outcome import Outcome
 from conformance.model.record import Record
 
@@ -36,18 +38,29 @@ class ResultCache:
         self._folder = folder / "results" / f"{kit_hash()}-{host_hash()}"
         self.blobs = BlobStore(folder / "blobs")
 
-    def get(self, job: Job) -> Record | None:
-        """Return the record of the same job run before, without its judgement, if there is one.
+    def take(self, job: Job, blobs: BlobStore) -> Record | None:
+        """Return the record of the same job run before, and give its blobs to a run.
 
-        A record that cannot be read is none: the job runs again.
+        Args:
+            job: The job.
+            blobs: The run's blobs.
+
+        Returns:
+            The record with its judgement of then, marked as cached; None when there is none, or
+            it or its blobs cannot be read: then the job runs again.
+
+        Raises:
+            InfrastructureError: If the run's disk refuses.
         """
         if self._fresh:
             return None
         try:
-            data = self._path(job).read_bytes()
-            return msgspec.json.decode(data, type=Record)
-        except (OSError, msgspec.DecodeError):
+            record = msgspec.json.decode(self._path(job).read_bytes(), type=Record)
+            for name in record.artifacts.values():
+                blobs.adopt(name, self.blobs)
+        except (OSError, msgspec.DecodeError, CorruptBlobError):
             return None
+        return replace(record, cached=True)
 
     def put(self, job: Job, record: Record, run_blobs: BlobStore) -> None:
         """Keep a finished job, unless its outcome may be the host's fault.
@@ -62,7 +75,7 @@ class ResultCache:
                 self.blobs.adopt(name, run_blobs)
         except CorruptBlobError:
             return
-        write_atomic(self._path(job), msgspec.json.encode(record))
+        write_atomically(self._path(job), msgspec.json.encode(record))
 
     def _path(self, job: Job) -> Path:
         key = job_key(job, kit_hash())

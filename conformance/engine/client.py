@@ -201,6 +201,11 @@ class Worker:
             for channel in (*waiting, self._hello):
                 channel.put(None)
 
+    @property
+    def alive(self) -> bool:
+        """Whether the worker still answers."""
+        return not self._dead
+
     def output(self) -> str:
         """Return the last of what the worker itself printed."""
         try:

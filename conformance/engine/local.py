@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import threading
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.client import Worker, WorkerDiedError
+from conformance.engine.client import WorkerDiedError
 from conformance.engine.job import Finished
 from conformance.engine.observe import abnormal
 from conformance.errors import ConformanceError, InfrastructureError
@@ -17,6 +17,7 @@ from conformance.model.outcome import Outcome, Stage
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
 
+    from conformance.engine.client import Worker
     from conformance.engine.job import Job, PlannedCell
 
     OpenWorker = Callable[[PlannedCell], Worker]
@@ -25,54 +26,86 @@ TRIES = 2
 """Workers that may die with a job in their hands before the job itself is held to kill them."""
 
 
-class CellQueue:
-    """The jobs of one cell, and the worker that runs them; a worker that died is replaced."""
+class CellWorker:
+    """The worker of one cell, started when the first job comes and replaced when it dies.
 
-    def __init__(self, planned: PlannedCell, jobs: Iterable[Job], open_worker: OpenWorker) -> None:
+    Several threads may run jobs in it at once.
+
+    Args:
+        planned: The cell.
+        open_worker: Provides the cell's environment and starts its worker.
+    """
+
+    def __init__(self, planned: PlannedCell, open_worker: OpenWorker) -> None:
         self.planned = planned
-        self.jobs = deque(jobs)
-        self.slots = 0
-        self._open_worker = open_worker
+        self._open = open_worker
         self._lock = threading.Lock()
         self._worker: Worker | None = None
         self._failure: ConformanceError | None = None
-        self._closed = False
 
-    def worker(self, dead: Worker | None = None) -> Worker:
-        """Return the cell's worker, starting it first or in the place of a dead one.
+    def run(self, job: Job) -> Finished:
+        """Run one job to its end, whatever that is.
 
         Args:
-            dead: The worker that the caller found dead.
+            job: A job of this cell.
 
-        Raises:
-            ConformanceError: If the cell cannot start; the same error for every caller.
+        Returns:
+            How it ended; `infra` when the cell cannot start, `crashed` when the job takes one
+            worker after another with it.
         """
+        dead: Worker | None = None
+        last = ""
+        for _ in range(TRIES):
+            try:
+                dead = self._living(dead)
+                return dead.run(job)
+            except WorkerDiedError as error:
+                last = str(error)
+            except ConformanceError as error:
+                return _infra(job, str(error))
+        killer = abnormal("worker", f"{TRIES} workers ended with this job: {last}", job)
+        return Finished(job=job, outcome=Outcome.CRASHED, stage=Stage.IMPORT, error=killer)
+
+    def _living(self, dead: Worker | None) -> Worker:
+        """Return the worker, started first, or in the place of the dead one."""
         with self._lock:
             if self._failure is not None:
                 raise self._failure
-            if self._closed:
-                raise InfrastructureError("the run was interrupted")
-            if self._worker is not None and self._worker is dead:
+            if self._worker is not None and (self._worker is dead or not self._worker.alive):
                 self._worker.close()
                 self._worker = None
             if self._worker is None:
                 try:
-                    self._worker = self._open_worker(self.planned)
+                    self._worker = self._open(self.planned)
                 except ConformanceError as error:
                     self._failure = error
                     raise
             return self._worker
 
-    def close(self, *, kill: bool = False) -> None:
-        """End the worker, and let none start again when it is killed."""
-        if kill and self._worker is not None:
-            self._closed = True
-            self._worker.kill()
+    def interrupt(self) -> None:
+        """End the worker at once, with its jobs, and let none start again."""
+        worker = self._worker
+        if worker is not None:
+            worker.kill()
         with self._lock:
-            self._closed = self._closed or kill
+            self._failure = InfrastructureError("the run was interrupted")
+        self.close()
+
+    def close(self) -> None:
+        """End the worker."""
+        with self._lock:
             if self._worker is not None:
                 self._worker.close()
                 self._worker = None
+
+
+@dataclass(slots=True)
+class CellQueue:
+    """The jobs that are left of one cell, and how many slots work on them."""
+
+    worker: CellWorker
+    jobs: deque[Job]
+    slots: int = 0
 
 
 class LocalExecutor:
@@ -135,7 +168,7 @@ class LocalExecutor:
         try:
             while (cell := board.take_cell()) is not None:
                 while (job := board.take_job(cell)) is not None:
-                    finished = _run(cell, job)
+                    finished = cell.worker.run(job)
                     if not board.abandoned:
                         results.put(finished)
                 board.leave(cell)
@@ -151,7 +184,10 @@ class _Board:
         grouped: dict[str, list[Job]] = {}
         for job in jobs:
             grouped.setdefault(job.planned.cell.id, []).append(job)
-        self._cells = [CellQueue(own[0].planned, own, open_worker) for own in grouped.values()]
+        self._cells = [
+            CellQueue(CellWorker(own[0].planned, open_worker), deque(own))
+            for own in grouped.values()
+        ]
         self._lock = threading.Lock()
         self.abandoned = False
 
@@ -174,7 +210,7 @@ class _Board:
             cell.slots -= 1
             last = cell.slots == 0
         if last:
-            cell.close()
+            cell.worker.close()
 
     def abandon(self) -> None:
         """Drop what has not begun and end what is running."""
@@ -183,24 +219,7 @@ class _Board:
             for cell in self._cells:
                 cell.jobs.clear()
         for cell in self._cells:
-            cell.close(kill=True)
-
-
-def _run(cell: CellQueue, job: Job) -> Finished:
-    dead: Worker | None = None
-    last = ""
-    for _ in range(TRIES):
-        try:
-            dead = cell.worker(dead)
-            return dead.run(job)
-        except WorkerDiedError as error:
-            last = str(error)
-        except ConformanceError as error:
-            return _infra(job, str(error))
-    with contextlib.suppress(ConformanceError):
-        cell.worker(dead)  # the next job finds a worker that lives
-    killer = abnormal("worker", f"{TRIES} workers ended with this job: {last}", job)
-    return Finished(job=job, outcome=Outcome.CRASHED, stage=Stage.IMPORT, error=killer)
+            cell.worker.interrupt()
 
 
 def _infra(job: Job, message: str) -> Finished:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
+from conformance.cells.lock import UnsupportedHostError, check_host
 from conformance.cells.locks import find_lock
 from conformance.cells.provision import provision
 from conformance.engine.client import Worker
@@ -102,8 +103,9 @@ def prepare(
         cache: Cache folder.
 
     Returns:
-        What can be planned. A cell whose Python is missing, or whose requirements have no
-        solution, is an exclusion; one whose lock cannot be had now is planned to fail as infra.
+        What can be planned. A cell whose Python is missing, that has no wheels for this host, or
+        whose requirements have no solution, is an exclusion; one whose lock cannot be had now is
+        planned to fail as infra.
     """
     planned: list[PlannedCell] = []
     exclusions: list[Exclusion] = []
@@ -113,14 +115,18 @@ def prepare(
         try:
             if cell.interpreter is None:
                 find_interpreter(cell.python)
-            return find_lock(cell, releases, folders=folders, cache=cache)
+            lock = find_lock(cell, releases, folders=folders, cache=cache)
+            if cell.interpreter is None:
+                check_host(lock)
         except (InfrastructureError, UsageError) as error:
             return error
+        return lock
 
+    unique = list(dict.fromkeys(cells))
     with ThreadPoolExecutor(RESOLVERS) as pool:
-        found = list(zip(unique := list(dict.fromkeys(cells)), pool.map(look, unique), strict=True))
+        found = list(zip(unique, pool.map(look, unique), strict=True))
     for cell, result in found:
-        if isinstance(result, (MissingInterpreterError, UsageError)):
+        if isinstance(result, (MissingInterpreterError, UnsupportedHostError, UsageError)):
             exclusions.append(Exclusion(case="", cell=cell.id, reason=str(result)))
         elif isinstance(result, Exception):
             planned.append(_failed(cell, result))

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from conformance.engine.blobs import BlobStore, disk_error, write_atomic
+from conformance.engine.blobs import BlobStore
 from conformance.errors import ConformanceError, UsageError
+from conformance.files import disk_error, write_atomically
 from conformance.model.record import Record
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class RunDirectory:
             InfrastructureError: If the disk refuses.
         """
         text = msgspec.json.format(msgspec.json.encode(data), indent=1)
-        write_atomic(self.path / RUN, text + b"\n")
+        write_atomically(self.path / RUN, text + b"\n")
 
     def read_run(self) -> dict[str, Any]:
         """Return what `run.json` holds.

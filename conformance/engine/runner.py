@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from conformance.engine.blobs import CorruptBlobError
@@ -87,12 +87,11 @@ class Run:
 
     def _cached(self, records: Mapping[tuple[str, str], Record]) -> Iterator[tuple[Job, Record]]:
         for job in self.plan.jobs:
-            if job.id in records or (record := self.cache.get(job)) is None:
+            if job.id in records:
                 continue
-            with contextlib.suppress(CorruptBlobError):
-                for name in record.artifacts.values():
-                    self.directory.blobs.adopt(name, self.cache.blobs)
-                yield job, replace(record, cached=True)
+            record = self.cache.take(job, self.directory.blobs)
+            if record is not None:
+                yield job, record
 
     def _executed(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Record]]:
         finished_jobs = self.executor.run(jobs)

@@ -139,11 +139,11 @@ def unmet_claims(claims: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterato
 
 
 def _listed(value: Any) -> Any:
-    """Return a fact as JSON gives it back, so that tuples equal lists."""
+    """Return a fact as JSON gives it back: tuples are lists, and a count of 0 is no entry."""
     if isinstance(value, list | tuple):
         return [_listed(item) for item in value]
     if isinstance(value, dict):
-        return {str(key): _listed(item) for key, item in value.items()}
+        return {str(key): _listed(item) for key, item in value.items() if item != 0}
     return value
 
 

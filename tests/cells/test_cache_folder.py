@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.cache import cache_root, write_atomically
+from conformance.cells.cache import cache_root
 from conformance.cells.masking import masked
 from conformance.errors import InfrastructureError
 
@@ -31,16 +31,6 @@ def test_a_folder_that_cannot_be_made_is_said(
     monkeypatch.setenv("CONFORMANCE_CACHE", str(tmp_path / "file" / "below"))
     with pytest.raises(InfrastructureError, match=r"below: cannot write: Not a dir.*CONFORMANCE"):
         cache_root()
-
-
-def test_a_failed_write_leaves_the_file_as_it_was(tmp_path: Path) -> None:
-    """Neither half a file nor a temporary one stays behind."""
-    file = tmp_path / "file"
-    write_atomically(file, "before")
-    with pytest.raises(UnicodeEncodeError):
-        write_atomically(file, "after \udc80")
-    assert file.read_text() == "before"
-    assert list(tmp_path.iterdir()) == [file]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import UsageError
-from conformance.judge.conformance import conformance, ending, is_expected
+from conformance.judge.conformance import conformance, ending, is_expected, unmet_claims
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome
 from conformance.model.record import ErrorInfo
@@ -148,3 +148,10 @@ def test_a_wrong_pattern_is_a_usage_error() -> None:
 def test_an_ending_is_one_line() -> None:
     """Only the first line of a message is quoted."""
     assert ending(raised("TypeError", "bad\nmore")) == "raised TypeError at trace: bad"
+
+
+def test_a_claim_of_none_is_met_by_absence() -> None:
+    """A count of 0 and no entry are the same fact."""
+    claims = {"collectives": {"all-reduce": 1, "all-gather": 0}}
+    assert not list(unmet_claims(claims, {"collectives": {"all-reduce": 1}}))
+    assert list(unmet_claims(claims, {"collectives": {"all-reduce": 1, "all-gather": 2}}))

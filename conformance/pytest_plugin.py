@@ -1,0 +1,295 @@
+"""`pytest cases --matrix smoke -n 2`: the jobs of a plan as pytest items.
+
+A thin front over the engine: markers, -k, --lf, xdist and JUnit XML work as for any test. The
+plugin does nothing unless --matrix or --cell is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from conformance.cli.run import Request, describe
+from conformance.cli.setting import Setting
+from conformance.corpus.discover import BrokenCasesError, discover
+from conformance.engine.cache import ResultCache
+from conformance.engine.job import Job
+from conformance.engine.judging import Judge, record_of
+from conformance.engine.local import CellWorker
+from conformance.engine.plan import Plan, why_not
+from conformance.engine.prepare import Provider, prepare
+from conformance.engine.rundir import Results, RunDirectory, new_run
+from conformance.engine.runner import CONFIRMED, unexpected
+from conformance.errors import ConformanceError
+from conformance.model.outcome import Verdict
+from conformance.model.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.engine.job import PlannedCell
+    from conformance.engine.prepare import Preparation
+    from conformance.model.case import Case
+
+RECORD = "conformance_record"
+"""Attribute of a test report that carries the job's record from an xdist worker."""
+DIRECTORY = "conformance_directory"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --matrix, --cell, --run-dir and --fresh."""
+    group = parser.getgroup("conformance", "JAX conformance cases as tests")
+    group.addoption("--matrix", help="run cases in the cells of this matrix, e.g. smoke")
+    group.addoption(
+        "--cell", action="append", default=[], help="run cases in these cells, e.g. 0.6.2"
+    )
+    group.addoption("--run-dir", type=Path, help="run directory, for `conformance accept`")
+    group.addoption("--fresh", action="store_true", help="run jobs that have not changed too")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the bench of the cells when cells were asked for."""
+    if not (config.option.matrix or config.option.cell):
+        return
+    if getattr(config.option, "dist", "no") == "load":
+        # Jobs of one cell share a worker: importing jax is what costs.
+        config.option.dist = "loadgroup"
+    try:
+        bench = Bench(config)
+    except ConformanceError as error:
+        raise pytest.UsageError(str(error)) from None
+    config.pluginmanager.register(bench, "conformance-bench")
+
+
+@dataclass
+class Bench:
+    """The cells of a session, their workers, and where results go."""
+
+    config: pytest.Config
+    _current: CellWorker | None = None
+    _results: Results | None = None
+    _plan: list[Job] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.setting = Setting(self.config.invocation_params.dir)
+        matrix, selectors = self.config.option.matrix, tuple(self.config.option.cell)
+        cells, _ = self.setting.cells(matrix, selectors)
+        self.preparation: Preparation = prepare(
+            cells,
+            self.setting.releases,
+            folders=self.setting.matrix_folders,
+            cache=self.setting.cache,
+        )
+
+    @cached_property
+    def directory(self) -> RunDirectory:
+        """The run directory, the same in every xdist worker."""
+        given = getattr(self.config, "workerinput", {}).get(DIRECTORY)
+        if given is None and self.config.option.run_dir is None:
+            return new_run(self.setting.project.root)
+        return RunDirectory(Path(given or self.config.option.run_dir))
+
+    @cached_property
+    def cache(self) -> ResultCache:
+        """Observations of earlier runs."""
+        return ResultCache(self.setting.cache, fresh=self.config.option.fresh)
+
+    @cached_property
+    def judge(self) -> Judge:
+        """Judges against the goldens beside the cases."""
+        return Judge(self.directory.blobs)
+
+    @cached_property
+    def provider(self) -> Provider:
+        """Opens the cells' workers."""
+        return Provider(self.preparation.locks, self.setting.cache)
+
+    def run(self, job: Job) -> Record:
+        """Run one job, twice when what it does is unexpected, and judge it."""
+        blobs = self.directory.blobs
+        record = self.cache.take(job, blobs)
+        if record is None:
+            record = self._execute(job)
+        judged = self.judge.judge(job, record)
+        if judged.verdict not in CONFIRMED or record.cached:
+            return judged
+        return self.judge.judge(job, record, [self._execute(job)])
+
+    def _execute(self, job: Job) -> Record:
+        if self._current is None or self._current.planned is not job.planned:
+            self.close()
+            self._current = CellWorker(job.planned, self.provider.open)
+        record = record_of(self._current.run(job), self.directory.blobs)
+        self.cache.put(job, record, self.directory.blobs)
+        return record
+
+    def close(self) -> None:
+        """End the worker that is running."""
+        if self._current is not None:
+            self._current.close()
+            self._current = None
+
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell an xdist worker where results go."""
+        node.workerinput[DIRECTORY] = str(self.directory.path)
+
+    def pytest_collect_file(
+        self, file_path: Path, parent: pytest.Collector
+    ) -> pytest.Collector | None:
+        """Collect case files; those that hold no case are left to others."""
+        if file_path.suffix != ".py" or file_path.name.startswith(("_", "conftest", "test_")):
+            return None
+        return CaseFile.from_parent(parent, path=file_path, bench=self)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makemodule(
+        self, module_path: Path, parent: pytest.Collector
+    ) -> pytest.Collector | None:
+        """Keep pytest from importing a case file that was named on the command line."""
+        collected = self.pytest_collect_file(module_path, parent)
+        return None if collected is None else _Nothing.from_parent(parent, path=module_path)
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Put the jobs of a cell together, so that its worker is started once."""
+        order = {p.cell.id: n for n, p in enumerate(self.preparation.cells)}
+        items.sort(key=lambda i: order[i.job.planned.cell.id] if isinstance(i, CaseItem) else -1)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Write the plan, in the controller."""
+        jobs = [item.job for item in session.items if isinstance(item, CaseItem) and not item.why]
+        if jobs and not hasattr(self.config, "workerinput"):
+            self._plan = jobs
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Iterator[None]:
+        """Attach the record to the report of the call."""
+        report = yield
+        if isinstance(item, CaseItem) and call.when == "call" and item.record is not None:
+            setattr(report, RECORD, msgspec.json.encode(item.record).decode())
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write the record to the run directory, in the controller alone."""
+        text = getattr(report, RECORD, None)
+        if text is None or hasattr(self.config, "workerinput"):
+            return
+        if self._results is None:
+            self._results = Results(self.directory)
+        self._results.append(msgspec.json.decode(text, type=Record))
+
+    def pytest_sessionfinish(self) -> None:
+        """End the worker, and say in `run.json` what was run."""
+        self.close()
+        if self._results is None:
+            return
+        self._results.close()
+        request = Request(
+            select=tuple(map(str, self._paths())),
+            matrix=self.config.option.matrix,
+            cell=tuple(self.config.option.cell),
+        )
+        plan = Plan(
+            jobs=tuple(self._plan),
+            exclusions=self.preparation.exclusions,
+            cells=self.preparation.cells,
+        )
+        self.directory.write_run(describe(request, plan))
+
+    def _paths(self) -> list[Path]:
+        return [Path(argument.partition("::")[0]).resolve() for argument in self.config.args]
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Name the run directory, and the cells that were left out."""
+        for exclusion in self.preparation.exclusions:
+            terminalreporter.write_line(f"excluded {exclusion.cell}: {exclusion.reason}")
+        if self._results is not None:
+            terminalreporter.write_line(f"results in {self.directory.path}")
+
+
+class _Nothing(pytest.File):
+    """A module that is collected as something else."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        return iter(())
+
+
+class CaseFile(pytest.File):
+    """A case file: an item for each case and cell."""
+
+    def __init__(self, *, bench: Bench, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.bench = bench
+
+    def collect(self) -> Iterator[pytest.Collector]:
+        """Read the file statically and yield a node for each cell."""
+        try:
+            cases: Sequence[Case] = discover([self.path.resolve()])
+        except BrokenCasesError as error:
+            raise self.CollectError(str(error)) from None
+        for planned in self.bench.preparation.cells:
+            yield CellNode.from_parent(self, name=planned.cell.id, planned=planned, cases=cases)
+
+
+class CellNode(pytest.Collector):
+    """The cases of a file in one cell."""
+
+    def __init__(self, *, planned: PlannedCell, cases: Sequence[Case], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.planned = planned
+        self.cases = cases
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Yield an item for each case."""
+        for case in self.cases:
+            name = case.id.partition("/")[2]
+            yield CaseItem.from_parent(self, name=name, case=case, planned=self.planned)
+
+
+class CaseItem(pytest.Item):
+    """One job as a test."""
+
+    def __init__(self, *, case: Case, planned: PlannedCell, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.job = Job(case=case, planned=planned)
+        self.why = why_not(case, planned)
+        self.record: Record | None = None
+        self.add_marker(pytest.mark.xdist_group(name=planned.cell.id))
+        for word in (case.family, case.kind, f"jax{planned.release}"):
+            self.extra_keyword_matches.add(word)
+
+    def runtest(self) -> None:
+        """Run the job; the verdict is the result."""
+        if self.why:
+            pytest.skip(self.why)
+        bench = self.config.pluginmanager.get_plugin("conformance-bench")
+        assert isinstance(bench, Bench)  # noqa: S101 - registered before anything is collected
+        self.record = bench.run(self.job)
+        reasons = "\n".join(self.record.reasons)
+        if unexpected(self.record) or self.record.verdict is Verdict.INFRA:
+            raise UnexpectedError(f"{self.record.verdict}: {reasons}")
+        if self.record.verdict is Verdict.EXCLUDED:
+            pytest.skip(reasons)
+        if self.record.verdict is Verdict.KNOWN:
+            pytest.xfail(reasons)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return the reasons, without the traceback of this plugin."""
+        if isinstance(excinfo.value, (UnexpectedError, ConformanceError)):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Return where the case stands, for editors and reports."""
+        return self.path, self.job.case.line - 1, self.name
+
+
+class UnexpectedError(Exception):
+    """A job whose verdict makes the run fail."""
