@@ -1,0 +1,288 @@
+"""`compute_on("device_host")` runs a part of a program on the host beside the device.
+
+It is only an annotation, `_xla_compute_type = "host"` on operations of the StableHLO, so
+losing it is silent: the program computes the same numbers elsewhere. jax#27825 lost it by
+`compute_on(jit(f)).lower(...)`: a jitted function carried `lower` as an attribute, compute_on's
+`functools.wraps` copied it, and ahead-of-time lowering never saw the wrapper. Its program tells
+where it was lowered for: `platform_dependent` adds 1 on a CPU and 2 on a TPU, so on the host
+of a TPU it adds 1. StableHLO for a TPU can be had on any host. The advice everywhere: put `jit`
+outermost, `jit(compute_on(f)).lower(...)`.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.experimental.compute_on import compute_on as raw_compute_on
+
+from conformance.kit import Observed, Program, deviation, probe, program
+
+from ._helpers import MARK, by_platform, chosen_branch, marked
+
+
+def _wave(x):
+    return jnp.sin(x) + 1.0
+
+
+def _np_wave(x):
+    return np.sin(x.astype(np.float64)) + 1.0
+
+
+@program(
+    source="jax-ml/jax#27825",
+    params={"inside": {"inner_jit": False}, "jit_both_sides": {"inner_jit": True}},
+    facts={"host_compute": True},
+)
+def jit_outermost(env, inner_jit):
+    """The spelling that always worked: jit outermost, compute_on inside it.
+
+    Called or compiled ahead of time, the annotation reaches the optimised HLO on every release,
+    whether or not the placed function is jitted itself.
+    """
+    f = jax.jit(_wave) if inner_jit else _wave
+    return Program(
+        # not left to the harness: up to 0.5.3 the placed function has a `lower`, which is f's own
+        jax.jit(env.compat.compute_on(f)),
+        args=(env.rng().standard_normal(8).astype(np.float32),),
+        reference=_np_wave,
+    )
+
+
+@program(source="jax-ml/jax#27825", facts={"host_compute": True})
+def host_between_device(env):
+    """Device, host, device: only the middle is placed, and data flow through unharmed."""
+    on_host = env.compat.compute_on(_wave)
+
+    def step(x):
+        return on_host(x * 2.0) / 3.0
+
+    return Program(
+        step,
+        args=(env.rng(1).standard_normal((4, 4)).astype(np.float32),),
+        reference=lambda x: _np_wave(2.0 * x) / 3.0,
+    )
+
+
+@probe(source="jax-ml/jax#27825")
+def only_the_host_part_is_marked(env):
+    """In a mixed program the host's operations carry the annotation, the others do not."""
+    on_host = env.compat.compute_on(_wave)
+    x = np.ones(4, np.float32)
+    text = jax.jit(lambda y: on_host(y * 2.0) / 3.0).lower(x).as_text()
+    seen = {op: marked(text, op) for op in ("multiply", "sine", "add", "divide")}
+    expected = {"multiply": False, "sine": True, "add": True, "divide": False}
+    return Observed(seen, expected, artifacts={"stablehlo": text})
+
+
+@program(
+    source="jax-ml/jax#27825",
+    params={"grad": {"how": "grad"}, "vmap": {"how": "vmap"}, "scan": {"how": "scan"}},
+    facts={"host_compute": True},
+)
+def under_transforms(env, how):
+    """A placed function differentiated, batched, or run in a scan stays on the host."""
+    on_host = env.compat.compute_on(_wave)
+    x = env.rng(2).standard_normal((3, 4)).astype(np.float32)
+    if how == "grad":
+        fn = jax.grad(lambda y: on_host(y).sum())
+        return Program(fn, args=(x,), reference=lambda y: np.cos(y.astype(np.float64)))
+    if how == "vmap":
+        return Program(jax.vmap(on_host), args=(x,), reference=_np_wave)
+
+    def fn(rows):
+        return lax.scan(lambda c, row: (on_host(c) + row, c), jnp.zeros(4, jnp.float32), rows)[0]
+
+    def by_hand(rows):
+        carry = np.zeros(4)
+        for row in rows:
+            carry = _np_wave(carry) + row
+        return carry
+
+    return Program(fn, args=(x,), reference=by_hand)
+
+
+@probe(source="jax-ml/jax#27825")
+def call_outside_jit(env):
+    """compute_on outermost, called directly: dispatch honours it, on every release."""
+    x = env.rng(3).standard_normal(8).astype(np.float32)
+    placed = env.compat.compute_on(jax.jit(_wave))
+    return Observed(placed(x), _np_wave(x))
+
+
+@probe(
+    source="jax-ml/jax#27825",
+    deviations=[
+        deviation(
+            "jax<0.6",
+            outcome="ok",
+            match="adds|marked",
+            reason="lower and trace, copied off the jitted function, bypass compute_on: silent",
+            issue="jax-ml/jax#27825",
+        ),
+        deviation(
+            "jax>=0.6",
+            error="AttributeError",
+            match="has no attribute '(trace|lower)'",
+            reason="jax#27873 made lower and trace class attributes: loud instead of silent",
+            issue="jax-ml/jax#27825",
+        ),
+    ],
+)
+def lower_outside_jit(env):
+    """compute_on outermost, lowered ahead of time for a TPU: jax#27825 itself, still open.
+
+    Up to 0.5.3 the module has no annotation and takes the TPU's branch, so the program computes
+    another number on another processor. From 0.6.0 the wrapper has no `trace` or `lower`. Either
+    way: put jit outermost.
+    """
+    placed = env.compat.compute_on(jax.jit(by_platform))
+    text = placed.trace(np.float32(0)).lower(lowering_platforms=("tpu",)).as_text()
+    seen = {"marked": MARK in text, "adds": chosen_branch(text)}
+    return Observed(seen, {"marked": True, "adds": 1.0}, artifacts={"stablehlo": text})
+
+
+@probe(
+    source="jax-ml/jax#27825",
+    params={"inside": {"inner_jit": False}, "jit_both_sides": {"inner_jit": True}},
+    deviations=[
+        deviation(
+            "jax<0.4.31",
+            outcome="ok",
+            match="adds",
+            reason="platform_dependent looked at the platform lowered for, not at compute_on",
+            issue="jax-ml/jax#27825",
+        )
+    ],
+)
+def branch_on_the_host_of_a_tpu(env, inner_jit):
+    """With jit outermost, `platform_dependent` on the host of a TPU takes the CPU's branch.
+
+    On 0.4.30 the annotation was there, but the branch was the TPU's: the host ran code meant for
+    the device.
+    """
+    f = jax.jit(by_platform) if inner_jit else by_platform
+    placed = jax.jit(env.compat.compute_on(f))
+    text = placed.trace(np.float32(0)).lower(lowering_platforms=("tpu",)).as_text()
+    seen = {"marked": MARK in text, "adds": chosen_branch(text)}
+    return Observed(seen, {"marked": True, "adds": 1.0}, artifacts={"stablehlo": text})
+
+
+@probe(
+    source="jax-ml/jax#27829",
+    deviations=[
+        deviation(
+            "jax<0.6",
+            outcome="ok",
+            match="aot",
+            reason="functools.wraps copied lower, an attribute of each jitted function",
+            issue="jax-ml/jax#27829",
+        )
+    ],
+)
+def wrapper_is_not_bypassed(env):  # noqa: ARG001 - every case takes env
+    """A wrapper around a jitted function must not lend it the inner function's `lower`.
+
+    The mechanism of jax#27825 without compute_on: a wrapper swaps the arguments, and
+    `functools.wraps` copies the attributes of what it wraps. To have no `lower` is right, to lower
+    the unwrapped function is wrong: called it gives 2, compiled ahead of time it gave 1. Mended
+    in 0.6.0 by jax#27873.
+    """
+    first = jax.jit(lambda x, y: x + 0.0 * y)
+
+    @functools.wraps(first)
+    def swapped(x, y):
+        return first(y, x)
+
+    one, two = np.float32(1), np.float32(2)
+    if hasattr(swapped, "lower"):
+        aot = float(swapped.lower(one, two).compile()(one, two))
+    else:
+        aot = "no lower"
+    return Observed(
+        {"called": float(swapped(one, two)), "aot": aot}, {"called": 2.0, "aot": "no lower"}
+    )
+
+
+@probe(
+    source="jax-ml/jax#27825",
+    params={
+        "unplaced_after_placed": {"placed_first": True},
+        "placed_after_unplaced": {"placed_first": False},
+    },
+    deviations=[
+        deviation(
+            "jax<0.4.33",
+            params=("unplaced_after_placed",),
+            outcome="ok",
+            match="marked",
+            reason="the compute type was not part of the key of jit's trace cache",
+        )
+    ],
+)
+def placement_is_in_the_cache_key(env, placed_first):
+    """One function used with and without placement: neither use may see the other's trace.
+
+    On 0.4.30 and 0.4.31 a function once traced under compute_on stayed on the host wherever it
+    was jitted afterwards, without a word.
+    """
+
+    def f(x):
+        return x * 2.0 + 1.0
+
+    plain, placed = jax.jit(f), jax.jit(env.compat.compute_on(jax.jit(f)))
+    x = np.float32(1)
+    if placed_first:
+        jax.block_until_ready(placed(x))
+        return Observed({"marked": MARK in plain.lower(x).as_text()}, {"marked": False})
+    jax.block_until_ready(plain(x))
+    return Observed({"marked": MARK in placed.lower(x).as_text()}, {"marked": True})
+
+
+@probe(
+    source="jax-ml/jax#27825",
+    params={"context_manager": {"old": True}, "function": {"old": False}},
+    deviations=[
+        deviation(
+            "jax>=0.11.1",
+            params=("context_manager",),
+            error="TypeError",
+            match="missing 2 required keyword-only arguments",
+            reason="compute_on2 took over the name; no context manager is left",
+        ),
+        deviation(
+            "jax>=0.7.1,<0.11.1",
+            params=("function",),
+            error="TypeError",
+            match="multiple values for argument 'compute_type'",
+            reason="the context manager's signature",
+        ),
+        deviation(
+            "jax<0.7.1",
+            params=("function",),
+            error="AttributeError",
+            match="no attribute 'memory'",
+            reason="memory spaces are not public yet",
+        ),
+    ],
+)
+def spelling(env, old):  # noqa: ARG001 - every case takes env
+    """The two spellings of compute_on, each gone or absent on half of the releases.
+
+    Up to 0.11.0 it is a context manager that also decorates, `compute_on("device_host")`. In
+    0.11.1 the name went to what was `compute_on2`: a transformation of a function, told in which
+    memory space its results are. Code for both sides asks `inspect.signature`.
+    """
+    x = np.ones(4, np.float32)
+    if old:
+
+        def fn(y):
+            with raw_compute_on("device_host"):
+                return jnp.sin(y)
+    else:
+        space = jax.memory.Space.Device
+        fn = raw_compute_on(jnp.sin, compute_type="device_host", out_memory_spaces=space)
+    return Observed({"marked": MARK in jax.jit(fn).lower(x).as_text()}, {"marked": True})
