@@ -7,6 +7,7 @@ the length of what follows, and the body.
 from __future__ import annotations
 
 import json
+import operator
 import os
 import struct
 from typing import Any, NamedTuple
@@ -68,11 +69,13 @@ class Decoder:
             return None
         try:
             header = json.loads(bytes(pending[LENGTH.size : start]))
-            end = start + header["body"]
-        except (ValueError, TypeError, KeyError) as error:
+            end = start + operator.index(header["body"])
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise FrameError(
                 f"frame header is no JSON object with a body length: {error}"
             ) from None
+        if end < start:
+            raise FrameError(f"frame body of {header['body']} bytes, expected 0 or more")
         if len(pending) < end:
             return None
         body = bytes(pending[start:end])
