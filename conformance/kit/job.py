@@ -138,6 +138,9 @@ def no_backend() -> Iterator[None]:
 def _package(name: str, path: list[str]) -> None:
     package = sys.modules.get(name)
     if package is None or package.__path__ != path:
+        # Another folder of the same name: its modules are not those of the first.
+        for module in [module for module in sys.modules if module.startswith(f"{name}.")]:
+            del sys.modules[module]
         package = types.ModuleType(name)
         package.__path__ = path
         sys.modules[name] = package
