@@ -202,6 +202,13 @@ def _layout(compiled: Any) -> str:
     return json.dumps(layout, indent=1)
 
 
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as odd:  # noqa: BLE001 - an exception may be of the case's own making
+        return f"<its message raised {type(odd).__name__}>"
+
+
 def describe_error(error: BaseException, fn: Callable[..., Any] | None = None) -> dict[str, Any]:
     """Return an exception as plain data.
 
@@ -221,7 +228,7 @@ def describe_error(error: BaseException, fn: Callable[..., Any] | None = None) -
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     return {
         "type": type(error).__name__,
-        "message": str(error),
+        "message": _said(error),
         "where": where,
         "traceback": text[-20_000:],
     }
