@@ -12,6 +12,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from typing import TYPE_CHECKING, Any
 
 from conformance.kit import frames
@@ -124,11 +125,11 @@ def _become_job(
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         null = os.open(os.devnull, os.O_RDONLY)
+        for fd in close:  # before the streams are set: one of these may be standard input
+            os.close(fd)
         os.dup2(null, 0)
         os.dup2(pipes["stdout"][1], 1)
         os.dup2(pipes["stderr"][1], 2)
-        for fd in close:
-            os.close(fd)
         for read_end, _ in pipes.values():
             os.close(read_end)
         os.chdir(scratch)
@@ -137,6 +138,9 @@ def _become_job(
         main(request, pipes["record"][1])
         status = 0
         sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException:  # noqa: BLE001 - the last words of a job that could not say more
+        traceback.print_exc()
         sys.stderr.flush()
     finally:
         os._exit(status)
@@ -269,11 +273,12 @@ def reap_strays() -> None:
 
     The server is a subreaper, so that they became its children; it calls this when no job runs.
     """
-    for pid in _children():
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, 0)
+    while strays := _children():  # the children of a stray come to the server as it dies
+        for pid in strays:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
 
 
 def _children() -> list[int]:
