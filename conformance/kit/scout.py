@@ -1,7 +1,7 @@
 """Trying in a child what the fork server would like to do itself, so that it never gets hurt.
 
 A scout imports a case file, or runs a tiny program, and reports what that did to its process:
-modules loaded, threads started. Only what proved harmless is then done in the server, where
+modules loaded, threads started, settings changed. Only what proved harmless is then done in the server, where
 every later job inherits it.
 """
 
@@ -11,10 +11,13 @@ import contextlib
 import importlib
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.kit import frames
 from conformance.kit.job import import_site, load_case, set_flags
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 WARM = "warm"
 
@@ -23,12 +26,12 @@ def scout(request: dict[str, Any], fd: int) -> None:
     """Run in a child: import the request's file, or the tiny program when it has none.
 
     Emits `{"stage": "import"}`, then `{"error": ...}` if the import raised, then
-    `{"scouted": {"modules", "threads"}}` and `{"end": True}`.
+    `{"scouted": {"modules", "threads", "sets"}}` and `{"end": True}`.
     """
     from conformance.kit.stages import describe_error  # noqa: PLC0415 - needs jax, the server may not
 
     frames.write(fd, {"stage": "import"})
-    before = set(sys.modules)
+    before, set_before = set(sys.modules), settings()
     try:
         if request["file"]:
             load_case(request["file"], request["family"], request["name"])
@@ -39,7 +42,11 @@ def scout(request: dict[str, Any], fd: int) -> None:
         described = describe_error(error)
         described["where"] = import_site(error, request["file"])
         frames.write(fd, {"error": described})
-    found = {"modules": sorted(set(sys.modules) - before), "threads": threads()}
+    found = {
+        "modules": sorted(set(sys.modules) - before),
+        "threads": threads(),
+        "sets": [name for name, value in settings(set_before).items() if value != set_before[name]],
+    }
     frames.write(fd, {"scouted": found})
     frames.write(fd, {"end": True})
 
@@ -82,6 +89,22 @@ def unsafe_to_fork() -> str:
         return "a jax backend is initialised in the server"
     count = threads()
     return f"the server has {count} threads" if count > 1 else ""
+
+
+def settings(among: Collection[str] = ()) -> dict[str, Any]:
+    """Return what holds for a whole process: environment, import path, `jax.config`.
+
+    Args:
+        among: Settings looked at: an import may well define new options; empty is all.
+
+    Returns:
+        The settings by name.
+    """
+    import jax  # noqa: PLC0415 - only a warmed server has jax
+
+    found = {f"jax.config.{name}": value for name, value in jax.config.values.items()}
+    found |= {"os.environ": dict(os.environ), "sys.path": list(sys.path)}
+    return {name: value for name, value in found.items() if not among or name in among}
 
 
 def threads() -> int:

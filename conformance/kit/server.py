@@ -33,11 +33,13 @@ class CaseFile:
         state: `scouting`, `loaded` (in the server), `in_child` (each job imports it), `failed`.
         parked: Requests that wait for the scout.
         replay: What the scout observed, to be said again for each job of a failed file.
+        scouted: What the import did to the scout's process; empty when it did not get so far.
     """
 
     state: str = "scouting"
     parked: list[dict[str, Any]] = field(default_factory=list)
     replay: list[tuple[dict[str, Any], bytes]] = field(default_factory=list)
+    scouted: dict[str, Any] = field(default_factory=dict)
 
 
 class Server:
@@ -137,8 +139,8 @@ class Server:
         try:
             self._supervisor.start(request)
         except OSError as error:
-            self._send(
-                {"kind": "done", "job": request["id"], "ended": "infra", "stderr": str(error)}
+            self._route(
+                {"kind": "done", "job": request["id"], "ended": "infra", "stderr": str(error)}, b""
             )
 
     def _scout(self, request: dict[str, Any]) -> None:
@@ -164,11 +166,12 @@ class Server:
                 scout.preload(header["scouted"]["modules"])
             return
         case_file = self._files[file]
+        if "scouted" in header:
+            case_file.scouted = header["scouted"]
+            return
+        case_file.replay.append((header, body))
         if header["kind"] == "done":
-            case_file.replay.append((header, body))
             self._scouted(file, case_file)
-        else:
-            case_file.replay.append((header, body))
 
     def _scouted(self, file: str, case_file: CaseFile) -> None:
         case_file.state = self._load(file, case_file)
@@ -181,13 +184,16 @@ class Server:
 
     def _load(self, file: str, case_file: CaseFile) -> str:
         """Import a scouted file here if that is safe; return its state."""
-        said = {key: header[key] for header, _ in case_file.replay for key in header}
+        said = {key for header, _ in case_file.replay for key in header}
         if "error" in said or "end" not in said:
             return "failed"
-        if said["scouted"]["threads"] > 1:
+        if case_file.scouted["threads"] > 1 or case_file.scouted["sets"]:
             return "in_child"
         request = case_file.parked[0]
-        load_case(file, request["family"], request["name"])
+        try:
+            load_case(file, request["family"], request["name"])
+        except BaseException:  # noqa: BLE001 - an import that works only once fails its own jobs
+            return "in_child"
         self._settle()
         return "loaded"
 
