@@ -109,6 +109,7 @@ class Worker:
             )
         except OSError as error:
             os.close(read_end)
+            self._log.close()
             raise InfrastructureError(f"worker {python} does not start: {error.strerror}") from None
         finally:
             os.close(write_end)

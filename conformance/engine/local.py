@@ -83,10 +83,10 @@ class CellWorker:
             return self._worker
 
     def interrupt(self) -> None:
-        """End the worker at once, with its jobs, and let none start again."""
-        worker = self._worker
-        if worker is not None:
-            worker.kill()
+        """End the worker, with its jobs, and let none start again.
+
+        The worker is not killed: it takes with it what its jobs started and wrote.
+        """
         with self._lock:
             self._failure = InfrastructureError("the run was interrupted")
         self.close()
