@@ -1,0 +1,258 @@
+"""`fori_loop` inside `shard_map`: a scan when its length is known, a while when it is not.
+
+The two have had different rules for replication and still have different derivatives, so the
+same line of a user's program changes behaviour when its trip count stops being a Python number.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from conformance.kit import Program, deviation, program
+
+from ._helpers import CELLS, SHARDS, P, from_left, upwind, wave
+
+
+@program(
+    source="jax-ml/jax#27664",
+    devices=4,
+    params={
+        "constant": {"count": "constant", "check": True},
+        "argument": {"count": "argument", "check": True},
+        "reduced": {"count": "reduced", "check": True},
+        "argument_check_off": {"count": "argument", "check": False},
+        "reduced_check_off": {"count": "reduced", "check": False},
+    },
+    deviations=[
+        deviation(
+            "jax<0.6",
+            params=("argument", "reduced"),
+            error="NotImplementedError",
+            match="No replication rule for (while|pmax)",
+            reason="a trip count that is not a constant makes the loop a while, without a rule",
+            issue="jax-ml/jax#27664",
+        ),
+        deviation(
+            "jax<0.4.33",
+            params=("argument_check_off", "reduced_check_off"),
+            error="XlaRuntimeError",
+            match="Inconsistent while sharding among instructions",
+            reason="lowering gave the loop's parts shardings that XLA's verifier took for a clash",
+            issue="PRONTOLab/GB-25#258",
+        ),
+    ],
+)
+def trip_count(env, count, check):
+    """Five explicit steps, where five is a constant, an argument, or a `pmax` over shards.
+
+    Only the constant makes a scan, and only that passed the check up to 0.5.3. The error spoke
+    of `while` to people who had written none. With the check off, 0.4.30 and 0.4.31 got as far
+    as XLA, whose verifier refused the loop's shardings.
+    """
+
+    def run(u, wanted):
+        if count == "constant":
+            n = 5
+        else:
+            n = lax.pmax(wanted[0], "x") if count == "reduced" else wanted[0]
+        return lax.fori_loop(0, n, lambda _, u: upwind(u, from_left(u), 0.005), u)
+
+    def numpy_run(u, _):
+        u = np.asarray(u, np.float64)
+        for _ in range(5):
+            u = upwind(u, np.roll(u, 1), 0.005)
+        return u.astype(np.float32)
+
+    wanted = np.int32([2, 5, 3, 1] if count == "reduced" else [5])
+    mapped = env.compat.shard_map(
+        run,
+        mesh=env.mesh(SHARDS, "x"),
+        in_specs=(P("x"), P("x") if count == "reduced" else P()),
+        out_specs=P("x"),
+        check=check,
+    )
+    return Program(mapped, args=(wave(env), wanted), reference=numpy_run)
+
+
+@program(
+    source="jax-ml/jax#27664",
+    devices=4,
+    params={"check_on": {"check": True}, "check_off": {"check": False}},
+    deviations=[
+        deviation(
+            "jax<0.6",
+            params=("check_on",),
+            error="NotImplementedError",
+            match="No replication rule for while",
+            reason="a trip count that is not a constant makes the loop a while, without a rule",
+            issue="jax-ml/jax#27664",
+        ),
+        deviation(
+            "jax<0.4.33",
+            params=("check_off",),
+            error="XlaRuntimeError",
+            match="Inconsistent while sharding among instructions",
+            reason="lowering gave the loop's parts shardings that XLA's verifier took for a clash",
+            issue="PRONTOLab/GB-25#258",
+        ),
+    ],
+)
+def count_of_each_shard(env, check):
+    """Every shard multiplies by its own number of factors; nothing communicates in the loop."""
+    mapped = env.compat.shard_map(
+        lambda u, n: lax.fori_loop(0, n[0], lambda _, u: u * 1.5, u),
+        mesh=env.mesh(SHARDS, "x"),
+        in_specs=(P("x"), P("x")),
+        out_specs=P("x"),
+        check=check,
+    )
+    counts = np.int32([3, 0, 1, 6])
+    return Program(
+        mapped,
+        args=(wave(env), counts),
+        reference=lambda u, n: (u * 1.5 ** np.repeat(n, CELLS // SHARDS)).astype(np.float32),
+    )
+
+
+@program(
+    source="jax-ml/jax#27664",
+    devices=4,
+    deviations=[
+        deviation(
+            "jax<0.6",
+            error="NotImplementedError",
+            match="No replication rule for while",
+            reason="a trip count that is not a constant makes the loop a while, without a rule",
+            issue="jax-ml/jax#27664",
+        )
+    ],
+)
+def no_iterations(env):
+    """A trip count of zero: the carry comes out as it went in, and no shard waits for another."""
+    mapped = env.compat.shard_map(
+        lambda u, n: lax.fori_loop(0, n, lambda _, u: u + lax.pmean(u, "x"), u),
+        mesh=env.mesh(SHARDS, "x"),
+        in_specs=(P("x"), P()),
+        out_specs=P("x"),
+    )
+    return Program(mapped, args=(wave(env), np.int32(0)), reference=lambda u, _: u)
+
+
+def fourth_power(u):
+    """Return u**4 by a loop of known length, which has a reverse-mode derivative."""
+    return lax.fori_loop(0, 3, lambda _, power: power * u, u)
+
+
+@program(
+    source="jax-ml/jax#3970",
+    devices=4,
+    params={"check_on": {"check": True}, "check_off": {"check": False}},
+    deviations=[
+        deviation(
+            "jax<0.6",
+            params=("check_on",),
+            outcome="ok",
+            reason="psum transposed to psum: the gradient came out times the number of shards",
+            issue="jax-ml/jax#3970",
+        ),
+        deviation(
+            params=("check_off",),
+            outcome="ok",
+            reason="without the check psum transposes to psum: times the number of shards",
+            issue="jax-ml/jax#3970",
+        ),
+    ],
+)
+def gradient_inside(env, check):
+    """Gradient, taken inside shard_map, of a `psum` of what a loop of known length computed.
+
+    The global loss is the sum of u**4 over all cells, so the derivative by a cell is 4 u**3.
+    From 0.6.0 on, with the check on, it is. Before, and to this day with the check off, it is
+    four times as much on four shards: `psum` was its own transpose, so every shard's unit
+    cotangent was added up. No error, no warning: scale of the learning rate.
+    """
+
+    def loss(u):
+        return lax.psum(jnp.sum(fourth_power(u)), "x")
+
+    mapped = env.compat.shard_map(
+        jax.grad(loss),
+        mesh=env.mesh(SHARDS, "x"),
+        in_specs=P("x"),
+        out_specs=P("x"),
+        check=check,
+    )
+    return Program(mapped, args=(wave(env),), reference=lambda u: 4 * u**3)
+
+
+@program(
+    source="jax-ml/jax#3970",
+    devices=4,
+    params={"check_on": {"check": True}, "check_off": {"check": False}},
+)
+def gradient_outside(env, check):
+    """The same gradient, taken outside shard_map: right on every release, check or no check."""
+
+    def loss(u):
+        mapped = env.compat.shard_map(
+            lambda u: lax.psum(jnp.sum(fourth_power(u)), "x"),
+            mesh=env.mesh(SHARDS, "x"),
+            in_specs=P("x"),
+            out_specs=P(),
+            check=check,
+        )
+        return mapped(u)
+
+    return Program(jax.grad(loss), args=(wave(env),), reference=lambda u: 4 * u**3)
+
+
+@program(
+    source="jax-ml/jax#27803",
+    devices=4,
+    params={"check_on": {"check": True}, "check_off": {"check": False}},
+    deviations=[
+        deviation(
+            "jax<0.6",
+            params=("check_on",),
+            error="NotImplementedError",
+            match="No replication rule for while",
+            reason="a trip count that is not a constant makes the loop a while, without a rule",
+            issue="jax-ml/jax#27664",
+        ),
+        deviation(
+            "jax<0.4.33",
+            params=("check_off",),
+            error="XlaRuntimeError",
+            match="Inconsistent while sharding among instructions",
+            reason="lowering gave the loop's parts shardings that XLA's verifier took for a clash",
+            issue="PRONTOLab/GB-25#258",
+        ),
+    ],
+)
+def tangent_of_dynamic_count(env, check):
+    """Forward mode through a loop of unknown length, with a reduction in the body.
+
+    A while has no reverse mode, but its tangents ride along in the carry: they too have to
+    start and stay varying.
+    """
+
+    def run(u, n):
+        return lax.fori_loop(0, n, lambda _, u: u * lax.pmean(jnp.mean(u), "x"), u)
+
+    def tangent(u, v, n):
+        mapped = env.compat.shard_map(
+            run, mesh=env.mesh(SHARDS, "x"), in_specs=(P("x"), P()), out_specs=P("x"), check=check
+        )
+        return jax.jvp(lambda u: mapped(u, n), (u,), (v,))[1]
+
+    def numpy_tangent(u, v, n):
+        u, v = np.asarray(u, np.float64), np.asarray(v, np.float64)
+        for _ in range(n):
+            u, v = u * u.mean(), v * u.mean() + u * v.mean()
+        return v.astype(np.float32)
+
+    u = wave(env) / 2
+    return Program(tangent, args=(u, u[::-1].copy(), np.int32(3)), reference=numpy_tangent)
