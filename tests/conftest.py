@@ -2,8 +2,39 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import settings
+
+from .bench import NEWEST, OLD, Bench, planned_cell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 # A loaded machine is no failure of the law under test.
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
+
+
+@pytest.fixture(scope="session", params=[OLD, NEWEST])
+def shared_bench(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Bench]:
+    """A worker of an old and of the newest release, kept for the whole session."""
+    with Bench(planned_cell(request.param), tmp_path_factory.mktemp("cases")) as bench:
+        yield bench
+
+
+@pytest.fixture
+def bench(shared_bench: Bench, tmp_path: Path) -> Bench:
+    """The kept worker, with a folder of case files of this test's own."""
+    return shared_bench.at(tmp_path)
+
+
+@pytest.fixture
+def new_bench(tmp_path: Path) -> Iterator[Bench]:
+    """A worker of an old release for tests that wear it out."""
+    with Bench(planned_cell(OLD), tmp_path) as made:
+        yield made

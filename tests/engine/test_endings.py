@@ -1,0 +1,232 @@
+"""However a job ends, it has one right outcome, and the next job is unharmed."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from conformance.model.outcome import Outcome, Stage
+
+from ..bench import leaf_of
+
+if TYPE_CHECKING:
+    from ..bench import Bench
+
+pytestmark = pytest.mark.cell
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome", "type_", "message"),
+    [
+        ("raise ValueError('bad shape')", "raised", "ValueError", "bad shape"),
+        ("raise KeyboardInterrupt", "raised", "KeyboardInterrupt", ""),
+        ("sys.exit(3)", "raised", "SystemExit", "3"),
+        ("return None", "raised", "CaseError", "captured nothing"),
+        ("return object()", "raised", "TypeError", "out is a object, expected an array"),
+        ("os._exit(3)", "crashed", "exit", "exited with status 3"),
+        ("os._exit(0)", "crashed", "exit", "exited with status 0"),
+        ("os.abort()", "crashed", "SIGABRT", "ended by SIGABRT"),
+        ("import ctypes; ctypes.string_at(0)", "crashed", "SIGSEGV", "ended by SIGSEGV"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "crashed", "SIGKILL", "ended by SIGKILL"),
+        ("os.kill(os.getpid(), 35)", "crashed", "signal 35", "ended by signal 35"),
+        ("raise MemoryError", "out_of_memory", "MemoryError", ""),
+        ("env.unsupported('no such thing')", "unsupported", "unsupported", "no such thing"),
+    ],
+)
+def test_an_end_has_its_outcome(
+    bench: Bench, body: str, outcome: str, type_: str, message: str
+) -> None:
+    """Exceptions, exits and signals are told apart and named."""
+    finished = bench.run(body)
+    assert finished.error is not None
+    assert (finished.outcome, finished.error.type) == (outcome, type_)
+    assert message in finished.error.message
+    assert finished.stage is Stage.EXECUTE
+
+
+def test_a_good_end(bench: Bench) -> None:
+    """A value, the seconds of its stages, its memory, and nothing else."""
+    finished = bench.run("return np.float32([1, 2])")
+    assert (finished.outcome, finished.error) == (Outcome.OK, None)
+    assert list(finished.blobs) == ["value"]
+    assert {"import", "execute", "job"} <= set(finished.seconds)
+    assert finished.max_rss_bytes > 2**20
+
+
+def test_an_error_names_the_last_line_of_the_case(bench: Bench) -> None:
+    """Frames of jax and NumPy below it are not where the user can look first."""
+    finished = bench.run("x = 1\nnp.reshape(np.zeros(3), (2, 2))\nreturn x")
+    assert finished.error is not None
+    assert finished.error.where.endswith("family/topic.py:8")
+    assert b"cannot reshape" in finished.blobs["traceback"]
+
+
+def test_an_exception_that_cannot_be_printed_is_still_named(bench: Bench) -> None:
+    """An exception whose own `__str__` raises is an observation like any other."""
+    top = "class Odd(Exception):\n    def __str__(self):\n        raise RuntimeError('no words')\n"
+    finished = bench.run("raise Odd", top=top)
+    assert finished.error is not None
+    assert (finished.outcome, finished.error.type) == ("raised", "Odd")
+
+
+@pytest.mark.parametrize("body", ["time.sleep(60)", "while True: pass", "threading.Event().wait()"])
+def test_a_hang_is_killed(bench: Bench, body: str) -> None:
+    """Asleep, busy or waiting: at the timeout the job ends."""
+    start = time.monotonic()
+    finished = bench.run(body, "probe(timeout=0.3)")
+    assert finished.outcome is Outcome.TIMED_OUT
+    assert finished.error is not None
+    assert finished.error.message == "no end within the timeout of 0.3 s"
+    assert time.monotonic() - start < 5
+
+
+def test_a_job_beyond_its_memory_is_ended(bench: Bench) -> None:
+    """The limit is on what is resident, and the message names it."""
+    body = "kept = []\nwhile True: kept.append(np.ones(2**23)); time.sleep(0.03)"
+    finished = bench.run(body, "probe(memory=600)")
+    assert finished.outcome is Outcome.OUT_OF_MEMORY
+    assert finished.error is not None
+    assert "600 MiB" in finished.error.message
+    assert 600 * 2**20 < finished.max_rss_bytes < 2000 * 2**20
+
+
+def test_a_flood_of_output_leaves_its_last_words(bench: Bench) -> None:
+    """200 MB on each stream: the end is kept, and the server does not grow."""
+    (server,) = (p for p in psutil.Process().children() if p.pid == bench.pid)
+    before = server.memory_info().rss
+    body = """
+        for fd in (1, 2):
+            for _ in range(200):
+                os.write(fd, b"x" * 2**20)
+            os.write(fd, b"last words")
+        raise ValueError("flooded")
+    """
+    finished = bench.run(body)
+    for name in ("stdout", "stderr"):
+        assert finished.blobs[name].endswith(b"x" * 100 + b"last words")
+        assert finished.blobs[name].startswith(b"[209")
+        assert len(finished.blobs[name]) < 20_000
+    assert server.memory_info().rss < before + 50 * 2**20
+
+
+def test_a_good_job_has_its_chatter_dropped(bench: Bench) -> None:
+    """Output of a job that ends well is no artifact."""
+    assert "stdout" not in bench.run("print('hello'); return 1").blobs
+
+
+def test_output_of_a_crash_is_kept(bench: Bench) -> None:
+    """What was written before the end, without a line end, is evidence."""
+    finished = bench.run("os.write(1, b'about to'); os.write(2, b'fall'); os.abort()")
+    assert finished.blobs["stdout"] == b"about to"
+    assert finished.blobs["stderr"].startswith(b"fall")
+
+
+def test_a_thread_left_running_does_not_hold_the_job(bench: Bench) -> None:
+    """A thread that is no daemon would keep an interpreter from ending."""
+    start = time.monotonic()
+    finished = bench.run("threading.Thread(target=time.sleep, args=(60,)).start(); return 1")
+    assert finished.outcome is Outcome.OK
+    assert time.monotonic() - start < 5
+
+
+def gone(pid: int) -> bool:
+    """Say whether a process ends within a second."""
+    for _ in range(100):
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.parametrize("session", ["pass", "os.setsid()"], ids=["same session", "own session"])
+def test_a_grandchild_does_not_outlive_its_job(bench: Bench, session: str) -> None:
+    """What a job leaves running is gone soon after it, whatever session it hides in."""
+    body = f"""
+        pid = os.fork()
+        if pid == 0:
+            {session}
+            time.sleep(60)
+            os._exit(0)
+        time.sleep(0.1)
+        return pid
+    """
+    assert gone(int(leaf_of(bench.run(body)).data))
+
+
+def test_a_tree_of_strays_does_not_outlive_its_job(bench: Bench) -> None:
+    """A daemon with a daemon of its own goes whole."""
+    body = """
+        read, write = os.pipe()
+        if os.fork() == 0:
+            os.setsid()
+            inner = os.fork()
+            if inner == 0:
+                os.setsid()
+                os.write(write, b"%d " % os.getpid())
+            else:
+                os.write(write, b"%d " % os.getpid())
+            time.sleep(60)
+            os._exit(0)
+        time.sleep(0.2)
+        return os.read(read, 100).decode()
+    """
+    pids = leaf_of(bench.run(body)).data.decode().strip("' ").split()
+    assert len(pids) == 2
+    assert all(gone(int(pid)) for pid in pids)
+
+
+@pytest.mark.parametrize(
+    ("harm", "look"),
+    [
+        ("os.chdir('/')", "os.getcwd() == '/'"),
+        ("os.environ['HARM'] = 'done'", "'HARM' in os.environ"),
+        ("import jax; jax.config.update('jax_enable_x64', True)", "jnp.arange(2).dtype == 'int64'"),
+        ("sys.modules['jax'].devices = None", "jnp is None or not callable(jax.devices)"),
+        ("np.random.seed(3)", "np.random.random() == 0.5507979025745755"),
+    ],
+)
+def test_what_a_job_does_to_its_process_ends_with_it(bench: Bench, harm: str, look: str) -> None:
+    """The next job finds everything as the first one did."""
+    assert bench.run(f"{harm}; return 1").outcome is Outcome.OK
+    after = bench.run(f"import jax, jax.numpy as jnp; return bool({look})", topic="next")
+    assert leaf_of(after).data == b"False"
+
+
+def test_a_job_has_an_empty_folder_of_its_own(bench: Bench) -> None:
+    """Files a case writes where it stands, or in the temporary folder, vanish with it."""
+    body = """
+        import tempfile, pathlib
+        pathlib.Path("here").write_text("x")
+        tempfile.mkstemp()
+        return os.getcwd() + " " + str(len(os.listdir()))
+    """
+    folder, count = leaf_of(bench.run(body)).data.decode().strip("'").split()
+    assert count == "2"
+    assert not psutil.os.path.exists(folder)
+
+
+def test_a_job_that_writes_into_the_workers_channel_is_ended(bench: Bench) -> None:
+    """Bytes that are no frame end that job alone."""
+    body = """
+        for fd in range(3, 64):
+            try:
+                os.write(fd, b"\\xff" * 64)
+            except OSError:
+                pass
+        time.sleep(5)
+    """
+    finished = bench.run(body)
+    assert finished.outcome is Outcome.CRASHED
+    assert finished.error is not None
+    assert "channel" in finished.error.message
+    assert bench.run("return 1", topic="next").outcome is Outcome.OK
+
+
+def test_a_case_cannot_read_what_is_typed(bench: Bench) -> None:
+    """Standard input is at its end: a prompt fails at once."""
+    finished = bench.run("return input()")
+    assert finished.error is not None
+    assert finished.error.type == "EOFError"

@@ -1,0 +1,125 @@
+"""Case files that cannot be imported, or that do something when they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.model.outcome import Outcome, Stage
+
+from ..bench import leaf_of, source_of, write_case
+
+if TYPE_CHECKING:
+    from ..bench import Bench
+
+pytestmark = pytest.mark.cell
+
+
+def test_an_import_that_raises_ends_every_job_of_the_file(bench: Bench) -> None:
+    """Each says what was raised, and at which line of the case file."""
+    jobs = bench.jobs(
+        "from conformance.kit import probe\nimport no_such_package\n"
+        "@probe()\ndef one(env): return 1\n@probe()\ndef two(env): return 2\n"
+    )
+    for finished in map(bench.worker.run, jobs):
+        assert finished.error is not None
+        assert (finished.outcome, finished.stage) == (Outcome.RAISED, Stage.IMPORT)
+        assert finished.error.type == "ModuleNotFoundError"
+        assert finished.error.where.endswith("family/topic.py:2")
+
+
+def test_a_file_the_cells_python_cannot_parse_names_the_line(bench: Bench) -> None:
+    """What only a newer Python can read is an error of that cell."""
+    job = bench.job("return 1")
+    write_case(bench.folder, source_of("return 1") + "\ndef broken(:\n")
+    finished = bench.worker.run(job)
+    assert finished.error is not None
+    assert finished.error.type == "SyntaxError"
+    assert finished.error.where.endswith("family/topic.py:9")
+
+
+@pytest.mark.parametrize(
+    ("top", "outcome", "type_"),
+    [
+        ("time.sleep(60)", "timed_out", "timeout"),
+        ("os.abort()", "crashed", "SIGABRT"),
+        ("import ctypes; ctypes.string_at(0)", "crashed", "SIGSEGV"),
+        ("sys.exit(2)", "raised", "SystemExit"),
+        ("os._exit(0)", "crashed", "exit"),
+    ],
+)
+def test_an_import_that_ends_the_process(bench: Bench, top: str, outcome: str, type_: str) -> None:
+    """The scout dies of it, never the server; the next file is unharmed."""
+    finished = bench.run("return 1", "probe(timeout=1)", top)
+    assert finished.error is not None
+    assert (finished.outcome, finished.error.type) == (outcome, type_)
+    assert finished.stage is Stage.IMPORT
+    assert bench.run("return 1", topic="next").outcome is Outcome.OK
+
+
+@pytest.mark.parametrize(
+    "line", ["X = jnp.zeros(3)", "X = jax.devices()", "X = jax.random.key(0)", "jax.jit(jnp.sin)(1.0)"]
+)
+def test_an_import_that_makes_a_backend_names_its_line(bench: Bench, line: str) -> None:
+    """A backend fixes the device count: the error says where it is made and what to do."""
+    finished = bench.run("return 1", top=f"import jax, jax.numpy as jnp\n{line}\n")
+    assert finished.error is not None
+    assert finished.error.type == "CaseError"
+    assert "makes a jax backend" in finished.error.message
+    assert "inside the case" in finished.error.message
+    assert finished.error.where.endswith("family/topic.py:5")
+    assert "reason to fork" not in bench.worker.output()
+
+
+def test_a_file_that_starts_a_thread_is_imported_in_each_job(bench: Bench) -> None:
+    """The server stays with one thread, so that later forks are safe."""
+    top = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+    assert leaf_of(bench.run("return threading.active_count()", top=top)).data == b"2"
+    assert leaf_of(bench.run("return threading.active_count()", topic="next")).data == b"1"
+
+
+@pytest.mark.parametrize(
+    ("top", "look"),
+    [
+        ("os.environ['HARM'] = 'done'", "'HARM' in os.environ"),
+        (
+            "import jax; jax.config.update('jax_numpy_rank_promotion', 'raise')",
+            "sys.modules['jax'].config.jax_numpy_rank_promotion == 'raise'",
+        ),
+        ("sys.path.insert(0, '/harm')", "'/harm' in sys.path"),
+    ],
+)
+def test_what_an_import_sets_is_for_its_own_file(bench: Bench, top: str, look: str) -> None:
+    """Cases of the file have what it set at import; those of another file do not."""
+    assert leaf_of(bench.run(f"return {look}", top=top)).data == b"True"
+    assert leaf_of(bench.run(f"return {look}", topic="next")).data == b"False"
+
+
+def test_an_import_that_works_only_once(bench: Bench) -> None:
+    """A file that cannot be imported a second time fails its own jobs, not the server."""
+    top = f"open({str(bench.folder / 'once')!r}, 'x').close()"
+    pid = bench.pid
+    finished = bench.run("return 1", top=top)
+    assert finished.error is not None
+    assert finished.error.type == "FileExistsError"
+    assert bench.run("return os.getppid()", topic="next").outcome is Outcome.OK
+    assert bench.pid == pid
+
+
+def test_helpers_beside_a_case_are_imported_relatively(bench: Bench) -> None:
+    """`from . import _helpers` works, and no folder of the user's is on the path."""
+    write_case(bench.folder, "ANSWER = 42\n", topic="_helpers")
+    finished = bench.run("return _helpers.ANSWER", top="from . import _helpers")
+    assert leaf_of(finished).data == b"42"
+
+
+def test_families_of_one_name_keep_their_helpers_apart(bench: Bench) -> None:
+    """Two folders of the same name, each with its own `_helpers`."""
+    found = []
+    for folder in ("a", "b", "a"):
+        place = bench.at(bench.folder / folder)
+        write_case(place.folder, f"ANSWER = {folder!r}\n", topic="_helpers")
+        finished = place.run("return _helpers.ANSWER", top="from . import _helpers")
+        found.append(leaf_of(finished).data.decode().strip("'"))
+    assert found == ["a", "b", "a"]

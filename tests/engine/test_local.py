@@ -1,0 +1,211 @@
+"""The local executor: every job ends once, whatever its worker does."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from conformance.cells.cache import cache_root
+from conformance.engine.client import Worker
+from conformance.engine.job import Job
+from conformance.engine.local import LocalExecutor
+from conformance.engine.prepare import Provider, identity_mismatch
+from conformance.errors import InfrastructureError
+from conformance.model.outcome import Outcome, Stage
+
+from ..bench import OLD, Bench, leaf_of, lock_of, planned_cell, python_of
+
+if TYPE_CHECKING:
+    from conformance.engine.job import PlannedCell
+
+
+class Opener:
+    """Starts workers and remembers them."""
+
+    def __init__(self) -> None:
+        self.opened: list[Worker] = []
+
+    def __call__(self, planned: PlannedCell) -> Worker:
+        """Start a worker of a cell."""
+        self.opened.append(Worker(python_of(planned)))
+        return self.opened[-1]
+
+    @property
+    def processes(self) -> list[psutil.Process]:
+        """The workers' processes that still run, and theirs."""
+        mine = {worker._process.pid for worker in self.opened}
+        own = [child for child in psutil.Process().children() if child.pid in mine]
+        return [*own, *(inner for child in own for inner in child.children(recursive=True))]
+
+
+@pytest.fixture
+def opener() -> Opener:
+    """What an executor starts its workers with."""
+    return Opener()
+
+
+@pytest.fixture
+def idle(tmp_path: Path) -> Bench:
+    """A folder of case files whose jobs an executor is to run."""
+    bench = Bench.__new__(Bench)
+    bench.planned, bench.folder = planned_cell(OLD), tmp_path
+    return bench
+
+
+def failing(planned: PlannedCell) -> Worker:
+    """Stand for a cell that cannot start."""
+    raise InfrastructureError(f"{planned.cell.id}: no network")
+
+
+def some_jobs(idle: Bench, count: int) -> list[Job]:
+    """Return jobs that are never run."""
+    return [idle.job("return 1", topic=f"t{n}") for n in range(count)]
+
+
+def named(job: Job, cell_hash: str, devices: int) -> Job:
+    """Return a job in another cell."""
+    cell = replace(job.planned.cell, devices=devices)
+    return Job(case=job.case, planned=replace(job.planned, cell=cell, cell_hash=cell_hash))
+
+
+def test_a_cell_that_cannot_start_is_infra_for_all_its_jobs(idle: Bench) -> None:
+    """Each has the reason, and starting is tried once."""
+    tries: list[PlannedCell] = []
+
+    def opening(planned: PlannedCell) -> Worker:
+        tries.append(planned)
+        return failing(planned)
+
+    found = list(LocalExecutor(opening, slots=2).run(some_jobs(idle, 5)))
+    assert {(f.outcome, f.stage) for f in found} == {(Outcome.INFRA, Stage.PROVISION)}
+    assert all(f.error is not None and "no network" in f.error.message for f in found)
+    assert (len(found), len(tries)) == (5, 1)
+
+
+def test_a_fault_of_ours_is_loud(idle: Bench) -> None:
+    """An exception that is no user's error ends the run with itself."""
+
+    def opening(planned: PlannedCell) -> Worker:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        list(LocalExecutor(opening, slots=1).run(some_jobs(idle, 2)))
+
+
+def test_nothing_to_run(idle: Bench) -> None:
+    """No jobs, no worker."""
+    assert list(LocalExecutor(failing, slots=2).run([])) == []
+
+
+def test_a_mismatch_names_the_first_package_that_differs(idle: Bench) -> None:
+    """A package that is missing or of another version; what is there besides does not matter."""
+    planned = replace(idle.planned, versions={"jax": "0.5.3", "numpy": "2.0"})
+    assert identity_mismatch(planned, {"jax": "0.5.3", "numpy": "2.0", "extra": "1"}) == ""
+    assert "has jax 0.6.0, expected 0.5.3" in identity_mismatch(planned, {"jax": "0.6.0"})
+    assert "has numpy none, expected 2.0" in identity_mismatch(planned, {"jax": "0.5.3"})
+
+
+@pytest.mark.cell
+def test_a_mismatch_of_identity_is_infra(idle: Bench) -> None:
+    """A worker that is not what the lock says never gives a verdict."""
+    planned = replace(idle.planned, versions={**idle.planned.versions, "numpy": "1.0"})
+    provider = Provider({planned.cell.id: lock_of(OLD)}, cache_root())
+    job = Job(case=idle.job("return 1").case, planned=planned)
+    (finished,) = LocalExecutor(provider.open, slots=1).run([job])
+    assert finished.outcome is Outcome.INFRA
+    assert finished.error is not None
+    assert "expected 1.0; delete" in finished.error.message
+
+
+@pytest.mark.cell
+def test_jobs_of_several_cells_each_end_once(idle: Bench, opener: Opener) -> None:
+    """Two cells, three jobs each, two slots: six results, one worker a cell, none left."""
+    jobs = [idle.job(f"return {n}", topic=f"t{n}") for n in range(3)]
+    jobs += [named(job, "other", 3) for job in jobs]
+    executor = LocalExecutor(opener, slots=2)
+    found = Counter(finished.job.id for finished in executor.run(jobs))
+    assert found == Counter(job.id for job in jobs)
+    assert len(opener.opened) == 2
+    assert set(executor.identities) == {job.planned.cell.id for job in jobs}
+    assert opener.processes == []
+
+
+@pytest.mark.cell
+def test_a_worker_killed_once_is_started_anew_and_the_job_run_again(
+    idle: Bench, opener: Opener
+) -> None:
+    """The job ends well, and nobody else notices."""
+    marker = idle.folder / "marker"
+    killer = f"""
+        if not os.path.exists({str(marker)!r}):
+            open({str(marker)!r}, "w").close()
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(60)
+        return 1
+    """
+    jobs = [idle.job(killer), idle.job("return 2", topic="next")]
+    found = list(LocalExecutor(opener, slots=1).run(jobs))
+    assert [leaf_of(finished).data for finished in found] == [b"1", b"2"]
+    assert len(opener.opened) == 2
+
+
+@pytest.mark.cell
+def test_a_job_that_kills_every_worker_is_the_one_that_crashed(
+    idle: Bench, opener: Opener
+) -> None:
+    """After two workers it is held to be the job; the next one runs."""
+    killer = "os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)"
+    jobs = [idle.job(killer), idle.job("return 2", topic="next")]
+    killed, after = LocalExecutor(opener, slots=1).run(jobs)
+    assert killed.outcome is Outcome.CRASHED
+    assert killed.error is not None
+    assert killed.error.message.startswith("2 workers ended with this job")
+    assert after.outcome is Outcome.OK
+
+
+@pytest.mark.cell
+@pytest.mark.parametrize("begun", [0, 1], ids=["while starting", "while running"])
+def test_an_interrupted_run_leaves_nothing(idle: Bench, opener: Opener, begun: int) -> None:
+    """Closing the iterator, as Ctrl-C does, ends everything, and soon."""
+    jobs = [idle.job("return os.getpid()")]
+    jobs += [idle.job("time.sleep(50); return 1", topic=f"t{n}") for n in range(4)]
+    results = LocalExecutor(opener, slots=2).run(jobs)
+    if begun:
+        next(results)
+        while len(opener.processes) < 2:
+            time.sleep(0.01)
+    watched = opener.processes
+    start = time.monotonic()
+    results.close()
+    assert time.monotonic() - start < 3
+    assert psutil.wait_procs(watched, timeout=2)[1] == []
+    assert opener.processes == []
+
+
+@pytest.mark.cell
+def test_an_interrupted_run_leaves_no_strays_and_no_folders(idle: Bench, opener: Opener) -> None:
+    """A grandchild in a session of its own, and the job's scratch folder, go too."""
+    report = idle.folder / "report"
+    body = f"""
+        if os.fork() == 0:
+            os.setsid()
+            with open({f"{report}~"!r}, "w") as file:
+                file.write(str(os.getpid()) + " " + os.getcwd())
+            os.rename({f"{report}~"!r}, {str(report)!r})
+        time.sleep(60)
+    """
+    waiting = f"while not os.path.exists({str(report)!r}): time.sleep(0.01)\nreturn 1"
+    jobs = [idle.job(waiting), idle.job(body, topic="stray")]
+    results = LocalExecutor(opener, slots=2).run(jobs)
+    next(results)
+    pid, folder = report.read_text().split()
+    stray = psutil.Process(int(pid))
+    results.close()
+    assert psutil.wait_procs([stray], timeout=2)[1] == []
+    assert not Path(folder).exists()

@@ -1,0 +1,219 @@
+"""The worker process: what it says it is, how it runs jobs side by side, how it goes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from conformance.engine.client import Worker, WorkerDiedError, worker_environment
+from conformance.errors import InfrastructureError
+from conformance.model.outcome import Outcome
+
+from ..bench import OLD, Bench, leaf_of, planned_cell, python_of, value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def spawning(bench: Bench) -> Iterator[Bench]:
+    """A worker of the same release that gives each job a fresh interpreter."""
+    with Bench(bench.planned, bench.folder, spawn=True) as made:
+        yield made
+
+
+def test_the_environment_of_a_worker_has_nothing_that_jax_heeds() -> None:
+    """What the caller set for jax, XLA, TPUs or Python does not get in; what is pinned does."""
+    outer = {"JAX_ENABLE_X64": "1", "XLA_FLAGS": "--x", "PYTHONPATH": "/p", "HOME": "/h", "TZ": "X"}
+    seen = worker_environment(outer, keep_python_path=False)
+    assert seen["HOME"] == "/h"
+    assert seen["TZ"] == "UTC"
+    assert not {"JAX_ENABLE_X64", "XLA_FLAGS", "PYTHONPATH"} & set(seen)
+
+
+def test_a_development_build_keeps_its_python_path() -> None:
+    """A `path:` cell may live by PYTHONPATH."""
+    assert worker_environment({"PYTHONPATH": "/p"}, keep_python_path=True)["PYTHONPATH"] == "/p"
+
+
+def test_an_interpreter_that_is_not_there_is_infrastructure(tmp_path: Path) -> None:
+    """The message names it."""
+    with pytest.raises(InfrastructureError, match="nowhere does not start: No such file"):
+        Worker(tmp_path / "nowhere")
+
+
+def test_an_interpreter_that_says_something_else(tmp_path: Path) -> None:
+    """What a worker printed instead of a hello is in the message."""
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho no jax here >&2\nexit 1\n")
+    python.chmod(0o755)
+    with pytest.raises(InfrastructureError, match="did not start; it said: no jax here"):
+        Worker(python)
+
+
+def test_an_interpreter_that_talks_nonsense_is_ended(tmp_path: Path) -> None:
+    """Bytes that are no frame are no hello."""
+    python = tmp_path / "python"
+    python.write_text('#!/bin/bash\nprintf "\\377\\377\\377\\377" >&$4\nsleep 60\n')
+    python.chmod(0o755)
+    start = time.monotonic()
+    with pytest.raises(InfrastructureError, match="did not start"):
+        Worker(python)
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.cell
+def test_a_worker_says_what_it_is(bench: Bench) -> None:
+    """Its packages are those of the lock, and it can fork."""
+    identity = bench.worker.identity
+    assert identity["versions"].items() >= dict(bench.planned.versions).items()
+    assert identity["python"].startswith(bench.planned.cell.python)
+    assert identity["spawn"] == ""
+
+
+@pytest.mark.cell
+def test_a_fork_and_a_fresh_interpreter_see_the_same(bench: Bench, spawning: Bench) -> None:
+    """The two ways of running a job differ in nothing a case can observe."""
+    body = """
+        import jax, jax.numpy as jnp
+        return {"numbers": jnp.sin(jnp.arange(5.0)), "random": jax.random.normal(jax.random.key(1)),
+                "devices": len(jax.devices()), "x64": jnp.arange(3).dtype.name,
+                "environment": sorted(os.environ), "path": sys.path[1:], "flags": str(sys.flags),
+                "folder": sorted(os.listdir()), "module": __name__, "input": sys.stdin.read()}
+    """
+    decorator = "probe(devices=3, x64=True)"
+    assert value_of(bench.run(body, decorator)) == value_of(spawning.run(body, decorator))
+
+
+@pytest.mark.cell
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [
+        ("raise ValueError('x')", "raised"),
+        ("os.abort()", "crashed"),
+        ("time.sleep(60)", "timed_out"),
+    ],
+)
+def test_a_fresh_interpreter_ends_like_a_fork(spawning: Bench, body: str, outcome: str) -> None:
+    """Errors, crashes and hangs have the same outcomes."""
+    assert spawning.run(body, "probe(timeout=3)").outcome == outcome
+
+
+@pytest.mark.cell
+def test_devices_and_flags_are_each_jobs_own(bench: Bench) -> None:
+    """Device count, XLA flags, x64 and config are set for one job after the other."""
+    body = "import jax; return [jax.device_count(), os.environ['XLA_FLAGS'], jax.numpy.ones(1).dtype.name]"
+    some = bench.run(body, "probe(devices=5, xla_flags=['--xla_cpu_enable_fast_math=false'])")
+    devices, flags, dtype = (leaf.data.decode() for leaf in value_of(some).leaves)
+    assert devices == "5"
+    assert flags.startswith("'--xla_cpu_enable_fast_math=false ")
+    assert dtype == "'float32'"
+    other = bench.run(body, "probe(x64=True)", topic="other")
+    assert [leaf.data for leaf in value_of(other).leaves][::2] == [b"1", b"'float64'"]
+
+
+@pytest.mark.cell
+def test_config_of_a_case_is_set_before_it_is_built(bench: Bench) -> None:
+    """`config=` reaches the case; a name that jax lacks raises in that job alone."""
+    body = "import jax; return jax.config.jax_numpy_rank_promotion"
+    seen = bench.run(body, "probe(config={'jax_numpy_rank_promotion': 'raise'})")
+    assert leaf_of(seen).data == b"'raise'"
+    unknown = bench.run(body, "probe(config={'jax_no_such_option': 1})", topic="unknown")
+    assert unknown.error is not None
+    assert unknown.error.type == "AttributeError"
+
+
+@pytest.mark.cell
+def test_an_unknown_flag_is_its_jobs_crash_only(bench: Bench) -> None:
+    """XLA aborts on a flag it does not know, and says so."""
+    crashed = bench.run(
+        "import jax; return jax.device_count()", "probe(xla_flags=['--xla_no_such_flag=1'])"
+    )
+    assert crashed.outcome is Outcome.CRASHED
+    assert b"xla_no_such_flag" in crashed.blobs["stderr"]
+    assert bench.run("return 1", topic="next").outcome is Outcome.OK
+
+
+@pytest.mark.cell
+def test_two_jobs_at_a_time_in_one_worker(bench: Bench) -> None:
+    """They overlap in time, and each hears its own answer."""
+    jobs = [bench.job(f"time.sleep(0.5); return {n}", topic=f"t{n}") for n in range(2)]
+    start = time.monotonic()
+    with ThreadPoolExecutor(2) as pool:
+        found = [leaf_of(finished).data for finished in pool.map(bench.worker.run, jobs)]
+    assert found == [b"0", b"1"]
+    assert time.monotonic() - start < 1.4
+
+
+@pytest.mark.cell
+def test_a_worker_that_is_killed_says_so_to_whoever_waits(new_bench: Bench) -> None:
+    """Both the job it had and the next one hear of it."""
+    job = new_bench.job("time.sleep(60)")
+    threading.Timer(0.5, os.kill, (new_bench.pid, signal.SIGKILL)).start()
+    for _ in range(2):
+        with pytest.raises(WorkerDiedError, match="the worker ended"):
+            new_bench.worker.run(job)
+
+
+@pytest.mark.cell
+@pytest.mark.parametrize("way", ["close", "kill"])
+def test_a_worker_goes_with_its_jobs(new_bench: Bench, way: str) -> None:
+    """No process outlives its worker."""
+    job = new_bench.job("time.sleep(60)")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(new_bench.worker.run, job)
+        processes = [psutil.Process(new_bench.pid)]
+        while len(processes) < 2:
+            processes = [processes[0], *processes[0].children(recursive=True)]
+        getattr(new_bench.worker, way)()
+        assert psutil.wait_procs(processes, timeout=5)[1] == []
+        assert isinstance(running.exception(), WorkerDiedError)
+
+
+@pytest.mark.cell
+def test_a_closed_worker_leaves_no_folder(new_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scratch folder of a job that was under way goes as well."""
+    job = new_bench.job("open('mark', 'w').write(os.getcwd()); time.sleep(60)")
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(new_bench.worker.run, job)
+        folders: list[str] = []
+        while not folders:
+            folders = [
+                child.cwd()
+                for child in psutil.Process(new_bench.pid).children()
+                if "conformance-job" in child.cwd()
+            ]
+        new_bench.worker.close()
+    assert not Path(folders[-1]).exists()
+
+
+@pytest.mark.cell
+def test_a_worker_ends_with_its_orchestrator(tmp_path: Path) -> None:
+    """An orchestrator that is killed leaves nothing behind: the end of its pipe is enough."""
+    bench = Bench(planned_cell(OLD), tmp_path)
+    process = psutil.Process(bench.pid)
+    assert bench.worker._process.stdin is not None
+    os.close(os.dup(bench.worker._process.stdin.fileno()))  # a copy that closes ends nothing
+    assert process.is_running()
+    bench.worker._process.stdin.close()
+    assert psutil.wait_procs([process], timeout=5)[1] == []
+    bench.worker.close()
+
+
+@pytest.mark.cell
+def test_a_cell_without_jax_does_not_start(tmp_path: Path) -> None:
+    """The reason is in the message."""
+    bare = python_of(planned_cell(OLD)).parent / "python"
+    wrapper = tmp_path / "python"
+    wrapper.write_text(f'#!/bin/sh\nexec {bare} -S "$@"\n')  # no site-packages
+    wrapper.chmod(0o755)
+    with pytest.raises(InfrastructureError, match="No module named 'jax'"):
+        Worker(wrapper)
