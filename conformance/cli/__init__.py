@@ -2,17 +2,55 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import signal
 import sys
+import threading
+from typing import TYPE_CHECKING
 
 import click
 
 from conformance import __version__
-from conformance.cli import accept, doctor, list_cases, matrix, run
 from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+COMMANDS = {
+    "run": "conformance.cli.run",
+    "list": "conformance.cli.list_cases",
+    "matrix": "conformance.cli.matrix",
+    "accept": "conformance.cli.accept",
+    "doctor": "conformance.cli.doctor",
+}
+"""Module of each subcommand; only the one that is called is imported, for it is start-up time."""
+
+
+class Commands(click.Group):
+    """The subcommands, in the order a newcomer meets them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names of all subcommands."""
+        return list(COMMANDS)
+
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        cmd_name: str,
+    ) -> click.Command | None:
+        """Import a subcommand and return it, None when there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
+        return command
+
+
+@click.group(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(__version__, prog_name="conformance")
 def cli() -> None:
     """What a JAX version really does, before you ship on it.
@@ -28,10 +66,6 @@ def cli() -> None:
     """  # noqa: D301 - \b is click's own mark
 
 
-for module in (run, list_cases, matrix, accept, doctor):
-    cli.add_command(module.command)
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
@@ -42,8 +76,10 @@ def main(arguments: list[str] | None = None) -> int:
         The exit status; errors of the user's are one line on stderr, faults keep their traceback.
     """
     try:
-        result = cli.main(arguments, prog_name="conformance", standalone_mode=False)
-    except click.exceptions.Abort:
+        with _ended_like_interrupted():
+            result = cli.main(arguments, prog_name="conformance", standalone_mode=False)
+    except click.exceptions.Abort:  # how click spells KeyboardInterrupt
+        click.echo("conformance: interrupted", err=True)
         return ExitCode.INTERRUPTED
     except click.ClickException as error:
         error.show()
@@ -51,10 +87,26 @@ def main(arguments: list[str] | None = None) -> int:
     except ConformanceError as error:
         click.echo(f"conformance: {error}", err=True)
         return error.exit_code
-    except KeyboardInterrupt:
-        click.echo("conformance: interrupted", err=True)
-        return ExitCode.INTERRUPTED
     return result if isinstance(result, int) else 0
+
+
+@contextlib.contextmanager
+def _ended_like_interrupted() -> Iterator[None]:
+    """Make a polite request to end, by a job scheduler or a closing terminal, one like Ctrl-C."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    replaced = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:  # under nohup SIGHUP is ignored
+                replaced[number] = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in replaced.items():
+            signal.signal(number, handler)
 
 
 if __name__ == "__main__":

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
+from conformance.cells.suggest import did_you_mean
 from conformance.cli.run import Request
 from conformance.cli.setting import here
 from conformance.corpus.select import matches
-from conformance.engine.judging import Judge, observation_of, variant
+from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.judging import Judge, golden_at_fault, observation_of, variant
 from conformance.engine.plan import make_plan
 from conformance.engine.prepare import prepare
 from conformance.engine.rundir import CorruptRunError, RunDirectory, latest_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.golden.accept import AcceptPlan, Candidate, Change, apply, plan_accept
-from conformance.model.outcome import Conformance, Verdict
+from conformance.model.outcome import Conformance, Outcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 NEVER = frozenset(
     {Verdict.INFRA, Verdict.EXCLUDED, Verdict.FLAKY, Verdict.CRASHED, Verdict.TIMED_OUT}
 )
+CASE_ERROR = "CaseError"
+"""Exception by which the harness says that the case itself is wrong."""
 
 
 @click.command("accept", short_help="Make what a run saw the golden.")
@@ -65,11 +70,11 @@ def command(
     directory = RunDirectory(run_dir) if run_dir else latest_run(setting.project.root)
     seen = [
         (job, record)
-        for job, record in judged(setting, directory)
-        if _wanted(job, select) and (not cell or record.cell in cell)
+        for job, record in judged(setting, directory, select)
+        if not cell or record.cell in cell
     ]
     if not seen:
-        raise NothingSelectedError(f"{directory.path} holds no record of {', '.join(select)}")
+        raise NothingSelectedError(_nothing(directory, select, cell))
     chosen = [(job, record) for job, record in seen if acceptable(record)]
     refused = [record for _, record in seen if not acceptable(record)]
     plans = _plans(setting, directory, chosen)
@@ -81,15 +86,19 @@ def command(
     return 1 if refused else 0
 
 
-def judged(setting: Setting, directory: RunDirectory) -> list[tuple[Job, Record]]:
+def judged(
+    setting: Setting, directory: RunDirectory, select: Sequence[str] = ()
+) -> list[tuple[Job, Record]]:
     """Return the records of a run with their jobs, judged against the goldens as they are now.
 
     Args:
         setting: Surroundings of the command.
         directory: The run.
+        select: Families, case ids or globs; empty is every case of the run.
 
     Returns:
-        Job and record, in the plan's order; jobs that have no record yet are left out.
+        Job and record, in the plan's order; jobs that have no record yet are left out, and a
+        record whose blobs are gone is `infra`.
 
     Raises:
         UsageError: If a case changed since the run.
@@ -98,7 +107,10 @@ def judged(setting: Setting, directory: RunDirectory) -> list[tuple[Job, Record]
     try:
         request = msgspec.convert(directory.read_run().get("request"), Request)
     except msgspec.ValidationError as error:
-        raise CorruptRunError(f"{directory.path}/run.json: request: {error}") from None
+        raise CorruptRunError(
+            f"{directory.path}/run.json: request: {str(error).lower()}; run anew: what has not "
+            "changed is taken from the cache"
+        ) from None
     cells, _ = setting.cells(request.matrix, request.cell)
     preparation = prepare(
         cells, setting.releases, folders=setting.matrix_folders, cache=setting.cache
@@ -109,19 +121,43 @@ def judged(setting: Setting, directory: RunDirectory) -> list[tuple[Job, Record]
     pairs = []
     for job in plan.jobs:
         record = records.get(job.id)
-        if record is None:
+        if record is None or not _wanted(job, select):
             continue
         if record.case_hash != job.case.content_hash:
             raise UsageError(
                 f"{job.case.file} changed since {directory.path}: run {job.case.id} again first"
             )
-        settled = record if record.attempts > 1 else judge.judge(job, record)
+        try:
+            settled = judge.rejudge(job, record)
+        except CorruptBlobError as error:
+            reason = f"{error}; run it again: conformance run {job.case.id}"
+            settled = replace(
+                record, outcome=Outcome.INFRA, verdict=Verdict.INFRA, reasons=(reason,)
+            )
         pairs.append((job, settled))
     return pairs
 
 
+def _nothing(directory: RunDirectory, select: Sequence[str], cells: Sequence[str]) -> str:
+    wanted = f" of {', '.join(select)}" if select else ""
+    where = f" on {', '.join(cells)}" if cells else ""
+    known = sorted({record.case for record in directory.read_records()})
+    near = did_you_mean(select[0], known) if select else ""
+    return (
+        f"{directory.path} holds no record{wanted}{where}{near}, expected one; "
+        "`conformance run` makes it"
+    )
+
+
 def acceptable(record: Record) -> bool:
-    """Say whether a record may become golden."""
+    """Say whether a record may become golden.
+
+    What its case did wrong is nothing about jax; a golden that cannot be read is put right.
+    """
+    if record.error is not None and record.error.type == CASE_ERROR:
+        return False
+    if golden_at_fault(record):
+        return True
     undeclared = record.verdict is Verdict.REGRESSED and record.conformance is Conformance.DEVIATES
     return record.verdict not in NEVER and not undeclared
 

@@ -21,7 +21,8 @@ from conformance.engine.plan import Exclusion, Plan, make_plan
 from conformance.engine.prepare import Provider, prepare
 from conformance.engine.rundir import RunDirectory, latest_run, new_run
 from conformance.engine.runner import Run, exit_code
-from conformance.errors import NothingSelectedError, UsageError
+from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
+from conformance.files import said_by
 from conformance.model.outcome import ExitCode
 from conformance.report.summary import run_json
 from conformance.report.terminal import print_report
@@ -103,6 +104,8 @@ def command(
     """  # noqa: D301 - \b is click's own mark
     request = Request(select=select, matrix=matrix, cell=cell, shard=shard)
     setting = here()
+    if json_file is not None:
+        _check_json_file(json_file)
     directory = _directory(setting, run_dir, resume=resume)
     if resume:
         request = _resumed(request, directory)
@@ -126,6 +129,8 @@ def command(
     except KeyboardInterrupt:
         click.echo(f"conformance: interrupted; {_how_to_resume(directory)}", err=True)
         return ExitCode.INTERRUPTED
+    except InfrastructureError as error:
+        raise InfrastructureError(f"{error}; {_how_to_resume(directory)}") from error
     code = exit_code(records)
     finished = {**described, "exit": int(code), "identities": dict(executor.identities)}
     directory.write_run(finished)
@@ -223,6 +228,15 @@ def describe(request: Request, plan: Plan) -> dict[str, Any]:
     }
 
 
+def _check_json_file(file: Path) -> None:
+    """Find out before the run, not after it, that the file cannot be written."""
+    try:
+        with click.open_file(str(file), "ab"):
+            pass
+    except OSError as error:
+        raise UsageError(f"--json {file}: cannot be written: {said_by(error)}") from None
+
+
 def write_json(file: Path, data: Mapping[str, Any]) -> None:
     """Write JSON to a file, or to standard output when it is `-`.
 
@@ -234,7 +248,7 @@ def write_json(file: Path, data: Mapping[str, Any]) -> None:
         with click.open_file(str(file), "wb") as out:
             out.write(text + b"\n")
     except OSError as error:
-        raise UsageError(f"--json {file}: cannot be written: {error.strerror}") from None
+        raise UsageError(f"--json {file}: cannot be written: {said_by(error)}") from None
 
 
 def _how_to_resume(directory: RunDirectory) -> str:

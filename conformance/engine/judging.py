@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from conformance.golden.errors import GoldenError
 from conformance.golden.layout import variant_name
 from conformance.golden.store import GoldenStore
-from conformance.ir.facts import facts
-from conformance.judge.verdict import judge
+from conformance.ir.facts import HloSyntaxError, facts
+from conformance.judge.verdict import Judgement, judge
 from conformance.model.codec import decode_value
 from conformance.model.observation import ExpectedError, Observation
+from conformance.model.outcome import Verdict
 from conformance.model.record import Record
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.blobs import BlobStore
     from conformance.engine.job import Finished, Job
+    from conformance.model.golden import GoldenEntry
     from conformance.model.value import Value
 
 GATED_TEXT = "hlo"
@@ -50,10 +53,17 @@ def record_of(finished: Finished, blobs: BlobStore) -> Record:
         stage=finished.stage,
         error=finished.error,
         artifacts={name: blobs.put(data) for name, data in sorted(finished.blobs.items())},
-        facts=facts(text.decode()) if text else {},
+        facts=_facts(text) if text else {},
         seconds={stage: round(seconds, 4) for stage, seconds in finished.seconds.items()},
         max_rss_bytes=finished.max_rss_bytes,
     )
+
+
+def _facts(hlo: bytes) -> dict[str, Any]:
+    try:
+        return facts(hlo.decode())
+    except HloSyntaxError as error:  # said, and a claim on what was not read is not met
+        return {"not_understood": str(error)}
 
 
 def observation_of(record: Record, blobs: BlobStore) -> Observation:
@@ -96,6 +106,17 @@ def variant(job: Job) -> str:
     return variant_name(cell.platform, labels)
 
 
+def golden_at_fault(record: Record) -> bool:
+    """Say whether a record is `infra` for no fault but its golden's: the job itself was seen."""
+    return record.verdict is Verdict.INFRA and record.outcome.observed
+
+
+def _without_golden(judgement: Judgement, problem: str) -> Judgement:
+    if judgement.verdict.gates:
+        return replace(judgement, reasons=(*judgement.reasons, problem))
+    return replace(judgement, verdict=Verdict.INFRA, reasons=(problem,))
+
+
 class Judge:
     """Judges records against the goldens beside the cases."""
 
@@ -106,25 +127,30 @@ class Judge:
     def judge(self, job: Job, record: Record, attempts: Sequence[Record] = ()) -> Record:
         """Return a record with its conformance, verdict and reasons.
 
+        A golden that cannot be trusted ends no run: what the record shows without one stands,
+        and when that is nothing bad its verdict is `infra`, with what is wrong as the reason.
+
         Args:
             job: The job.
             record: What came of it.
             attempts: Records of other attempts of the same job.
 
         Raises:
-            GoldenError: If the case's golden is corrupt.
             CorruptBlobError: If a blob of the record is missing or changed.
         """
         planned = job.planned
+        golden, problem = self._golden(job)
         judgement = judge(
             job.case,
             planned.release,
             planned.cell.platform,
             planned.versions,
             observation_of(record, self._blobs),
-            self.store(job).lookup(job.case, variant(job), planned.release),
+            golden,
             attempts=[observation_of(attempt, self._blobs) for attempt in attempts],
         )
+        if problem and record.outcome.observed:
+            judgement = _without_golden(judgement, problem)
         return replace(
             record,
             conformance=judgement.conformance,
@@ -132,6 +158,30 @@ class Judge:
             reasons=judgement.reasons,
             attempts=1 + len(attempts),
         )
+
+    def rejudge(self, job: Job, record: Record) -> Record:
+        """Return a record of an earlier run, judged by the goldens as they are now.
+
+        That attempts disagreed stays: only one of them is kept.
+
+        Args:
+            job: The job.
+            record: Its final record.
+
+        Raises:
+            CorruptBlobError: If a blob of the record is missing or changed.
+        """
+        if record.verdict is Verdict.FLAKY:
+            return record
+        return replace(self.judge(job, record), attempts=record.attempts)
+
+    def _golden(self, job: Job) -> tuple[GoldenEntry | None, str]:
+        """Return the golden of a job, and what is wrong with it, empty when nothing is."""
+        try:
+            entry = self.store(job).lookup(job.case, variant(job), job.planned.release)
+        except GoldenError as error:
+            return None, str(error)
+        return entry, ""
 
     def store(self, job: Job) -> GoldenStore:
         """Return the goldens that stand beside a job's case."""

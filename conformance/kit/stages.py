@@ -83,7 +83,9 @@ class Observer:
             self._emit({"seconds": [name, time.perf_counter() - start]}, b"")
 
     def _program(self, built: Program) -> None:
-        fn: Any = built.fn if hasattr(built.fn, "lower") else jax.jit(built.fn, **built.jit)
+        # Not `hasattr(fn, "lower")`: wrappers may carry the attributes of what they wrap.
+        jitted = isinstance(built.fn, type(jax.jit(lambda: None)))
+        fn: Any = built.fn if jitted else jax.jit(built.fn, **built.jit)
         with self._stage("trace"):
             traced = fn.trace(*built.args, **built.kwargs)
             self._text("jaxpr", str(traced.jaxpr))

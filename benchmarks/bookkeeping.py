@@ -1,0 +1,121 @@
+"""What everything but running costs: discovery, the cache, memory. No jax is started.
+
+`python benchmarks/bookkeeping.py`. Targets: 1,000 cases listed in 0.5 s; 5,000 cached jobs judged
+and recorded in 10 s; 20,000 results within 300 MB.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from common import ROOT, line, seconds
+
+REPEATS = 5
+CASE = '''
+@program(source="jax-ml/jax#{number}", devices=4, params={{"a": {{"n": 1}}, "b": {{"n": 2}}}})
+def case_{number}(env, n):
+    """Case {number}."""
+    return Program(lambda x: x * n, args=(1.0,))
+'''
+
+
+def write_cases(folder: Path, count: int) -> None:
+    """Write `count` case ids in families of 50 functions, two parameters each."""
+    for family in range(count // 100):
+        path = folder / f"family_{family:02d}" / "topic.py"
+        path.parent.mkdir(parents=True)
+        head = "from conformance.kit import Program, program\n"
+        path.write_text(head + "".join(CASE.format(number=n) for n in range(50)), encoding="utf-8")
+
+
+def conformance(*arguments: str | Path, cwd: Path, cache: Path) -> str:
+    """Run the command line in a process of its own and return its output and peak memory."""
+    code = (
+        "import resource, sys; from conformance.cli import main; code = main(sys.argv[1:]);"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "CONFORMANCE_CACHE": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        cwd=cwd, env=env, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stderr
+
+
+def fill_cache(cases: Path, cwd: Path, cache: Path, selector: str) -> int:
+    """Put a result for every case into the cache, as a run would; return how many."""
+    code = f"""
+import dataclasses, sys
+from pathlib import Path
+from conformance.cli.setting import Setting
+from conformance.corpus.discover import case_files, discover
+from conformance.engine.cache import ResultCache
+from conformance.engine.job import Finished, Job
+from conformance.engine.judging import record_of
+from conformance.engine.blobs import BlobStore
+from conformance.engine.prepare import prepare
+from conformance.model.codec import encode_value
+from conformance.model.outcome import Outcome, Stage
+from conformance.model.value import Leaf, Value
+here = Setting(Path({str(cwd)!r}))
+cells, _ = here.cells(None, {selector.split(" ")!r})
+ready = prepare(cells, here.releases, folders=here.matrix_folders, cache=here.cache)
+cache = ResultCache(here.cache)
+blobs = BlobStore(Path({str(cwd)!r}) / "scratch")
+count = 0
+for planned in ready.cells:
+    for case in discover(case_files(Path({str(cases)!r}))):
+        number = count.to_bytes(4, "little") * 64
+        leaf = Leaf(path="out", kind="array", dtype="float32", shape=(64,), data=number)
+        value = encode_value(Value(structure="*", leaves=(leaf,)))
+        texts = {{name: f"{{name}} {{count}}".encode() for name in ("jaxpr", "stablehlo", "cost")}}
+        job = Job(case=case, planned=planned)
+        done = Finished(job=job, outcome=Outcome.OK, stage=Stage.EXECUTE,
+                        blobs={{"value": value, "reference": value, **texts}})
+        cache.put(job, record_of(done, blobs), blobs)
+        count += 1
+print(count)
+"""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "CONFORMANCE_CACHE": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    return int(done.stdout)
+
+
+def main() -> None:
+    """Print every figure."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        cases, cache = folder / "cases", folder / "cache"
+        write_cases(cases, 1000)
+        took = [
+            seconds(lambda: conformance("list", cases, "--json", cwd=folder, cache=cache))
+            for _ in range(REPEATS)
+        ]
+        print(line("list 1,000 cases, whole process", took))
+        bare = [seconds(lambda: conformance("list", "--help", cwd=folder, cache=cache))] * 3
+        print(line("  of which start-up", bare))
+        for count, cells in ((5000, ">=0.6,<0.7.2"), (20000, ">=0.4.35,<0.8.1")):
+            selectors = [cells]
+            made = fill_cache(cases, folder, cache, " ".join(selectors))
+            runs, peaks = [], []
+            for _ in range(3 if count == 5000 else 1):
+                out: list[str] = []
+                where = ("run", cases, "--cell", cells, "--json", folder / "out.json")
+                runs.append(
+                    seconds(lambda: out.append(conformance(*where, cwd=folder, cache=cache)))
+                )
+                peaks.append(int(out[0].split()[-1]) / 1024)
+            counted = len(json.loads((folder / "out.json").read_text())["results"])
+            print(line(f"run of {counted} cached jobs ({made} in cache)", runs))
+            print(line("  peak memory of the orchestrator", peaks, "MB"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""What full isolation costs: a fork per job, a process per job, one process for all; and scaling.
+
+`python benchmarks/isolation.py [RELEASE...]`, side by side in one run; medians over rounds.
+Targets: fork at least 6 times the throughput of a process per job; at most 60 ms a job over one
+long-lived process; two jobs at a time at least 1.8 times one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from common import line, prepared, provider, seconds, throughput_jobs
+
+from conformance.cells.provision import provision
+from conformance.cli.setting import here
+from conformance.corpus.project import PACKAGE
+from conformance.engine.client import worker_environment
+from conformance.engine.local import CellWorker, LocalExecutor
+
+if TYPE_CHECKING:
+    from conformance.engine.job import Job
+    from conformance.engine.prepare import Preparation
+
+ROUNDS = 5
+
+
+def timed_in(worker: CellWorker, jobs: list[Job], rounds: int) -> list[float]:
+    """Return the seconds of each job, one at a time, the first round left out."""
+    took = [[seconds(lambda job=job: worker.run(job)) for job in jobs] for _ in range(rounds + 1)]
+    return [value for row in took[1:] for value in row]
+
+
+def one_process(python: Path, jobs: list[Job], rounds: int) -> list[float]:
+    """Return the seconds of each job in one long-lived process."""
+    script = Path(__file__).with_name("one_process.py")
+    done = subprocess.run(
+        [python, "-s", script, PACKAGE / "kit", str(rounds)],
+        input=json.dumps([job.request() for job in jobs]),
+        capture_output=True,
+        text=True,
+        check=True,
+        env=worker_environment(os.environ, keep_python_path=False),
+    )
+    return [float(value) for value in json.loads(done.stdout)]
+
+
+def scaling(preparation: Preparation, jobs: list[Job], rounds: int) -> list[float]:
+    """Return how much faster two slots are than one, round by round, start-up left out."""
+    ratios = []
+    many = jobs * 4
+    for _ in range(rounds):
+        took = {}
+        for slots in (1, 2):
+            executor = LocalExecutor(provider(preparation).open, slots=slots)
+            results = executor.run(many)
+            next(results)
+            took[slots] = seconds(lambda results=results: list(results))
+        ratios.append(took[1] / took[2])
+    return ratios
+
+
+def measure(release: str) -> None:
+    """Print the figures of one release."""
+    preparation = prepared(release)
+    (planned,) = preparation.cells
+    jobs = throughput_jobs(planned)
+    environment = provision(
+        planned.cell, lock=preparation.locks[planned.cell.id], cache=here().cache
+    )
+    forked = timed_in(CellWorker(planned, provider(preparation).open), jobs, ROUNDS)
+    spawned = timed_in(CellWorker(planned, provider(preparation, spawn=True).open), jobs[:4], 1)
+    single = one_process(environment.python, jobs, ROUNDS)
+    print(f"jax {release}")
+    print(line("  a fork per job", forked))
+    print(line("  a process per job", spawned))
+    print(line("  one long-lived process", single))
+    fork, spawn, one = map(statistics.median, (forked, spawned, single))
+    print(f"  fork against a process per job: {spawn / fork:.1f} times the throughput (target 6)")
+    print(f"  fork over one process: {1000 * (fork - one):.0f} ms a job (target 60)")
+    print(line("  two at a time against one", scaling(preparation, jobs, 3), "x (target 1.8)"))
+
+
+if __name__ == "__main__":
+    for wanted in sys.argv[1:] or ["0.5.3", "0.8.3", "latest"]:
+        measure(wanted)

@@ -1,0 +1,40 @@
+"""The timed jobs in one long-lived process, without isolation: what isolation is measured against.
+
+Run by the cell's interpreter: `python one_process.py KIT_FOLDER ROUNDS < requests.json`; prints
+the seconds of each job, the first round left out, for it warms the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import types
+from pathlib import Path
+
+
+def main(kit: Path, rounds: int) -> None:
+    """Run every request `rounds` times and print how long each took."""
+    package = types.ModuleType("conformance")
+    package.__path__ = [str(kit.parent)]
+    sys.modules["conformance"] = package
+    requests = json.load(sys.stdin)
+    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={requests[0]['devices']}"
+    from conformance.kit import env, job, stages  # noqa: PLC0415 - the package exists only now
+
+    took = []
+    for number in range(rounds + 1):
+        for request in requests:
+            start = time.perf_counter()
+            fn = job.load_case(request["file"], request["family"], request["name"])
+            observer = stages.Observer(lambda header, body: None)
+            cell = env.CellInfo(**request["cell"])
+            observer.observe(fn, request["kind"], env.Env(cell), request["params"])
+            if number:
+                took.append(time.perf_counter() - start)
+    print(json.dumps(took))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))
