@@ -1,0 +1,44 @@
+"""Case files written on the spot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from conformance.corpus.discover import case_files, discover
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.model.case import Case
+
+
+class Write(Protocol):
+    """Writes case files, given as path below the cases' folder and source."""
+
+    def __call__(self, **files: str) -> tuple[Case, ...]:
+        """Write files, `family__topic=source`, and return the cases of them all."""
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> Path:
+    """A folder of families."""
+    folder = tmp_path / "cases"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def write(cases: Path) -> Write:
+    """What writes case files and discovers them."""
+
+    def writing(**files: str) -> tuple[Case, ...]:
+        for name, source in files.items():
+            family, _, topic = name.partition("__")
+            file = cases / family / f"{topic}.py"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(source)
+        return discover(case_files(cases))
+
+    return writing

@@ -1,0 +1,142 @@
+"""Cases are read from source, whole, without importing anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.corpus.discover import BrokenCasesError, case_files
+from conformance.model.case import Case, Deviation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conftest import Write
+
+PLAIN = "@probe()\ndef {}(env): return 1\n"
+
+
+def test_every_keyword_arrives(write: Write, cases: Path) -> None:
+    """What stands in the decorator stands in the case."""
+    source = '''import jax_is_never_imported
+@kit.program(
+    source="jax-ml/jax#1", devices=4, platforms=["cpu"], requires=("flax>=0.10",),
+    releases="jax>=0.5,<0.9", facts={"collectives": {"all-reduce": 1}}, x64=True, timeout=5,
+    memory=512, xla_flags=["--xla_a=1"], config={"jax_b": None}, rtol=0, atol=1e-3,
+    deviations=[kit.deviation("jax<0.6", outcome="ok", error="E", match="m", platform="cpu",
+                              packages={"flax": "<1"}, reason="r", issue="o/r#2")],
+)
+def name(env):
+    """What it is about."""
+'''
+    (case,) = write(family__topic=source)
+    assert case == Case(
+        id="family/name", family="family", topic="topic", name="name", kind="program",
+        file=cases / "family" / "topic.py", line=9, doc="What it is about.", devices=4,
+        platforms=("cpu",), requires=("flax>=0.10",), releases=">=0.5,<0.9",
+        source="jax-ml/jax#1", facts={"collectives": {"all-reduce": 1}}, x64=True, timeout=5.0,
+        memory=512, xla_flags=("--xla_a=1",), config={"jax_b": None}, rtol=0.0, atol=1e-3,
+        deviations=(
+            Deviation(releases="<0.6", outcome="ok", error="E", match="m", platform="cpu",
+                      packages={"flax": "<1"}, reason="r", issue="o/r#2"),
+        ),
+        content_hash=case.content_hash,
+    )  # fmt: skip
+
+
+def test_defaults(write: Write) -> None:
+    """A bare case needs one device, any release and no package."""
+    (case,) = write(family__topic=PLAIN.format("name"))
+    assert case == Case(
+        id="family/name", family="family", topic="topic", name="name", kind="probe",
+        file=case.file, line=2, content_hash=case.content_hash,
+    )  # fmt: skip
+    assert (case.devices, case.timeout, case.memory, case.rtol) == (1, 60.0, 4096, None)
+
+
+def test_each_parameter_is_a_case(write: Write) -> None:
+    """The key names it, its values are the keyword arguments."""
+    source = "@probe(params={'a': {'n': 1}, 'b': {'n': [2, 3]}})\ndef name(env, n): ...\n"
+    found = {case.id: case.params for case in write(family__topic=source)}
+    assert found == {"family/name[a]": {"n": 1}, "family/name[b]": {"n": [2, 3]}}
+
+
+def test_a_deviation_may_be_of_some_parameters_only(write: Write) -> None:
+    """Without `params` it is declared for all of them."""
+    source = (
+        "@probe(params={'a': {}, 'b': {}},\n"
+        "       deviations=[deviation('<0.6', params=['b']), deviation('<0.5')])\n"
+        "def name(env): ...\n"
+    )
+    found = {case.id: [d.releases for d in case.deviations] for case in write(family__topic=source)}
+    assert found == {"family/name[a]": ["<0.5"], "family/name[b]": ["<0.6", "<0.5"]}
+
+
+def test_only_marked_functions_are_cases(write: Write) -> None:
+    """Helpers, classes, other decorators and calls elsewhere are not."""
+    source = "@cache\ndef helper(): ...\nclass A: ...\nx = probe()\n" + PLAIN.format("name")
+    assert [case.name for case in write(family__topic=source)] == ["name"]
+
+
+def test_files_that_hold_no_cases_by_their_name(cases: Path) -> None:
+    """Helpers, hidden files, conftest and goldens are left out; the rest is in a stable order."""
+    for name in ("b/y.py", "b/x.py", "a/z.py", "a/_h.py", "a/conftest.py", "a/golden/t/c.py",
+                 ".venv/lib/m.py", "a/__pycache__/z.py", "a/readme.md"):  # fmt: skip
+        (cases / name).parent.mkdir(parents=True, exist_ok=True)
+        (cases / name).write_text("")
+    found = [str(file.relative_to(cases)) for file in case_files(cases)]
+    assert found == ["a/z.py", "b/x.py", "b/y.py"]
+    assert case_files(cases / "a" / "_h.py") == [cases / "a" / "_h.py"]
+
+
+def test_content_counts_the_file_and_its_helpers(write: Write) -> None:
+    """Changing either changes the hash of its cases; another family's helper does not."""
+    one, two = "a__topic", "b__topic"
+    (first, other) = write(**{one: PLAIN.format("f"), two: PLAIN.format("f"), "a___helper": "X = 1"})
+    (helped, same) = write(a___helper="X = 2")
+    (edited, _) = write(**{one: PLAIN.format("f") + "# note\n"})
+    assert len({first.content_hash, helped.content_hash, edited.content_hash}) == 3
+    assert same.content_hash == other.content_hash
+
+
+def test_all_errors_come_at_once(write: Write, cases: Path) -> None:
+    """Three broken files: a line for each, with file and line, and the good file is no excuse."""
+    with pytest.raises(BrokenCasesError) as caught:
+        write(
+            a__one="def f(:\n",
+            a__two="\n@probe(device=2)\ndef f(env): ...\n",
+            b__three=PLAIN.format("f") + "@program\ndef g(env): ...\n",
+            b__good=PLAIN.format("h"),
+        )
+    assert str(caught.value).splitlines() == [
+        f"{cases}/a/one.py:1: syntax error: invalid syntax",
+        f"{cases}/a/two.py:2: probe: unknown keyword `device`; did you mean `devices`?",
+        f"{cases}/b/three.py:3: write @program() with its parentheses",
+    ]
+
+
+def test_an_id_stands_once(write: Write, cases: Path) -> None:
+    """Two topics of a family may not have a case of the same name."""
+    with pytest.raises(BrokenCasesError) as caught:
+        write(a__one=PLAIN.format("f"), a__two="\n" + PLAIN.format("f"))
+    assert str(caught.value) == (
+        f"{cases}/a/two.py:3: the id a/f stands at {cases}/a/one.py:2 already; rename one"
+    )
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"x = '\x00'"], ids=["not UTF-8", "null byte"])
+def test_bytes_that_are_no_source(write: Write, cases: Path, content: bytes) -> None:
+    """An error of that file, like any other."""
+    (cases / "a").mkdir()
+    (cases / "a" / "t.py").write_bytes(content)
+    with pytest.raises(BrokenCasesError, match=r"a/t\.py:1: syntax error"):
+        write()
+
+
+def test_a_file_that_went_away(cases: Path) -> None:
+    """A dangling link is said, not raised."""
+    (cases / "a").mkdir()
+    (cases / "a" / "t.py").symlink_to(cases / "nowhere.py")
+    from_link = case_files(cases)
+    assert [str(file) for file in from_link] == [str(cases / "nowhere.py")]

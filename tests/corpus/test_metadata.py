@@ -1,0 +1,71 @@
+"""A decorator that cannot be read: where, what was got, what is expected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.corpus.discover import BrokenCasesError
+
+if TYPE_CHECKING:
+    from .conftest import Write
+
+
+@pytest.mark.parametrize(
+    ("decorator", "line", "message"),
+    [
+        ("probe(1)", 1, "takes keywords only"),
+        ("probe(device=2)", 1, "unknown keyword `device`; did you mean `devices`?"),
+        ("probe(zebra=2)", 1, "unknown keyword `zebra`; expected one of source, params"),
+        ("probe(**more)", 1, "keywords must be literal, got **"),
+        ("probe(\n  devices=N)", 2, "`devices` is `N`, expected a literal"),
+        ("probe(timeout=2 * 30)", 1, "`timeout` is `2 * 30`, expected a literal"),
+        ("probe(source=f'{x}')", 1, "expected a literal: cases are read without being imported"),
+        ("probe(devices='4')", 1, "expected `int`, got `str` - at `$.devices`"),
+        ("probe(devices=0)", 1, "`$.devices`"),
+        ("probe(devices=True)", 1, "expected `int`, got `bool`"),
+        ("probe(timeout=0)", 1, "`$.timeout`"),
+        ("probe(rtol=-1)", 1, "`$.rtol`"),
+        ("probe(platforms='cpu')", 1, "expected `array`, got `str` - at `$.platforms`"),
+        ("probe(x64=1)", 1, "expected `bool`, got `int`"),
+        ("probe(params={})", 1, "`params` is empty"),
+        ("probe(params={'a': 1})", 1, "expected `object`, got `int`"),
+        ("probe(facts={})", 1, "@probe has no `facts`"),
+        ("probe(releases='0.6')", 1, "`0.6` is no specifier of jax releases, expected e.g."),
+        ("probe(releases='jaxlib<0.6')", 1, "is no specifier of jax releases"),
+        ("probe(requires=['flax=>1'])", 1, "`requires` has `flax=>1`"),
+        ("probe(deviations=deviation('<1'))", 1, "expected a list of deviation(...)"),
+        ("probe(deviations=[\n  '<1'])", 2, "`deviations` has `'<1'`, expected deviation(...)"),
+        ("probe(deviations=[other('<1')])", 1, "expected deviation(...)"),
+        ("probe(deviations=[\n deviation('<1', 'raised')])", 2, "takes one positional argument"),
+        ("probe(deviations=[\n deviation('<1', outcom='ok')])", 2, "did you mean `outcome`?"),
+        ("probe(deviations=[\n deviation('<1', outcome='infra')])", 2, "`infra`, expected ok, raised"),
+        ("probe(deviations=[\n deviation('1.0')])", 2, "`1.0` is no specifier of jax releases"),
+        ("probe(deviations=[\n deviation(packages={'flax': 'x'})])", 2, "specifier of flax releases"),
+        ("probe(deviations=[deviation(V)])", 1, "`releases` is `V`, expected a literal"),
+        (
+            "probe(params={'a': {}}, deviations=[deviation(params=['b'])])",
+            1,
+            "deviation names the parameter ['b'], the case has ['a']",
+        ),
+        ("probe(deviations=[deviation(params=['b'])])", 1, "the case has []"),
+    ],
+)
+def test_a_bad_decorator_says_where_and_why(
+    write: Write, decorator: str, line: int, message: str
+) -> None:
+    """One line, beginning with file and line."""
+    with pytest.raises(BrokenCasesError) as caught:
+        write(family__topic=f"@{decorator}\ndef name(env): ...\n")
+    (error,) = caught.value.errors
+    assert str(error).startswith(f"{error.file}:{line}: ")
+    assert message in str(error)
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("spelling", ["jax<0.6", "<0.6", " jax <0.6", "< 0.6"])
+def test_a_specifier_with_or_without_the_name(write: Write, spelling: str) -> None:
+    """Both read as the same range."""
+    (case,) = write(family__topic=f"@probe(releases={spelling!r})\ndef name(env): ...\n")
+    assert case.releases.replace(" ", "") == "<0.6"

@@ -1,0 +1,94 @@
+"""The wire: frames come out as they went in, whatever the pieces; garbage is said."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.kit import frames
+from conformance.kit.frames import LENGTH, MAX_HEADER, Decoder, Frame, FrameError, encode
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+headers = st.dictionaries(st.text().filter(lambda name: name != "body"), json_values, max_size=4)
+messages = st.lists(st.tuples(headers, st.binary(max_size=200)), max_size=5)
+
+
+@given(messages, st.lists(st.integers(1, 40), min_size=1))
+def test_frames_come_out_as_they_went_in(
+    sent: list[tuple[dict[str, object], bytes]], pieces: list[int]
+) -> None:
+    """Cut into pieces of any sizes, the stream gives the same frames in the same order."""
+    stream = b"".join(encode(header, body) for header, body in sent)
+    decoder, got = Decoder(), []
+    for step in pieces * (len(stream) + 1):
+        if not stream:
+            break
+        got += decoder.feed(stream[:step])
+        stream = stream[step:]
+    assert got == [Frame({**header, "body": len(body)}, body) for header, body in sent]
+
+
+def test_a_frame_under_way_is_no_frame_yet() -> None:
+    """The last byte completes it."""
+    data = encode({"a": 1}, b"xyz")
+    decoder = Decoder()
+    assert decoder.feed(data[:-1]) == []
+    assert decoder.feed(data[-1:]) == [Frame({"a": 1, "body": 3}, b"xyz")]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"not json",
+        b"\xff\xfe",
+        b"[]",
+        b"3",
+        b"{}",
+        b'{"body": "3"}',
+        b'{"body": null}',
+        b'{"body": 1.5}',
+        b'{"body": -9}',
+    ],
+)
+def test_a_header_that_is_none_is_refused(header: bytes) -> None:
+    """Something else wrote to the channel."""
+    with pytest.raises(FrameError, match="expected|no JSON object"):
+        Decoder().feed(LENGTH.pack(len(header)) + header)
+
+
+def test_a_header_too_long_is_refused_at_once() -> None:
+    """Before its bytes are waited for."""
+    with pytest.raises(FrameError, match=f"expected at most {MAX_HEADER}"):
+        Decoder().feed(LENGTH.pack(MAX_HEADER + 1))
+
+
+@given(st.binary(max_size=64))
+def test_garbage_is_an_error_or_waits_for_more(data: bytes) -> None:
+    """No other exception comes out, whatever goes in."""
+    try:
+        Decoder().feed(data)
+    except FrameError as error:
+        assert str(error)  # noqa: PT017 - both ways are right
+
+
+def test_a_frame_larger_than_the_pipe_is_written_whole() -> None:
+    """`write` goes on until everything is out."""
+    body = os.urandom(300_000)
+    read_end, write_end = os.pipe()
+    if (child := os.fork()) == 0:
+        frames.write(write_end, {"kind": "big"}, body)
+        os._exit(0)
+    os.close(write_end)
+    decoder, got = Decoder(), []
+    while data := os.read(read_end, 1 << 16):
+        got += decoder.feed(data)
+    os.close(read_end)
+    assert os.waitpid(child, 0)[1] == 0
+    assert got == [Frame({"kind": "big", "body": len(body)}, body)]

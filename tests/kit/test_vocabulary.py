@@ -1,0 +1,97 @@
+"""What case authors import is what the orchestrator reads, on every Python a cell may have."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+import conformance.kit as kit
+from conformance.corpus.metadata import DeviationMetadata, Metadata
+from conformance.kit import Observed, Program, Raises, deviation, probe, program, raises
+from conformance.kit.case import MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+KIT = CHECKOUT / "conformance" / "kit"
+
+
+def declared(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return a function's keywords and their defaults."""
+    return {name: p.default for name, p in inspect.signature(function).parameters.items()}
+
+
+def read(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return a struct's fields and their defaults; an empty container stands for None."""
+    return {
+        field.name: field.default
+        if field.default is not msgspec.NODEFAULT
+        else field.default_factory() or None
+        for field in msgspec.structs.fields(struct)
+    }
+
+
+@pytest.mark.parametrize(
+    ("function", "struct", "without"),
+    [(program, Metadata, ()), (probe, Metadata, ("facts",)), (deviation, DeviationMetadata, ())],
+    ids=["program", "probe", "deviation"],
+)
+def test_what_authors_write_is_what_is_read(
+    function: Callable[..., Any], struct: type[msgspec.Struct], without: tuple[str, ...]
+) -> None:
+    """Keywords of the kit and fields of the static reader: the same names, order and defaults."""
+    expected = {name: value for name, value in read(struct).items() if name not in without}
+    assert list(declared(function)) == list(expected)
+    assert declared(function) == expected
+
+
+@pytest.mark.parametrize("mark", [program, probe])
+def test_a_decorator_only_marks(mark: Callable[..., Any]) -> None:
+    """The function stays itself: calling it needs no harness."""
+
+    def case(env: object) -> int:
+        return 42
+
+    assert mark(devices=2)(case) is case
+    assert getattr(case, MARK) == mark.__name__
+    assert case(None) == 42
+
+
+def test_the_values_of_the_vocabulary() -> None:
+    """Defaults that case files lean on."""
+    assert Program(abs) == Program(fn=abs, args=(), kwargs={}, reference=None, jit={})
+    assert Observed(1) == Observed(value=1, reference=None, artifacts={})
+    assert raises("TypeError|ValueError", match="bad") == Raises("TypeError|ValueError", "bad")
+    assert deviation("jax<0.6") is None
+
+
+def test_everything_offered_is_there() -> None:
+    """`from conformance.kit import *` gives the vocabulary, and nothing by accident."""
+    assert all(hasattr(kit, name) for name in kit.__all__)
+    assert list(kit.__all__) == sorted(kit.__all__)
+
+
+def test_importing_the_kit_imports_neither_jax_nor_ours() -> None:
+    """A case file can be imported, or read by an editor, where jax is not installed."""
+    code = "import sys, conformance.kit; print(sorted(m for m in sys.modules if '.' not in m))"
+    code += "; print([m for m in sys.modules if m.startswith('conformance.') and '.kit' not in m])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=CHECKOUT
+    )
+    modules, ours = done.stdout.splitlines()
+    assert not {"jax", "jaxlib", "numpy", "msgspec"} & set(ast.literal_eval(modules))
+    assert ast.literal_eval(ours) == []
+
+
+@pytest.mark.parametrize("file", sorted(KIT.glob("*.py")), ids=lambda file: file.name)
+def test_the_kit_is_python_3_10(file: Path) -> None:
+    """A cell's Python may be older than the orchestrator's."""
+    ast.parse(file.read_bytes(), filename=str(file), feature_version=(3, 10))

@@ -1,0 +1,163 @@
+"""The rules of the house, checked on the source."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "conformance"
+FILES = sorted(file for file in PACKAGE.rglob("*.py") if "data" not in file.parts)
+CASES = sorted(file for file in (ROOT / "cases").rglob("*.py") if "golden" not in file.parts)
+MODULES = {
+    ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
+    for file in FILES
+}
+LAYERS = (
+    {"cli", "pytest_plugin", "__main__"},
+    {"triage", "suites", "report"},
+    {"engine"},
+    {"judge", "golden"},
+    {"ir", "cells", "corpus"},
+    {"model", "kit", "files"},
+    {"errors", "__init__"},
+)
+"""From top to bottom; an arrow points down, or stays within one package."""
+ACROSS = {("pytest_plugin", "cli"), ("__main__", "cli"), ("judge", "golden"), ("golden", "judge")}
+LATE = {"kit/worker.py", "kit/job.py", "kit/scout.py"}
+"""What runs before jax may be imported imports the rest of the kit when it may."""
+MODULE_LINES, FUNCTION_LINES = 500, 80
+
+
+@cache
+def tree(file: Path) -> ast.Module:
+    """Return a file's syntax tree."""
+    return ast.parse(file.read_bytes(), filename=str(file))
+
+
+def imports(node: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield every module that is imported anywhere below a node, with its line."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Import):
+            yield from ((alias.name, inner.lineno) for alias in inner.names)
+        elif isinstance(inner, ast.ImportFrom):
+            assert inner.level == 0, "imports are absolute"
+            for alias in inner.names:
+                name = f"{inner.module}.{alias.name}"
+                yield (name if name in MODULES else str(inner.module)), inner.lineno
+
+
+def own(file: Path) -> set[str]:
+    """Return the modules of ours that a file imports, also for type checking."""
+    return {name for name, _ in imports(tree(file)) if name.partition(".")[0] == "conformance"}
+
+
+def part(module: str) -> str:
+    """Return the part of the house a module is in: `engine` for `conformance.engine.plan`."""
+    return (module.split(".") + ["__init__"])[1]
+
+
+def layer(name: str) -> int:
+    """Return the layer of a part, counted from the top."""
+    return next(number for number, names in enumerate(LAYERS) if name in names)
+
+
+def place(file: Path) -> str:
+    """Return a file's name within the package."""
+    return str(file.relative_to(PACKAGE))
+
+
+every_file = pytest.mark.parametrize("file", FILES, ids=place)
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if "kit" in f.parts], ids=place)
+def test_the_kit_imports_nothing_of_ours(file: Path) -> None:
+    """It runs inside cells, where the rest of the project is not installed."""
+    assert {name for name in own(file) if not name.startswith("conformance.kit")} == set()
+
+
+@every_file
+def test_jax_is_imported_in_the_kit_alone(file: Path) -> None:
+    """The orchestrator judges jax from outside."""
+    found = {name for name, _ in imports(tree(file)) if name.partition(".")[0] in {"jax", "jaxlib"}}
+    assert not found or "kit" in file.parts
+
+
+@every_file
+def test_arrows_point_down(file: Path) -> None:
+    """A part knows those below it, never those above."""
+    here = part(next(name for name, path in MODULES.items() if path == file))
+    for name in own(file):
+        there = part(name)
+        down = layer(there) > layer(here) or there == here or (here, there) in ACROSS
+        assert down, f"{place(file)} imports {name}"
+
+
+def test_there_are_no_import_cycles() -> None:
+    """Also not by imports for type checking alone."""
+    graph = {name: own(file) & set(MODULES) - {name} for name, file in MODULES.items()}
+    assert list(TopologicalSorter(graph).static_order())
+
+
+@every_file
+def test_no_first_party_import_hides_in_a_function(file: Path) -> None:
+    """But for the worker's start, which must set things up before it imports."""
+    hidden = {
+        name
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for name, _ in imports(node)
+        if name.startswith("conformance")
+    }
+    assert not hidden or place(file) in LATE, hidden
+
+
+@every_file
+def test_modules_and_functions_are_short(file: Path) -> None:
+    """At most 500 lines a module and 80 a function; and none is called utils."""
+    assert file.stem not in {"utils", "util", "misc", "common", "helpers"}
+    assert len(file.read_text().splitlines()) <= MODULE_LINES
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            lines = node.end_lineno - node.lineno + 1
+            assert lines <= FUNCTION_LINES, f"{node.name} has {lines} lines"
+
+
+def public(node: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef | ast.ClassDef]:
+    """Yield what a module offers: its public functions, classes and their methods."""
+    for inner in node.body:
+        if isinstance(inner, ast.FunctionDef | ast.ClassDef) and not inner.name.startswith("_"):
+            yield inner
+            if isinstance(inner, ast.ClassDef):
+                yield from public(inner)
+
+
+@every_file
+def test_what_is_public_has_a_docstring(file: Path) -> None:
+    """Modules too."""
+    assert ast.get_docstring(tree(file))
+    for node in public(tree(file)):
+        inner_class = isinstance(node, ast.ClassDef)
+        assert ast.get_docstring(node), f"{'class' if inner_class else 'def'} {node.name}"
+
+
+@pytest.mark.parametrize("file", CASES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_a_case_imports_only_what_a_cell_has(file: Path) -> None:
+    """The kit is all of ours that is there; helpers are imported relatively."""
+    absolute = [
+        name
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and node.level == 0)
+        for name, _ in imports(node)
+    ]
+    ours = {name for name in absolute if name.startswith("conformance")}
+    assert all(name.startswith("conformance.kit") for name in ours)
