@@ -38,8 +38,13 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise disk_error(path, error) from error
 
 
+def said_by(error: OSError) -> str:
+    """Return the words of the system for an error, in our spelling."""
+    return (error.strerror or str(error)).lower()
+
+
 def disk_error(path: Path, error: OSError) -> InfrastructureError:
     """Return the user's error for a disk that refused to write a file."""
-    said = (error.strerror or str(error)).lower()
+    said = said_by(error)
     hint = "free some space" if error.errno == errno.ENOSPC else "check the permissions"
     return InfrastructureError(f"{path}: cannot be written: {said}; {hint} and try again")

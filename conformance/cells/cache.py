@@ -9,6 +9,7 @@ from pathlib import Path
 import platformdirs
 
 from conformance.errors import InfrastructureError
+from conformance.files import said_by
 
 VARIABLE = "CONFORMANCE_CACHE"
 
@@ -31,6 +32,7 @@ def cache_root() -> Path:
             probe.write(b"x")
     except OSError as error:
         raise InfrastructureError(
-            f"cache {root}: cannot write: {error.strerror}; set {VARIABLE} to a folder that can be"
+            f"cache {root}: cannot be written: {said_by(error)}; "
+            f"set {VARIABLE} to a folder that can be"
         ) from error
     return root

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from conformance.errors import InfrastructureError
+from conformance.files import said_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,7 +126,7 @@ def _ask(python: Path, script: str) -> bytes:
             [python, "-I", "-c", script], capture_output=True, timeout=TIMEOUT, check=False
         )
     except OSError as error:
-        raise InfrastructureError(f"{python}: does not run: {error.strerror}") from error
+        raise InfrastructureError(f"{python}: does not run: {said_by(error)}") from error
     except subprocess.TimeoutExpired as error:
         raise InfrastructureError(f"{python}: no answer within {TIMEOUT:.0f} s") from error
     if done.returncode:

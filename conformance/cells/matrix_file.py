@@ -9,6 +9,7 @@ import msgspec
 
 from conformance.cells.suggest import did_you_mean
 from conformance.errors import InfrastructureError, UsageError
+from conformance.files import said_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -98,8 +99,8 @@ def read_matrix_file(path: Path) -> MatrixFile:
     try:
         content = msgspec.toml.decode(path.read_bytes())
     except OSError as error:
-        raise InfrastructureError(f"{path}: cannot read: {error.strerror}") from error
-    except msgspec.DecodeError as error:
+        raise InfrastructureError(f"{path}: cannot read: {said_by(error)}") from error
+    except ValueError as error:  # TOML or its encoding
         raise UsageError(f"{path}: not TOML: {error}") from error
     try:
         return _matrix(content)

@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from conformance.cells.suggest import did_you_mean
 from conformance.errors import InfrastructureError, UsageError
+from conformance.files import said_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -154,7 +155,9 @@ def load_releases(path: Path) -> Releases:
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
-        raise InfrastructureError(f"{file}: cannot read: {error.strerror}; {REFRESH}") from error
+        raise InfrastructureError(f"{file}: cannot read: {said_by(error)}; {REFRESH}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file}: not TOML: {error}; {REFRESH}") from error
     releases = parse_releases(text, file)
     if not releases.rows:
         raise UsageError(f"{file}: no [[release]] in it, expected one or more; {REFRESH}")

@@ -10,6 +10,7 @@ from uv import find_uv_bin
 
 from conformance.cells.masking import masked
 from conformance.errors import InfrastructureError
+from conformance.files import said_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +91,7 @@ def run_uv(arguments: Sequence[str | os.PathLike[str]], *, cwd: Path, stdin: str
             env=_environment(),
         )
     except OSError as error:
-        raise InfrastructureError(f"uv: does not run in {cwd}: {error.strerror}") from error
+        raise InfrastructureError(f"uv: does not run in {cwd}: {said_by(error)}") from error
     if done.returncode == 0:
         return done.stdout
     said = masked(done.stderr.strip())

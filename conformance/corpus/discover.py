@@ -91,7 +91,7 @@ def discover(files: Iterable[Path]) -> tuple[Case, ...]:
         if file.parent not in helpers:
             helpers[file.parent] = _helpers(file.parent)
         cases.extend(_read_file(file, helpers[file.parent], errors))
-    errors.extend(_duplicates(cases))
+    errors.extend(duplicates(cases))
     if errors:
         raise BrokenCasesError(errors)
     return tuple(cases)
@@ -130,7 +130,7 @@ def _decorated(
     tree: ast.Module, file: Path, errors: list[FileError]
 ) -> Iterator[tuple[ast.FunctionDef, Kind, ast.Call]]:
     for node in tree.body:
-        if not isinstance(node, ast.FunctionDef):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         for decorator in node.decorator_list:
             target = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -138,7 +138,10 @@ def _decorated(
             kind = next((kind for kind in KINDS if kind == name), None)
             if kind is None:
                 continue
-            if isinstance(decorator, ast.Call):
+            if isinstance(node, ast.AsyncFunctionDef):
+                message = f"{node.name} is an async function, expected a plain one"
+                errors.append(FileError(file=file, line=node.lineno, message=message))
+            elif isinstance(decorator, ast.Call):
                 yield node, kind, decorator
             else:
                 message = f"write @{kind}() with its parentheses"
@@ -178,7 +181,8 @@ def _cases(
         )
 
 
-def _duplicates(cases: Iterable[Case]) -> Iterator[FileError]:
+def duplicates(cases: Iterable[Case]) -> Iterator[FileError]:
+    """Yield an error for each case whose id another one has: results are kept by id."""
     first: dict[str, Case] = {}
     for case in cases:
         seen = first.setdefault(case.id, case)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
@@ -167,10 +168,20 @@ def _deviation(node: ast.expr) -> DeviationMetadata:
         raise MetadataError(
             node.lineno, f"deviation outcome `{declared.outcome}`, expected {', '.join(OUTCOMES)}"
         )
+    _check_pattern(declared.match, node.lineno)
     _check_specifier(declared.releases, node.lineno)
     for package, text in declared.packages.items():
         _check_specifier(text, node.lineno, package)
     return declared
+
+
+def _check_pattern(text: str, line: int) -> None:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise MetadataError(
+            line, f"deviation match `{text}` is no regular expression: {error}"
+        ) from None
 
 
 def _callee(call: ast.Call) -> str:
@@ -189,8 +200,12 @@ def _check(metadata: Metadata, line: int) -> None:
     for requirement in metadata.requires:
         try:
             Requirement(requirement)
-        except InvalidRequirement as error:
-            raise MetadataError(line, f"`requires` has `{requirement}`: {error}") from None
+        except InvalidRequirement:
+            raise MetadataError(
+                line,
+                f"`requires` has `{requirement}`, expected a package or a package with a "
+                "specifier, e.g. `flax>=0.10`",
+            ) from None
     if metadata.params is not None and not metadata.params:
         raise MetadataError(line, "`params` is empty, expected at least one parameter")
     known = set(metadata.params or ())

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.corpus.discover import case_files, discover
+from conformance.corpus.discover import BrokenCasesError, case_files, discover, duplicates
 from conformance.errors import NothingSelectedError, UsageError
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def select_cases(selects: Sequence[str], cases_folder: Path) -> tuple[Case, ...]
         chosen.update({(case.file, case.id): case for case in named})
     if not chosen:
         raise NothingSelectedError(f"{cases_folder} holds no cases")
+    if twice := list(duplicates(chosen.values())):
+        raise BrokenCasesError(twice)
     return tuple(chosen.values())
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import zstandard
 
 from conformance.errors import ConformanceError
-from conformance.files import disk_error, write_atomically
+from conformance.files import disk_error, said_by, write_atomically
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 LARGE = 64 * 1024
@@ -36,7 +37,7 @@ class BlobStore:
         self.folder = folder
 
     def put(self, data: bytes) -> str:
-        """Store a content, unless it is there already.
+        """Store a content, unless it is there already and whole.
 
         Args:
             data: The content.
@@ -49,10 +50,17 @@ class BlobStore:
         """
         name = blob_hash(data)
         path = self._path(name, large=len(data) >= LARGE)
-        if not path.exists():
+        if not self._holds(name):
             stored = zstandard.compress(data, 3) if len(data) >= LARGE else data
             write_atomically(path, stored)
         return name
+
+    def _holds(self, name: str) -> bool:
+        try:
+            self.get(name)
+        except CorruptBlobError:
+            return False
+        return True
 
     def get(self, name: str) -> bytes:
         """Return a content by its hash.
@@ -64,11 +72,19 @@ class BlobStore:
         try:
             data = path.read_bytes()
             data = zstandard.decompress(data) if path.suffix == ".zst" else data
-        except (OSError, zstandard.ZstdError) as error:
+        except OSError as error:
+            raise CorruptBlobError(f"{path}: cannot be read: {said_by(error)}") from None
+        except zstandard.ZstdError as error:
             raise CorruptBlobError(f"{path}: cannot be read: {error}") from None
         if blob_hash(data) != name:
             raise CorruptBlobError(f"{path}: got content {blob_hash(data)}, expected {name}")
         return data
+
+    def drop_broken(self, names: Iterable[str]) -> None:
+        """Remove the blobs that are not what their names say, so that they are made anew."""
+        for name in names:
+            if not self._holds(name):
+                self._find(name).unlink(missing_ok=True)
 
     def adopt(self, name: str, source: BlobStore) -> None:
         """Take a blob from another store, by a hard link where the file system allows it.

@@ -20,6 +20,8 @@ from conformance.model.record import Record
 
 if TYPE_CHECKING:
     from conformance.engine.job import Job
+    from conformance.model.case import Case
+    from conformance.model.record import ErrorInfo
 
 CACHED = frozenset({Outcome.OK, Outcome.RAISED, Outcome.UNSUPPORTED})
 """Outcomes worth keeping: the others may be the host's fault, and are seen again."""
@@ -58,9 +60,13 @@ class ResultCache:
             record = msgspec.json.decode(self._path(job).read_bytes(), type=Record)
             for name in record.artifacts.values():
                 blobs.adopt(name, self.blobs)
-        except (OSError, msgspec.DecodeError, CorruptBlobError):
+        except (OSError, ValueError, CorruptBlobError):
             return None
-        return replace(record, cached=True)
+        return replace(record, error=_here(record.error, job.case), cached=True)
+
+    def forget(self, record: Record) -> None:
+        """Drop the blobs of a record that turned out to be broken."""
+        self.blobs.drop_broken(record.artifacts.values())
 
     def put(self, job: Job, record: Record, run_blobs: BlobStore) -> None:
         """Keep a finished job, unless its outcome may be the host's fault.
@@ -80,6 +86,13 @@ class ResultCache:
     def _path(self, job: Job) -> Path:
         key = job_key(job, kit_hash())
         return self._folder / key[:2] / f"{key}.json"
+
+
+def _here(error: ErrorInfo | None, case: Case) -> ErrorInfo | None:
+    """Return an error with its place in this very file: another checkout may have seen it."""
+    if error is None or not error.where:
+        return error
+    return replace(error, where=f"{case.file}:{error.where.rpartition(':')[2]}")
 
 
 @cache

@@ -75,6 +75,8 @@ def why_not(case: Case, planned: PlannedCell) -> str:
         return f"runs on {', '.join(case.platforms)}, the cell is {cell.platform}"
     if case.devices > cell.devices:
         return f"needs {case.devices} devices, the cell has {cell.devices}"
+    if planned.failure:  # its versions are not known; that it failed is what there is to say
+        return ""
     if not SpecifierSet(case.releases, prereleases=True).contains(planned.release):
         return f"applies to jax{case.releases}, the cell has {planned.release}"
     return _missing(case.requires, planned)

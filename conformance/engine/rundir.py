@@ -13,7 +13,7 @@ import msgspec
 
 from conformance.engine.blobs import BlobStore
 from conformance.errors import ConformanceError, UsageError
-from conformance.files import disk_error, write_atomically
+from conformance.files import disk_error, said_by, write_atomically
 from conformance.model.record import Record
 
 if TYPE_CHECKING:
@@ -63,9 +63,14 @@ class RunDirectory:
         try:
             return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
         except OSError as error:
-            raise CorruptRunError(f"{path}: cannot be read: {error.strerror}") from None
-        except msgspec.DecodeError as error:
-            raise CorruptRunError(f"{path}: expected a JSON object: {error}") from None
+            raise CorruptRunError(
+                f"{path}: cannot be read: {said_by(error)}; name the directory of a run"
+            ) from None
+        except ValueError as error:  # JSON or its encoding
+            raise CorruptRunError(
+                f"{path}: expected a JSON object: {str(error).lower()}; restore it, or run anew: "
+                "what has not changed is taken from the cache"
+            ) from None
 
     def read_records(self) -> list[Record]:
         """Return the finished jobs, in the order they ended.
@@ -80,13 +85,15 @@ class RunDirectory:
             data = path.read_bytes()
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
         *lines, _ = data.split(b"\n")
         decoder = msgspec.json.Decoder(Record)
         records = []
         for number, line in enumerate(lines, 1):
             try:
                 records.append(decoder.decode(line))
-            except msgspec.DecodeError as error:
+            except ValueError as error:  # JSON or its encoding
                 raise CorruptRunError(
                     f"{path}:{number}: expected a record: {str(error).lower()}; "
                     "delete the line to run its job again"
@@ -137,8 +144,12 @@ class Results:
 
     def close(self) -> None:
         """Wait for the disk and close the file."""
-        os.fsync(self._fd)
-        os.close(self._fd)
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            raise disk_error(self._path, error) from None
+        finally:
+            os.close(self._fd)
 
 
 def new_run(root: Path) -> RunDirectory:

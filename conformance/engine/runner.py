@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.judging import Judge, record_of
+from conformance.engine.judging import Judge, golden_at_fault, record_of
 from conformance.engine.rundir import Results
 from conformance.model.outcome import ExitCode, Outcome, Verdict
 
@@ -58,7 +58,13 @@ class Run:
         records = self._recorded(judge)
         with contextlib.closing(Results(self.directory)) as results:
             for job, record in self._cached(records):
-                records[job.id] = self._final(judge.judge(job, record), results, sync=False)
+                try:
+                    judged = judge.judge(job, record)
+                except CorruptBlobError:  # then the job simply runs again
+                    self.cache.forget(record)
+                    self.directory.blobs.drop_broken(record.artifacts.values())
+                else:
+                    records[job.id] = self._final(judged, results, sync=False)
             unsure: dict[Job, Record] = {}
             for job, record in self._executed([j for j in self.plan.jobs if j.id not in records]):
                 judged = judge.judge(job, record)
@@ -79,8 +85,11 @@ class Run:
             record = known.get(job.id)
             if record is None or not _is_of(record, job):
                 continue
-            with contextlib.suppress(CorruptBlobError):  # then the job simply runs again
-                judged = record if record.attempts > 1 else judge.judge(job, record)
+            try:
+                judged = judge.rejudge(job, record)
+            except CorruptBlobError:  # then the job simply runs again
+                self.directory.blobs.drop_broken(record.artifacts.values())
+            else:
                 records[job.id] = judged
                 self.progress(judged)
         return records
@@ -98,8 +107,9 @@ class Run:
         try:
             for finished in finished_jobs:
                 record = record_of(finished, self.directory.blobs)
-                self.cache.put(finished.job, record, self.directory.blobs)
                 yield finished.job, record
+                # Only now: a cache whose disk is full does not cost the run this record.
+                self.cache.put(finished.job, record, self.directory.blobs)
         finally:
             finished_jobs.close()
 
@@ -121,12 +131,15 @@ def _is_of(record: Record, job: Job) -> bool:
 def exit_code(records: Iterable[Record]) -> ExitCode:
     """Return the exit status that records amount to.
 
-    A verdict that gates is unexpected; so is a new case that no reference vouches for. Nothing
-    but infrastructure faults, or only exclusions, is no success.
+    A verdict that gates is unexpected; so is a new case that no reference vouches for. A golden
+    that cannot be read is a fault of the project's. Nothing but infrastructure faults, or only
+    exclusions, is no success.
     """
     seen = list(records)
     if any(unexpected(record) for record in seen):
         return ExitCode.UNEXPECTED
+    if any(golden_at_fault(record) for record in seen):
+        return ExitCode.USAGE
     if any(record.verdict is Verdict.INFRA for record in seen):
         return ExitCode.INFRA
     if all(record.verdict is Verdict.EXCLUDED for record in seen):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from conformance.files import said_by
 from conformance.golden.contents import Content, decode
 from conformance.golden.document import Document, loads
 from conformance.golden.errors import GoldenError
@@ -107,6 +108,10 @@ def _read_document(file: Path, case_id: str) -> Document | None:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise GoldenError.of(
+            file, f"cannot be read: {said_by(error)}", "a golden file", _DOCUMENT_REMEDY
+        ) from None
     except UnicodeDecodeError as error:
         raise GoldenError.of(
             file, f"no UTF-8 ({error})", "a golden file", _DOCUMENT_REMEDY
@@ -122,6 +127,9 @@ def _read_content(file: Path) -> Content:
         data = file.read_bytes()
     except FileNotFoundError:
         raise GoldenError.of(file, "is missing", "the content a golden names", _REMEDY) from None
+    except OSError as error:
+        said = f"cannot be read: {said_by(error)}"
+        raise GoldenError.of(file, said, "the content a golden names", _REMEDY) from None
     artifact = file.name.partition("-")[0]
     if content_name(artifact, data) != file.name:
         found = f"content hashes to {content_name(artifact, data)}"

@@ -122,9 +122,9 @@ def judge(  # noqa: PLR0917 - the seven things a verdict depends on, in the orde
 
 
 def _unjudged(verdict: Verdict, observation: Observation) -> Judgement:
-    return Judgement(
-        conformance=Conformance.UNKNOWN, verdict=verdict, reasons=(ending(observation),)
-    )
+    # Whole, for it ends with what to do; it is our own words, not a program's.
+    reason = observation.error.message if observation.error else ending(observation)
+    return Judgement(conformance=Conformance.UNKNOWN, verdict=verdict, reasons=(reason,))
 
 
 def _gather(
@@ -229,7 +229,9 @@ def _by_golden(evidence: _Evidence) -> Answer:
             f"golden is tainted: regenerate with conformance accept {evidence.case.id}",
         )
     if evidence.golden is None:
-        return Verdict.NEW, (f"no golden yet: conformance accept {evidence.case.id}",)
+        text = f"no golden yet: conformance accept {evidence.case.id}"
+        failed = evidence.seen.outcome is not Outcome.OK
+        return Verdict.NEW, (ending(evidence.seen), text) if failed else (text,)
     match evidence.agreement:
         case Agreement.EQUAL:
             return Verdict.MATCH, ()

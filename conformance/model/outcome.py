@@ -71,7 +71,7 @@ class Verdict(StrEnum):
     EXCLUDED = "excluded"
     """Not run on purpose, or unsupported on this cell; the reason is given."""
     INFRA = "infra"
-    """Provisioning, network or disk; says nothing about JAX."""
+    """Provisioning, network or disk, or a golden that cannot be read; says nothing about JAX."""
 
     @property
     def gates(self) -> bool:

@@ -123,5 +123,5 @@ def test_an_interpreter_that_hangs_is_given_up(
 
 def test_an_environment_that_does_not_run_is_infrastructure(tmp_path: Path) -> None:
     """A path that is no interpreter is named."""
-    with pytest.raises(InfrastructureError, match="nowhere: does not run: No such file"):
+    with pytest.raises(InfrastructureError, match="nowhere: does not run: no such file"):
         inspect_path_environment(tmp_path / "nowhere")
