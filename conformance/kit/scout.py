@@ -85,6 +85,8 @@ def unsafe_to_fork() -> str:
     """Return why this process must not fork, empty when it may."""
     from jax._src import xla_bridge  # noqa: PLC0415 - see warm
 
+    if sys.platform != "linux":
+        return "only Linux tells the threads of a process, and its libraries survive a fork"
     if xla_bridge.backends_are_initialized():
         return "a jax backend is initialised in the server"
     count = threads()

@@ -1,0 +1,62 @@
+"""The built wheel, installed into a fresh environment, outside any checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.fresh, pytest.mark.cell]
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def _run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run(
+        [*map(str, command)], cwd=cwd, env=env, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `conformance` command of a fresh environment that has nothing but the wheel."""
+    folder = tmp_path_factory.mktemp("wheel")
+    built = _run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=folder)
+    assert built.returncode == 0, built.stderr
+    (wheel,) = folder.glob("*.whl")
+    assert _run("uv", "venv", "--python", sys.executable, folder / "env", cwd=folder).returncode == 0
+    python = folder / "env" / "bin" / "python"
+    done = _run("uv", "pip", "install", "--python", python, wheel, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return python.with_name("conformance")
+
+
+def test_cases_and_matrices_travel_with_the_wheel(installed: Path, tmp_path: Path) -> None:
+    """All five families are listed where there is no checkout."""
+    listed = json.loads(_run(installed, "list", "--json", cwd=tmp_path).stdout)
+    assert len({case["family"] for case in listed}) >= 5
+    assert not any(str(ROOT) in case["file"] for case in listed)
+    names = _run(installed, "matrix", cwd=tmp_path).stdout.split()
+    assert {"smoke", "releases"} <= set(names)
+
+
+def test_the_main_job_runs_and_meets_its_goldens(installed: Path, tmp_path: Path) -> None:
+    """A case of the installed families matches the goldens that came with it."""
+    command = ("run", "shard_map_while/end_time_argument", "--cell", "0.6.2", "--json", "-")
+    done = _run(installed, *command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert set(result["counts"]) <= {"match", "drifted", "known"}
+    assert (tmp_path / "reports" / "runs" / result["run"] / "results.jsonl").is_file()
+
+
+def test_goldens_of_an_installation_are_not_changed(installed: Path, tmp_path: Path) -> None:
+    """Accepting says where it can be done instead."""
+    _run(installed, "run", "shard_map_while/end_time_argument", "--cell", "0.6.2", cwd=tmp_path)
+    done = _run(installed, "accept", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "installed package" in done.stderr
