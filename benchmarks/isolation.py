@@ -12,6 +12,7 @@ import os
 import statistics
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ ROUNDS = 5
 
 def timed_in(worker: CellWorker, jobs: list[Job], rounds: int) -> list[float]:
     """Return the seconds of each job, one at a time, the first round left out."""
-    took = [[seconds(lambda job=job: worker.run(job)) for job in jobs] for _ in range(rounds + 1)]
+    took = [[seconds(partial(worker.run, job)) for job in jobs] for _ in range(rounds + 1)]
     return [value for row in took[1:] for value in row]
 
 
@@ -60,7 +61,7 @@ def scaling(preparation: Preparation, jobs: list[Job], rounds: int) -> list[floa
             executor = LocalExecutor(provider(preparation).open, slots=slots)
             results = executor.run(many)
             next(results)
-            took[slots] = seconds(lambda results=results: list(results))
+            took[slots] = seconds(partial(list, results))
         ratios.append(took[1] / took[2])
     return ratios
 

@@ -28,7 +28,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = _run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=folder)
     assert built.returncode == 0, built.stderr
     (wheel,) = folder.glob("*.whl")
-    assert _run("uv", "venv", "--python", sys.executable, folder / "env", cwd=folder).returncode == 0
+    assert (
+        _run("uv", "venv", "--python", sys.executable, folder / "env", cwd=folder).returncode == 0
+    )
     python = folder / "env" / "bin" / "python"
     done = _run("uv", "pip", "install", "--python", python, wheel, cwd=folder)
     assert done.returncode == 0, done.stderr

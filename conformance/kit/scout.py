@@ -1,8 +1,8 @@
 """Trying in a child what the fork server would like to do itself, so that it never gets hurt.
 
 A scout imports a case file, or runs a tiny program, and reports what that did to its process:
-modules loaded, threads started, settings changed. Only what proved harmless is then done in the server, where
-every later job inherits it.
+modules loaded, threads started, settings changed. Only what proved harmless is then done in the
+server, where every later job inherits it.
 """
 
 from __future__ import annotations

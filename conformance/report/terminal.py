@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
+from conformance.engine.plan import Exclusion
 from conformance.model.outcome import Verdict
 from conformance.report.summary import counts, root_causes
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from conformance.engine.plan import Exclusion, Plan
+    from conformance.engine.plan import Plan
     from conformance.model.record import Record
 
 
@@ -70,7 +71,7 @@ def print_report(
     console.print(_legend(records))
     for reason, members in root_causes(records):
         console.print(_group(reason, members))
-    for line in exclusion_lines(plan.exclusions):
+    for line in exclusion_lines((*plan.exclusions, *unsupported(records))):
         console.print(Text(line, style="bright_black"), soft_wrap=True)
     tally = ", ".join(f"{number} {verdict}" for verdict, number in counts(records).items())
     cached = sum(record.cached for record in records)
@@ -153,6 +154,15 @@ def _group(reason: str, members: list[Record]) -> Text:
     if first.error is not None and first.error.where:
         text.append(f"\n  at {first.error.where}", style="bright_black")
     return text
+
+
+def unsupported(records: Iterable[Record]) -> list[Exclusion]:
+    """Return the jobs that ended as excluded, for the cell could not express them."""
+    return [
+        Exclusion(case=record.case, cell=record.cell, reason="; ".join(record.reasons))
+        for record in records
+        if record.verdict is Verdict.EXCLUDED
+    ]
 
 
 def exclusion_lines(exclusions: Iterable[Exclusion]) -> list[str]:
