@@ -123,17 +123,17 @@ class Bench:
                 blobs.drop_broken(record.artifacts.values())
         record = self._execute(job)
         judged = self.judge.judge(job, record)
-        if judged.verdict not in CONFIRMED:
-            return judged
-        return self.judge.judge(job, record, [self._execute(job)])
+        if judged.verdict in CONFIRMED:
+            judged = self.judge.judge(job, record, [self._execute(job)])
+        if judged.verdict is not Verdict.FLAKY:
+            self.cache.put(job, record, blobs)
+        return judged
 
     def _execute(self, job: Job) -> Record:
         if self._current is None or self._current.planned is not job.planned:
             self.close()
             self._current = CellWorker(job.planned, self.provider.open)
-        record = record_of(self._current.run(job), self.directory.blobs)
-        self.cache.put(job, record, self.directory.blobs)
-        return record
+        return record_of(self._current.run(job), self.directory.blobs)
 
     def close(self) -> None:
         """End the worker that is running."""

@@ -11,14 +11,14 @@ import click
 import msgspec
 
 from conformance.cells.suggest import did_you_mean
-from conformance.cli.run import Request
+from conformance.cli.run import request_of
 from conformance.cli.setting import here
 from conformance.corpus.select import matches
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.judging import Judge, golden_at_fault, observation_of, variant
 from conformance.engine.plan import make_plan
 from conformance.engine.prepare import prepare
-from conformance.engine.rundir import CorruptRunError, RunDirectory, latest_run
+from conformance.engine.rundir import RunDirectory, latest_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.golden.accept import AcceptPlan, Candidate, Change, apply, plan_accept
 from conformance.model.outcome import Conformance, Outcome, Verdict
@@ -104,13 +104,7 @@ def judged(
         UsageError: If a case changed since the run.
         CorruptRunError: If the directory cannot be read.
     """
-    try:
-        request = msgspec.convert(directory.read_run().get("request"), Request)
-    except msgspec.ValidationError as error:
-        raise CorruptRunError(
-            f"{directory.path}/run.json: request: {str(error).lower()}; run anew: what has not "
-            "changed is taken from the cache"
-        ) from None
+    request = request_of(directory)
     cells, _ = setting.cells(request.matrix, request.cell)
     preparation = prepare(
         cells, setting.releases, folders=setting.matrix_folders, cache=setting.cache

@@ -19,7 +19,14 @@ from conformance.engine.cache import ResultCache, host_facts, kit_hash
 from conformance.engine.local import LocalExecutor
 from conformance.engine.plan import Exclusion, Plan, make_plan
 from conformance.engine.prepare import Provider, prepare
-from conformance.engine.rundir import RunDirectory, latest_run, new_run
+from conformance.engine.rundir import (
+    ANEW,
+    RUN,
+    CorruptRunError,
+    RunDirectory,
+    latest_run,
+    new_run,
+)
 from conformance.engine.runner import Run, exit_code
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
 from conformance.files import said_by
@@ -106,9 +113,12 @@ def command(
     setting = here()
     if json_file is not None:
         _check_json_file(json_file)
+    if resume and request != Request():
+        raise UsageError("--resume continues a run as it was asked for: give no SELECT, --matrix, "
+                         "--cell or --shard with it")  # fmt: skip
     directory = _directory(setting, run_dir, resume=resume)
     if resume:
-        request = _resumed(request, directory)
+        request = request_of(directory)
     to_stdout = str(json_file) == "-"
     console = Console(stderr=to_stdout, highlight=False)
     planned, preparation = _plan(setting, request)
@@ -151,15 +161,19 @@ def _directory(setting: Setting, given: Path | None, *, resume: bool) -> RunDire
     return directory
 
 
-def _resumed(request: Request, directory: RunDirectory) -> Request:
-    if request != Request():
-        raise UsageError("--resume continues a run as it was asked for: give no SELECT, --matrix, "
-                         "--cell or --shard with it")  # fmt: skip
+def request_of(directory: RunDirectory) -> Request:
+    """Return what a run was asked for.
+
+    Raises:
+        CorruptRunError: If `run.json` does not say.
+    """
     stored = directory.read_run().get("request")
     try:
         return msgspec.convert(stored, Request)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{directory.path}/run.json: request: {str(error).lower()}") from None
+        raise CorruptRunError(
+            f"{directory.path / RUN}: request: {str(error).lower()}; {ANEW}"
+        ) from None
 
 
 def _plan(setting: Setting, request: Request) -> tuple[Plan, Preparation]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 RUN = "run.json"
 RESULTS = "results.jsonl"
+ANEW = "restore it, or run anew: what has not changed is taken from the cache"
 
 
 class CorruptRunError(ConformanceError):
@@ -68,8 +69,7 @@ class RunDirectory:
             ) from None
         except ValueError as error:  # JSON or its encoding
             raise CorruptRunError(
-                f"{path}: expected a JSON object: {str(error).lower()}; restore it, or run anew: "
-                "what has not changed is taken from the cache"
+                f"{path}: expected a JSON object: {str(error).lower()}; {ANEW}"
             ) from None
 
     def read_records(self) -> list[Record]:
@@ -154,8 +154,10 @@ class Results:
 
 def new_run(root: Path) -> RunDirectory:
     """Return a run directory with a new name below `reports/runs`, not made yet."""
-    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    return RunDirectory(root / "reports" / "runs" / f"{stamp}-{secrets.token_hex(2)}")
+    now = datetime.now(UTC)
+    # Names sort by time, also those of runs that began within the same second.
+    name = f"{now:%Y%m%d-%H%M%S}-{now.microsecond // 1000:03d}{secrets.token_hex(2)}"
+    return RunDirectory(root / "reports" / "runs" / name)
 
 
 def latest_run(root: Path) -> RunDirectory:

@@ -70,11 +70,15 @@ class Run:
                 judged = judge.judge(job, record)
                 if judged.verdict in CONFIRMED:
                     unsure[job] = record
-                else:
-                    records[job.id] = self._final(judged, results)
+                    continue
+                records[job.id] = self._final(judged, results)
+                # Only now: a cache whose disk is full does not cost the run this record.
+                self.cache.put(job, record, self.directory.blobs)
             for job, again in self._executed(reversed(unsure)):
                 judged = judge.judge(job, unsure[job], [again])
                 records[job.id] = self._final(judged, results)
+                if judged.verdict is not Verdict.FLAKY:
+                    self.cache.put(job, again, self.directory.blobs)
         return [records[job.id] for job in self.plan.jobs]
 
     def _recorded(self, judge: Judge) -> dict[tuple[str, str], Record]:
@@ -106,10 +110,7 @@ class Run:
         finished_jobs = self.executor.run(jobs)
         try:
             for finished in finished_jobs:
-                record = record_of(finished, self.directory.blobs)
-                yield finished.job, record
-                # Only now: a cache whose disk is full does not cost the run this record.
-                self.cache.put(finished.job, record, self.directory.blobs)
+                yield finished.job, record_of(finished, self.directory.blobs)
         finally:
             finished_jobs.close()
 

@@ -81,6 +81,8 @@ def loads(text: str, file: Path) -> Document:
     format_ = tables.pop("format", None)
     if format_ != FORMAT:
         return Document(case=case, tainted=True)
+    if not tables:
+        raise GoldenError.of(file, "holds no golden", "one or more", _REMEDY)
     variants = {name: _spans(table, f"[{name}]", file) for name, table in tables.items()}
     return Document(case=case, variants=variants)
 
