@@ -62,7 +62,7 @@ def own(file: Path) -> set[str]:
 
 def part(module: str) -> str:
     """Return the part of the house a module is in: `engine` for `conformance.engine.plan`."""
-    return (module.split(".") + ["__init__"])[1]
+    return [*module.split("."), "__init__"][1]
 
 
 def layer(name: str) -> int:

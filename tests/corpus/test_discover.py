@@ -93,7 +93,9 @@ def test_files_that_hold_no_cases_by_their_name(cases: Path) -> None:
 def test_content_counts_the_file_and_its_helpers(write: Write) -> None:
     """Changing either changes the hash of its cases; another family's helper does not."""
     one, two = "a__topic", "b__topic"
-    (first, other) = write(**{one: PLAIN.format("f"), two: PLAIN.format("f"), "a___helper": "X = 1"})
+    (first, other) = write(
+        **{one: PLAIN.format("f"), two: PLAIN.format("f"), "a___helper": "X = 1"}
+    )
     (helped, same) = write(a___helper="X = 2")
     (edited, _) = write(**{one: PLAIN.format("f") + "# note\n"})
     assert len({first.content_hash, helped.content_hash, edited.content_hash}) == 3

@@ -40,9 +40,17 @@ if TYPE_CHECKING:
         ("probe(deviations=[other('<1')])", 1, "expected deviation(...)"),
         ("probe(deviations=[\n deviation('<1', 'raised')])", 2, "takes one positional argument"),
         ("probe(deviations=[\n deviation('<1', outcom='ok')])", 2, "did you mean `outcome`?"),
-        ("probe(deviations=[\n deviation('<1', outcome='infra')])", 2, "`infra`, expected ok, raised"),
+        (
+            "probe(deviations=[\n deviation('<1', outcome='infra')])",
+            2,
+            "`infra`, expected ok, raised",
+        ),
         ("probe(deviations=[\n deviation('1.0')])", 2, "`1.0` is no specifier of jax releases"),
-        ("probe(deviations=[\n deviation(packages={'flax': 'x'})])", 2, "specifier of flax releases"),
+        (
+            "probe(deviations=[\n deviation(packages={'flax': 'x'})])",
+            2,
+            "specifier of flax releases",
+        ),
         ("probe(deviations=[deviation(V)])", 1, "`releases` is `V`, expected a literal"),
         (
             "probe(params={'a': {}}, deviations=[deviation(params=['b'])])",

@@ -90,8 +90,8 @@ def test_paths_that_mean_nothing(corpus: Path, tmp_path: Path) -> None:
     """No such file; a folder without cases; a file without marked functions."""
     with pytest.raises(UsageError, match=r"nowhere\.py does not exist"):
         select_cases(["nowhere.py"], corpus)
+    (tmp_path / "empty").mkdir()
     with pytest.raises(NothingSelectedError, match="holds no case files"):
-        (tmp_path / "empty").mkdir()
         select_cases([str(tmp_path / "empty")], corpus)
     plain = tmp_path / "plain.py"
     plain.write_text("x = 1\n")

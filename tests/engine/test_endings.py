@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
 from conformance.model.outcome import Outcome, Stage
-
-from ..bench import leaf_of
+from tests.bench import leaf_of
 
 if TYPE_CHECKING:
-    from ..bench import Bench
+    from tests.bench import Bench
 
 pytestmark = pytest.mark.cell
 
@@ -205,7 +205,7 @@ def test_a_job_has_an_empty_folder_of_its_own(bench: Bench) -> None:
     """
     folder, count = leaf_of(bench.run(body)).data.decode().strip("'").split()
     assert count == "2"
-    assert not psutil.os.path.exists(folder)
+    assert not Path(folder).exists()
 
 
 def test_a_job_that_writes_into_the_workers_channel_is_ended(bench: Bench) -> None:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.model.outcome import Outcome, Stage
-
-from ..bench import leaf_of, source_of, write_case
+from tests.bench import leaf_of, source_of, write_case
 
 if TYPE_CHECKING:
-    from ..bench import Bench
+    from tests.bench import Bench
 
 pytestmark = pytest.mark.cell
 
@@ -59,7 +58,8 @@ def test_an_import_that_ends_the_process(bench: Bench, top: str, outcome: str, t
 
 
 @pytest.mark.parametrize(
-    "line", ["X = jnp.zeros(3)", "X = jax.devices()", "X = jax.random.key(0)", "jax.jit(jnp.sin)(1.0)"]
+    "line",
+    ["X = jnp.zeros(3)", "X = jax.devices()", "X = jax.random.key(0)", "jax.jit(jnp.sin)(1.0)"],
 )
 def test_an_import_that_makes_a_backend_names_its_line(bench: Bench, line: str) -> None:
     """A backend fixes the device count: the error says where it is made and what to do."""

@@ -18,8 +18,7 @@ from conformance.engine.local import LocalExecutor
 from conformance.engine.prepare import Provider, identity_mismatch
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome, Stage
-
-from ..bench import OLD, Bench, leaf_of, lock_of, planned_cell, python_of
+from tests.bench import OLD, Bench, leaf_of, lock_of, planned_cell, python_of
 
 if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
@@ -156,9 +155,7 @@ def test_a_worker_killed_once_is_started_anew_and_the_job_run_again(
 
 
 @pytest.mark.cell
-def test_a_job_that_kills_every_worker_is_the_one_that_crashed(
-    idle: Bench, opener: Opener
-) -> None:
+def test_a_job_that_kills_every_worker_is_the_one_that_crashed(idle: Bench, opener: Opener) -> None:
     """After two workers it is held to be the job; the next one runs."""
     killer = "os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)"
     jobs = [idle.job(killer), idle.job("return 2", topic="next")]

@@ -16,8 +16,7 @@ import pytest
 from conformance.engine.client import Worker, WorkerDiedError, worker_environment
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
-
-from ..bench import OLD, Bench, leaf_of, planned_cell, python_of, value_of
+from tests.bench import OLD, Bench, leaf_of, planned_cell, python_of, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,7 +109,10 @@ def test_a_fresh_interpreter_ends_like_a_fork(spawning: Bench, body: str, outcom
 @pytest.mark.cell
 def test_devices_and_flags_are_each_jobs_own(bench: Bench) -> None:
     """Device count, XLA flags, x64 and config are set for one job after the other."""
-    body = "import jax; return [jax.device_count(), os.environ['XLA_FLAGS'], jax.numpy.ones(1).dtype.name]"
+    body = """
+        import jax
+        return [jax.device_count(), os.environ["XLA_FLAGS"], jax.numpy.ones(1).dtype.name]
+    """
     some = bench.run(body, "probe(devices=5, xla_flags=['--xla_cpu_enable_fast_math=false'])")
     devices, flags, dtype = (leaf.data.decode() for leaf in value_of(some).leaves)
     assert devices == "5"
@@ -179,7 +181,9 @@ def test_a_worker_goes_with_its_jobs(new_bench: Bench, way: str) -> None:
 
 
 @pytest.mark.cell
-def test_a_closed_worker_leaves_no_folder(new_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_worker_leaves_no_folder(
+    new_bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The scratch folder of a job that was under way goes as well."""
     job = new_bench.job("open('mark', 'w').write(os.getcwd()); time.sleep(60)")
     with ThreadPoolExecutor(1) as pool:

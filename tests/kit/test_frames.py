@@ -59,7 +59,7 @@ def test_a_frame_under_way_is_no_frame_yet() -> None:
 )
 def test_a_header_that_is_none_is_refused(header: bytes) -> None:
     """Something else wrote to the channel."""
-    with pytest.raises(FrameError, match="expected|no JSON object"):
+    with pytest.raises(FrameError, match=r"expected|no JSON object"):
         Decoder().feed(LENGTH.pack(len(header)) + header)
 
 

@@ -1,0 +1,98 @@
+"""Blobs: what goes in comes out, or an error names what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.engine.blobs import LARGE, BlobStore, CorruptBlobError, blob_hash
+from conformance.errors import InfrastructureError
+
+SMALL, BIG = b"small", b"big" * LARGE
+both = pytest.mark.parametrize("data", [SMALL, BIG], ids=["small", "large"])
+
+
+around_the_limit = st.integers(LARGE - 2, LARGE + 2).map(
+    lambda size: (bytes(range(256)) * LARGE)[:size]
+)
+
+
+@given(st.lists(st.binary(max_size=100) | around_the_limit, max_size=4))
+def test_what_goes_in_comes_out(contents: list[bytes]) -> None:
+    """Any contents, also empty, on both sides of the limit for compression."""
+    with TemporaryDirectory() as folder:
+        store = BlobStore(Path(folder))
+        names = [store.put(data) for data in contents]
+        assert [store.get(name) for name in names] == contents
+        assert len(list(Path(folder).iterdir())) == len(set(contents))
+
+
+@both
+def test_a_name_is_the_hash_of_the_content(tmp_path: Path, data: bytes) -> None:
+    """The same content is stored once; large ones are compressed."""
+    store = BlobStore(tmp_path / "deep" / "blobs")
+    assert store.put(data) == store.put(data) == blob_hash(data)
+    (file,) = store.folder.iterdir()
+    assert file.suffix == (".zst" if data is BIG else "")
+    assert file.stat().st_size <= len(data)
+
+
+@both
+@pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
+def test_a_damaged_blob_is_never_returned(tmp_path: Path, data: bytes, damage: str) -> None:
+    """Its file is in the message."""
+    store = BlobStore(tmp_path)
+    name = store.put(data)
+    (file,) = tmp_path.iterdir()
+    stored = file.read_bytes()
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(stored[:-2] if damage == "cut" else stored[:-1] + b"?")
+    with pytest.raises(CorruptBlobError, match=name):
+        store.get(name)
+
+
+@both
+def test_a_blob_is_adopted_without_a_copy(tmp_path: Path, data: bytes) -> None:
+    """By a hard link; taking it twice is as well."""
+    source, store = BlobStore(tmp_path / "a"), BlobStore(tmp_path / "b")
+    name = source.put(data)
+    store.adopt(name, source)
+    store.adopt(name, source)
+    assert store.get(name) == data
+    (file,) = store.folder.iterdir()
+    assert file.stat().st_nlink == 2
+
+
+def test_a_blob_is_copied_where_links_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As between file systems."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr("os.link", refuse)
+    source, store = BlobStore(tmp_path / "a"), BlobStore(tmp_path / "b")
+    store.folder.mkdir()
+    name = source.put(SMALL)
+    store.adopt(name, source)
+    assert store.get(name) == SMALL
+
+
+def test_what_is_not_there_cannot_be_adopted(tmp_path: Path) -> None:
+    """The other store is named."""
+    with pytest.raises(CorruptBlobError, match="a/0000: missing"):
+        BlobStore(tmp_path / "b").adopt("0000", BlobStore(tmp_path / "a"))
+
+
+def test_a_disk_that_refuses_is_infrastructure(tmp_path: Path) -> None:
+    """The folder is named, and what to do."""
+    (tmp_path / "blobs").write_text("in the way")
+    with pytest.raises(InfrastructureError, match="cannot be written"):
+        BlobStore(tmp_path / "blobs").put(SMALL)

@@ -1,0 +1,124 @@
+"""From what a worker said to how a job ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.engine.observe import Transcript, value_from_wire
+from conformance.model.codec import decode_value
+from conformance.model.outcome import Outcome, Stage
+
+from .worlds import array, job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ERROR = {
+    "type": "ValueError",
+    "message": "bad 0x7f1234567890",
+    "where": "f.py:3",
+    "traceback": "Trace",
+}
+LEAF = {
+    "path": "out", "kind": "array", "dtype": "float32", "shape": [2], "weak_type": False,
+    "sharding": "single", "memory_kind": "", "nbytes": 8,
+}  # fmt: skip
+END = {"end": True}
+
+
+def transcript(*events: dict[str, Any]) -> Transcript:
+    """Return a transcript that has taken events."""
+    made = Transcript()
+    for event in events:
+        made.take({"kind": "event", "job": "1", "body": 0, **event}, b"text")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("events", "done", "end"),
+    [
+        ([END], {"exit": 0}, ("ok", None, "")),
+        ([{"error": ERROR}, END], {"exit": 0}, ("raised", "ValueError", "bad 0x7f1234567890")),
+        ([{"unsupported": "no"}, END], {"exit": 0}, ("unsupported", "unsupported", "no")),
+        ([], {"exit": 3}, ("crashed", "exit", "status 3")),
+        ([], {"exit": None, "signal": 11}, ("crashed", "SIGSEGV", "ended by SIGSEGV")),
+        ([], {"exit": None, "signal": 63}, ("crashed", "signal 63", "ended by signal 63")),
+        ([{"error": ERROR}], {"signal": 6}, ("crashed", "SIGABRT", "ended by SIGABRT")),
+        ([END], {"ended": "timeout", "signal": 9}, ("timed_out", "timeout", "timeout of 60 s")),
+        ([], {"ended": "memory", "signal": 9}, ("out_of_memory", "memory", "4096 MiB")),
+        ([], {"ended": "garbled", "signal": 9}, ("crashed", "garbled", "own channel")),
+        ([], {"ended": "infra", "stderr": "no pipes"}, ("infra", "infra", "no pipes")),
+        ([], {"ended": "cancelled"}, ("infra", "cancelled", "cancelled")),
+    ],
+)
+def test_every_end_has_one_outcome(
+    tmp_path: Path,
+    events: list[dict[str, Any]],
+    done: dict[str, Any],
+    end: tuple[str, str | None, str],
+) -> None:
+    """What the supervisor did comes first, then what the job said, then how the process went."""
+    finished = transcript(*events).finish(job(tmp_path), done)
+    outcome, type_, message = end
+    assert finished.outcome == outcome
+    assert (finished.error.type if finished.error else None) == type_
+    assert message in (finished.error.message if finished.error else "")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"type": "MemoryError", "message": ""},
+        {"type": "XlaRuntimeError", "message": "RESOURCE_EXHAUSTED: Out of memory allocating"},
+    ],
+)
+def test_an_error_that_is_about_memory(tmp_path: Path, error: dict[str, str]) -> None:
+    """XLA and Python say it in their own ways."""
+    finished = transcript({"error": {**ERROR, **error}}, END).finish(job(tmp_path), {})
+    assert finished.outcome is Outcome.OUT_OF_MEMORY
+
+
+def test_an_abnormal_end_stands_where_the_case_does(tmp_path: Path) -> None:
+    """No traceback: the line of the case is the place to look."""
+    finished = transcript().finish(job(tmp_path), {"signal": 11})
+    assert finished.error is not None
+    assert finished.error.where == f"{tmp_path}/family/topic.py:7"
+
+
+def test_the_first_error_counts(tmp_path: Path) -> None:
+    """A reference that breaks after the program did adds nothing."""
+    later = {**ERROR, "type": "CaseError", "traceback": "Later"}
+    finished = transcript({"error": ERROR}, {"error": later}, END).finish(job(tmp_path), {})
+    assert finished.error is not None
+    assert finished.error.type == "ValueError"
+    assert finished.blobs["traceback"] == b"Trace"
+    assert "0x7f1234567890" not in finished.error.signature
+
+
+def test_stages_seconds_and_artifacts_are_kept(tmp_path: Path) -> None:
+    """Up to the very end, whatever it is."""
+    finished = transcript(
+        {"stage": "build"}, {"seconds": ["build", 0.5]}, {"stage": "lower"}, {"artifact": "jaxpr"}
+    ).finish(job(tmp_path), {"signal": 9, "seconds": 2.0, "max_rss_bytes": 7, "stderr": "é"})
+    assert finished.stage is Stage.LOWER
+    assert finished.seconds == {"build": 0.5, "job": 2.0}
+    assert finished.blobs == {"jaxpr": b"text", "stderr": "é".encode()}
+    assert finished.max_rss_bytes == 7
+
+
+def test_a_value_crosses_the_wire() -> None:
+    """Leaves' bytes are cut from the body in their order."""
+    body = array(1, 2) + array(3, 4)
+    value = value_from_wire({"structure": "(*, *)", "leaves": [LEAF, LEAF]}, body)
+    assert [leaf.data for leaf in value.leaves] == [array(1, 2), array(3, 4)]
+    made = Transcript()
+    made.take({"value": {"structure": "(*, *)", "leaves": [LEAF, LEAF]}}, body)
+    assert decode_value(made.blobs["value"]) == value
+
+
+def test_an_unknown_event_is_loud() -> None:
+    """A worker of another version must not be misread."""
+    with pytest.raises(ValueError, match="expected a known one"):
+        Transcript().take({"surprise": 1}, b"")

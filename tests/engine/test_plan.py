@@ -1,0 +1,86 @@
+"""What is run, in order, and what is left out and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.engine.job import Job, job_key
+from conformance.engine.plan import Exclusion, make_plan, why_not
+
+from .worlds import job, planned
+
+HERE = Path("cases")
+
+
+@pytest.mark.parametrize(
+    ("needs", "reason"),
+    [
+        ({}, ""),
+        ({"platforms": ("cpu", "gpu")}, ""),
+        ({"platforms": ("gpu", "tpu")}, "runs on gpu, tpu, the cell is cpu"),
+        ({"devices": 8}, ""),
+        ({"devices": 9}, "needs 9 devices, the cell has 8"),
+        ({"releases": ">=0.6"}, ""),
+        ({"releases": "<0.6"}, "applies to jax<0.6, the cell has 0.6.0"),
+        ({"requires": ("flax>=0.10", "NumPy")}, ""),
+        ({"requires": ("flax>=0.11",)}, "requires flax>=0.11, the cell has 0.10.6"),
+        ({"requires": ("optax",)}, "requires optax, the cell has none"),
+    ],
+)
+def test_why_a_case_is_left_out(needs: dict[str, Any], reason: str) -> None:
+    """In the words of its own metadata; empty when it can run."""
+    assert why_not(job(HERE, **needs).case, planned()) == reason
+
+
+def test_a_plan_goes_cell_by_cell() -> None:
+    """Jobs of a cell stand together, exclusions are kept, nothing is lost."""
+    cases = [job(HERE, "a").case, job(HERE, "b", releases=">=0.6").case]
+    cells = [planned("0.5.3"), planned("0.6.0")]
+    given = Exclusion(case="", cell="x", reason="no Python")
+    plan = make_plan(cases, cells, [given])
+    assert [(j.case.name, j.planned.release) for j in plan.jobs] == [
+        ("a", "0.5.3"), ("a", "0.6.0"), ("b", "0.6.0"),
+    ]  # fmt: skip
+    assert plan.exclusions[0] == given
+    assert [(e.case, e.cell) for e in plan.exclusions[1:]] == [("family/b", cells[0].cell.id)]
+    assert len(plan.jobs) + len(plan.exclusions) - 1 == len(cases) * len(cells)
+
+
+def test_a_request_has_case_and_cell_together() -> None:
+    """Flags add up, the case's config wins, x64 is on by either."""
+    place = planned(
+        xla_flags=("--xla_a=1",), config=(("jax_x", "cell"), ("jax_y", "cell")), x64=True
+    )
+    one = job(HERE, place=place, xla_flags=("--xla_b=2",), config={"jax_x": "case"})
+    request = one.request()
+    assert request["xla_flags"] == ["--xla_a=1", "--xla_b=2"]
+    assert request["config"] == {"jax_x": "case", "jax_y": "cell"}
+    assert request["x64"] is True
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"content_hash": "other"}, {"params": {"n": 1}}, {"devices": 2}, {"timeout": 1.0},
+        {"xla_flags": ("--xla_a=1",)}, {"config": {"jax_x": 1}}, {"x64": True}, {"kind": "probe"},
+    ],
+)  # fmt: skip
+def test_a_key_changes_with_what_a_job_observes(change: dict[str, Any]) -> None:
+    """Content, parameters, flags and limits."""
+    one = job(HERE)
+    other = Job(case=replace(one.case, **change), planned=one.planned)
+    assert job_key(one, "kit") != job_key(other, "kit")
+
+
+def test_a_key_changes_with_kit_and_cell() -> None:
+    """Another kit or another lock may observe something else; another folder may not."""
+    one = job(HERE)
+    other_cell = Job(case=one.case, planned=replace(one.planned, cell_hash="other"))
+    elsewhere = job(Path("elsewhere"))
+    assert job_key(one, "kit") != job_key(one, "other kit")
+    assert job_key(one, "kit") != job_key(other_cell, "kit")
+    assert job_key(one, "kit") == job_key(elsewhere, "kit")

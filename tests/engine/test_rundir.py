@@ -1,0 +1,113 @@
+"""The run directory: nothing written is lost, nothing torn is believed."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conformance.engine.rundir import CorruptRunError, Results, RunDirectory, latest_run, new_run
+from conformance.errors import UsageError
+from conformance.model.outcome import Outcome, Stage
+from conformance.model.record import ErrorInfo, Record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def record(name: str = "a", **more: object) -> Record:
+    """Return a record of a job that ended well."""
+    base = {"outcome": Outcome.OK, "stage": Stage.EXECUTE, "case_hash": "h", "cell_hash": "c"}
+    return Record(case=f"family/{name}", cell="cell", **{**base, **more})  # type: ignore[arg-type]
+
+
+def append(run: RunDirectory, *records: Record) -> None:
+    """Append records as one process would."""
+    with contextlib.closing(Results(run)) as results:
+        for one in records:
+            results.append(one)
+
+
+@given(
+    message=st.text(), facts=st.dictionaries(st.text(), st.integers(-(2**53), 2**53) | st.text())
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_records_come_back(tmp_path: Path, message: str, facts: dict[str, object]) -> None:
+    """Whatever an error says, a record is one line."""
+    run = RunDirectory(tmp_path / "run")
+    (run.path / "results.jsonl").unlink(missing_ok=True)
+    error = ErrorInfo(type="E", message=message)
+    wanted = [record("a", error=error, facts=facts), record("b")]
+    append(run, *wanted)
+    assert run.read_records() == wanted
+
+
+def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
+    """What a killed run leaves is no record, and the next one is not glued to it."""
+    run = RunDirectory(tmp_path)
+    append(run, record("a"))
+    with (tmp_path / "results.jsonl").open("ab") as file:
+        file.write(msgspec.json.encode(record("torn"))[:-5])
+    assert [one.case for one in run.read_records()] == ["family/a"]
+    append(run, record("b"))
+    assert [one.case for one in run.read_records()] == ["family/a", "family/b"]
+
+
+def test_a_file_that_is_one_torn_line(tmp_path: Path) -> None:
+    """Killed within the very first record."""
+    (tmp_path / "results.jsonl").write_bytes(b'{"case": "fam')
+    run = RunDirectory(tmp_path)
+    assert run.read_records() == []
+    append(run, record("a"))
+    assert len(run.read_records()) == 1
+
+
+@pytest.mark.parametrize("line", [b"not json", b"{}", b"", b'{"case": 3}', b"\xff"])
+def test_a_corrupt_line_in_the_middle_is_named(tmp_path: Path, line: bytes) -> None:
+    """File and line number, and what to do."""
+    run = RunDirectory(tmp_path)
+    append(run, record("a"))
+    with (tmp_path / "results.jsonl").open("ab") as file:
+        file.write(line + b"\n")
+    append(run, record("b"))
+    with pytest.raises(CorruptRunError, match=r"results\.jsonl:2: expected a record.*delete"):
+        run.read_records()
+
+
+def test_no_results_yet(tmp_path: Path) -> None:
+    """A run killed before its first job."""
+    assert RunDirectory(tmp_path).read_records() == []
+
+
+def test_run_json_is_whole(tmp_path: Path) -> None:
+    """Written twice, read back; nothing else is left in the folder."""
+    run = RunDirectory(tmp_path / "deep" / "run")
+    run.write_run({"a": 1})
+    run.write_run({"a": [Outcome.OK]})
+    assert run.read_run() == {"a": ["ok"]}
+    assert [file.name for file in run.path.iterdir()] == ["run.json"]
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", "{"])
+def test_a_run_json_that_is_none(tmp_path: Path, content: str | None) -> None:
+    """Missing, empty, another shape or cut short: the file is named."""
+    if content is not None:
+        (tmp_path / "run.json").write_text(content)
+    with pytest.raises(CorruptRunError, match=r"run\.json"):
+        RunDirectory(tmp_path).read_run()
+
+
+def test_new_runs_have_new_names_and_the_latest_is_found(tmp_path: Path) -> None:
+    """Names sort by time; a folder without `run.json` is no run."""
+    with pytest.raises(UsageError, match="holds no run"):
+        latest_run(tmp_path)
+    assert new_run(tmp_path).path != new_run(tmp_path).path
+    runs = tmp_path / "reports" / "runs"
+    for name in ("20260101-000000-aaaa", "20260102-000000-aaaa"):
+        RunDirectory(runs / name).write_run({})
+    (runs / "20260103-000000-aaaa").mkdir()
+    assert latest_run(tmp_path).id == "20260102-000000-aaaa"

@@ -1,0 +1,251 @@
+"""The run: recorded, cached, executed, judged, confirmed, written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.engine.cache import ResultCache
+from conformance.engine.job import Job
+from conformance.engine.plan import Plan
+from conformance.engine.rundir import RunDirectory
+from conformance.engine.runner import Run, exit_code
+from conformance.model.outcome import Conformance, ExitCode, Outcome, Stage, Verdict
+from conformance.model.record import Record
+
+from .worlds import Script, bad, good, job, planned
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def wrong(one: Job) -> object:
+    """End well with another value than the reference."""
+    return good(one, 9, 9)
+
+
+class World:
+    """A folder with cases, a cache and runs, and an executor that follows a script."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.jobs = [job(folder / "cases", name) for name in ("one", "two", "three")]
+        self.script = Script()
+
+    def run(self, name: str = "run", *, fresh: bool = True) -> list[Record]:
+        """Run the plan in a run directory of this name, without its cache unless told so."""
+        self.script.asked.clear()
+        plan = Plan(jobs=tuple(self.jobs), exclusions=(), cells=(self.jobs[0].planned,))
+        self.directory = RunDirectory(self.folder / name)
+        cache = ResultCache(self.folder / "cache", fresh=fresh)
+        return Run(plan, self.directory, self.script, cache).execute()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Three cases in one cell."""
+    return World(tmp_path)
+
+
+def verdicts(records: list[Record]) -> list[str]:
+    """Return the verdicts of records."""
+    return [str(record.verdict) for record in records]
+
+
+def test_every_job_of_the_plan_has_a_record_in_its_order(world: World) -> None:
+    """Judged, and on the disk."""
+    records = world.run()
+    assert [record.case for record in records] == ["family/one", "family/two", "family/three"]
+    assert verdicts(records) == ["new"] * 3
+    assert {record.conformance for record in records} == {Conformance.CONFORMS}
+    assert sorted(r.case for r in world.directory.read_records()) == sorted(r.case for r in records)
+
+
+def test_what_is_recorded_is_not_run_again(world: World) -> None:
+    """A resumed run executes only what is missing, and ends the same."""
+    world.script.answers["two"] = [KeyboardInterrupt()]
+    with pytest.raises(KeyboardInterrupt):
+        world.run()
+    world.script.answers.clear()
+    records = world.run()
+    assert world.script.asked == ["two", "three"]
+    assert [replace(r, seconds={}) for r in records] == [
+        replace(r, seconds={}) for r in world.run("new")
+    ]
+
+
+@pytest.mark.parametrize("change", ["case", "cell", "infra", "blob"])
+def test_what_no_longer_stands_is_run_again(world: World, change: str) -> None:
+    """A changed case or cell, a fault of the host's, a blob that is gone."""
+    if change == "infra":
+        world.script.answers["one"] = [partial(bad, outcome=Outcome.INFRA)]
+    record, *_ = world.run()
+    world.script.answers.clear()
+    first = world.jobs[0]
+    if change == "case":
+        world.jobs[0] = Job(case=replace(first.case, content_hash="new"), planned=first.planned)
+    elif change == "cell":
+        world.jobs[0] = Job(case=first.case, planned=replace(first.planned, cell_hash="new"))
+    elif change == "blob":
+        (world.directory.blobs.folder / record.artifacts["value"]).write_bytes(b"garbage")
+    records = world.run()
+    assert "one" in world.script.asked
+    assert verdicts(records) == ["new"] * 3
+
+
+def test_what_has_not_changed_comes_from_the_cache(world: World) -> None:
+    """Another run directory, no execution, the same judgement, its blobs in place."""
+    first = world.run("a")
+    again = world.run("b", fresh=False)
+    assert world.script.asked == []
+    assert [replace(record, cached=False) for record in again] == first
+    assert all(record.cached for record in again)
+    assert world.directory.blobs.get(again[0].artifacts["value"])
+
+
+def test_fresh_runs_everything_and_keeps_it(world: World) -> None:
+    """`--fresh` takes nothing from the cache."""
+    world.run("a")
+    world.run("b", fresh=True)
+    assert world.script.asked == ["one", "two", "three"]
+
+
+def test_a_changed_case_misses_the_cache(world: World) -> None:
+    """And the others do not."""
+    world.run("a")
+    first = world.jobs[0]
+    world.jobs[0] = Job(case=replace(first.case, content_hash="new"), planned=first.planned)
+    world.run("b", fresh=False)
+    assert world.script.asked == ["one"]
+
+
+def test_a_development_build_is_never_cached(world: World) -> None:
+    """What is installed in a `path:` cell can change under the same name."""
+    place = planned(release="0.6.0")
+    place = replace(place, cell=replace(place.cell, release="path:/opt/dev/bin/python"))
+    world.jobs = [Job(case=one.case, planned=place) for one in world.jobs]
+    world.run("a")
+    world.run("b", fresh=False)
+    assert world.script.asked == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.INFRA])
+def test_what_may_be_the_hosts_fault_is_not_cached(world: World, outcome: Outcome) -> None:
+    """It is seen again the next time."""
+    world.script.answers["two"] = [partial(bad, outcome=outcome)]
+    world.run("a")
+    world.run("b", fresh=False)
+    assert set(world.script.asked) == {"two"}
+
+
+@pytest.mark.parametrize("damage", ["record", "blob", "missing"])
+def test_a_broken_cache_costs_a_run_and_no_more(world: World, damage: str) -> None:
+    """The job is executed again, the run ends well, and the cache is whole afterwards."""
+    record, *_ = world.run("a")
+    (stored,) = [
+        file
+        for file in (world.folder / "cache" / "results").rglob("*.json")
+        if b"family/one" in file.read_bytes()
+    ]
+    blob = world.folder / "cache" / "blobs" / record.artifacts["value"]
+    if damage == "record":
+        stored.write_bytes(b"{")
+    else:
+        content = None if damage == "missing" else b"garbage"
+        blob.unlink()
+        if content:
+            blob.write_bytes(content)
+    assert verdicts(world.run("b", fresh=False)) == ["new"] * 3
+    assert "one" in world.script.asked
+    world.run("c", fresh=False)
+    assert world.script.asked == []
+
+
+def test_what_is_bad_is_seen_twice(world: World) -> None:
+    """A regression is confirmed by a second attempt before it is reported."""
+    world.script.answers["two"] = [wrong]
+    records = world.run()
+    assert world.script.asked == ["one", "two", "three", "two"]
+    assert records[1].verdict is Verdict.REGRESSED
+    assert records[1].attempts == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (wrong, good),
+        (wrong, bad),
+        (partial(bad, outcome=Outcome.CRASHED), good),
+        (partial(bad, outcome=Outcome.TIMED_OUT), good),
+    ],
+)
+def test_attempts_that_disagree_are_flaky(world: World, first: object, second: object) -> None:
+    """Neither the first nor the second is believed."""
+    world.script.answers["two"] = [first, second]
+    records = world.run()
+    assert verdicts(records) == ["new", "flaky", "new"]
+    assert records[1].attempts == 2
+
+
+def test_a_flaky_job_stays_flaky_when_resumed(world: World) -> None:
+    """Its record says that it was seen twice; it is not judged anew from one attempt."""
+    world.script.answers["two"] = [wrong, good]
+    world.run()
+    assert verdicts(world.run()) == ["new", "flaky", "new"]
+    assert world.script.asked == []
+
+
+def test_progress_hears_of_each_job_once(world: World) -> None:
+    """Recorded, cached, executed and confirmed ones alike."""
+    world.script.answers["two"] = [wrong]
+    plan = Plan(jobs=tuple(world.jobs), exclusions=(), cells=(world.jobs[0].planned,))
+    heard: list[str] = []
+    directory, cache = RunDirectory(world.folder / "r"), ResultCache(world.folder / "cache")
+    run = Run(
+        plan, directory, world.script, cache, progress=lambda record: heard.append(record.case)
+    )
+    for _ in range(2):
+        heard.clear()
+        run.execute()
+        assert sorted(heard) == ["family/one", "family/three", "family/two"]
+
+
+def seen(verdict: Verdict, conformance: Conformance = Conformance.CONFORMS) -> Record:
+    """Return a judged record."""
+    outcome = Outcome.INFRA if verdict is Verdict.INFRA else Outcome.OK
+    return Record(
+        case="f/a", cell="c", case_hash="", cell_hash="", outcome=outcome, stage=Stage.EXECUTE,
+        verdict=verdict, conformance=conformance,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("found", "code"),
+    [
+        ([], ExitCode.NOTHING),
+        ([Verdict.EXCLUDED], ExitCode.NOTHING),
+        ([Verdict.MATCH, Verdict.KNOWN, Verdict.DRIFTED, Verdict.NEW], ExitCode.OK),
+        ([Verdict.MATCH, Verdict.EXCLUDED], ExitCode.OK),
+        ([Verdict.INFRA, Verdict.EXCLUDED], ExitCode.INFRA),
+        ([Verdict.INFRA, Verdict.MATCH], ExitCode.INFRA),
+        ([Verdict.INFRA, Verdict.REGRESSED], ExitCode.UNEXPECTED),
+        *(([Verdict.MATCH, verdict], ExitCode.UNEXPECTED) for verdict in Verdict if verdict.gates),
+    ],
+)
+def test_the_exit_status(found: list[Verdict], code: ExitCode) -> None:
+    """Green on nothing is impossible; a regression outranks infrastructure."""
+    assert exit_code([seen(verdict) for verdict in found]) is code
+
+
+def test_a_golden_that_cannot_be_read_is_the_projects_fault() -> None:
+    """The job ended well, and yet nothing can be said of it: exit 2, not 4."""
+    assert exit_code([replace(seen(Verdict.INFRA), outcome=Outcome.OK)]) is ExitCode.USAGE
+
+
+@pytest.mark.parametrize("conformance", [Conformance.UNKNOWN, Conformance.DEVIATES])
+def test_a_new_case_that_nothing_vouches_for_is_unexpected(conformance: Conformance) -> None:
+    """Without golden and without a reference it may be anything."""
+    assert exit_code([seen(Verdict.NEW, conformance)]) is ExitCode.UNEXPECTED

@@ -1,0 +1,82 @@
+"""Plans without cells: made-up jobs, and an executor that says what it is told to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from conformance.cells.cell import Cell
+from conformance.engine.job import Finished, Job, PlannedCell
+from conformance.model.case import Case
+from conformance.model.codec import encode_value
+from conformance.model.outcome import Outcome, Stage
+from conformance.model.record import ErrorInfo
+from tests.builders import f32
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Mapping
+    from pathlib import Path
+
+VERSIONS = {"jax": "0.6.0", "numpy": "2.2.4", "flax": "0.10.6"}
+
+
+def planned(release: str = "0.6.0", **more: Any) -> PlannedCell:
+    """Return a planned cell."""
+    cell = Cell(release=release, python="3.11", **more)
+    return PlannedCell(
+        cell=cell, versions={**VERSIONS, "jax": release}, lock_hash="l" * 8, cell_hash="c" * 8
+    )
+
+
+def job(folder: Path, name: str = "one", place: PlannedCell | None = None, **more: Any) -> Job:
+    """Return a job of the family `family`."""
+    case = Case(
+        id=f"family/{name}", family="family", topic="topic", name=name, kind="program",
+        file=folder / "family" / "topic.py", line=7, **{"content_hash": "h" * 8, **more},
+    )  # fmt: skip
+    return Job(case=case, planned=place or planned())
+
+
+def good(job: Job, *numbers: float, reference: bool = True) -> Finished:
+    """Return a job that ended well, and conforms unless it has no reference."""
+    seen = encode_value(f32(*(numbers or (1, 2))))
+    blobs = {"value": seen, "reference": encode_value(f32(1, 2))} if reference else {"value": seen}
+    return Finished(job=job, outcome=Outcome.OK, stage=Stage.EXECUTE, blobs=blobs)
+
+
+def bad(job: Job, outcome: Outcome = Outcome.RAISED, message: str = "bad shape") -> Finished:
+    """Return a job that did not end well."""
+    error = ErrorInfo(type="ValueError", message=message, signature=f"ValueError: {message}")
+    return Finished(job=job, outcome=outcome, stage=Stage.TRACE, error=error)
+
+
+@dataclass
+class Script:
+    """An executor that answers from a script, and remembers what it was asked.
+
+    Attributes:
+        answers: What each attempt of a job gives, by case name; the last one again and again.
+        asked: Case names, in order.
+    """
+
+    answers: dict[str, list[Any]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    identities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def run(self, jobs: Iterable[Job]) -> Generator[Finished]:
+        """Yield what the script says."""
+        for one in jobs:
+            answers = self.answers.get(one.case.name, [good])
+            attempt = self.asked.count(one.case.name)
+            self.asked.append(one.case.name)
+            answer = answers[min(attempt, len(answers) - 1)]
+            if isinstance(answer, BaseException):
+                raise answer
+            yield answer(one)
+
+
+def array(*numbers: float) -> bytes:
+    """Return the bytes of a float32 vector."""
+    return np.array(numbers, np.float32).tobytes()

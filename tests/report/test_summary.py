@@ -1,0 +1,138 @@
+"""A run in numbers and in JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from conformance.engine.plan import Exclusion, Plan
+from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
+from conformance.model.record import ErrorInfo, Record
+from conformance.report.summary import counts, root_causes, run_json
+from conformance.report.terminal import STYLES, cell_labels, exclusion_lines, print_report
+from tests.engine.worlds import job, planned
+
+
+def record(case: str, cell: str, verdict: Verdict, *reasons: str, **more: Any) -> Record:
+    """Return a judged record that conforms."""
+    return Record(
+        case=case, cell=cell, case_hash="", cell_hash="", outcome=Outcome.OK, stage=Stage.EXECUTE,
+        conformance=Conformance.CONFORMS, verdict=verdict, reasons=reasons, **more,
+    )  # fmt: skip
+
+
+def plan(*releases: str, exclusions: tuple[Exclusion, ...] = ()) -> Plan:
+    """Return a plan of one job in a cell of each release."""
+    cells = tuple(planned(release) for release in releases)
+    return Plan(jobs=tuple(job(Path(), place=c) for c in cells), exclusions=exclusions, cells=cells)
+
+
+def printed(plan: Plan, records: list[Record], **more: Any) -> str:
+    """Return the report as a wide terminal without colours shows it."""
+    out = io.StringIO()
+    console = Console(file=out, width=200, highlight=False)
+    print_report(console, plan, records, directory=Path("run"), **more)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def test_counts_are_in_the_order_of_the_verdicts() -> None:
+    """Only verdicts that occur."""
+    found = [record("f/a", "c", v) for v in (Verdict.NEW, Verdict.MATCH, Verdict.NEW)]
+    assert list(counts(found).items()) == [("match", 1), ("new", 2)]
+
+
+def test_the_json_of_a_run_holds_its_contract() -> None:
+    """`run`, `exit`, `counts`, `cells`, `results`, `exclusions`; plain JSON throughout."""
+    made = plan("0.5.3", "0.6.0", exclusions=(Exclusion(case="f/b", cell="c", reason="r"),))
+    ids = [cell.cell.id for cell in made.cells]
+    identities = {ids[0]: {"python": "3.11.7"}}
+    records = [record("f/a", ids[0], Verdict.MATCH, error=ErrorInfo(type="E", message="m"))]
+    data = json.loads(msgspec.json.encode(run_json("r1", 1, made, identities, records)))
+    assert list(data) == ["run", "exit", "counts", "cells", "results", "exclusions"]
+    assert (data["run"], data["exit"], data["counts"]) == ("r1", 1, {"match": 1})
+    assert [cell["id"] for cell in data["cells"]] == ids
+    assert data["cells"][0]["identity"] == {"python": "3.11.7"}
+    assert data["cells"][1]["identity"]["versions"]["jax"] == "0.6.0"
+    assert data["results"][0]["error"]["message"] == "m"
+    assert data["exclusions"] == [{"case": "f/b", "cell": "c", "reason": "r"}]
+
+
+def test_causes_are_grouped_largest_first() -> None:
+    """The same reason of the same case is one cause; infrastructure is one for all its cases."""
+    records = [
+        record("f/a", "c1", Verdict.REGRESSED, "dtype"),
+        record("f/b", "c1", Verdict.INFRA, "no network"),
+        record("f/a", "c1", Verdict.MATCH),
+        record("f/c", "c1", Verdict.INFRA, "no network"),
+        record("f/a", "c2", Verdict.REGRESSED, "value"),
+    ]
+    found = [(reason, [r.case for r in members]) for reason, members in root_causes(records)]
+    assert found == [("no network", ["f/b", "f/c"]), ("dtype", ["f/a"]), ("value", ["f/a"])]
+
+
+def test_every_verdict_has_a_letter_of_its_own() -> None:
+    """Colours alone say nothing to some readers and in logs."""
+    assert set(STYLES) == set(Verdict)
+    assert len({style.letter for style in STYLES.values()}) == len(Verdict)
+
+
+def test_a_cell_is_called_by_its_release_while_that_is_enough() -> None:
+    """Two cells of one release need their ids."""
+    made = plan("0.5.3", "0.6.0")
+    assert list(cell_labels(made).values()) == ["0.5.3", "0.6.0"]
+    twice = Plan(jobs=(), exclusions=(), cells=(planned("0.6.0"), planned("0.6.0", devices=4)))
+    assert list(cell_labels(twice).values()) == [cell.cell.id for cell in twice.cells]
+
+
+def test_the_report_shows_families_by_release() -> None:
+    """A row for each family, or each case; reasons and places of what is unexpected."""
+    made = plan("0.5.3", "0.6.0")
+    old, new = (cell.cell.id for cell in made.cells)
+    where = ErrorInfo(type="E", message="m", where="f.py:3")
+    records = [
+        record("f/a", old, Verdict.MATCH, cached=True),
+        record("f/b", old, Verdict.KNOWN),
+        record("f/a", new, Verdict.REGRESSED, "out is 1, golden 2", "look there", error=where),
+    ]
+    text = printed(made, records)
+    header, row, *_ = text.splitlines()
+    assert header.split() == ["family", "0.5.3", "0.6.0"]
+    assert row.split() == ["f", "1.", "1k", "1R"]
+    assert f"regressed f/a on {new}\n  out is 1, golden 2\n  look there\n  at f.py:3" in text
+    assert "1 match, 1 regressed, 1 known (1 unchanged since an earlier run)" in text
+    assert text.endswith("results in run")
+    rows = [line.split() for line in printed(made, records, verbose=True).splitlines()[1:3]]
+    assert rows == [["f/a", "1.", "1R"], ["f/b", "1k"]]
+
+
+def test_many_releases_that_look_alike_share_a_column() -> None:
+    """Neighbours with the same marks are one column, named from first to last."""
+    made = plan(*(f"0.5.{n}" for n in range(20)))
+    cells = [cell.cell.id for cell in made.cells]
+    verdicts = [Verdict.KNOWN if n < 5 else Verdict.MATCH for n in range(20)]
+    text = printed(made, [record("f/a", c, v) for c, v in zip(cells, verdicts, strict=True)])
+    first, second, row = (line.split() for line in text.splitlines()[:3])
+    assert first == ["0.5.0", "0.5.5"]
+    assert second == ["family", "..0.5.4", "..0.5.19"]
+    assert row == ["f", "1k", "1."]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "lines"),
+    [
+        ([("", "c1")], ["excluded all cases on c1: why"]),
+        ([("f/a", "c1"), ("f/a", "c2")], ["excluded f/a on c1, c2: why"]),
+        ([("f/a", "c1"), ("f/b", "c1")], ["excluded 2 cases on c1: why"]),
+        ([("f/a", f"c{n}") for n in range(5)], ["excluded f/a on c0, c1, c2 and 2 more: why"]),
+    ],
+)
+def test_exclusions_in_a_few_lines(pairs: list[tuple[str, str]], lines: list[str]) -> None:
+    """Grouped by what is left out, where, and why."""
+    found = [Exclusion(case=case, cell=cell, reason="why") for case, cell in pairs]
+    assert exclusion_lines(found) == lines
