@@ -13,13 +13,15 @@ from conformance.model.outcome import Verdict
 from conformance.report.summary import counts, root_causes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rich.console import Console
 
     from conformance.engine.plan import Plan
     from conformance.model.record import Record
+
+    Rows = dict[str, dict[str, Counter[Verdict]]]
 
 
 class Style(NamedTuple):
@@ -44,8 +46,25 @@ STYLES = {
     Verdict.STALE: Style("bold yellow", "S"),
     Verdict.INFRA: Style("bold blue", "I"),
 }
-MAX_COLUMNS = 12
-"""Columns beyond which neighbouring releases that look alike share one."""
+WORST_FIRST = (
+    Verdict.CRASHED,
+    Verdict.TIMED_OUT,
+    Verdict.REGRESSED,
+    Verdict.FLAKY,
+    Verdict.CHANGED,
+    Verdict.FIXED,
+    Verdict.STALE,
+    Verdict.INFRA,
+    Verdict.NEW,
+    Verdict.KNOWN,
+    Verdict.DRIFTED,
+    Verdict.MATCH,
+    Verdict.EXCLUDED,
+)
+MAX_COUNTED = 6
+"""Cells up to which a row counts verdicts; beyond it shows a letter a cell, like a timeline."""
+MIN_TIMELINE = 10
+"""Cells in a line of a timeline, however narrow the terminal."""
 SHOWN = 3
 """Members of a group, and groups of exclusions' cells, that are named one by one."""
 
@@ -67,7 +86,13 @@ def print_report(
         directory: Run directory.
         verbose: A row for each case, not for each family.
     """
-    console.print(_table(plan, records, verbose=verbose))
+    rows = _rows(records, verbose=verbose)
+    labels = cell_labels(plan)
+    if len(labels) <= MAX_COUNTED and not verbose:
+        console.print(_counted(rows, labels))
+    else:
+        for text in _timelines(rows, labels, console.width):
+            console.print(text, soft_wrap=True)
     console.print(_legend(records))
     for reason, members in root_causes(records):
         console.print(_group(reason, members))
@@ -80,20 +105,49 @@ def print_report(
     console.print(f"results in {directory}", soft_wrap=True, style="bright_black")
 
 
-def _table(plan: Plan, records: Sequence[Record], *, verbose: bool) -> Table:
-    labels = cell_labels(plan)
-    rows: dict[str, dict[str, Counter[Verdict]]] = {}
+def _rows(records: Sequence[Record], *, verbose: bool) -> Rows:
+    rows: Rows = {}
     for record in records:
         row = record.case if verbose else record.case.partition("/")[0]
         rows.setdefault(row, {}).setdefault(record.cell, Counter())[record.verdict] += 1
-    columns = _columns(list(labels), rows)
+    return rows
+
+
+def _counted(rows: Rows, labels: Mapping[str, str]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("case" if verbose else "family", no_wrap=True)
-    for column in columns:
-        table.add_column(_heading([labels[cell] for cell in column]), no_wrap=True)
-    for row in sorted(rows):
-        table.add_row(row, *(_mark(rows[row].get(column[0], Counter())) for column in columns))
+    table.add_column("family", no_wrap=True)
+    for label in labels.values():
+        table.add_column(label, no_wrap=True)
+    for name in sorted(rows):
+        table.add_row(Text(name), *(_counts(rows[name].get(cell, Counter())) for cell in labels))
     return table
+
+
+def _counts(found: Counter[Verdict]) -> Text:
+    text = Text()
+    for verdict in Verdict:
+        if found[verdict]:
+            style = STYLES[verdict]
+            text.append(f"{found[verdict]}{style.letter} ", style=style.colour)
+    return text
+
+
+def _timelines(rows: Rows, labels: Mapping[str, str], width: int) -> Iterator[Text]:
+    """Yield a line for each row with the worst verdict of each cell, in blocks that fit."""
+    margin = max(map(len, rows)) + 2
+    room = max(MIN_TIMELINE, width - margin)
+    cells = list(labels)
+    for start in range(0, len(cells), room):
+        block = cells[start : start + room]
+        names = f"{labels[block[0]]} .. {labels[block[-1]]}"
+        yield Text(f"{'a letter a cell:':{margin}}{names}", style="bold")
+        for name in sorted(rows):
+            line = Text(f"{name:{margin}}")
+            for cell in block:
+                found = rows[name].get(cell, Counter())
+                worst = next((v for v in WORST_FIRST if found[v]), Verdict.EXCLUDED)
+                line.append(STYLES[worst].letter, style=STYLES[worst].colour)
+            yield line
 
 
 def cell_labels(plan: Plan) -> dict[str, str]:
@@ -103,33 +157,6 @@ def cell_labels(plan: Plan) -> dict[str, str]:
         planned.cell.id: planned.release if releases[planned.release] == 1 else planned.cell.id
         for planned in plan.cells
     }
-
-
-def _columns(cells: list[str], rows: dict[str, dict[str, Counter[Verdict]]]) -> list[list[str]]:
-    """Return the cells by column: one each, or runs of those that look alike if many."""
-    if len(cells) <= MAX_COLUMNS:
-        return [[cell] for cell in cells]
-    columns: list[list[str]] = []
-    for cell in cells:
-        alike = columns and all(row.get(cell) == row.get(columns[-1][0]) for row in rows.values())
-        if alike:
-            columns[-1].append(cell)
-        else:
-            columns.append([cell])
-    return columns
-
-
-def _heading(labels: list[str]) -> str:
-    return labels[0] if len(labels) == 1 else f"{labels[0]}\n..{labels[-1]}"
-
-
-def _mark(found: Counter[Verdict]) -> Text:
-    text = Text()
-    for verdict in Verdict:
-        if found[verdict]:
-            style = STYLES[verdict]
-            text.append(f"{found[verdict]}{style.letter} ", style=style.colour)
-    return text
 
 
 def _legend(records: Sequence[Record]) -> Text:
@@ -169,7 +196,8 @@ def exclusion_lines(exclusions: Iterable[Exclusion]) -> list[str]:
     """Return the exclusions in a few lines, grouped by what is left out and why."""
     groups: dict[tuple[str, str], list[str]] = {}
     for exclusion in exclusions:
-        groups.setdefault((exclusion.case, exclusion.reason), []).append(exclusion.cell)
+        reason = exclusion.reason.partition(", the cell ")[0]
+        groups.setdefault((exclusion.case, reason), []).append(exclusion.cell)
     by_reason: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for (case, reason), cells in groups.items():
         by_reason.setdefault((tuple(cells), reason), []).append(case)
