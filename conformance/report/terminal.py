@@ -134,13 +134,14 @@ def _counts(found: Counter[Verdict]) -> Text:
 
 def _timelines(rows: Rows, labels: Mapping[str, str], width: int) -> Iterator[Text]:
     """Yield a line for each row with the worst verdict of each cell, in blocks that fit."""
-    margin = max(map(len, rows)) + 2
+    title = "a letter a cell:"
+    margin = max(map(len, (title, *rows))) + 2
     room = max(MIN_TIMELINE, width - margin)
     cells = list(labels)
     for start in range(0, len(cells), room):
         block = cells[start : start + room]
         names = f"{labels[block[0]]} .. {labels[block[-1]]}"
-        yield Text(f"{'a letter a cell:':{margin}}{names}", style="bold")
+        yield Text(f"{title:{margin}}{names}", style="bold")
         for name in sorted(rows):
             line = Text(f"{name:{margin}}")
             for cell in block:
