@@ -16,7 +16,7 @@ import pytest
 
 from conformance.cli.run import Request, describe
 from conformance.cli.setting import Setting
-from conformance.corpus.discover import BrokenCasesError, discover
+from conformance.corpus.discover import BrokenCasesError, discover, duplicates
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.cache import ResultCache
 from conformance.engine.job import Job
@@ -26,12 +26,12 @@ from conformance.engine.plan import Plan, why_not
 from conformance.engine.prepare import Provider, prepare
 from conformance.engine.rundir import Results, RunDirectory, new_run
 from conformance.engine.runner import CONFIRMED, unexpected
-from conformance.errors import ConformanceError
+from conformance.errors import ConformanceError, UsageError
 from conformance.model.outcome import Verdict
 from conformance.model.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from conformance.engine.job import PlannedCell
     from conformance.engine.prepare import Preparation
@@ -75,9 +75,13 @@ class Bench:
     config: pytest.Config
     _current: CellWorker | None = None
     _results: Results | None = None
-    _plan: list[Job] = field(default_factory=list)
+    _plan: dict[tuple[str, str], Path] = field(default_factory=dict)
+    _cases: dict[str, Case] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        given = self.config.option.run_dir
+        if self.writes and given is not None and given.exists() and any(given.iterdir()):
+            raise UsageError(f"{given} is not empty; name another folder with --run-dir")
         self.setting = Setting(self.config.invocation_params.dir)
         matrix, selectors = self.config.option.matrix, tuple(self.config.option.cell)
         cells, _ = self.setting.cells(matrix, selectors)
@@ -87,6 +91,22 @@ class Bench:
             folders=self.setting.matrix_folders,
             cache=self.setting.cache,
         )
+
+    @property
+    def writes(self) -> bool:
+        """Whether results are written here: by the controller, not by xdist's workers."""
+        return not hasattr(self.config, "workerinput")
+
+    def once(self, cases: Sequence[Case]) -> None:
+        """Check that no case has the id of another one's.
+
+        Raises:
+            BrokenCasesError: If one has: results are kept by id.
+        """
+        known = {case.id: self._cases.setdefault(case.id, case) for case in cases}
+        twice = list(duplicates([*(c for c in known.values() if c not in cases), *cases]))
+        if twice:
+            raise BrokenCasesError(twice)
 
     @cached_property
     def directory(self) -> RunDirectory:
@@ -166,30 +186,34 @@ class Bench:
         order = {p.cell.id: n for n, p in enumerate(self.preparation.cells)}
         items.sort(key=lambda i: order[i.job.planned.cell.id] if isinstance(i, CaseItem) else -1)
 
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Write the plan, in the controller."""
-        jobs = [item.job for item in session.items if isinstance(item, CaseItem) and not item.why]
-        if jobs and not hasattr(self.config, "workerinput"):
-            self._plan = jobs
-
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Iterator[None]:
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Attach the record to the report of the call."""
         report = yield
         if isinstance(item, CaseItem) and call.when == "call" and item.record is not None:
             setattr(report, RECORD, msgspec.json.encode(item.record).decode())
+        if isinstance(item, CaseItem) and isinstance(report.longrepr, tuple):
+            # A skip: where the case stands, not this plugin.
+            report.longrepr = (str(item.path), item.job.case.line, report.longrepr[2])
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Write the record to the run directory, in the controller alone."""
         text = getattr(report, RECORD, None)
-        if text is None or hasattr(self.config, "workerinput"):
+        if text is None or not self.writes:
             return
-        if self._results is None:
-            self._results = Results(self.directory)
-        self._results.append(msgspec.json.decode(text, type=Record))
+        record = msgspec.json.decode(text, type=Record)
+        file, _, _ = report.nodeid.partition("::")
+        self._plan[record.case, record.cell] = self.config.rootpath / file
+        try:
+            if self._results is None:
+                self._results = Results(self.directory)
+                self._write_run(self._paths())  # now too: pytest may be killed
+            self._results.append(record)
+        except ConformanceError as error:
+            pytest.exit(str(error), returncode=error.exit_code)
 
     def pytest_sessionfinish(self) -> None:
         """End the worker, and say in `run.json` what was run."""
@@ -197,17 +221,17 @@ class Bench:
         if self._results is None:
             return
         self._results.close()
+        self._write_run(dict.fromkeys(self._plan.values()))
+
+    def _write_run(self, paths: Iterable[Path]) -> None:
         request = Request(
-            select=tuple(map(str, self._paths())),
+            select=tuple(map(str, paths)),
             matrix=self.config.option.matrix,
             cell=tuple(self.config.option.cell),
         )
-        plan = Plan(
-            jobs=tuple(self._plan),
-            exclusions=self.preparation.exclusions,
-            cells=self.preparation.cells,
-        )
-        self.directory.write_run(describe(request, plan))
+        plan = Plan(jobs=(), exclusions=self.preparation.exclusions, cells=self.preparation.cells)
+        # Only xdist's workers know the jobs before they end.
+        self.directory.write_run({**describe(request, plan), "plan": list(self._plan)})
 
     def _paths(self) -> list[Path]:
         return [Path(argument.partition("::")[0]).resolve() for argument in self.config.args]
@@ -238,6 +262,7 @@ class CaseFile(pytest.File):
         """Read the file statically and yield a node for each cell."""
         try:
             cases: Sequence[Case] = discover([self.path.resolve()])
+            self.bench.once(cases)
         except BrokenCasesError as error:
             raise self.CollectError(str(error)) from None
         for planned in self.bench.preparation.cells:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from typing import TYPE_CHECKING
 
 from uv import find_uv_bin
 
+from conformance.cells.children import CHILDREN
 from conformance.cells.masking import masked
 from conformance.errors import InfrastructureError
 from conformance.files import said_by
@@ -80,15 +80,11 @@ def run_uv(arguments: Sequence[str | os.PathLike[str]], *, cwd: Path, stdin: str
         InfrastructureError: If it cannot be run.
     """
     try:
-        done = subprocess.run(
+        done = CHILDREN.run(
             [find_uv_bin(), *arguments, "--quiet", "--no-progress"],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
             cwd=cwd,
             env=_environment(),
+            stdin=stdin,
         )
     except OSError as error:
         raise InfrastructureError(f"uv: does not run in {cwd}: {said_by(error)}") from error

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance import __version__
+from conformance.cells.children import CHILDREN
 from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
 
@@ -92,21 +93,27 @@ def main(arguments: list[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _ended_like_interrupted() -> Iterator[None]:
-    """Make a polite request to end, by a job scheduler or a closing terminal, one like Ctrl-C."""
+    """Make a polite request to end, by a job scheduler or a closing terminal, one like Ctrl-C.
+
+    Each of them ends the child processes that other threads wait for, too.
+    """
 
     def interrupt(*_: object) -> None:
+        CHILDREN.stop()
         raise KeyboardInterrupt
 
     replaced = {}
+    usual = {signal.SIG_DFL, signal.default_int_handler}  # under nohup SIGHUP is ignored
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is signal.SIG_DFL:  # under nohup SIGHUP is ignored
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) in usual:
                 replaced[number] = signal.signal(number, interrupt)
     try:
         yield
     finally:
         for number, handler in replaced.items():
             signal.signal(number, handler)
+        CHILDREN.admit()
 
 
 if __name__ == "__main__":
