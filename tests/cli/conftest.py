@@ -1,0 +1,42 @@
+"""A project on the spot, and a cache of this session's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.cells.inspection import inspect_path_environment
+from conformance.cells.interpreters import find_interpreter
+from tests.projects import Project, make_project
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    MakeProject = Callable[[Mapping[str, str]], Project]
+
+
+@pytest.fixture(scope="session")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder for the session: the cell is provisioned once."""
+    return tmp_path_factory.mktemp("conformance-cache")
+
+
+@pytest.fixture(autouse=True)
+def _surroundings(monkeypatch: pytest.MonkeyPatch, shared_cache: Path) -> None:
+    find_interpreter.cache_clear()
+    inspect_path_environment.cache_clear()
+    monkeypatch.setenv("CONFORMANCE_CACHE", str(shared_cache))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("CI", raising=False)
+
+
+@pytest.fixture
+def new_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> MakeProject:
+    """Make a project of a `{filename: text}` mapping."""
+
+    def make(files: Mapping[str, str]) -> Project:
+        return make_project(tmp_path / "project", files, capsys)
+
+    return make

@@ -1,0 +1,199 @@
+"""From a run to goldens and back: accept, run again, change, partial and refused accepts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.projects import CELL, GOOD, HEAD, ROOT, case
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conftest import MakeProject
+
+pytestmark = pytest.mark.cell
+TOPIC = "cases/fam/topic.py"
+VALUE = case("return np.float32([1, 2])", name="value")
+OTHER = VALUE.replace("[1, 2]", "[1, 3]")
+
+
+def test_accept_then_run_is_green(new_project: MakeProject) -> None:
+    """What was new matches; accepting again changes nothing."""
+    project = new_project({TOPIC: GOOD})
+    assert project.run("run").code == 0
+    assert project.run("accept").out == "2 added, 0 changed, 0 extended, 0 unchanged\n"
+    code, records = project.results()
+    assert code == 0
+    assert {record.verdict for record in records.values()} == {"match"}
+    assert project.run("accept").out == "0 added, 0 changed, 0 extended, 2 unchanged\n"
+
+
+def test_a_new_case_without_a_reference_is_not_green(new_project: MakeProject) -> None:
+    """Nothing vouches for it until it is accepted."""
+    project = new_project({TOPIC: VALUE})
+    ending = project.run("run")
+    assert ending.code == 1
+    assert "no golden yet: conformance accept fam/value" in ending.out
+    assert project.run("accept").code == 0
+    assert project.run("run").code == 0
+
+
+def test_a_changed_value_says_how_to_accept_it(new_project: MakeProject) -> None:
+    """Exit 1, the leaf with both values, and the command; after it the run is green."""
+    project = new_project({TOPIC: VALUE})
+    project.run("run")
+    project.run("accept")
+    project.write({TOPIC: OTHER})
+    code, records = project.results()
+    assert (code, records["value"].verdict, records["value"].attempts) == (1, "changed", 2)
+    (reason,) = records["value"].reasons
+    assert "out" in reason
+    assert reason.endswith("; if intended: conformance accept fam/value")
+    assert project.run("accept", "fam/value").out.startswith("0 added, 1 changed")
+    assert project.run("run", "--resume").code == 0
+    assert project.run("run").code == 0
+
+
+def test_a_dry_run_writes_nothing(new_project: MakeProject) -> None:
+    """It says what would be, as text and as JSON."""
+    project = new_project({TOPIC: GOOD})
+    project.run("run")
+    assert project.run("accept", "--dry-run").out.startswith("2 added")
+    data = project.run("accept", "--dry-run", "--json").json
+    assert [(e["case"], e["release"], e["change"]) for e in data["entries"]] == [
+        ("fam/one", "0.6.2", "added"),
+        ("fam/two", "0.6.2", "added"),
+    ]
+    assert (data["refused"], data["conflicts"]) == ([], [])
+    assert not (project.path / "cases/fam/golden").exists()
+
+
+def test_a_partial_accept_keeps_the_others(new_project: MakeProject) -> None:
+    """Accepting one case, or one of another file, leaves every other golden as it was."""
+    project = new_project({TOPIC: GOOD, "cases/fam/more.py": VALUE})
+    project.run("run")
+    project.run("accept")
+    kept = {f: f.read_bytes() for f in project.path.glob("cases/fam/golden/topic/*")}
+    project.write({"cases/fam/more.py": OTHER})
+    project.run("run", "fam/value")
+    assert project.run("accept", "fam/value").code == 0
+    assert {f: f.read_bytes() for f in project.path.glob("cases/fam/golden/topic/*")} == kept
+    assert project.run("run").code == 0
+
+
+def test_a_change_elsewhere_does_not_stop_a_partial_accept(new_project: MakeProject) -> None:
+    """A case that changed since the run stops its own accept alone."""
+    project = new_project({TOPIC: GOOD, "cases/fam/more.py": VALUE})
+    project.run("run")
+    project.write({"cases/fam/more.py": OTHER})
+    ending = project.run("accept")
+    assert ending.code == 2
+    assert "more.py changed since " in ending.error
+    assert ending.error.endswith("run fam/value again first")
+    assert project.run("accept", "fam/one").code == 0
+
+
+def test_accept_is_refused_in_ci(new_project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CI never writes goldens."""
+    project = new_project({TOPIC: GOOD})
+    project.run("run")
+    monkeypatch.setenv("CI", "true")
+    ending = project.run("accept")
+    assert (ending.code, ending.error) == (
+        2,
+        "goldens are never written in CI (CI is set); accept them locally",
+    )
+    assert not (project.path / "cases/fam/golden").exists()
+
+
+BAD = {
+    "cases/fam/topic.py": GOOD,
+    "cases/fam/deviates.py": case("return Observed(1, reference=2)", name="deviates"),
+    "cases/fam/crashes.py": case("import os\nos.abort()", name="crashes"),
+    "cases/fam/empty.py": case("return None", name="empty"),
+}
+
+
+def test_what_is_wrong_is_not_accepted(new_project: MakeProject) -> None:
+    """Undeclared deviations, crashes and wrong cases: told, left out, exit 1; the rest is taken."""
+    project = new_project(BAD)
+    assert project.run("run").code == 1
+    ending = project.run("accept")
+    assert ending.code == 1
+    refused = [line for line in ending.out.splitlines() if line.startswith("not accepted: ")]
+    assert [line.split()[2] for line in refused] == ["fam/crashes", "fam/deviates", "fam/empty"]
+    assert all(f"on {CELL}: " in line for line in refused)
+    assert "captured nothing" in refused[2]
+    assert ending.out.splitlines()[-1].startswith("2 added")
+
+
+def test_accept_without_a_run(new_project: MakeProject) -> None:
+    """There must be something to accept."""
+    project = new_project({TOPIC: GOOD})
+    ending = project.run("accept")
+    assert ending.code == 2
+    assert ending.error.endswith("runs holds no run, expected one; `conformance run` makes it")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fam/on"], "holds no record of fam/on (did you mean 'fam/one'"),
+        (["--cell", "jax0.5.3-py311-cpu8"], "holds no record on jax0.5.3-py311-cpu8, expected"),
+    ],
+)
+def test_accept_of_what_the_run_has_not(
+    new_project: MakeProject, arguments: list[str], words: str
+) -> None:
+    """Exit 3, with the nearest name."""
+    project = new_project({TOPIC: GOOD})
+    project.run("run")
+    ending = project.run("accept", *arguments)
+    assert ending.code == 3
+    assert words in ending.error
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """The package as a wheel lays it out: data inside, no checkout around it."""
+    package = tmp_path / "site" / "conformance"
+    shutil.copytree(ROOT / "conformance", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "matrix", package / "data" / "matrix")
+    family = package / "data" / "cases" / "fam"
+    family.mkdir(parents=True)
+    (family / "topic.py").write_text(GOOD)
+    return package.parent
+
+
+def test_an_installed_package_runs_its_cases_but_keeps_its_goldens(
+    installed: Path, tmp_path: Path
+) -> None:
+    """Goldens of the package are not written; those of a folder of one's own are."""
+    home = tmp_path / "home"
+    (home / "mine").mkdir(parents=True)
+    (home / "mine" / "own.py").write_text(f"{HEAD}\n\n\n@probe()\ndef own(env):\n    return 1\n")
+
+    def run(*arguments: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "conformance", *arguments],
+            cwd=home,
+            env={**os.environ, "PYTHONPATH": str(installed)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    assert run("run", "--cell", "0.6.2")[0] == 0
+    code, said = run("accept")
+    assert code == 2
+    assert "goldens of an installed package cannot be changed; accept in a checkout, or" in said
+    assert run("run", "mine", "--cell", "0.6.2")[0] == 1
+    assert run("accept")[0] == 0
+    assert (home / "golden").exists() or list(home.glob("mine/golden/own/*.toml"))

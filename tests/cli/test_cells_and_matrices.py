@@ -1,0 +1,208 @@
+"""Releases, selectors, matrices and interpreters that are not there, or not right."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.cells import interpreters
+from tests.cells.builders import make_python
+from tests.projects import CELL, GOOD, case
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.projects import Project
+
+    from .conftest import MakeProject
+
+CASES = {"cases/fam/topic.py": GOOD}
+
+
+@pytest.mark.parametrize(
+    ("selector", "messages"),
+    [
+        (
+            "0.6.9",
+            [
+                "unknown jax release '0.6.9' (did you mean '0.6.",
+                "known are 0.4.30 to ",
+                "refresh the table with: conformance matrix --refresh",
+            ],
+        ),
+        (">=9000", ["selector '>=9000' matches no known release; known are 0.4.30 to "]),
+        (">=0.7,<0.6", ["selector '>=0.7,<0.6' matches no known release"]),
+        ("=>0.6", ["selector '=>0.6' is not understood; expected an exact release, a PEP 440"]),
+        ("banana", ["selector 'banana' is not understood"]),
+        ("latest-900", ["selector 'latest-900': only ", "releases are known"]),
+        ("nightly", ["no nightly index is configured"]),
+        ("jax0.6.9-py311-cpu8", ["unknown jax release '0.6.9'"]),
+    ],
+)
+def test_a_cell_that_cannot_be(
+    new_project: MakeProject, selector: str, messages: list[str]
+) -> None:
+    """Exit 2, the known range, and how to refresh it."""
+    ending = new_project(CASES).run("run", "--cell", selector)
+    assert ending.code == 2
+    for message in messages:
+        assert message in ending.error
+    assert not ending.error.endswith(".")
+
+
+def test_a_matrix_that_is_narrowed_to_nothing(new_project: MakeProject) -> None:
+    """A selector that no cell of the matrix has is exit 3; the message names its cells."""
+    ending = new_project(CASES).run("run", "--matrix", "smoke", "--cell", "0.5.3")
+    assert (ending.code, ending.error) == (
+        3,
+        f"no cell of matrix smoke matches 0.5.3; it has {CELL}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("smoek", "unknown matrix 'smoek' (did you mean 'smoke'?); expected one of releases, smok"),
+        ("no/where.toml", "matrix file 'no/where.toml': no such file"),
+    ],
+)
+def test_a_matrix_that_is_not_there(new_project: MakeProject, name: str, message: str) -> None:
+    """The nearest name, and all there are."""
+    ending = new_project(CASES).run("run", "--matrix", name)
+    assert ending.code == 2
+    assert ending.error.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[matrix\n", "not TOML"),
+        ("", "matrix: got nothing, expected a table [matrix]"),
+        ("[matrix]\naxes = {}\n", "matrix.axes: no jax in it, expected a list of selectors"),
+        (
+            "[matrix]\naxes = {jax = ['0.6.2'], device = [8]}\n",
+            "matrix.axes.device: unknown key (did you mean 'devices'?); expected jax, python",
+        ),
+        ("[matrix]\naxes = {jax = [0.6]}\n", "matrix.axes.jax: got [0.6], expected selectors"),
+        ("[matrix]\naxes = {jax = []}\n", "matrix.axes.jax: got an empty list, expected"),
+        ("[matrix]\naxes = {jax = ['0.6.9']}\n", "unknown jax release '0.6.9'"),
+        (
+            "[matrix]\naxes = {jax = ['0.6.2']}\nexclude = [{jax = '0.6.2'}]\n",
+            "matrix.exclude[0].reason: got nothing, expected why these cells are left out",
+        ),
+    ],
+)
+def test_a_broken_matrix_file(new_project: MakeProject, text: str, message: str) -> None:
+    """File, key, got and expected."""
+    project = new_project({**CASES, "matrix/broken.toml": text})
+    ending = project.run("run", "--matrix", "broken")
+    assert ending.code == 2
+    assert "matrix/broken.toml: " in ending.error
+    assert message in ending.error
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"[[release]]\nversion = 'x'\n", b"release = 3\n"])
+def test_a_broken_table_of_releases(new_project: MakeProject, data: bytes) -> None:
+    """The file is named, and how to make it anew."""
+    project = new_project(CASES)
+    (project.path / "matrix/releases.toml").write_bytes(data)
+    ending = project.run("run")
+    assert ending.code == 2
+    assert "matrix/releases.toml" in ending.error
+    assert ending.error.endswith("refresh the table with: conformance matrix --refresh")
+
+
+def test_a_matrix_that_leaves_all_out(new_project: MakeProject) -> None:
+    """Nothing to run is exit 3, with the reason of each exclusion."""
+    text = "[matrix]\naxes = {jax = ['0.6.2']}\nexclude = [{jax = '0.6.2', reason = 'is old'}]\n"
+    ending = new_project({**CASES, "matrix/none.toml": text}).run("run", "--matrix", "none")
+    assert (ending.code, ending.error) == (3, f"nothing to run; every case on {CELL}: is old")
+
+
+def test_a_case_that_no_cell_has_devices_for(new_project: MakeProject) -> None:
+    """The reason is the case's own need."""
+    project = new_project({"cases/fam/big.py": case("return 1", "probe(devices=64)")})
+    ending = project.run("run")
+    assert ending.code == 3
+    assert ending.error.endswith(f"fam/case on {CELL}: needs 64 devices, the cell has 8")
+
+
+@pytest.fixture
+def _only_this_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that has the running Python, and a dead shim of 3.13."""
+    shim = tmp_path / "bin" / "python3.13"
+    make_python(shim, "echo pyenv: python3.13: command not found >&2; exit 127")
+    monkeypatch.setenv("PATH", f"{shim.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    monkeypatch.setattr(interpreters, "_uv_managed", lambda python: iter(()))
+
+
+MISSING = "jax0.6.2-py313-cpu8"
+TWO_PYTHONS = "[matrix]\naxes = {jax = ['0.6.2'], python = ['3.11', '3.13']}\n"
+
+
+@pytest.mark.cell
+@pytest.mark.usefixtures("_only_this_python")
+def test_a_missing_interpreter_excludes_its_cells_and_the_rest_runs(
+    new_project: MakeProject,
+) -> None:
+    """The exclusion names the Python, the dead shim and what to do."""
+    project = new_project({**CASES, "matrix/two.toml": TWO_PYTHONS})
+    ending = project.run("run", "--matrix", "two", "--json", "-")
+    assert ending.code == 0
+    (exclusion,) = ending.json["exclusions"]
+    assert exclusion["cell"] == MISSING
+    assert exclusion["reason"].startswith("python 3.13: no interpreter runs here (")
+    assert "exit status 127: pyenv: python3.13: command not found" in exclusion["reason"]
+    assert "install it, put it on PATH" in exclusion["reason"]
+    assert {record["cell"] for record in ending.json["results"]} == {CELL}
+
+
+@pytest.mark.usefixtures("_only_this_python")
+def test_when_no_interpreter_is_left_nothing_runs(new_project: MakeProject) -> None:
+    """Green on nothing is impossible: exit 3."""
+    ending = new_project(CASES).run("run", "--cell", MISSING)
+    assert ending.code == 3
+    assert ending.error.startswith(f"nothing to run; every case on {MISSING}: python 3.13: no")
+
+
+def _by_path(project: Project, python: Path | str) -> tuple[int, str]:
+    ending = project.run("run", "--cell", f"path:{python}")
+    return ending.code, ending.error
+
+
+def test_a_path_that_is_no_interpreter(new_project: MakeProject, tmp_path: Path) -> None:
+    """Exit 4: the interpreter is named, and why it does not serve."""
+    project = new_project(CASES)
+    shim = make_python(tmp_path / "shim", "echo pyenv: not installed >&2; exit 127")
+    assert _by_path(project, "/nonexistent/python") == (
+        4,
+        "/nonexistent/python: does not run: no such file or directory",
+    )
+    assert _by_path(project, shim) == (
+        4,
+        f"{shim}: does not run: exit status 127: pyenv: not installed",
+    )
+
+
+def test_an_environment_without_jax(new_project: MakeProject) -> None:
+    """The environment of this very test has none: it is told apart from a broken one."""
+    code, error = _by_path(new_project(CASES), sys.executable)
+    assert code == 4
+    assert error.startswith(f"{sys.executable}: no jax among its ")
+    assert error.endswith("install jax there or select another environment")
+
+
+def test_a_path_cell_of_another_python(new_project: MakeProject, tmp_path: Path) -> None:
+    """A matrix that names a Python the environment does not have: infra for its jobs."""
+    packages = '{"version": "3.11.9", "packages": {"jax": "0.6.2"}}'
+    python = make_python(tmp_path / "python", f"echo '{packages}'")
+    text = f"[matrix]\naxes = {{jax = ['path:{python}'], python = ['3.13']}}\n"
+    source = case("return 1", "probe(releases='>=0.6')")
+    project = new_project({"cases/fam/topic.py": source, "matrix/own.toml": text})
+    ending = project.run("run", "--matrix", "own")
+    assert ending.code == 4
+    text = " ".join(ending.out.split())
+    assert f"{python}: is python 3.11.9, the cell expects 3.13" in text

@@ -1,0 +1,256 @@
+"""Files that were truncated or edited by hand: one job is wrong, and nothing else is lost."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.projects import GOOD, case
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.projects import Project
+
+    from .conftest import MakeProject
+
+    Harm = Callable[[Path], object]
+
+pytestmark = pytest.mark.cell
+TOPIC = "cases/fam/topic.py"
+CASES = {TOPIC: GOOD}
+
+
+def _accepted(new_project: MakeProject) -> Project:
+    project = new_project(CASES)
+    project.run("run")
+    project.run("accept")
+    return project
+
+
+def _content(project: Project, toml: str) -> Path:
+    name = project.golden(toml).read_text().rpartition(" = ")[2].strip().strip('"')
+    return project.golden(name)
+
+
+def _into_a_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+HARMS: dict[str, tuple[str, Harm, str]] = {
+    "truncated toml": ("toml", lambda f: f.write_text(f.read_text()[:50]), "no TOML ("),
+    "cut at a line": (
+        "toml",
+        lambda f: f.write_text("".join(f.read_text().splitlines(keepends=True)[:2])),
+        "holds no golden",
+    ),
+    "edited span": (
+        "toml",
+        lambda f: f.write_text(f.read_text().replace("value-", "valve-")),
+        "names 'valve-",
+    ),
+    "another case's": (
+        "toml",
+        lambda f: f.write_text(f.read_text().replace("fam/one", "fam/eno")),
+        "case 'fam/eno', expected case 'fam/one'",
+    ),
+    "not text": ("toml", lambda f: f.write_bytes(b"\xff\xfe"), "no UTF-8"),
+    "a folder": ("toml", _into_a_folder, "cannot be read: is a directory"),
+    "truncated content": ("value", lambda f: f.write_bytes(f.read_bytes()[:-2]), "hashes to"),
+    "edited content": (
+        "value",
+        lambda f: f.write_bytes(f.read_bytes()[:-1] + b"\x01"),
+        "expected content as its name says; goldens are not edited by hand",
+    ),
+    "missing content": ("value", lambda f: f.unlink(), "is missing, expected the content a golden"),
+    "content is a folder": ("value", _into_a_folder, "is a directory"),
+}
+
+
+def _harm(project: Project, name: str) -> tuple[Path, str]:
+    kind, harm, words = HARMS[name]
+    file = project.golden("one.toml") if kind == "toml" else _content(project, "one.toml")
+    harm(file)
+    return file, words
+
+
+@pytest.mark.parametrize("name", HARMS)
+def test_a_golden_that_cannot_be_trusted_loses_no_other_result(
+    new_project: MakeProject, name: str
+) -> None:
+    """Exit 2, the file, what is wrong and what to do; the other case is judged as ever."""
+    project = _accepted(new_project)
+    file, words = _harm(project, name)
+    code, records = project.results()
+    assert code == 2
+    assert (records["one"].verdict, records["one"].conformance) == ("infra", "conforms")
+    (reason,) = records["one"].reasons
+    assert reason.startswith(f"{file}: ")
+    assert words in reason
+    assert "restore it from version control" in reason
+    assert records["two"].verdict == "match"
+
+
+@pytest.mark.parametrize("name", ["truncated content", "edited content", "missing content"])
+def test_accept_puts_a_broken_content_right(new_project: MakeProject, name: str) -> None:
+    """What the message advises works."""
+    project = _accepted(new_project)
+    _harm(project, name)
+    assert project.run("run").code == 2
+    assert project.run("accept", "fam/one").code == 0
+    assert project.run("run").code == 0
+
+
+def test_a_broken_golden_file_is_put_right_by_deleting_it(new_project: MakeProject) -> None:
+    """Accepting over it is refused; without it, it is new; other cases are accepted meanwhile."""
+    project = _accepted(new_project)
+    file, _ = _harm(project, "truncated toml")
+    project.run("run")
+    ending = project.run("accept")
+    assert ending.code == 2
+    assert ending.error.startswith(f"{file}: no TOML")
+    assert ending.error.endswith("or delete it and accept again")
+    assert project.run("accept", "fam/two").code == 0
+    file.unlink()
+    assert project.run("accept").code == 0
+    assert project.run("run", "--resume").code == 0
+
+
+def test_a_regression_is_told_beside_a_broken_golden(new_project: MakeProject) -> None:
+    """A deviation needs no golden to be seen: exit 1, with both reasons."""
+    project = _accepted(new_project)
+    _harm(project, "truncated toml")
+    project.write({TOPIC: GOOD.replace("reference=np.float32([1, 2])", "reference=0")})
+    code, records = project.results()
+    assert (code, records["one"].verdict) == (1, "regressed")
+    assert "no TOML" in records["one"].reasons[-1]
+
+
+def _results(project: Project) -> Path:
+    return project.newest.path / "results.jsonl"
+
+
+def test_a_torn_last_line_is_run_again(new_project: MakeProject) -> None:
+    """What a killed run leaves is no record, and no error."""
+    project = new_project(CASES)
+    project.run("run")
+    file = _results(project)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-20])
+    assert project.run("run", "--resume").code == 0
+    assert len(file.read_bytes().splitlines()) == 2
+    assert {r.case for r in project.newest.read_records()} == {"fam/one", "fam/two"}
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (lambda line: line[:40], "input data was truncated"),
+        (lambda line: b"banana", "json is malformed"),
+        (lambda line: b"", "input data was truncated"),
+        (lambda line: b'{"case": "\xff"}', "invalid start byte"),
+        (lambda line: line.replace(b'"ok"', b'"fine"'), "invalid enum value 'fine'"),
+        (lambda line: line.replace(b'"case":', b'"cause":'), "missing required field `case`"),
+    ],
+)
+@pytest.mark.parametrize("command", [["run", "--resume"], ["accept"]])
+def test_an_edited_record_is_named_by_its_line(
+    new_project: MakeProject,
+    command: list[str],
+    edit: Callable[[bytes], bytes],
+    words: str,
+) -> None:
+    """Exit 2, file and line, and what to do; doing it makes the run whole."""
+    project = new_project(CASES)
+    project.run("run")
+    file = _results(project)
+    first, second = file.read_bytes().splitlines()
+    file.write_bytes(edit(first) + b"\n" + second + b"\n")
+    ending = project.run(*command)
+    assert ending.code == 2
+    assert ending.error.startswith(f"{file}:1: expected a record: ")
+    assert words in ending.error
+    assert ending.error.endswith("; delete the line to run its job again")
+    file.write_bytes(second + b"\n")
+    assert project.run("run", "--resume").code == 0
+    assert len(project.newest.read_records()) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "3", "\x00", '{"request": 3}', '{"request": {"cell": 3}}', "{}"]
+)
+@pytest.mark.parametrize("command", [["run", "--resume"], ["accept"]])
+def test_a_corrupt_run_json(new_project: MakeProject, command: list[str], text: str) -> None:
+    """Exit 2, the file, and what to do; results stay as they are."""
+    project = new_project(CASES)
+    project.run("run")
+    before = _results(project).read_bytes()
+    file = project.newest.path / "run.json"
+    file.write_text(text)
+    ending = project.run(*command)
+    assert ending.code == 2
+    assert ending.error.startswith(f"{file}: ")
+    assert ending.error.endswith("run anew: what has not changed is taken from the cache")
+    assert _results(project).read_bytes() == before
+
+
+def _harm_blobs(folder: Path, how: str) -> None:
+    for file in folder.iterdir():
+        data = file.read_bytes()
+        file.unlink()  # it may be a link to the cache's
+        if how != "missing":
+            file.write_bytes(data[:-1] if how == "truncated" else data[:-1] + b"\x7f")
+
+
+@pytest.mark.parametrize("how", ["missing", "truncated", "edited"])
+def test_a_blob_that_is_gone_is_made_again(new_project: MakeProject, how: str) -> None:
+    """Accept names it and what to do, and resuming does it."""
+    project = _accepted(new_project)
+    (project.path / TOPIC).write_text(GOOD + "\n# other\n")
+    project.run("run")
+    _harm_blobs(project.newest.path / "blobs", how)
+    ending = project.run("accept")
+    assert ending.code == 1
+    assert "not accepted: fam/one on " in ending.out
+    assert ending.out.count("; run it again: conformance run fam/") == 2
+    assert project.run("run", "--resume").code == 0
+    assert project.run("accept").code == 0
+
+
+@pytest.mark.parametrize("how", ["missing", "truncated", "edited"])
+def test_a_broken_cache_is_made_again(
+    new_project: MakeProject,
+    tmp_path: Path,
+    shared_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+) -> None:
+    """A blob or an entry of the cache that is broken costs a second run of its job, no more."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / "envs").symlink_to(shared_cache / "envs")
+    monkeypatch.setenv("CONFORMANCE_CACHE", str(cache))
+    project = new_project({TOPIC: case("return Observed(7, reference=7)")})
+    project.run("run")
+    _harm_blobs(cache / "blobs", how)
+    code, records = project.results()
+    assert (code, records["case"].cached) == (0, False)
+    code, records = project.results()
+    assert (code, records["case"].cached) == (0, True)
+    for entry in (cache / "results").rglob("*.json"):
+        entry.write_bytes(b'{"case": "\xff' if how == "edited" else b"{")
+    code, records = project.results()
+    assert (code, records["case"].cached) == (0, False)
+
+
+def test_run_json_says_what_was_run(new_project: MakeProject) -> None:
+    """Request, plan, cells with locks, versions and host; and at the end the exit status."""
+    project = new_project(CASES)
+    project.run("run", "fam/one")
+    data = json.loads((project.newest.path / "run.json").read_text())
+    assert {"request", "plan", "cells", "versions", "host", "exclusions", "exit"} <= set(data)
+    assert data["plan"] == [["fam/one", "jax0.6.2-py311-cpu8"]]

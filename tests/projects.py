@@ -1,0 +1,154 @@
+"""Projects made of a `{filename: text}` mapping, and the real command line run in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from conformance.cli import main
+from conformance.engine.rundir import RunDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pytest
+
+    from conformance.model.record import Record
+
+ROOT = Path(__file__).resolve().parents[1]
+RELEASE = "0.6.2"
+CELL = f"jax{RELEASE}-py311-cpu8"
+ENVIRONMENT = f"jax{RELEASE}-py311"
+SMOKE = f"""\
+[matrix]
+axes = {{ jax = ["{RELEASE}"] }}
+"""
+GOOD = """\
+import numpy as np
+from conformance.kit import Observed, Program, deviation, probe, program
+
+
+@probe()
+def one(env):
+    return Observed(np.float32([1, 2]), reference=np.float32([1, 2]))
+
+
+@probe()
+def two(env):
+    return Observed(np.int32(3), reference=np.int32(3))
+"""
+HEAD, ONE, TWO = GOOD.split("\n\n\n")
+"""`GOOD` in parts: imports, and two cases that conform."""
+
+
+def case(body: str, decorator: str = "probe()", name: str = "case") -> str:
+    """Return a case file with one case."""
+    lines = "\n    ".join(body.splitlines())
+    return f"{HEAD}\n\n\n@{decorator}\ndef {name}(env):\n    {lines}\n"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a command ended: exit status and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """What it printed on standard output, as JSON."""
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> str:
+        """Its one error, without the name of the program."""
+        (line,) = self.err.splitlines()
+        assert line.startswith("conformance: ")
+        return line.removeprefix("conformance: ")
+
+
+@dataclass(frozen=True)
+class Project:
+    """A folder with cases and matrices of its own, in which commands are run.
+
+    Attributes:
+        path: The folder; the working directory of its commands.
+        capsys: What takes their output.
+    """
+
+    path: Path
+    capsys: pytest.CaptureFixture[str]
+
+    def run(self, *arguments: str | Path) -> Ending:
+        """Run a `conformance` command in this process, in the project."""
+        self.capsys.readouterr()
+        before = Path.cwd()
+        os.chdir(self.path)
+        try:
+            code = main([str(argument) for argument in arguments])
+        finally:
+            os.chdir(before)
+        captured = self.capsys.readouterr()
+        return Ending(int(code), captured.out, captured.err)
+
+    def start(self, *arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
+        """Start a `conformance` command as a process of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "conformance", *map(str, arguments)],
+            cwd=self.path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+
+    def results(self, *arguments: str | Path) -> tuple[int, dict[str, Record]]:
+        """Run cases, and return the exit status and the records by case name."""
+        ending = self.run("run", *arguments)
+        records = self.newest.read_records()
+        return ending.code, {record.case.rpartition("/")[2]: record for record in records}
+
+    @property
+    def newest(self) -> RunDirectory:
+        """The newest run directory."""
+        runs = (self.path / "reports" / "runs").iterdir()
+        return RunDirectory(max(runs, key=lambda path: path.stat().st_mtime_ns))
+
+    @property
+    def runs(self) -> list[Path]:
+        """Every run directory."""
+        return sorted((self.path / "reports" / "runs").glob("*"))
+
+    def write(self, files: Mapping[str, str]) -> None:
+        """Write files below the project."""
+        for name, text in files.items():
+            file = self.path / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+
+    def golden(self, pattern: str) -> Path:
+        """Return the one golden file of a pattern, below any family."""
+        (file,) = self.path.glob(f"cases/*/golden/*/{pattern}")
+        return file
+
+
+def make_project(
+    path: Path, files: Mapping[str, str], capsys: pytest.CaptureFixture[str]
+) -> Project:
+    """Make a project of one release, with its committed lock, and some files."""
+    matrix = path / "matrix"
+    (matrix / "locks").mkdir(parents=True)
+    (path / "cases").mkdir()
+    shutil.copy(ROOT / "matrix" / "releases.toml", matrix)
+    shutil.copy(ROOT / "matrix" / "locks" / f"{ENVIRONMENT}.txt", matrix / "locks")
+    project = Project(path, capsys)
+    project.write({"matrix/smoke.toml": SMOKE, **files})
+    return project

@@ -1,0 +1,231 @@
+"""`pytest CASES --cell ...`: jobs as tests, in a pytest of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.engine.rundir import RunDirectory
+from tests.projects import CELL, GOOD, HEAD, ONE, ROOT, Project, case, make_project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.cell
+KNOWN = case(
+    "raise ValueError('no good')",
+    "probe(deviations=[deviation('<0.7', error='ValueError', reason='not yet')])",
+    name="known",
+)
+CASES = {
+    "cases/fam/good.py": GOOD,
+    "cases/fam/known.py": KNOWN,
+    "cases/fam/wrong.py": case("return Observed(1, reference=2)", name="wrong"),
+    "cases/other/big.py": case("return 1", "probe(devices=99)", name="big"),
+    "pytest.ini": "[pytest]\n",
+}
+BOTH = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder for this module."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def project(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Project:
+    """A project with a case of each kind."""
+    monkeypatch.setenv("CONFORMANCE_CACHE", str(cache))
+    monkeypatch.delenv("CI", raising=False)
+    return make_project(tmp_path / "project", CASES, capsys)
+
+
+def run_pytest(project: Project, *arguments: str) -> tuple[int, str]:
+    """Run pytest in a project with the plugin, and nothing of this session's."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "conformance.pytest_plugin", *arguments],
+        cwd=project.path,
+        env={**kept, "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+def summary(said: str) -> str:
+    """Return the last line of pytest, without its time."""
+    return re.sub(r" in [0-9.]+s.*", "", said.strip().splitlines()[-1]).strip("= ")
+
+
+@BOTH
+def test_verdicts_are_results(project: Project, workers: tuple[str, ...]) -> None:
+    """Conforming passes, declared deviations are xfail, exclusions skip, the rest fails."""
+    code, said = run_pytest(project, "cases", "--cell", "0.6.2", "-ra", *workers)
+    assert code == 1
+    assert summary(said) == "1 failed, 2 passed, 1 skipped, 1 xfailed"
+    assert f"FAILED cases/fam/wrong.py::{CELL}::wrong - regressed: " in said
+    assert "needs 99 devices, the cell has 8" in said
+    assert "ValueError" in said
+    assert "pytest_plugin.py" not in said
+
+
+@BOTH
+def test_the_run_directory_is_written_and_accepted(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    """`conformance accept --run` takes what pytest saw; then the verdict is match."""
+    _, said = run_pytest(project, "cases", "--cell", "0.6.2", "--run-dir", "out", *workers)
+    assert f"results in {project.path / 'out'}" in said.replace(
+        "results in out", f"results in {project.path / 'out'}"
+    )
+    directory = RunDirectory(project.path / "out")
+    assert sorted(record.case for record in directory.read_records()) == [
+        "fam/known",
+        "fam/one",
+        "fam/two",
+        "fam/wrong",
+    ]
+    described = directory.read_run()
+    assert sorted(case for case, _ in described["plan"]) == [
+        record.case for record in sorted(directory.read_records(), key=lambda r: r.case)
+    ]
+    ending = project.run("accept", "--run", "out")
+    assert ending.code == 1
+    assert "not accepted: fam/wrong" in ending.out
+    assert ending.out.splitlines()[-1].startswith("3 added")
+    _, said = run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2", *workers)
+    assert {record.verdict for record in project.newest.read_records()} == {"match"}
+
+
+def test_a_run_directory_in_use_is_refused(project: Project) -> None:
+    """As for `conformance run`: results of two runs are not mixed."""
+    run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2", "--run-dir", "out")
+    code, said = run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2", "--run-dir", "out")
+    assert code == 4
+    assert "ERROR: out is not empty; name another folder with --run-dir" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--matrix", "smoek"], "unknown matrix 'smoek' (did you mean 'smoke'?)"),
+        (["--cell", "0.6.9"], "unknown jax release '0.6.9'"),
+        (["--cell", "path:/nonexistent/python"], "/nonexistent/python: does not run: no such"),
+    ],
+)
+def test_a_cell_that_cannot_be_is_a_usage_error(
+    project: Project, arguments: list[str], words: str
+) -> None:
+    """Pytest's exit status for it, and our one line."""
+    code, said = run_pytest(project, "cases", *arguments)
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert f"ERROR: {words}" in said
+
+
+def test_without_cells_the_plugin_does_nothing(project: Project) -> None:
+    """Case files are no tests unless cells are asked for."""
+    code, said = run_pytest(project, "cases")
+    assert code == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert summary(said) == "no tests ran"
+
+
+def test_other_tests_run_beside_cases(project: Project) -> None:
+    """A user's own test files are collected as ever, also in the folder of the cases."""
+    project.write({"cases/fam/test_own.py": "def test_own():\n    assert True\n"})
+    code, said = run_pytest(project, "cases/fam", "--cell", "0.6.2", "-k", "test_own or one")
+    assert (code, summary(said)) == (0, "2 passed, 3 deselected")
+
+
+@pytest.mark.parametrize(
+    ("words", "result"),
+    [
+        ("one", "1 passed, 4 deselected"),
+        ("jax0.6.2 and two", "1 passed, 4 deselected"),
+        ("probe and known", "4 deselected, 1 xfailed"),
+        ("jax0.5.3", "5 deselected"),
+    ],
+)
+def test_k_selects(project: Project, words: str, result: str) -> None:
+    """By name, kind, family and release."""
+    _, said = run_pytest(project, "cases", "--cell", "0.6.2", "-k", words)
+    assert summary(said) == result
+
+
+def test_a_single_item_is_run_by_its_id(project: Project) -> None:
+    """The id pytest prints can be given back to it."""
+    _, said = run_pytest(project, f"cases/fam/good.py::{CELL}::one", "--cell", "0.6.2")
+    assert summary(said) == "1 passed"
+
+
+def test_lf_runs_what_failed(project: Project) -> None:
+    """The last failures, and nothing else."""
+    run_pytest(project, "cases", "--cell", "0.6.2")
+    code, said = run_pytest(project, "cases", "--cell", "0.6.2", "--lf")
+    assert code == 1
+    assert summary(said).startswith("1 failed")
+
+
+def test_junit_xml_holds_every_job(project: Project) -> None:
+    """A test case each, with the failure's message."""
+    run_pytest(project, "cases", "--cell", "0.6.2", "--junitxml", "out.xml", "-n", "2")
+    cases = ET.parse(project.path / "out.xml").getroot().iter("testcase")  # noqa: S314 - our own file
+    found = {case.get("name"): [child.tag for child in case] for case in cases}
+    assert found == {
+        "one": [],
+        "two": [],
+        "known": ["skipped"],
+        "wrong": ["failure"],
+        "big": ["skipped"],
+    }
+
+
+def test_a_broken_case_file_is_a_collection_error(project: Project) -> None:
+    """File and line, no traceback of ours."""
+    project.write({"cases/fam/broken.py": "@probe(device=3)\ndef case(env): ...\n"})
+    code, said = run_pytest(project, "cases", "--cell", "0.6.2")
+    assert code == pytest.ExitCode.INTERRUPTED
+    assert "broken.py:1: probe: unknown keyword `device`; did you mean `devices`?" in said
+    assert "Traceback" not in said
+
+
+def test_a_broken_golden_fails_its_job_alone(project: Project) -> None:
+    """The message says which file and what to do."""
+    run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2")
+    project.run("accept")
+    project.golden("one.toml").write_text("[")
+    code, said = run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2")
+    assert (code, summary(said)) == (1, "1 failed, 1 passed")
+    assert "restore it from version control, or delete it and accept again" in said
+
+
+def test_a_cell_that_cannot_be_provided_fails_its_jobs(project: Project) -> None:
+    """Infra is no pass."""
+    lock = project.path / "matrix" / "locks" / "jax0.6.2-py311.txt"
+    lock.write_text("")
+    code, said = run_pytest(project, "cases/fam/good.py", "--cell", "0.6.2")
+    assert (code, summary(said)) == (1, "2 failed")
+    assert "infra: " in said
+    assert "expected '# jax-conformance lock 1'" in said
+
+
+def test_the_same_id_twice_is_refused(project: Project) -> None:
+    """Results are kept by id: the second would replace the first."""
+    project.write({"cases/fam/again.py": f"{HEAD}\n\n\n{ONE}"})
+    code, said = run_pytest(project, "cases", "--cell", "0.6.2")
+    assert code == pytest.ExitCode.INTERRUPTED
+    assert "the id fam/one stands at " in said
