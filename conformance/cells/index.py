@@ -23,7 +23,7 @@ from conformance.cells.index_pages import INDEX_VARIABLES, Wheel, read_requireme
 from conformance.cells.masking import masked
 from conformance.cells.releases import Release, Releases, Yanked, parse_releases
 from conformance.errors import InfrastructureError
-from conformance.files import write_atomically
+from conformance.files import said_by, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -158,7 +158,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise InfrastructureError(f"{path}: cannot read: {error.strerror}") from error
+        raise InfrastructureError(f"{path}: cannot read: {said_by(error)}") from error
 
 
 def _preamble(text: str) -> str:

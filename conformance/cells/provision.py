@@ -20,6 +20,7 @@ from conformance.cells.interpreters import find_interpreter
 from conformance.cells.lock import check_host
 from conformance.cells.uvtool import UvError, run_uv
 from conformance.errors import InfrastructureError
+from conformance.files import said_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,11 +134,12 @@ def _remove(folder: Path) -> None:
 def _disk_problem(cell: Cell, folder: Path, error: OSError) -> str:
     if isinstance(error, Timeout):
         return f"{cell.id}: {folder}.lock has been held for {PATIENCE:.0f} s by another run"
-    return f"{cell.id}: cannot set up {folder}: {error.strerror or error}; {_MAKE_ROOM}"
+    return f"{cell.id}: cannot set up {folder}: {said_by(error)}; {_MAKE_ROOM}"
 
 
 def _uv_problem(cell: Cell, folder: Path, lock: Lock, error: UvError) -> str:
-    if "Hash mismatch" in error.stderr:
+    said = " ".join(error.stderr.split())  # uv breaks lines where they get long
+    if "Hash mismatch" in said:
         return f"{cell.id}: {lock.path}: {error}; lock again if the index is to be trusted"
-    advice = f"; {_MAKE_ROOM}" if _DISK_ERRORS.search(error.stderr) else ""
+    advice = f"; {_MAKE_ROOM}" if _DISK_ERRORS.search(said) else ""
     return f"{cell.id}: cannot set up {folder}: {error}{advice}"

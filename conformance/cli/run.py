@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import msgspec
 from rich.console import Console
 
 from conformance import __version__
+from conformance.cells.cell import PATH_PREFIX
 from conformance.cli.progress import live_progress
 from conformance.cli.setting import DEFAULT_MATRIX, here
 from conformance.engine.cache import ResultCache, host_facts, kit_hash
@@ -125,7 +126,7 @@ def command(
     executor = LocalExecutor(
         Provider(preparation.locks, setting.cache, spawn=spawn).open, slots=jobs
     )
-    described = describe(request, planned)
+    described = describe(_from_anywhere(request, setting), planned)
     directory.write_run(described)
     run = Run(
         plan=planned,
@@ -240,6 +241,20 @@ def describe(request: Request, plan: Plan) -> dict[str, Any]:
         ],
         "exclusions": plan.exclusions,
     }
+
+
+def _from_anywhere(request: Request, setting: Setting) -> Request:
+    """Return a request that means the same when it is resumed in another working directory."""
+    matrix = request.matrix
+    if matrix is not None and (matrix.endswith(".toml") or len(Path(matrix).parts) > 1):
+        matrix = str(Path(matrix).absolute())
+    cell = tuple(
+        f"{PATH_PREFIX}{Path(text.removeprefix(PATH_PREFIX)).expanduser().absolute()}"
+        if text.startswith(PATH_PREFIX)
+        else text
+        for text in request.cell
+    )
+    return replace(request, select=setting.absolute(request.select), matrix=matrix, cell=cell)
 
 
 def _check_json_file(file: Path) -> None:

@@ -13,7 +13,7 @@ from conformance.cells.matrix import load_matrix
 from conformance.cells.releases import load_releases
 from conformance.cells.selectors import matches_selector, select_cells
 from conformance.corpus.project import PACKAGE, Project, find_project
-from conformance.corpus.select import select_cases
+from conformance.corpus.select import absolute_selects, select_cases
 from conformance.engine.plan import Exclusion
 from conformance.errors import NothingSelectedError
 
@@ -59,6 +59,10 @@ class Setting:
     def cases(self, selects: Sequence[str]) -> tuple[Case, ...]:
         """Return the cases that SELECT means."""
         return select_cases(selects, self.project.cases)
+
+    def absolute(self, selects: Sequence[str]) -> tuple[str, ...]:
+        """Return SELECTs that mean the same from any working directory."""
+        return absolute_selects(selects, self.project.cases)
 
     def cells(
         self, matrix: str | None, selectors: Sequence[str]

@@ -14,6 +14,7 @@ from conformance.corpus.metadata import (
     specifier,
 )
 from conformance.errors import UsageError
+from conformance.files import said_by
 from conformance.model.case import Case
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _read_file(file: Path, helpers: bytes, errors: list[FileError]) -> Iterator[
         source = file.read_bytes()
         tree = ast.parse(source, filename=str(file))
     except OSError as error:
-        errors.append(FileError(file=file, line=1, message=f"cannot be read: {error.strerror}"))
+        errors.append(FileError(file=file, line=1, message=f"cannot be read: {said_by(error)}"))
         return
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", 1) or 1

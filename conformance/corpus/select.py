@@ -56,6 +56,14 @@ def select_cases(selects: Sequence[str], cases_folder: Path) -> tuple[Case, ...]
     return tuple(chosen.values())
 
 
+def absolute_selects(selects: Sequence[str], cases_folder: Path) -> tuple[str, ...]:
+    """Return SELECTs that mean the same from any working directory: paths made absolute."""
+    return tuple(
+        str(Path(select).expanduser().absolute()) if _is_path(select, cases_folder) else select
+        for select in selects
+    )
+
+
 def _is_path(select: str, cases_folder: Path) -> bool:
     """Tell a path from a name: a name is a family's, or has its family before a slash."""
     if select.endswith(".py") or select.startswith((".", "/", "~")):

@@ -29,7 +29,8 @@ def test_a_folder_that_cannot_be_made_is_said(
     """The path, the reason, and the variable to set."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CONFORMANCE_CACHE", str(tmp_path / "file" / "below"))
-    with pytest.raises(InfrastructureError, match=r"below: cannot be written: not a dir.*CONFORMANCE"):
+    words = r"below: cannot be written: not a dir.*CONFORMANCE"
+    with pytest.raises(InfrastructureError, match=words):
         cache_root()
 
 

@@ -191,7 +191,7 @@ def test_a_killed_set_up_is_made_again(lock: Lock, cache: Path) -> None:
 def test_a_cache_that_is_a_file_is_said(lock: Lock, tmp_path: Path) -> None:
     """A folder that cannot be made: the path, the reason, and what to set."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(InfrastructureError, match="Not a directory; set CONFORMANCE_CACHE"):
+    with pytest.raises(InfrastructureError, match="not a directory; set CONFORMANCE_CACHE"):
         provision(CELL, lock=lock, cache=tmp_path / "file")
 
 
@@ -224,7 +224,7 @@ def test_a_read_only_cache_is_said(lock: Lock, tmp_path: Path) -> None:
     """A cache nobody can write to, root included."""
     with (
         small_disk(tmp_path / "disk", "size=1m,ro") as disk,
-        pytest.raises(InfrastructureError, match="Read-only file system; set CONFORMANCE_CACHE"),
+        pytest.raises(InfrastructureError, match="read-only file system; set CONFORMANCE_CACHE"),
     ):
         provision(CELL, lock=lock, cache=disk)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.projects import GOOD, case
+from tests.projects import GOOD, SMOKE, case
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -254,3 +254,14 @@ def test_run_json_says_what_was_run(new_project: MakeProject) -> None:
     data = json.loads((project.newest.path / "run.json").read_text())
     assert {"request", "plan", "cells", "versions", "host", "exclusions", "exit"} <= set(data)
     assert data["plan"] == [["fam/one", "jax0.6.2-py311-cpu8"]]
+
+
+def test_a_run_is_resumed_and_accepted_from_another_folder(new_project: MakeProject) -> None:
+    """What was asked for with relative paths means the same from anywhere."""
+    project = new_project({**CASES, "mine/fam/a.py": GOOD, "own.toml": SMOKE, "sub/x": ""})
+    ended = project.run("run", "mine", "--matrix", "own.toml", "--run-dir", "out")
+    assert ended.code == 0
+    below = type(project)(project.path / "sub", project.capsys)
+    assert below.run("run", "--resume", "--run-dir", "../out").code == 0
+    assert below.run("accept", "--run", "../out").code == 0
+    assert (project.path / "mine/fam/golden/a/one.toml").exists()
