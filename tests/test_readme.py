@@ -1,18 +1,25 @@
-"""The README's first commands are the ones that are run."""
+"""What the README, the docs and tox.ini say is so."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+from conformance.cells.matrix import load_matrix
+from conformance.cells.releases import load_releases
+
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def _read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:
     """What a newcomer is told to run is what every change must pass."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = _read("README.md")
     _, test_command = re.findall(r"^python3 -m venv .*$", readme, re.MULTILINE)[:2]
-    assert test_command in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert test_command in _read(".ci/run").splitlines()
 
 
 def test_every_subcommand_named_in_the_docs_exists() -> None:
@@ -23,3 +30,12 @@ def test_every_subcommand_named_in_the_docs_exists() -> None:
     known = {"run", "list", "matrix", "accept", "doctor"}
     words = {"import", "kit", "package", "cache"}
     assert from_docs - words <= known
+
+
+def test_tox_knows_every_cell_by_name() -> None:
+    """The environments of tox.ini are the cells of the matrix of all releases."""
+    releases = load_releases(ROOT / "matrix")
+    sections = re.findall(r"^\[testenv:jax\{(.*)\}-(py\d+)-cpu8\]$", _read("tox.ini"), re.MULTILINE)
+    named = {f"jax{v}-{python}-cpu8" for versions, python in sections for v in versions.split(",")}
+    cells = load_matrix("releases", (ROOT / "matrix",), releases).cells
+    assert named == {cell.id for cell in cells}
