@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,6 +31,9 @@ CASES = {
     "cases/other/big.py": case("return 1", "probe(devices=99)", name="big"),
     "pytest.ini": "[pytest]\n",
 }
+# An installed plugin is loaded by its entry point, a checkout's must be named.
+INSTALLED = any(point.name == "conformance" for point in entry_points(group="pytest11"))
+PLUGIN = () if INSTALLED else ("-p", "conformance.pytest_plugin")
 BOTH = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
 
 
@@ -56,7 +60,7 @@ def run_pytest(project: Project, *arguments: str) -> tuple[int, str]:
     """Run pytest in a project with the plugin, and nothing of this session's."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "conformance.pytest_plugin", *arguments],
+        [sys.executable, "-m", "pytest", *PLUGIN, *arguments],
         cwd=project.path,
         env={**kept, "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
         capture_output=True,
