@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
+
 from .bench import NEWEST, OLD, Bench, planned_cell
 
 if TYPE_CHECKING:
@@ -23,7 +25,12 @@ def shared_bench(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Bench]:
     """A worker of an old and of the newest release, kept for the whole session."""
-    with Bench(planned_cell(request.param), tmp_path_factory.mktemp("cases")) as bench:
+    planned = planned_cell(request.param)
+    try:
+        find_interpreter(planned.cell.python)
+    except MissingInterpreterError as error:
+        pytest.skip(str(error))
+    with Bench(planned, tmp_path_factory.mktemp("cases")) as bench:
         yield bench
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -15,6 +16,7 @@ from conformance.corpus.project import PACKAGE
 from conformance.engine.observe import Transcript
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.kit import frames
+from conformance.kit.supervisor import SCRATCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,6 +96,7 @@ class Worker:
         self._count = 0
         self._dead = False
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._scratch = tempfile.mkdtemp(prefix="conformance-worker-")
         read_end, write_end = os.pipe()
         mode = "spawn" if spawn else "serve"
         try:
@@ -103,13 +106,17 @@ class Worker:
                 stdout=self._log,
                 stderr=self._log,
                 pass_fds=[write_end],
-                env=worker_environment(os.environ, keep_python_path=keep_python_path),
+                env={
+                    **worker_environment(os.environ, keep_python_path=keep_python_path),
+                    SCRATCH: self._scratch,
+                },
                 start_new_session=True,
-                cwd=tempfile.gettempdir(),
+                cwd=self._scratch,
             )
         except OSError as error:
             os.close(read_end)
             self._log.close()
+            shutil.rmtree(self._scratch, ignore_errors=True)
             raise InfrastructureError(f"worker {python} does not start: {error.strerror}") from None
         finally:
             os.close(write_end)
@@ -233,3 +240,4 @@ class Worker:
             self._process.wait()
         self._reader.join(STOP_TIMEOUT)
         self._log.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import selectors
+import shutil
 import signal
 import sys
 import time
@@ -19,7 +20,14 @@ from typing import Any
 
 from conformance.kit import frames, scout
 from conformance.kit.job import identity, load_case, run_job
-from conformance.kit.supervisor import POLL, PR_SET_CHILD_SUBREAPER, Child, Supervisor, prctl
+from conformance.kit.supervisor import (
+    POLL,
+    PR_SET_CHILD_SUBREAPER,
+    SCRATCH,
+    Child,
+    Supervisor,
+    prctl,
+)
 
 REQUEST = "request.json"
 WORKER = Path(__file__).with_name("worker.py")
@@ -83,6 +91,8 @@ class Server:
                 pass
         finally:
             self._supervisor.stop()
+            if SCRATCH in os.environ:  # the orchestrator may be gone
+                shutil.rmtree(os.environ[SCRATCH], ignore_errors=True)
 
     def _prepare(self) -> str:
         """Warm the server; return why it cannot fork, empty when it can."""

@@ -30,6 +30,8 @@ POLL = 0.02
 DRAIN = 8
 """Reads of a dead job's pipe: more than it can hold, so that a stray that writes on ends too."""
 PAGE = resource.getpagesize()
+SCRATCH = "CONFORMANCE_SCRATCH"
+"""Variable that names the folder of a worker's temporary files, removed when it ends."""
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -71,7 +73,7 @@ class Child:
     def __init__(self, request: dict[str, Any], main: Main, close: tuple[int, ...]) -> None:
         self.request = request
         self.ended = ""
-        self.scratch = tempfile.mkdtemp(prefix="conformance-job-")
+        self.scratch = tempfile.mkdtemp(prefix="job-", dir=os.environ.get(SCRATCH))
         self.start = time.monotonic()
         self.deadline = self.start + float(request["timeout"])
         self.memory = int(request["memory"]) * 2**20

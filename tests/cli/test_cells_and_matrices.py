@@ -130,21 +130,24 @@ def test_a_case_that_no_cell_has_devices_for(new_project: MakeProject) -> None:
 
 
 @pytest.fixture
-def _only_this_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host that has the running Python, and a dead shim of 3.13."""
-    shim = tmp_path / "bin" / "python3.13"
-    make_python(shim, "echo pyenv: python3.13: command not found >&2; exit 127")
-    monkeypatch.setenv("PATH", f"{shim.parent}:/usr/bin:/bin")
-    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
-    monkeypatch.setattr(interpreters, "_uv_managed", lambda python: iter(()))
+def _no_python_310(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host whose only 3.10, which no orchestrator runs on, is a dead shim."""
+    shim = tmp_path / "bin" / "python3.10"
+    make_python(shim, "echo pyenv: python3.10: command not found >&2; exit 127")
+    candidates = interpreters._candidates
+    monkeypatch.setattr(
+        interpreters,
+        "_candidates",
+        lambda python: iter([shim]) if python == "3.10" else candidates(python),
+    )
 
 
-MISSING = "jax0.6.2-py313-cpu8"
-TWO_PYTHONS = "[matrix]\naxes = {jax = ['0.6.2'], python = ['3.11', '3.13']}\n"
+MISSING = "jax0.6.2-py310-cpu8"
+TWO_PYTHONS = "[matrix]\naxes = {jax = ['0.6.2'], python = ['3.11', '3.10']}\n"
 
 
 @pytest.mark.cell
-@pytest.mark.usefixtures("_only_this_python")
+@pytest.mark.usefixtures("_no_python_310")
 def test_a_missing_interpreter_excludes_its_cells_and_the_rest_runs(
     new_project: MakeProject,
 ) -> None:
@@ -154,18 +157,18 @@ def test_a_missing_interpreter_excludes_its_cells_and_the_rest_runs(
     assert ending.code == 0
     (exclusion,) = ending.json["exclusions"]
     assert exclusion["cell"] == MISSING
-    assert exclusion["reason"].startswith("python 3.13: no interpreter runs here (")
-    assert "exit status 127: pyenv: python3.13: command not found" in exclusion["reason"]
+    assert exclusion["reason"].startswith("python 3.10: no interpreter runs here (")
+    assert "exit status 127: pyenv: python3.10: command not found" in exclusion["reason"]
     assert "install it, put it on PATH" in exclusion["reason"]
     assert {record["cell"] for record in ending.json["results"]} == {CELL}
 
 
-@pytest.mark.usefixtures("_only_this_python")
+@pytest.mark.usefixtures("_no_python_310")
 def test_when_no_interpreter_is_left_nothing_runs(new_project: MakeProject) -> None:
     """Green on nothing is impossible: exit 3."""
     ending = new_project(CASES).run("run", "--cell", MISSING)
     assert ending.code == 3
-    assert ending.error.startswith(f"nothing to run; every case on {MISSING}: python 3.13: no")
+    assert ending.error.startswith(f"nothing to run; every case on {MISSING}: python 3.10: no")
 
 
 def _by_path(project: Project, python: Path | str) -> tuple[int, str]:

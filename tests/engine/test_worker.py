@@ -181,10 +181,9 @@ def test_a_worker_goes_with_its_jobs(new_bench: Bench, way: str) -> None:
 
 
 @pytest.mark.cell
-def test_a_closed_worker_leaves_no_folder(
-    new_bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The scratch folder of a job that was under way goes as well."""
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_worker_that_ended_leaves_no_folder(new_bench: Bench, *, killed: bool) -> None:
+    """The scratch folder of a job that was under way goes as well, even if the worker is killed."""
     job = new_bench.job("open('mark', 'w').write(os.getcwd()); time.sleep(60)")
     with ThreadPoolExecutor(1) as pool:
         pool.submit(new_bench.worker.run, job)
@@ -193,10 +192,12 @@ def test_a_closed_worker_leaves_no_folder(
             folders = [
                 child.cwd()
                 for child in psutil.Process(new_bench.pid).children()
-                if "conformance-job" in child.cwd()
+                if Path(child.cwd()).name.startswith("job-")
             ]
+        if killed:
+            new_bench.worker.kill()
         new_bench.worker.close()
-    assert not Path(folders[-1]).exists()
+    assert not Path(folders[-1]).parent.exists()
 
 
 @pytest.mark.cell
