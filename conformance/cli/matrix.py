@@ -9,6 +9,7 @@ import msgspec
 from rich.console import Console
 
 from conformance.cells.index import refresh_releases
+from conformance.cells.lock import store_lock
 from conformance.cells.locks import find_lock
 from conformance.cells.matrix import matrix_names
 from conformance.cells.provision import provision
@@ -48,7 +49,7 @@ def command(
     setting = here()
     if refresh:
         return _refresh(setting)
-    if name is None and not cell:
+    if name is None and not (cell or lock or make):
         return _names(setting, as_json=as_json)
     cells, left_out = setting.cells(name, cell)
     if lock:
@@ -105,11 +106,8 @@ def _lock(setting: Setting, name: str | None, selectors: tuple[str, ...]) -> int
         lock = find_lock(
             cell, setting.releases, folders=(setting.project.matrices,), cache=setting.cache
         )
-        target = folder / f"{cell.env_id}.txt"
-        if lock.path != target and cell.interpreter is None:
-            folder.mkdir(exist_ok=True)
-            target.write_text(lock.text, encoding="utf-8")
-            click.echo(f"locked {cell.env_id}")
+        if lock.path.parent != folder and cell.interpreter is None:
+            click.echo(f"locked {store_lock(lock, folder).path.stem}")
     return 0
 
 

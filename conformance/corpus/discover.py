@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from conformance.model.case import Kind
 
 KINDS: tuple[Kind, Kind] = ("program", "probe")
+INDENTED = re.compile(rb"^[ \t]+@(\w+\.)?(program|probe)\b", re.MULTILINE)
+"""What a case below the top level looks like; a match may also stand in a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +121,8 @@ def _read_file(file: Path, helpers: bytes, errors: list[FileError]) -> Iterator[
         errors.append(FileError(file=file, line=line, message=f"syntax error: {error.args[0]}"))
         return
     content_hash = hashlib.sha256(source + helpers).hexdigest()[:16]
+    if INDENTED.search(source):
+        errors.extend(_nested(tree, file))
     for function, kind, call in _decorated(tree, file, errors):
         try:
             metadata = read_metadata(call, kind)
@@ -127,6 +132,22 @@ def _read_file(file: Path, helpers: bytes, errors: list[FileError]) -> Iterator[
         yield from _cases(file, function, kind, metadata, content_hash)
 
 
+def _kind(decorator: ast.expr) -> Kind | None:
+    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+    return next((kind for kind in KINDS if kind == name), None)
+
+
+def _nested(tree: ast.Module, file: Path) -> Iterator[FileError]:
+    """Yield an error for each case that is not at the top level, where none is looked for."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    found = (node for node in ast.walk(tree) if isinstance(node, functions))
+    for node in found:
+        if node not in tree.body and any(map(_kind, node.decorator_list)):
+            message = f"{node.name} stands inside something, expected at the top level"
+            yield FileError(file=file, line=node.lineno, message=message)
+
+
 def _decorated(
     tree: ast.Module, file: Path, errors: list[FileError]
 ) -> Iterator[tuple[ast.FunctionDef, Kind, ast.Call]]:
@@ -134,9 +155,7 @@ def _decorated(
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         for decorator in node.decorator_list:
-            target = decorator.func if isinstance(decorator, ast.Call) else decorator
-            name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
-            kind = next((kind for kind in KINDS if kind == name), None)
+            kind = _kind(decorator)
             if kind is None:
                 continue
             if isinstance(node, ast.AsyncFunctionDef):

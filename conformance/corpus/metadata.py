@@ -132,6 +132,10 @@ def _check_name(keyword: ast.keyword, struct: type[msgspec.Struct], where: str) 
 
 
 def _literal(node: ast.expr, name: str) -> Any:
+    if isinstance(node, ast.Dict):
+        keys = [ast.unparse(key) for key in node.keys if key is not None]
+        if twice := next((key for key in keys if keys.count(key) > 1), None):
+            raise MetadataError(node.lineno, f"`{name}` has the key {twice} twice; rename one")
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

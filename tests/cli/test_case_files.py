@@ -72,6 +72,12 @@ if TYPE_CHECKING:
             "`deviations` is `deviation('<0.6')`, expected a list of deviation(...)",
         ),
         ("@probe()\nasync def case(env): ...\n", 2, "case is an async function, expected a plain"),
+        ("if 1:\n    @probe()\n    def case(env): ...\n", 3, "case stands inside something"),
+        (
+            "@probe(params={'a': {}, 'a': {}})\ndef f(env): ...\n",
+            1,
+            "`params` has the key 'a' twice",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_file_is_one_line(
