@@ -61,8 +61,8 @@ WORST_FIRST = (
     Verdict.MATCH,
     Verdict.EXCLUDED,
 )
-MAX_COUNTED = 6
-"""Cells up to which a row counts verdicts; beyond it shows a letter a cell, like a timeline."""
+MAX_COLUMNS = 6
+"""Cells up to which they are the columns of the table; beyond, they are its rows."""
 MIN_TIMELINE = 10
 """Cells in a line of a timeline, however narrow the terminal."""
 SHOWN = 3
@@ -88,8 +88,9 @@ def print_report(
     """
     rows = _rows(records, verbose=verbose)
     labels = cell_labels(plan)
-    if len(labels) <= MAX_COUNTED and not verbose:
-        console.print(_counted(rows, labels))
+    table = _by_family(rows, labels) if len(labels) <= MAX_COLUMNS else _by_cell(rows, labels)
+    if not verbose and console.measure(table).maximum <= console.width:
+        console.print(table)
     else:
         for text in _timelines(rows, labels, console.width):
             console.print(text, soft_wrap=True)
@@ -113,23 +114,42 @@ def _rows(records: Sequence[Record], *, verbose: bool) -> Rows:
     return rows
 
 
-def _counted(rows: Rows, labels: Mapping[str, str]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("family", no_wrap=True)
-    for label in labels.values():
-        table.add_column(label, no_wrap=True)
+def _by_family(rows: Rows, labels: Mapping[str, str]) -> Table:
+    table = _table("family", labels.values())
     for name in sorted(rows):
-        table.add_row(Text(name), *(_counts(rows[name].get(cell, Counter())) for cell in labels))
+        table.add_row(name, *(_counts(rows[name].get(cell, Counter())) for cell in labels))
     return table
 
 
+def _by_cell(rows: Rows, labels: Mapping[str, str]) -> Table:
+    families = sorted(rows)
+    # A family's name is longer than its counts: broken at an underscore it needs half as much.
+    table = _table("cell", (_broken(name) for name in families))
+    for cell, label in labels.items():
+        table.add_row(label, *(_counts(rows[name].get(cell, Counter())) for name in families))
+    return table
+
+
+def _table(first: str, others: Iterable[str]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in (first, *others):
+        table.add_column(Text(heading), no_wrap=True)
+    return table
+
+
+def _broken(name: str) -> str:
+    words = name.split("_")
+    half = (len(words) + 1) // 2
+    return "\n".join("_".join(part) for part in (words[:half], words[half:]) if part)
+
+
 def _counts(found: Counter[Verdict]) -> Text:
-    text = Text()
-    for verdict in Verdict:
-        if found[verdict]:
-            style = STYLES[verdict]
-            text.append(f"{found[verdict]}{style.letter} ", style=style.colour)
-    return text
+    marks = [
+        Text(f"{found[verdict]}{STYLES[verdict].letter}", style=STYLES[verdict].colour)
+        for verdict in Verdict
+        if found[verdict]
+    ]
+    return Text(" ").join(marks)
 
 
 def _timelines(rows: Rows, labels: Mapping[str, str], width: int) -> Iterator[Text]:
