@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import uv
 
 pytestmark = [pytest.mark.fresh, pytest.mark.cell]
 ROOT = Path(__file__).resolve().parents[1]
+UV = uv.find_uv_bin()
 
 
 def _run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -28,11 +30,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = _run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=folder)
     assert built.returncode == 0, built.stderr
     (wheel,) = folder.glob("*.whl")
-    assert (
-        _run("uv", "venv", "--python", sys.executable, folder / "env", cwd=folder).returncode == 0
-    )
+    assert _run(UV, "venv", "--python", sys.executable, folder / "env", cwd=folder).returncode == 0
     python = folder / "env" / "bin" / "python"
-    done = _run("uv", "pip", "install", "--python", python, wheel, cwd=folder)
+    done = _run(UV, "pip", "install", "--python", python, wheel, cwd=folder)
     assert done.returncode == 0, done.stderr
     return python.with_name("conformance")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.util
 import os
 import sys
@@ -74,6 +75,17 @@ def configure(request: dict[str, Any]) -> None:
         jax.config.update(name, value)
 
 
+class CaseLoader(importlib.machinery.SourceFileLoader):
+    """Compiles a case file anew: bytecode is stale by the second, and edits may come faster.
+
+    It leaves no `__pycache__` beside the case either.
+    """
+
+    def get_code(self, fullname: str) -> types.CodeType:  # noqa: ARG002 - importlib's signature
+        """Return the code of the file as it is now."""
+        return compile(self.get_data(self.path), self.path, "exec", dont_inherit=True)
+
+
 def load_case(file: str, family: str, name: str) -> Callable[..., Any]:
     """Import a case file, once, and return the case's function.
 
@@ -97,7 +109,9 @@ def load_case(file: str, family: str, name: str) -> Callable[..., Any]:
     if module is None or module.__file__ != str(path):
         _package(CASES, [])
         _package(f"{CASES}.{family}", [str(path.parent)])
-        spec = importlib.util.spec_from_file_location(qualified, path)
+        spec = importlib.util.spec_from_file_location(
+            qualified, path, loader=CaseLoader(qualified, str(path))
+        )
         assert spec is not None  # noqa: S101 - a path that ends in .py always has a spec
         assert spec.loader is not None  # noqa: S101
         module = importlib.util.module_from_spec(spec)

@@ -123,3 +123,9 @@ def test_families_of_one_name_keep_their_helpers_apart(bench: Bench) -> None:
         finished = place.run("return _helpers.ANSWER", top="from . import _helpers")
         found.append(leaf_of(finished).data.decode().strip("'"))
     assert found == ["a", "b", "a"]
+
+
+def test_a_case_file_leaves_no_bytecode(bench: Bench) -> None:
+    """An edit of the same size within the same second would not be seen through it."""
+    assert bench.run("return 1").outcome is Outcome.OK
+    assert [path.name for path in (bench.folder / "family").iterdir()] == ["topic.py"]
