@@ -7,18 +7,26 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 from rich.console import Console
+from rich.text import Text
 
 from conformance.cells.index import refresh_releases
 from conformance.cells.lock import store_lock
 from conformance.cells.locks import find_lock
 from conformance.cells.matrix import matrix_names
-from conformance.cells.provision import provision
+from conformance.cells.provision import is_provisioned, provision
 from conformance.cli.setting import RELEASES, here
 from conformance.engine.prepare import prepare
-from conformance.errors import UsageError
+from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from conformance.cli.setting import Setting
+    from conformance.engine.job import PlannedCell
+    from conformance.engine.prepare import Preparation
+
+PACKAGES = ("jaxlib", "numpy", "flax")
+"""Packages whose versions are shown beside a cell."""
 
 
 @click.command("matrix", short_help="Show matrices and cells; refresh releases and locks.")
@@ -58,15 +66,8 @@ def command(
         cells, setting.releases, folders=setting.matrix_folders, cache=setting.cache
     )
     if make:
-        for planned in preparation.cells:
-            found = preparation.locks[planned.cell.id]
-            made = provision(planned.cell, lock=found, cache=setting.cache)
-            click.echo(f"{planned.cell.id}: {made.python}")
-        return 0
-    rows: list[dict[str, Any]] = [
-        {"cell": p.cell.id, "jax": p.release, "lock": p.lock_hash, "versions": p.versions}
-        for p in preparation.cells
-    ]
+        return _make(setting, preparation)
+    rows = [_row(planned, preparation, setting) for planned in preparation.cells]
     exclusions = [*left_out, *preparation.exclusions]
     if as_json:
         data = {"cells": rows, "exclusions": exclusions}
@@ -74,13 +75,41 @@ def command(
         return 0
     console = Console(highlight=False)
     for row in rows:
-        versions = row["versions"]
-        known = [f"{n} {versions[n]}" for n in ("jaxlib", "numpy", "flax") if n in versions]
-        console.print(f"{row['cell']}  [bright_black]{', '.join(known)}[/]", soft_wrap=True)
+        console.print(Text(row["cell"]).append(f"  {_described(row)}", "bright_black"))
     for exclusion in exclusions:
         console.print(f"excluded {exclusion.cell}: {exclusion.reason}", soft_wrap=True)
     console.print(f"{len(rows)} cells, {len(exclusions)} excluded")
     return 0
+
+
+def _make(setting: Setting, preparation: Preparation) -> int:
+    for planned in preparation.cells:
+        if planned.failure:
+            raise InfrastructureError(planned.failure)
+        lock = preparation.locks[planned.cell.id]
+        made = provision(planned.cell, lock=lock, cache=setting.cache)
+        click.echo(f"{planned.cell.id}: {made.python}")
+    return 0
+
+
+def _row(planned: PlannedCell, preparation: Preparation, setting: Setting) -> dict[str, Any]:
+    lock = preparation.locks.get(planned.cell.id)
+    return {
+        "cell": planned.cell.id,
+        "jax": planned.release,
+        "lock": planned.lock_hash,
+        "versions": planned.versions,
+        "provisioned": lock is not None and is_provisioned(planned.cell, lock, setting.cache),
+        "failure": planned.failure,
+    }
+
+
+def _described(row: Mapping[str, Any]) -> str:
+    if row["failure"]:
+        return str(row["failure"])
+    versions = row["versions"]
+    known = [f"{name} {versions[name]}" for name in PACKAGES if name in versions]
+    return ", ".join([*known, "provisioned" if row["provisioned"] else "not provisioned yet"])
 
 
 def _names(setting: Setting, *, as_json: bool) -> int:

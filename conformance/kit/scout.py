@@ -19,8 +19,6 @@ from conformance.kit.job import import_site, load_case, set_flags
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-WARM = "warm"
-
 
 def scout(request: dict[str, Any], fd: int) -> None:
     """Run in a child: import the request's file, or the tiny program when it has none.

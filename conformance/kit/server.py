@@ -128,9 +128,6 @@ class Server:
         return True
 
     def _accept(self, request: dict[str, Any]) -> None:
-        if request["kind"] == "cancel":
-            self._supervisor.cancel(request["id"])
-            return
         if self._spawn:
             self._start(request)
             return

@@ -192,12 +192,6 @@ class Supervisor:
         for fd in child.fds:
             self._selector.register(fd, selectors.EVENT_READ, child)
 
-    def cancel(self, job: str) -> None:
-        """Kill a job that nobody waits for any more."""
-        for child in self._children.values():
-            if child.request["id"] == job:
-                child.kill("cancelled")
-
     def pump(self, child: Child, fd: int) -> None:
         """Read what a child wrote to one of its pipes."""
         data = _read(fd)

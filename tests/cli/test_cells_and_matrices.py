@@ -209,3 +209,17 @@ def test_a_path_cell_of_another_python(new_project: MakeProject, tmp_path: Path)
     assert ending.code == 4
     text = " ".join(ending.out.split())
     assert f"{python}: is python 3.11.9, the cell expects 3.13" in text
+
+
+@pytest.mark.cell
+def test_a_matrix_says_which_cells_are_there(
+    new_project: MakeProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before `--provision` and after it, for people and for machines."""
+    monkeypatch.setenv("CONFORMANCE_CACHE", str(tmp_path / "cache"))
+    project = new_project(CASES)
+    assert project.run("matrix", "--cell", CELL).out.splitlines()[0].endswith("not provisioned yet")
+    assert project.run("matrix", "--cell", CELL, "--provision").code == 0
+    assert project.run("matrix", "--cell", CELL).out.splitlines()[0].endswith(", provisioned")
+    (row,) = project.run("matrix", "--cell", CELL, "--json").json["cells"]
+    assert (row["cell"], row["jax"], row["provisioned"]) == (CELL, "0.6.2", True)
