@@ -14,7 +14,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from common import line, prepared, provider, seconds, throughput_jobs
 
@@ -66,8 +66,24 @@ def scaling(preparation: Preparation, jobs: list[Job], rounds: int) -> list[floa
     return ratios
 
 
-def measure(release: str) -> None:
-    """Print the figures of one release."""
+class Medians(NamedTuple):
+    """Seconds a job, and what a second slot is worth, of one release or of several."""
+
+    fork: float
+    process: float
+    one_process: float
+    scaling: float
+
+    def print(self) -> None:
+        """Print what is to be compared with the targets."""
+        times, over = self.process / self.fork, 1000 * (self.fork - self.one_process)
+        print(f"  fork against a process per job: {times:.1f} times the throughput (target 6)")
+        print(f"  fork over one process: {over:.0f} ms a job (target 60)")
+        print(f"  two at a time against one: {self.scaling:.2f} times (target 1.8)")
+
+
+def measure(release: str) -> Medians:
+    """Print the figures of one release, and return their medians."""
     preparation = prepared(release)
     (planned,) = preparation.cells
     jobs = throughput_jobs(planned)
@@ -81,12 +97,13 @@ def measure(release: str) -> None:
     print(line("  a fork per job", forked))
     print(line("  a process per job", spawned))
     print(line("  one long-lived process", single))
-    fork, spawn, one = map(statistics.median, (forked, spawned, single))
-    print(f"  fork against a process per job: {spawn / fork:.1f} times the throughput (target 6)")
-    print(f"  fork over one process: {1000 * (fork - one):.0f} ms a job (target 60)")
-    print(line("  two at a time against one", scaling(preparation, jobs, 3), "x (target 1.8)"))
+    two = scaling(preparation, jobs, ROUNDS)
+    medians = Medians(*map(statistics.median, (forked, spawned, single, two)))
+    medians.print()
+    return medians
 
 
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or ["0.5.3", "0.8.3", "latest"]:
-        measure(wanted)
+    found = [measure(wanted) for wanted in sys.argv[1:] or ["0.5.3", "0.6.2", "0.8.3", "latest"]]
+    print("over these releases")
+    Medians(*map(statistics.fmean, zip(*found, strict=True))).print()
