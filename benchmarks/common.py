@@ -7,10 +7,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import Setting
 from conformance.corpus.discover import case_files, discover
 from conformance.engine.job import Job
-from conformance.engine.prepare import Provider, prepare
+from conformance.engine.prepare import Provider
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,7 @@ def prepared(*selectors: str) -> Preparation:
     """Return the cells that selectors name, with their locks."""
     here = setting()
     cells, _ = here.cells(None, selectors)
-    return prepare(cells, here.releases, folders=here.matrix_folders, cache=here.cache)
+    return prepare_in(here, cells)
 
 
 def provider(preparation: Preparation, *, spawn: bool = False) -> Provider:

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from conformance.cli.preparing import prepare_in
 from conformance.cli.run import Request, describe
 from conformance.cli.setting import Setting
 from conformance.corpus.discover import BrokenCasesError, discover, duplicates
-from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.cache import ResultCache
 from conformance.engine.job import Job
 from conformance.engine.judging import Judge, record_of
 from conformance.engine.local import CellWorker
 from conformance.engine.plan import Plan, why_not
-from conformance.engine.prepare import Provider, prepare
+from conformance.engine.prepare import Provider
 from conformance.engine.rundir import Results, RunDirectory, new_run
-from conformance.engine.runner import CONFIRMED, unexpected
+from conformance.engine.runner import CONFIRMED, judged_from_cache, unexpected
 from conformance.errors import ConformanceError, UsageError
 from conformance.model.outcome import Verdict
 from conformance.model.record import Record
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from conformance.engine.job import PlannedCell
-    from conformance.engine.prepare import Preparation
     from conformance.model.case import Case
 
 RECORD = "conformance_record"
@@ -85,12 +84,7 @@ class Bench:
         self.setting = Setting(self.config.invocation_params.dir)
         matrix, selectors = self.config.option.matrix, tuple(self.config.option.cell)
         cells, _ = self.setting.cells(matrix, selectors)
-        self.preparation: Preparation = prepare(
-            cells,
-            self.setting.releases,
-            folders=self.setting.matrix_folders,
-            cache=self.setting.cache,
-        )
+        self.preparation = prepare_in(self.setting, cells)
 
     @property
     def writes(self) -> bool:
@@ -134,13 +128,9 @@ class Bench:
     def run(self, job: Job) -> Record:
         """Run one job, twice when what it does is unexpected, and judge it."""
         blobs = self.directory.blobs
-        record = self.cache.take(job, blobs)
-        if record is not None:
-            try:
-                return self.judge.judge(job, record)
-            except CorruptBlobError:  # then the job simply runs again
-                self.cache.forget(record)
-                blobs.drop_broken(record.artifacts.values())
+        unchanged = judged_from_cache(job, self.cache, self.judge, blobs)
+        if unchanged is not None:
+            return unchanged
         record = self._execute(job)
         judged = self.judge.judge(job, record)
         if judged.verdict in CONFIRMED:

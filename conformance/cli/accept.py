@@ -11,13 +11,13 @@ import click
 import msgspec
 
 from conformance.cells.suggest import did_you_mean
+from conformance.cli.preparing import prepare_in
 from conformance.cli.run import request_of
 from conformance.cli.setting import here
 from conformance.corpus.select import matches
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.judging import Judge, golden_at_fault, observation_of, variant
 from conformance.engine.plan import make_plan
-from conformance.engine.prepare import prepare
 from conformance.engine.rundir import RunDirectory, latest_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.golden.accept import AcceptPlan, Candidate, Change, apply, plan_accept
@@ -106,9 +106,7 @@ def judged(
     """
     request = request_of(directory)
     cells, _ = setting.cells(request.matrix, request.cell)
-    preparation = prepare(
-        cells, setting.releases, folders=setting.matrix_folders, cache=setting.cache
-    )
+    preparation = prepare_in(setting, cells)
     plan = make_plan(setting.cases(request.select), preparation.cells)
     records = {(record.case, record.cell): record for record in directory.read_records()}
     judge = Judge(directory.blobs)

@@ -14,8 +14,8 @@ from conformance.cells.lock import store_lock
 from conformance.cells.locks import find_lock
 from conformance.cells.matrix import matrix_names
 from conformance.cells.provision import is_provisioned, provision
+from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import RELEASES, here
-from conformance.engine.prepare import prepare
 from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
@@ -62,9 +62,7 @@ def command(
     cells, left_out = setting.cells(name, cell)
     if lock:
         return _lock(setting, name, cell)
-    preparation = prepare(
-        cells, setting.releases, folders=setting.matrix_folders, cache=setting.cache
-    )
+    preparation = prepare_in(setting, cells)
     if make:
         return _make(setting, preparation)
     rows = [_row(planned, preparation, setting) for planned in preparation.cells]

@@ -14,12 +14,13 @@ from rich.console import Console
 
 from conformance import __version__
 from conformance.cells.cell import PATH_PREFIX
+from conformance.cli.preparing import prepare_in
 from conformance.cli.progress import live_progress
 from conformance.cli.setting import DEFAULT_MATRIX, here
 from conformance.engine.cache import ResultCache, host_facts, kit_hash
 from conformance.engine.local import LocalExecutor
 from conformance.engine.plan import Exclusion, Plan, make_plan
-from conformance.engine.prepare import Provider, prepare
+from conformance.engine.prepare import Provider
 from conformance.engine.rundir import (
     ANEW,
     RUN,
@@ -180,9 +181,7 @@ def request_of(directory: RunDirectory) -> Request:
 def _plan(setting: Setting, request: Request) -> tuple[Plan, Preparation]:
     cases = setting.cases(request.select)
     cells, left_out = setting.cells(request.matrix, request.cell)
-    preparation = prepare(
-        cells, setting.releases, folders=setting.matrix_folders, cache=setting.cache
-    )
+    preparation = prepare_in(setting, cells)
     whole = make_plan(cases, preparation.cells, (*left_out, *preparation.exclusions))
     if not whole.jobs:
         raise NothingSelectedError(_nothing(whole.exclusions))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from conformance.model.golden import GoldenEntry
     from conformance.model.value import Value
 
-GATED_TEXT = "hlo"
+FACTS_FROM = "hlo"
 
 
 def record_of(finished: Finished, blobs: BlobStore) -> Record:
@@ -43,7 +43,7 @@ def record_of(finished: Finished, blobs: BlobStore) -> Record:
         InfrastructureError: If the disk refuses.
     """
     job = finished.job
-    text = finished.blobs.get(GATED_TEXT)
+    text = finished.blobs.get(FACTS_FROM)
     return Record(
         case=job.case.id,
         cell=job.planned.cell.id,
@@ -186,4 +186,6 @@ class Judge:
     def store(self, job: Job) -> GoldenStore:
         """Return the goldens that stand beside a job's case."""
         root = job.case.file.parent.parent
-        return self._stores.setdefault(root, GoldenStore(root))
+        if root not in self._stores:
+            self._stores[root] = GoldenStore(root)
+        return self._stores[root]

@@ -12,8 +12,9 @@ from conformance.engine.rundir import Results
 from conformance.model.outcome import ExitCode, Outcome, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
+    from conformance.engine.blobs import BlobStore
     from conformance.engine.cache import ResultCache
     from conformance.engine.job import Executor, Job
     from conformance.engine.plan import Plan
@@ -57,14 +58,12 @@ class Run:
         judge = Judge(self.directory.blobs)
         records = self._recorded(judge)
         with contextlib.closing(Results(self.directory)) as results:
-            for job, record in self._cached(records):
-                try:
-                    judged = judge.judge(job, record)
-                except CorruptBlobError:  # then the job simply runs again
-                    self.cache.forget(record)
-                    self.directory.blobs.drop_broken(record.artifacts.values())
-                else:
-                    records[job.id] = self._final(judged, results, sync=False)
+            for job in self.plan.jobs:
+                if job.id in records:
+                    continue
+                unchanged = judged_from_cache(job, self.cache, judge, self.directory.blobs)
+                if unchanged is not None:
+                    records[job.id] = self._final(unchanged, results, sync=False)
             unsure: dict[Job, Record] = {}
             for job, record in self._executed([j for j in self.plan.jobs if j.id not in records]):
                 judged = judge.judge(job, record)
@@ -98,14 +97,6 @@ class Run:
                 self.progress(judged)
         return records
 
-    def _cached(self, records: Mapping[tuple[str, str], Record]) -> Iterator[tuple[Job, Record]]:
-        for job in self.plan.jobs:
-            if job.id in records:
-                continue
-            record = self.cache.take(job, self.directory.blobs)
-            if record is not None:
-                yield job, record
-
     def _executed(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Record]]:
         finished_jobs = self.executor.run(jobs)
         try:
@@ -118,6 +109,32 @@ class Run:
         results.append(record, sync=sync)
         self.progress(record)
         return record
+
+
+def judged_from_cache(
+    job: Job, cache: ResultCache, judge: Judge, blobs: BlobStore
+) -> Record | None:
+    """Return the judged record of a job that has not changed since it ran.
+
+    Args:
+        job: The job.
+        cache: Observations of earlier runs.
+        judge: Judges by the goldens as they are now.
+        blobs: The run's blobs, which get those of the record.
+
+    Returns:
+        The record; None when there is none, or its blobs are broken: they are dropped, and the
+        job simply runs again.
+    """
+    record = cache.take(job, blobs)
+    if record is None:
+        return None
+    try:
+        return judge.judge(job, record)
+    except CorruptBlobError:
+        cache.forget(record)
+        blobs.drop_broken(record.artifacts.values())
+        return None
 
 
 def _is_of(record: Record, job: Job) -> bool:

@@ -99,7 +99,7 @@ class Server:
         scout.warm()
         reason = scout.unsafe_to_fork()
         if not reason:
-            self._scout(_warm_request())
+            self._start(_warm_request())
             while self._supervisor.busy:
                 self._turn()
             reason = scout.unsafe_to_fork()
@@ -134,7 +134,7 @@ class Server:
         known = self._files.get(request["file"])
         if known is None:
             self._files[request["file"]] = CaseFile(parked=[request])
-            self._scout({**request, "id": f"scout:{request['file']}", "scout": request["file"]})
+            self._start({**request, "id": f"scout:{request['file']}", "scout": request["file"]})
         elif known.state == "scouting":
             known.parked.append(request)
         elif known.state == "failed":
@@ -149,9 +149,6 @@ class Server:
             self._route(
                 {"kind": "done", "job": request["id"], "ended": "infra", "stderr": str(error)}, b""
             )
-
-    def _scout(self, request: dict[str, Any]) -> None:
-        self._start(request)
 
     def _main(self, request: dict[str, Any], fd: int) -> None:
         """Run in the child."""

@@ -1,0 +1,27 @@
+"""Preparing cells in a setting; apart from it, for what only lists need not import an engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.engine.prepare import prepare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conformance.cells.cell import Cell
+    from conformance.cli.setting import Setting
+    from conformance.engine.prepare import Preparation
+
+
+def prepare_in(setting: Setting, cells: Iterable[Cell]) -> Preparation:
+    """Return what can be planned of some cells: their locks and interpreters looked up.
+
+    Args:
+        setting: Surroundings: releases, matrix folders and cache.
+        cells: The cells.
+
+    Returns:
+        As `conformance.engine.prepare.prepare` says.
+    """
+    return prepare(cells, setting.releases, folders=setting.matrix_folders, cache=setting.cache)
