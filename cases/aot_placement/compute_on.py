@@ -72,10 +72,11 @@ def only_the_host_part_is_marked(env):
     """In a mixed program the host's operations carry the annotation, the others do not."""
     on_host = env.compat.compute_on(_wave)
     x = np.ones(4, np.float32)
-    text = jax.jit(lambda y: on_host(y * 2.0) / 3.0).lower(x).as_text()
+    lowered = jax.jit(lambda y: on_host(y * 2.0) / 3.0).lower(x)
+    text = lowered.as_text()
     seen = {op: marked(text, op) for op in ("multiply", "sine", "add", "divide")}
     expected = {"multiply": False, "sine": True, "add": True, "divide": False}
-    return Observed(seen, expected, artifacts={"stablehlo": text})
+    return Observed(seen, expected, artifacts={"stablehlo": lowered})
 
 
 @program(
@@ -140,9 +141,10 @@ def lower_outside_jit(env):
     way: put jit outermost.
     """
     placed = env.compat.compute_on(jax.jit(by_platform))
-    text = placed.trace(np.float32(0)).lower(lowering_platforms=("tpu",)).as_text()
+    lowered = placed.trace(np.float32(0)).lower(lowering_platforms=("tpu",))
+    text = lowered.as_text()
     seen = {"marked": MARK in text, "adds": chosen_branch(text)}
-    return Observed(seen, {"marked": True, "adds": 1.0}, artifacts={"stablehlo": text})
+    return Observed(seen, {"marked": True, "adds": 1.0}, artifacts={"stablehlo": lowered})
 
 
 @probe(
@@ -166,9 +168,10 @@ def branch_on_the_host_of_a_tpu(env, inner_jit):
     """
     f = jax.jit(by_platform) if inner_jit else by_platform
     placed = jax.jit(env.compat.compute_on(f))
-    text = placed.trace(np.float32(0)).lower(lowering_platforms=("tpu",)).as_text()
+    lowered = placed.trace(np.float32(0)).lower(lowering_platforms=("tpu",))
+    text = lowered.as_text()
     seen = {"marked": MARK in text, "adds": chosen_branch(text)}
-    return Observed(seen, {"marked": True, "adds": 1.0}, artifacts={"stablehlo": text})
+    return Observed(seen, {"marked": True, "adds": 1.0}, artifacts={"stablehlo": lowered})
 
 
 @probe(
