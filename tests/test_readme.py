@@ -27,7 +27,7 @@ def test_every_subcommand_named_in_the_docs_exists() -> None:
     from_docs = set()
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         from_docs |= set(re.findall(r"\bconformance (run|[a-z]+)\b", page.read_text("utf-8")))
-    known = {"run", "list", "matrix", "accept", "doctor"}
+    known = {"run", "list", "matrix", "diff", "accept", "doctor"}
     words = {"import", "kit", "package", "cache"}
     assert from_docs - words <= known
 

@@ -24,6 +24,7 @@ COMMANDS = {
     "run": "conformance.cli.run",
     "list": "conformance.cli.list_cases",
     "matrix": "conformance.cli.matrix",
+    "diff": "conformance.cli.diff",
     "accept": "conformance.cli.accept",
     "doctor": "conformance.cli.doctor",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from conformance.cli.run import request_of
 from conformance.cli.setting import here
 from conformance.corpus.select import matches
 from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.irs import neutral_text
 from conformance.engine.judging import Judge, golden_at_fault, observation_of, variant
 from conformance.engine.plan import make_plan
 from conformance.engine.rundir import RunDirectory, latest_run
@@ -170,6 +172,7 @@ def _plans(
             variant=variant(job),
             release=job.planned.release,
             observation=observation_of(record, directory.blobs),
+            text=partial(neutral_text, record, directory.blobs),
         )
         by_store.setdefault(store.root, (store, []))[1].append(candidate)
     known = setting.releases.versions

@@ -194,6 +194,7 @@ def _cases(
             timeout=metadata.timeout,
             memory=metadata.memory,
             xla_flags=metadata.xla_flags,
+            policy=metadata.policy,
             config=metadata.config or {},
             rtol=metadata.rtol,
             atol=metadata.atol,

@@ -11,7 +11,8 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from conformance.model.case import Deviation
+from conformance.corpus.claims import FILECHECK, wrong_claim
+from conformance.model.case import POLICY, Deviation, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,6 +56,7 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     releases: str = ""
     deviations: tuple[DeviationMetadata, ...] = ()
     facts: dict[str, Any] | None = None
+    policy: dict[str, Policy] = {}
     x64: bool = False
     timeout: Positive = 60.0
     memory: Count = 4096
@@ -90,8 +92,11 @@ def read_metadata(call: ast.Call, kind: str) -> Metadata:
             if keyword.arg == "deviations"
             else _literal(keyword.value, str(keyword.arg))
         )
-    if kind == "probe" and "facts" in given:
-        raise MetadataError(call.lineno, "@probe has no `facts`: only a program is compiled for it")
+    for name in ("facts", "policy"):
+        if kind == "probe" and name in given:
+            raise MetadataError(
+                call.lineno, f"@probe has no `{name}`: only a program is compiled for it"
+            )
     metadata = _convert(given, Metadata, f"@{kind}", call.lineno)
     _check(metadata, call.lineno)
     return metadata
@@ -212,6 +217,13 @@ def _check(metadata: Metadata, line: int) -> None:
             ) from None
     if metadata.params is not None and not metadata.params:
         raise MetadataError(line, "`params` is empty, expected at least one parameter")
+    if strange := set(metadata.policy) - set(POLICY):
+        raise MetadataError(
+            line, f"`policy` names {sorted(strange)}, expected some of {', '.join(POLICY)}"
+        )
+    claims = metadata.facts or {}
+    if FILECHECK in claims and (problem := wrong_claim(claims[FILECHECK])):
+        raise MetadataError(line, f"`facts` has a wrong `{FILECHECK}`: {problem}")
     known = set(metadata.params or ())
     for declared in metadata.deviations:
         if strange := set(declared.params) - known:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from conformance.corpus.claims import FILECHECK
+from conformance.engine.irs import ANALYSED, analysed, changed_lines, neutral_text
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import variant_name
 from conformance.golden.store import GoldenStore
-from conformance.ir.facts import HloSyntaxError, facts
+from conformance.ir.graph import IrSyntaxError
+from conformance.ir.normal.forms import VERSION
 from conformance.judge.verdict import Judgement, judge
 from conformance.model.codec import decode_value
 from conformance.model.observation import ExpectedError, Observation
 from conformance.model.outcome import Verdict
-from conformance.model.record import Record
+from conformance.model.record import IrRecord, IrStatus, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,8 +29,6 @@ if TYPE_CHECKING:
     from conformance.engine.job import Finished, Job
     from conformance.model.golden import GoldenEntry
     from conformance.model.value import Value
-
-FACTS_FROM = "hlo"
 
 
 def record_of(finished: Finished, blobs: BlobStore) -> Record:
@@ -43,7 +45,7 @@ def record_of(finished: Finished, blobs: BlobStore) -> Record:
         InfrastructureError: If the disk refuses.
     """
     job = finished.job
-    text = finished.blobs.get(FACTS_FROM)
+    irs, facts = analysed(finished.blobs)
     return Record(
         case=job.case.id,
         cell=job.planned.cell.id,
@@ -53,17 +55,11 @@ def record_of(finished: Finished, blobs: BlobStore) -> Record:
         stage=finished.stage,
         error=finished.error,
         artifacts={name: blobs.put(data) for name, data in sorted(finished.blobs.items())},
-        facts=_facts(text) if text else {},
+        facts=facts,
+        ir=irs,
         seconds={stage: round(seconds, 4) for stage, seconds in finished.seconds.items()},
         max_rss_bytes=finished.max_rss_bytes,
     )
-
-
-def _facts(hlo: bytes) -> dict[str, Any]:
-    try:
-        return facts(hlo.decode())
-    except HloSyntaxError as error:  # said, and a claim on what was not read is not met
-        return {"not_understood": str(error)}
 
 
 def observation_of(record: Record, blobs: BlobStore) -> Observation:
@@ -81,6 +77,7 @@ def observation_of(record: Record, blobs: BlobStore) -> Observation:
         value=decode_value(blobs.get(value)) if value else None,
         reference=_reference(record.artifacts, blobs),
         facts=record.facts,
+        ir=record.ir,
     )
 
 
@@ -123,6 +120,7 @@ class Judge:
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
         self._stores: dict[Path, GoldenStore] = {}
+        self._facts: dict[tuple[str, str | None], dict[str, Any]] = {}
 
     def judge(self, job: Job, record: Record, attempts: Sequence[Record] = ()) -> Record:
         """Return a record with its conformance, verdict and reasons.
@@ -139,13 +137,14 @@ class Judge:
             CorruptBlobError: If a blob of the record is missing or changed.
         """
         planned = job.planned
+        record = self._current(record)
         golden, problem = self._golden(job)
         judgement = judge(
             job.case,
             planned.release,
             planned.cell.platform,
             planned.versions,
-            observation_of(record, self._blobs),
+            replace(observation_of(record, self._blobs), texts=self._claimed(job, record)),
             golden,
             attempts=[observation_of(attempt, self._blobs) for attempt in attempts],
         )
@@ -156,8 +155,52 @@ class Judge:
             conformance=judgement.conformance,
             verdict=judgement.verdict,
             reasons=judgement.reasons,
+            facts=self._shared(record),
+            ir=self._compared(record, judgement, golden),
             attempts=1 + len(attempts),
         )
+
+    def _claimed(self, job: Job, record: Record) -> dict[str, str]:
+        """Return the IRs that the case claims something of; one not understood is left out."""
+        texts = {}
+        for ir in job.case.facts.get(FILECHECK, ()):
+            if ir in record.artifacts:
+                with contextlib.suppress(IrSyntaxError):
+                    texts[ir] = neutral_text(record, self._blobs, ir)
+        return texts
+
+    def _current(self, record: Record) -> Record:
+        """Return a record whose IRs are in the normal forms of today."""
+        if all(kept.version == VERSION for kept in record.ir.values()):
+            return record
+        kept = {name: blob for name, blob in record.artifacts.items() if name in ANALYSED}
+        texts = {name: self._blobs.get(blob) for name, blob in kept.items()}
+        irs, facts = analysed(texts)
+        return replace(record, ir=irs, facts=facts)
+
+    def _shared(self, record: Record) -> dict[str, Any]:
+        """Return a record's facts, as one object for all records whose HLO is the same.
+
+        A run holds thousands of records, and most releases compile a case to the same.
+        """
+        hlo = record.ir.get("hlo")
+        if hlo is None or not hlo.structure:
+            return record.facts
+        return self._facts.setdefault((hlo.structure, record.artifacts.get("cost")), record.facts)
+
+    def _compared(
+        self, record: Record, judgement: Judgement, golden: GoldenEntry | None
+    ) -> dict[str, IrRecord]:
+        """Return what is kept of each IR with how it compares with its golden."""
+        irs: dict[str, IrRecord] = {}
+        for ir, kept in record.ir.items():
+            status = judgement.ir.get(ir, IrStatus.UNKNOWN)
+            changes: tuple[str, ...] = ()
+            if status is IrStatus.CHANGED and golden is not None:
+                recorded = golden.ir[ir].text
+                changes = changed_lines(recorded, neutral_text(record, self._blobs, ir))
+            irs[ir] = replace(kept, status=status, changes=changes)
+        return irs
 
     def rejudge(self, job: Job, record: Record) -> Record:
         """Return a record of an earlier run, judged by the goldens as they are now.

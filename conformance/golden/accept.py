@@ -9,19 +9,23 @@ from typing import TYPE_CHECKING
 
 from conformance.errors import UsageError
 from conformance.files import write_atomically
-from conformance.golden.contents import Content, content_of, encode, same
+from conformance.golden.contents import Content, content_of, encode, encode_facts, same
 from conformance.golden.document import Document, dumps
 from conformance.golden.errors import GoldenError
-from conformance.golden.layout import file_name, folder_of
+from conformance.golden.layout import ENDING, STRUCTURE, content_name, file_name, folder_of
 from conformance.golden.spans import insert, lookup, version
 from conformance.golden.sweep import remove_unreferenced
+from conformance.ir.fact_table import STATED_BY
+from conformance.ir.normal.forms import VERSION
+from conformance.ir.normal.text import head_of
 from conformance.judge.tolerance import Tolerance
+from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from conformance.golden.document import Spans
+    from conformance.golden.document import Spans, Tracks
     from conformance.golden.store import GoldenStore
     from conformance.model.case import Case
     from conformance.model.observation import Observation
@@ -49,12 +53,15 @@ class Candidate:
         variant: Key of the cell variant, see `layout.variant_name`.
         release: The cell's jax release.
         observation: What was seen.
+        text: Gives an IR of the observation in the form `neutral`, as text; called for those
+            that no golden holds yet.
     """
 
     case: Case
     variant: str
     release: str
     observation: Observation
+    text: Callable[[str], str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +102,11 @@ class _Draft:
 
     case: Case
     folder: Path
-    recorded: Mapping[str, Spans]
-    variants: dict[str, Spans]
+    recorded: Mapping[str, Tracks]
+    variants: dict[str, dict[str, Spans]]
     contents: dict[str, Content | None] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    """Fingerprint of the form `neutral` by name of the content, for the IRs looked at."""
     fresh: dict[str, bytes] = field(default_factory=dict)
     changes: list[Entry] = field(default_factory=list)
 
@@ -183,7 +192,7 @@ def _draft(store: GoldenStore, case: Case) -> _Draft:
         case=case,
         folder=folder_of(store.root, case),
         recorded=recorded,
-        variants=dict(recorded),
+        variants={name: dict(tracks) for name, tracks in recorded.items()},
     )
 
 
@@ -194,16 +203,21 @@ def _work_in(
     content: Content,
     known_releases: Sequence[str],
 ) -> None:
-    spans = draft.variants.get(candidate.variant, ())
-    found = lookup(spans, candidate.release)
+    tracks = draft.variants.setdefault(candidate.variant, {})
     name = _recorded_name(store, draft, candidate, content)
     if name is None:
         name, data = encode(content)
         draft.fresh[name] = data
         draft.contents[name] = content
-    draft.variants[candidate.variant] = insert(spans, candidate.release, name, known_releases)
-    alike = found is not None and found.span.content == name
-    exact = found is not None and found.exact
+    names = {ENDING: name, **_facts(draft, candidate), **_irs(store, draft, candidate)}
+    found = {t: lookup(tracks.get(t, ()), candidate.release) for t in names}
+    alike = all(at is not None and at.span.content == names[t] for t, at in found.items())
+    exact = all(at is not None and at.exact for at in found.values())
+    for track in sorted({*tracks, *names}):
+        # What this ending does not have (an IR of a program that raises) is left as it is.
+        if track in names:
+            spans = tracks.get(track, ())
+            tracks[track] = insert(spans, candidate.release, names[track], known_releases)
     change = {
         (True, True): Change.UNCHANGED,
         (True, False): Change.CHANGED,
@@ -220,6 +234,51 @@ def _work_in(
     )
 
 
+def _facts(draft: _Draft, candidate: Candidate) -> dict[str, str]:
+    """Return the name of the facts of what ended well, if its HLO was understood."""
+    observation = candidate.observation
+    seen = observation.ir.get(STATED_BY)
+    if observation.outcome is not Outcome.OK or seen is None or not seen.neutral:
+        return {}
+    name, data = encode_facts(observation.facts)
+    draft.fresh[name] = data
+    return {"facts": name}
+
+
+def _irs(store: GoldenStore, draft: _Draft, candidate: Candidate) -> dict[str, str]:
+    """Return the names of the texts and the fingerprints of the IRs that were understood."""
+    names: dict[str, str] = {}
+    for ir, seen in candidate.observation.ir.items():
+        if not seen.neutral or seen.version != VERSION:
+            continue
+        name = _recorded_text(store, draft, candidate, ir, seen.neutral)
+        if name is None and candidate.text is not None:
+            data = candidate.text(ir).encode()
+            name = content_name(ir, data)
+            draft.fresh[name] = data
+            draft.texts[name] = seen.neutral
+        if name is not None:
+            names |= {ir: name, f"{ir}{STRUCTURE}": f"{VERSION}:{seen.structure}"}
+    return names
+
+
+def _recorded_text(
+    store: GoldenStore, draft: _Draft, candidate: Candidate, ir: str, neutral: str
+) -> str | None:
+    """Return the text already recorded that has a fingerprint."""
+    for span in draft.variants.get(candidate.variant, {}).get(ir, ()):
+        name = span.content
+        if name not in draft.texts:
+            try:
+                head = head_of(store.text(draft.folder / name))
+                draft.texts[name] = head.fingerprint if head.version == VERSION else ""
+            except GoldenError:
+                draft.texts[name] = ""
+        if draft.texts[name] == neutral:
+            return name
+    return None
+
+
 def _recorded_name(
     store: GoldenStore, draft: _Draft, candidate: Candidate, content: Content
 ) -> str | None:
@@ -227,7 +286,7 @@ def _recorded_name(
 
     So noise in the last bits neither splits a span nor makes a new file.
     """
-    spans = draft.variants.get(candidate.variant, ())
+    spans = draft.variants.get(candidate.variant, {}).get(ENDING, ())
     found = lookup(spans, candidate.release)
     nearest = [found.span] if found else []
     for span in (*nearest, *reversed(spans)):
@@ -254,9 +313,12 @@ def _collect(drafts: Iterable[_Draft], conflicts: tuple[str, ...]) -> AcceptPlan
     documents: dict[Path, str] = {}
     for draft in drafts:
         entries += draft.changes
-        contents |= {draft.folder / name: data for name, data in draft.fresh.items()}
+        document = Document(case=draft.case.id, variants=draft.variants)
+        named = document.contents()
+        contents |= {
+            draft.folder / name: data for name, data in draft.fresh.items() if name in named
+        }
         if draft.variants != draft.recorded:
-            document = Document(case=draft.case.id, variants=draft.variants)
             documents[draft.folder / file_name(draft.case.id)] = dumps(document)
     return AcceptPlan(
         entries=tuple(entries), contents=contents, documents=documents, conflicts=conflicts

@@ -1,14 +1,15 @@
-"""What one recorded ending holds, as bytes: value, error or facts."""
+"""What goldens hold, as bytes: endings (a value, an error), facts and texts of IRs."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.golden.layout import content_name
+from conformance.ir.fact_table import gating
+from conformance.ir.normal.forms import VERSION as VERSION_OF_FORMS
 from conformance.judge.agreement import recorded_error, same_ending
-from conformance.judge.conformance import unmet_claims
 from conformance.judge.errors import VERSION
 from conformance.judge.values import compare_values
 from conformance.model.codec import decode_value, encode_value
@@ -25,26 +26,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """One recorded ending: exactly one of its parts.
+    """One recorded ending: a value, an error, or neither for a job that ended well without one.
 
     Attributes:
         value: The value, when there was one.
         error: The ending, when it was not `ok`.
-        facts: The facts, when the job ended well without a value.
         tainted: Whether it was written by another version of the normal form of errors.
     """
 
     value: Value | None = None
     error: RecordedError | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
     tainted: bool = False
 
     @property
     def artifact(self) -> str:
-        """Which part it is: `value`, `error` or `facts`."""
+        """Which it is: `value`, `error` or `ok`."""
         if self.error is not None:
             return "error"
-        return "facts" if self.value is None else "value"
+        return "ok" if self.value is None else "value"
 
 
 def content_of(observation: Observation) -> Content:
@@ -53,7 +52,7 @@ def content_of(observation: Observation) -> Content:
         return Content(error=recorded_error(observation))
     if observation.value is not None:
         return Content(value=observation.value)
-    return Content(facts=observation.facts)
+    return Content()
 
 
 def encode(content: Content) -> tuple[str, bytes]:
@@ -63,15 +62,44 @@ def encode(content: Content) -> tuple[str, bytes]:
     elif content.value is not None:
         data = encode_value(content.value)
     else:
-        data = (json.dumps(content.facts, sort_keys=True, indent=1) + "\n").encode()
+        data = _OK
     return content_name(content.artifact, data), data
+
+
+_OK = b"ended well, without a value\n"
+
+
+def encode_facts(facts: Mapping[str, Any]) -> tuple[str, bytes]:
+    """Return the file name and the bytes of facts: those that gate, and the normal form's version.
+
+    Args:
+        facts: All facts of a job.
+    """
+    kept = {"normal form": VERSION_OF_FORMS, **gating(dict(facts))}
+    data = (json.dumps(kept, sort_keys=True, indent=1) + "\n").encode()
+    return content_name("facts", data), data
+
+
+def decode_facts(data: bytes) -> dict[str, Any]:
+    """Return the facts that `encode_facts` wrote, none if by another normal form.
+
+    Args:
+        data: The file's bytes.
+
+    Raises:
+        ValueError: If the bytes are no such facts.
+    """
+    facts = json.loads(data)
+    if not isinstance(facts, dict):
+        raise TypeError(f"no facts: {data[:40]!r}")
+    return facts if facts.pop("normal form", None) == VERSION_OF_FORMS else {}
 
 
 def decode(artifact: str, data: bytes) -> Content:
     """Return the content that `encode` wrote.
 
     Args:
-        artifact: `value`, `error` or `facts`.
+        artifact: `value`, `error` or `ok`.
         data: The file's bytes.
 
     Returns:
@@ -87,7 +115,7 @@ def decode(artifact: str, data: bytes) -> Content:
         case "error":
             return _parse_error(data.decode())
         case _:
-            return Content(facts=json.loads(data))
+            return Content()
 
 
 def same(observed: Content, recorded: Content, tolerance: Tolerance | None = None) -> bool:
@@ -99,8 +127,8 @@ def same(observed: Content, recorded: Content, tolerance: Tolerance | None = Non
         tolerance: What the case states.
 
     Returns:
-        True for values within the golden tolerance, for endings with the same outcome, type and
-        message, and where all recorded facts hold; never for a tainted content.
+        True for values within the golden tolerance and for endings with the same outcome, type
+        and message; never for a tainted content.
     """
     if observed.tainted or recorded.tainted or observed.artifact != recorded.artifact:
         return False
@@ -108,7 +136,7 @@ def same(observed: Content, recorded: Content, tolerance: Tolerance | None = Non
         return same_ending(observed.error, recorded.error)
     if observed.value is not None and recorded.value is not None:
         return compare_values(observed.value, recorded.value, tolerance).agrees
-    return not any(unmet_claims(recorded.facts, observed.facts))
+    return True
 
 
 def _error_text(error: RecordedError) -> str:

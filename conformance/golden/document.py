@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,17 @@ import tomli_w
 import tomllib
 
 from conformance.golden.errors import GoldenError
-from conformance.golden.layout import CONTENT_NAME, SUFFIXES
+from conformance.golden.layout import (
+    CONTENT_NAME,
+    FINGERPRINT,
+    STRUCTURE,
+    SUFFIXES,
+    track_of,
+)
 from conformance.golden.spans import Span, parse, version
+from conformance.ir.graph import IRS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 FORMAT = 1
@@ -23,6 +30,10 @@ FORMAT = 1
 _REMEDY = "restore it from version control, or delete it and accept again"
 
 Spans = tuple[Span[str], ...]
+Tracks = Mapping[str, Spans]
+"""Spans by track, see `layout.track_of`."""
+
+_ARTIFACTS = (*SUFFIXES, *(f"{ir}{STRUCTURE}" for ir in IRS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +42,24 @@ class Document:
 
     Attributes:
         case: Case id.
-        variants: Spans of content file names by cell variant, disjoint and in order.
+        variants: By cell variant and track, spans of content file names or of fingerprints,
+            disjoint and in order.
         tainted: Whether the file is of another format, and its spans unknown.
     """
 
     case: str
-    variants: Mapping[str, Spans] = field(default_factory=dict)
+    variants: Mapping[str, Tracks] = field(default_factory=dict)
     tainted: bool = False
+
+    def contents(self) -> set[str]:
+        """Return the content files that the document names."""
+        return {
+            span.content
+            for tracks in self.variants.values()
+            for track, spans in tracks.items()
+            for span in spans
+            if not track.endswith(STRUCTURE)
+        }
 
 
 def dumps(document: Document) -> str:
@@ -50,13 +72,17 @@ def dumps(document: Document) -> str:
         The file's text; spans are grouped by artifact, oldest first.
     """
     tables: dict[str, Any] = {"format": FORMAT, "case": document.case}
-    for variant, spans in sorted(document.variants.items()):
+    for variant, tracks in sorted(document.variants.items()):
         tables[variant] = {
             artifact: {str(span): span.content for span in mine}
-            for artifact in SUFFIXES
-            if (mine := [span for span in spans if span.content.startswith(f"{artifact}-")])
+            for artifact in _ARTIFACTS
+            if (mine := [s for s in tracks.get(track_of(artifact), ()) if _is_of(s, artifact)])
         }
     return tomli_w.dumps(tables)
+
+
+def _is_of(span: Span[str], artifact: str) -> bool:
+    return artifact.endswith(STRUCTURE) or span.content.startswith(f"{artifact}-")
 
 
 def loads(text: str, file: Path) -> Document:
@@ -83,19 +109,24 @@ def loads(text: str, file: Path) -> Document:
         return Document(case=case, tainted=True)
     if not tables:
         raise GoldenError.of(file, "holds no golden", "one or more", _REMEDY)
-    variants = {name: _spans(table, f"[{name}]", file) for name, table in tables.items()}
+    variants = {name: _tracks(table, f"[{name}]", file) for name, table in tables.items()}
     return Document(case=case, variants=variants)
 
 
-def _spans(table: object, where: str, file: Path) -> Spans:
+def _tracks(table: object, where: str, file: Path) -> Tracks:
     if not isinstance(table, dict):
         raise GoldenError.of(file, f"{where} is {table!r}", "a table of artifacts", _REMEDY)
-    spans = []
+    tracks: dict[str, list[Span[str]]] = {}
     for artifact, contents in table.items():
-        if artifact not in SUFFIXES or not isinstance(contents, dict):
-            wanted = f"a table {', '.join(SUFFIXES)}"
+        if artifact not in _ARTIFACTS or not isinstance(contents, dict):
+            wanted = f"a table {', '.join(_ARTIFACTS)}"
             raise GoldenError.of(file, f"{where} has {artifact!r}", wanted, _REMEDY)
+        spans = tracks.setdefault(track_of(artifact), [])
         spans += [_span(key, name, artifact, file) for key, name in contents.items()]
+    return {track: _disjoint(spans, where, file) for track, spans in tracks.items()}
+
+
+def _disjoint(spans: list[Span[str]], where: str, file: Path) -> Spans:
     spans.sort(key=lambda span: version(span.first))
     for one, other in pairwise(spans):
         if other.first in one:
@@ -106,9 +137,15 @@ def _spans(table: object, where: str, file: Path) -> Spans:
 
 
 def _span(key: str, name: object, artifact: str, file: Path) -> Span[str]:
-    matched = CONTENT_NAME.fullmatch(name) if isinstance(name, str) else None
-    if matched is None or matched[1] != artifact:
-        wanted = f"{artifact}-<8 hex digits>{SUFFIXES[artifact]}"
+    hashed = artifact.endswith(STRUCTURE)
+    pattern = FINGERPRINT if hashed else CONTENT_NAME
+    matched = pattern.fullmatch(name) if isinstance(name, str) else None
+    if matched is None or (not hashed and matched[1] != artifact):
+        wanted = (
+            "a version and 24 hex digits"
+            if hashed
+            else f"{artifact}-<8 hex digits>{SUFFIXES[artifact]}"
+        )
         raise GoldenError.of(file, f"{key!r} names {name!r}", wanted, _REMEDY)
     try:
         return parse(key, matched[0])

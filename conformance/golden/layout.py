@@ -13,10 +13,27 @@ if TYPE_CHECKING:
 
     from conformance.model.case import Case
 
-SUFFIXES: Final = {"value": ".safetensors", "error": ".txt", "facts": ".json"}
-"""File suffix by artifact."""
+SUFFIXES: Final = {
+    "value": ".safetensors",
+    "error": ".txt",
+    "ok": ".txt",
+    "facts": ".json",
+    "jaxpr": ".txt",
+    "stablehlo": ".txt",
+    "hlo": ".txt",
+}
+"""File suffix by artifact, in the order of the TOML file."""
 
-CONTENT_NAME: Final = re.compile(r"(value|error|facts)-([0-9a-f]{8})\.(safetensors|txt|json)")
+ENDING: Final = "ending"
+ENDINGS: Final = frozenset({"value", "error", "ok"})
+"""Artifacts that say how a job ended: one of them for each release."""
+
+STRUCTURE: Final = "-structure"
+"""Behind the name of an IR: its fingerprints, which stand in the TOML file itself."""
+
+CONTENT_NAME: Final = re.compile(rf"({'|'.join(SUFFIXES)})-([0-9a-f]{{8}})\.(safetensors|txt|json)")
+FINGERPRINT: Final = re.compile(r"(\d+):([0-9a-f]{24})")
+"""A fingerprint behind the version of its normal form."""
 
 _MAX_STEM = 120
 
@@ -56,6 +73,18 @@ def file_name(case_id: str) -> str:
 def content_name(artifact: str, content: bytes) -> str:
     """Return the name of a content file: artifact, hash of the bytes, suffix."""
     return f"{artifact}-{_digest(content)}{SUFFIXES[artifact]}"
+
+
+def track_of(artifact: str) -> str:
+    """Return what an artifact is recorded as: `ending`, or its own name.
+
+    The spans of a track are disjoint: a release has one ending, one set of facts, one text of
+    each IR.
+
+    Args:
+        artifact: An artifact, or an IR's name with `STRUCTURE` behind it.
+    """
+    return ENDING if artifact in ENDINGS else artifact
 
 
 def variant_name(platform: str, labels: Iterable[str] = ()) -> str:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.files import said_by
-from conformance.golden.contents import Content, decode
+from conformance.golden.contents import Content, decode, decode_facts
 from conformance.golden.document import Document, loads
 from conformance.golden.errors import GoldenError
-from conformance.golden.layout import content_name, file_name, folder_of
+from conformance.golden.layout import ENDING, STRUCTURE, content_name, file_name, folder_of
 from conformance.golden.spans import lookup
+from conformance.ir.graph import IRS, IrSyntaxError
+from conformance.ir.normal.forms import VERSION
+from conformance.ir.normal.text import head_of
 from conformance.model.codec import CorruptValueError
-from conformance.model.golden import GoldenEntry
+from conformance.model.golden import GoldenEntry, GoldenIr
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from conformance.golden.document import Tracks
     from conformance.model.case import Case
+
+T = TypeVar("T")
 
 _DOCUMENT_REMEDY = "restore it from version control, or delete it and accept again"
 _REMEDY = "restore it from version control or regenerate it with conformance accept"
@@ -30,7 +37,7 @@ class GoldenStore:
         self.root = case_folder
         self._lock = threading.Lock()
         self._documents: dict[Path, Document | None] = {}
-        self._contents: dict[Path, Content] = {}
+        self._contents: dict[Path, Any] = {}
 
     def lookup(self, case: Case, platform_variant: str, release: str) -> GoldenEntry | None:
         """Return the golden that applies to a case in a cell.
@@ -53,10 +60,12 @@ class GoldenStore:
             return None
         if document.tainted:
             return GoldenEntry(span="", exact=False, tainted=True)
-        found = lookup(document.variants.get(platform_variant, ()), release)
+        tracks = document.variants.get(platform_variant, {})
+        found = lookup(tracks.get(ENDING, ()), release)
         if found is None:
             return None
-        content = self.content(folder_of(self.root, case) / found.span.content)
+        folder = folder_of(self.root, case)
+        content = self.content(folder / found.span.content)
         if content.tainted:
             return GoldenEntry(span=str(found.span), exact=found.exact, tainted=True)
         return GoldenEntry(
@@ -64,7 +73,28 @@ class GoldenStore:
             exact=found.exact,
             value=content.value,
             error=content.error,
-            facts=content.facts,
+            facts=self._facts(folder, tracks, release) if content.error is None else {},
+            ir={ir: golden for ir in IRS if (golden := self._ir(folder, tracks, ir, release))},
+        )
+
+    def _facts(self, folder: Path, tracks: Tracks, release: str) -> Mapping[str, Any]:
+        found = lookup(tracks.get("facts", ()), release)
+        return self.facts(folder / found.span.content) if found is not None else {}
+
+    def _ir(self, folder: Path, tracks: Tracks, ir: str, release: str) -> GoldenIr | None:
+        found = lookup(tracks.get(ir, ()), release)
+        if found is None:
+            return None
+        text = self.text(folder / found.span.content)
+        head = head_of(text)
+        if head.version != VERSION:
+            return None
+        structure = lookup(tracks.get(f"{ir}{STRUCTURE}", ()), release)
+        version, _, hashed = structure.span.content.partition(":") if structure else ("", "", "")
+        return GoldenIr(
+            neutral=head.fingerprint,
+            structure=hashed if version == str(VERSION) else "",
+            text=text,
         )
 
     def document(self, case: Case) -> Document | None:
@@ -86,7 +116,7 @@ class GoldenStore:
             return self._documents[file]
 
     def content(self, file: Path) -> Content:
-        """Return the content of a file named after its hash.
+        """Return the ending in a file named after its hash.
 
         Args:
             file: The file.
@@ -97,10 +127,29 @@ class GoldenStore:
         Raises:
             GoldenError: If it is missing, edited or corrupt.
         """
+        return self._read(file, lambda data: decode(file.name.partition("-")[0], data))
+
+    def facts(self, file: Path) -> Mapping[str, Any]:
+        """Return the facts in a file named after its hash, none if by another normal form.
+
+        Raises:
+            GoldenError: If it is missing, edited or corrupt.
+        """
+        return self._read(file, decode_facts)
+
+    def text(self, file: Path) -> str:
+        """Return the text of an IR in a file named after its hash.
+
+        Raises:
+            GoldenError: If it is missing, edited or corrupt.
+        """
+        return self._read(file, _text_of_ir)
+
+    def _read(self, file: Path, decoder: Callable[[bytes], T]) -> T:
         with self._lock:
             if file not in self._contents:
-                self._contents[file] = _read_content(file)
-            return self._contents[file]
+                self._contents[file] = _read_content(file, decoder)
+            return self._contents[file]  # type: ignore[no-any-return] # what the decoder made
 
 
 def _read_document(file: Path, case_id: str) -> Document | None:
@@ -122,7 +171,13 @@ def _read_document(file: Path, case_id: str) -> Document | None:
     return document
 
 
-def _read_content(file: Path) -> Content:
+def _text_of_ir(data: bytes) -> str:
+    text = data.decode()
+    head_of(text)
+    return text
+
+
+def _read_content(file: Path, decoder: Callable[[bytes], T]) -> T:
     try:
         data = file.read_bytes()
     except FileNotFoundError:
@@ -137,6 +192,6 @@ def _read_content(file: Path) -> Content:
             file, found, "content as its name says; goldens are not edited by hand", _REMEDY
         )
     try:
-        return decode(artifact, data)
-    except (ValueError, CorruptValueError) as error:
+        return decoder(data)
+    except (ValueError, TypeError, CorruptValueError, IrSyntaxError) as error:
         raise GoldenError.of(file, str(error), f"a recorded {artifact}", _REMEDY) from None

@@ -35,7 +35,7 @@ def remove_unreferenced(folder: Path) -> tuple[Path, ...]:
             return ()
         if document.tainted:
             return ()
-        named |= {span.content for spans in document.variants.values() for span in spans}
+        named |= document.contents()
     removed = [
         file
         for file in sorted(folder.iterdir())

@@ -1,1 +1,36 @@
-"""Facts of intermediate representations; pure text in, plain data out."""
+"""IRs that mean something: jaxprs, StableHLO and optimised HLO, parsed, normalised and compared.
+
+`facts(text, kind)` states what a module says in compiler-neutral terms; `diff(a, b, kind)` says
+in patterns how two modules differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.ir.change import Change, IrDiff
+from conformance.ir.difference import diff
+from conformance.ir.fact_table import fact_table
+from conformance.ir.graph import IrSyntaxError
+from conformance.ir.normal.forms import to_structure
+from conformance.ir.reading import read
+
+__all__ = ["Change", "IrDiff", "IrSyntaxError", "diff", "facts"]
+
+
+def facts(text: str, kind: str = "hlo") -> dict[str, Any]:
+    """State the facts of a module.
+
+    Args:
+        text: HLO, StableHLO in the generic form, or a jaxpr as the worker writes it.
+        kind: `hlo`, `stablehlo` or `jaxpr`.
+
+    Returns:
+        Plain data, see `conformance.ir.fact_table.fact_table`.
+
+    Raises:
+        IrSyntaxError: If the text is not understood; the message names the line.
+    """
+    module = read(text, kind)
+    to_structure(module)
+    return fact_table(module)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, assert_never
 
+from conformance.corpus.claims import FILECHECK
 from conformance.errors import UsageError
+from conformance.judge.filecheck import filecheck
 from conformance.judge.values import compare_reference
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome
@@ -88,7 +90,7 @@ def ending(observation: Observation) -> str:
 
 
 def _of_success(case: Case, observation: Observation) -> Answer:
-    reasons = list(unmet_claims(case.facts, observation.facts))
+    reasons = list(unmet_claims(case.facts, observation.facts, observation.texts))
     checked = bool(case.facts)
     match observation.reference:
         case ExpectedError() as expected:
@@ -121,21 +123,36 @@ def _of_failure(case: Case, observation: Observation) -> Answer:
     return Conformance.UNKNOWN, ()
 
 
-def unmet_claims(claims: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[str]:
+def unmet_claims(
+    claims: Mapping[str, Any], facts: Mapping[str, Any], texts: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """Yield one sentence for each fact claimed that does not hold.
 
     Args:
         claims: What the case claims, by name.
         facts: What was observed; a name absent from it is unmet, never skipped.
+        texts: IRs in the form `neutral`, for claims by FileCheck patterns; one that is absent is
+            unmet too.
 
     Yields:
         Name, observed, claimed.
     """
     for name, claimed in claims.items():
-        if name not in facts:
+        if name == FILECHECK:
+            yield from _unmet_patterns(claimed, texts or {})
+        elif name not in facts:
             yield f"fact {name} was not observed, claimed {claimed}"
         elif _listed(facts[name]) != _listed(claimed):
             yield f"fact {name} is {facts[name]}, claimed {claimed}"
+
+
+def _unmet_patterns(claimed: Mapping[str, str], texts: Mapping[str, str]) -> Iterator[str]:
+    for ir, pattern in claimed.items():
+        if ir not in texts:
+            first = pattern.strip().partition("\n")[0]
+            yield f"{FILECHECK} of {ir}: none was observed that is understood, claimed `{first}`"
+        elif problem := filecheck(texts[ir], pattern):
+            yield f"{FILECHECK} of {ir}: {problem} (of the form neutral)"
 
 
 def _listed(value: Any) -> Any:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
 from conformance.judge.agreement import against_golden, disagreement
 from conformance.judge.comparison import Agreement
 from conformance.judge.conformance import conformance, ending
 from conformance.judge.deviation import applicable, described, shows
+from conformance.judge.ir import changed_facts, status
 from conformance.judge.tolerance import Tolerance
+from conformance.model.case import Policy
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome, Verdict
+from conformance.model.record import IrStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.model.case import Case, Deviation
     from conformance.model.golden import GoldenEntry
@@ -31,11 +34,13 @@ class Judgement:
         conformance: Observation against the case's own reference.
         verdict: Observation against golden, deviations and reference.
         reasons: Why, one sentence each; empty for a plain match.
+        ir: Each IR against its golden.
     """
 
     conformance: Conformance
     verdict: Verdict
     reasons: tuple[str, ...] = ()
+    ir: Mapping[str, IrStatus] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,12 +118,26 @@ def judge(  # noqa: PLR0917 - the seven things a verdict depends on, in the orde
             assert_never(observation.outcome)
     tolerance = Tolerance(rtol=case.rtol, atol=case.atol)
     evidence = _gather(case, observation, golden, tolerance)
+    irs = {} if evidence.golden is None else _irs(observation, evidence.golden)
     flaky = _disagreement(observation, attempts, tolerance)
     if flaky:
         verdict, reasons = _flaky(flaky)
     else:
         verdict, reasons = _verdict(evidence, applicable(case, release, platform, versions))
-    return Judgement(conformance=evidence.conforms, verdict=verdict, reasons=reasons)
+    return Judgement(conformance=evidence.conforms, verdict=verdict, reasons=reasons, ir=irs)
+
+
+def _irs(seen: Observation, golden: GoldenEntry) -> dict[str, IrStatus]:
+    return {ir: status(kept, golden.ir.get(ir)) for ir, kept in seen.ir.items()}
+
+
+def _gating(case: Case, seen: Observation, golden: GoldenEntry) -> Iterator[str]:
+    """Yield what differs in facts and IRs where the case's policy says that it gates."""
+    if case.policy_of("facts") is Policy.GATE:
+        yield from changed_facts(seen.facts, golden.facts)
+    for ir, found in _irs(seen, golden).items():
+        if found is IrStatus.CHANGED and case.policy_of(ir) is Policy.GATE:
+            yield f"{ir} changed"
 
 
 def _unjudged(verdict: Verdict, observation: Observation) -> Judgement:
@@ -133,9 +152,14 @@ def _gather(
     conforms, why = conformance(case, observation)
     tainted = golden is not None and golden.tainted
     usable = None if tainted else golden
-    agreement, changes = (
-        (Agreement.EQUAL, ()) if usable is None else against_golden(observation, usable, tolerance)
-    )
+    agreement = Agreement.EQUAL
+    changes: tuple[str, ...] = ()
+    if usable is not None:
+        agreement, changes = against_golden(observation, usable, tolerance)
+        if agreement is not Agreement.BEYOND:
+            gating = tuple(_gating(case, observation, usable))
+            if gating:
+                agreement, changes = Agreement.BEYOND, (*changes, *gating)
     return _Evidence(
         case=case,
         seen=observation,

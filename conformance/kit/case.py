@@ -73,12 +73,13 @@ class Observed:
     Attributes:
         value: Any pytree; Python scalars and strings are kept exactly.
         reference: As for `Program`, except that a callable is handed nothing.
-        artifacts: Texts to keep beside the value, by artifact name, e.g. `{"hlo": text}`.
+        artifacts: What to keep beside the value, by artifact name: texts, and as `stablehlo` a
+            lowered program, whose text is taken as that of a program case is.
     """
 
     value: Any
     reference: Any = None
-    artifacts: Mapping[str, str] = field(default_factory=dict)
+    artifacts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def deviation(
@@ -120,6 +121,7 @@ def program(
     releases: str = "",
     deviations: Sequence[None] = (),
     facts: dict[str, Any] | None = None,
+    policy: dict[str, str] | None = None,
     x64: bool = False,
     timeout: float = 60.0,
     memory: int = 4096,
@@ -138,7 +140,14 @@ def program(
         requires: Packages the cell must have, as names or specifiers (`flax>=0.10`).
         releases: jax releases it applies to, a specifier; empty is all.
         deviations: Declared non-conformances, `deviation(...)` each.
-        facts: Claims on the optimised HLO, e.g. `{"collectives": {"all-reduce": 1}}`.
+        facts: Claims on the optimised HLO, e.g. `{"collectives": {"all-reduce": 1}}`. The claim
+            `filecheck` matches patterns in the way of LLVM's FileCheck, a check a line:
+            `{"filecheck": {"hlo": "CHECK: all-reduce"}}`, also for `stablehlo` and `jaxpr`. They
+            are matched in what `conformance diff CASE --cell CELL --ir hlo` prints, which holds
+            over releases. A pattern for an IR that was not observed is not met.
+        policy: What a change of `facts`, `jaxpr`, `stablehlo` or `hlo` against the golden does:
+            `gate` (fails the run), `warn` or `inform`; by default facts gate, jaxpr and
+            StableHLO warn, HLO informs.
         x64: Whether 64-bit types are enabled.
         timeout: Wall-clock limit, in seconds.
         memory: Limit of resident memory, in MiB.
@@ -172,7 +181,7 @@ def probe(
 ) -> Callable[[F], F]:
     """Mark a function as a probe case; it takes `env` and returns a pytree or `Observed`.
 
-    The keywords are those of `program`, but for `facts`.
+    The keywords are those of `program`, but for `facts` and `policy`.
 
     Returns:
         A decorator that leaves the function as it is.

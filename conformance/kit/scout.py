@@ -63,13 +63,19 @@ def warm() -> None:
     import jax  # noqa: PLC0415 - the point of the function
     import numpy as np  # noqa: PLC0415
 
-    from conformance.kit import env, stages, values  # noqa: F401, PLC0415 - loaded for the jobs
+    from conformance.kit import env, jaxprs, stages, values  # noqa: F401, PLC0415 - for the jobs
 
     with contextlib.suppress(Exception):  # a private function: without it, only slower
         from jax._src.interpreters import mlir  # noqa: PLC0415
 
         mlir.make_ir_context()
-    jax.make_jaxpr(lambda x: x + 1)(np.ones(4, np.float32))
+    jaxprs.jaxpr_json(jax.make_jaxpr(_looping)(np.ones(4, np.float32)))
+
+
+def _looping(x: Any) -> Any:
+    from jax import lax  # noqa: PLC0415 - see warm
+
+    return lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, c[1] * c[1]), (0, x))
 
 
 def preload(modules: list[str]) -> None:

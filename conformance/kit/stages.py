@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import traceback
 from contextlib import contextmanager
@@ -11,24 +10,16 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from conformance.kit import capture
 from conformance.kit.case import CaseError, Observed, Program, Raises, Unsupported
-from conformance.kit.values import describe_sharding, flatten
+from conformance.kit.values import flatten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from conformance.kit.env import Env
 
     Emit = Callable[[dict[str, Any], bytes], None]
-
-MEMORY_FIELDS = (
-    "generated_code_size_in_bytes",
-    "argument_size_in_bytes",
-    "output_size_in_bytes",
-    "alias_size_in_bytes",
-    "temp_size_in_bytes",
-    "peak_memory_in_bytes",
-)
 
 
 class Observer:
@@ -63,8 +54,7 @@ class Observer:
                     seen = fn(env, **params)
                     observed = seen if isinstance(seen, Observed) else Observed(seen)
                     reference = _reference(observed.reference, (), {})
-                    for name, text in observed.artifacts.items():
-                        self._text(name, text)
+                    self._artifacts(observed.artifacts)
                     self._value(observed.value)
         except Unsupported as reason:
             self._emit({"unsupported": str(reason)}, b"")
@@ -88,32 +78,38 @@ class Observer:
         fn: Any = built.fn if jitted else jax.jit(built.fn, **built.jit)
         with self._stage("trace"):
             traced = fn.trace(*built.args, **built.kwargs)
-            self._text("jaxpr", str(traced.jaxpr))
+            self._capture(jaxpr=lambda: capture.jaxpr(traced))
         with self._stage("lower"):
             lowered = traced.lower()
-            self._text("stablehlo", lowered.as_text())
+            self._capture(stablehlo=lambda: capture.stablehlo(lowered))
         with self._stage("compile"):
             compiled = lowered.compile()
-            self._compiled(compiled)
+            self._capture(
+                hlo=lambda: capture.hlo(lowered, compiled),
+                cost=lambda: capture.cost(compiled),
+                memory=lambda: capture.memory(compiled),
+                layout=lambda: capture.layout(lowered, compiled),
+            )
         with self._stage("execute"):
             args, kwargs = _dynamic(built)
             result = jax.block_until_ready(compiled(*args, **kwargs))
             self._value(result)
 
-    def _compiled(self, compiled: Any) -> None:
-        self._optional("hlo", compiled.as_text)
-        self._optional("cost", lambda: _cost(compiled))
-        self._optional("memory", lambda: _memory(compiled))
-        self._optional("layout", lambda: _layout(compiled))
-
-    def _optional(self, name: str, capture: Callable[[], str | None]) -> None:
-        """Capture what not every release and backend can give; its absence is no error."""
-        try:
-            text = capture()
-        except Exception:  # noqa: BLE001 - a release that cannot say leaves the artifact out
-            return
-        if text:
+    def _capture(self, **artifacts: Callable[[], str]) -> None:
+        """Emit what a release and backend can tell; what they cannot is told instead of it."""
+        for name, tell in artifacts.items():
+            try:
+                text = tell()
+            except Exception as error:  # noqa: BLE001 - the program is none the worse for it
+                name, text = f"no_{name}", f"{type(error).__name__}: {_said(error)}"  # noqa: PLW2901
             self._text(name, text)
+
+    def _artifacts(self, given: Mapping[str, Any]) -> None:
+        for name, artifact in given.items():
+            if isinstance(artifact, str):
+                self._text(name, artifact)
+            else:
+                self._capture(**{name: lambda lowered=artifact: capture.stablehlo(lowered)})
 
     def _text(self, name: str, text: str) -> None:
         self._emit({"artifact": name}, text.encode("utf-8", "surrogatepass"))
@@ -172,36 +168,6 @@ def _dynamic(built: Program) -> tuple[tuple[Any, ...], dict[str, Any]]:
     hidden = {names} if isinstance(names, str) else set(names)
     args = tuple(arg for n, arg in enumerate(built.args) if n not in static)
     return args, {name: value for name, value in built.kwargs.items() if name not in hidden}
-
-
-def _cost(compiled: Any) -> str:
-    cost = compiled.cost_analysis()
-    if isinstance(cost, list):  # a list of one up to 0.4.35
-        cost = cost[0] if cost else {}
-    return json.dumps({k: float(v) for k, v in sorted((cost or {}).items())}, indent=1)
-
-
-def _memory(compiled: Any) -> str | None:
-    memory = compiled.memory_analysis()
-    sizes = {name: getattr(memory, name) for name in MEMORY_FIELDS if hasattr(memory, name)}
-    return json.dumps(sizes, indent=1) if sizes else None
-
-
-def _layout(compiled: Any) -> str:
-    """Return input and output shardings as device-to-tile maps, and what is donated."""
-    info, _ = jax.tree_util.tree_flatten(compiled.args_info)
-    shapes = [tuple(getattr(arg, "shape", ())) for arg in info]
-    inputs = jax.tree_util.tree_leaves(compiled.input_shardings)
-    outputs = jax.tree_util.tree_leaves(compiled.output_shardings)
-    layout = {
-        "inputs": [
-            describe_sharding(sharding, shape)
-            for sharding, shape in zip(inputs, shapes, strict=False)
-        ],
-        "outputs": [str(getattr(sharding, "spec", "single")) for sharding in outputs],
-        "donated": [bool(getattr(arg, "donated", False)) for arg in info],
-    }
-    return json.dumps(layout, indent=1)
 
 
 def _said(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from packaging.specifiers import SpecifierSet
@@ -13,6 +14,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Kind = Literal["program", "probe"]
+
+
+class Policy(StrEnum):
+    """What a change of one artifact does to a run."""
+
+    GATE = "gate"
+    """It fails the run."""
+    WARN = "warn"
+    """The report warns of it."""
+    INFORM = "inform"
+    """The report mentions it."""
+
+
+POLICY = {
+    "facts": Policy.GATE,
+    "jaxpr": Policy.WARN,
+    "stablehlo": Policy.WARN,
+    "hlo": Policy.INFORM,
+}
+"""Policy by artifact, where a case says nothing else; values and errors always gate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +105,7 @@ class Case:
         source: Upstream thread or document it comes from.
         deviations: Declared non-conformances.
         facts: Fact claims on the optimised HLO, by name.
+        policy: What a change does, by artifact; those left out are as in `POLICY`.
         x64: Whether `jax_enable_x64` is on.
         timeout: Wall-clock limit of one job, in seconds.
         memory: Limit of the job's resident memory, in MiB.
@@ -110,6 +132,7 @@ class Case:
     source: str = ""
     deviations: tuple[Deviation, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    policy: Mapping[str, Policy] = field(default_factory=dict)
     x64: bool = False
     timeout: float = 60.0
     memory: int = 4096
@@ -118,3 +141,7 @@ class Case:
     rtol: float | None = None
     atol: float | None = None
     content_hash: str = ""
+
+    def policy_of(self, artifact: str) -> Policy:
+        """Return what a change of an artifact does to a run."""
+        return self.policy.get(artifact, POLICY[artifact])

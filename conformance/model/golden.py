@@ -31,10 +31,26 @@ class RecordedError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenIr:
+    """What is recorded of one IR; empty where nothing is, or by another normal form.
+
+    Attributes:
+        neutral: Fingerprint of the form `neutral`.
+        structure: Fingerprint of the form `structure`.
+        text: The form `neutral` as text.
+    """
+
+    neutral: str = ""
+    structure: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenEntry:
     """The golden that applies to one case, platform and release.
 
-    Exactly one of `value`, `error` and `facts` says what was recorded, unless it is tainted.
+    Of `value` and `error` at most one says how the job ended; neither, that it ended well
+    without a value (compile-only).
 
     Attributes:
         span: The span of releases it stands for, `0.6.0..0.8.3` or a lone release.
@@ -43,7 +59,8 @@ class GoldenEntry:
             and so says nothing; the other fields are then empty.
         value: The value recorded, for jobs that ended well.
         error: The ending recorded, for jobs that did not.
-        facts: The facts recorded, for jobs that ended well without a value (compile-only).
+        facts: The facts that gate, of jobs that ended well.
+        ir: What is recorded of each IR.
     """
 
     span: str
@@ -52,6 +69,7 @@ class GoldenEntry:
     value: Value | None = None
     error: RecordedError | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    ir: Mapping[str, GoldenIr] = field(default_factory=dict)
 
     @property
     def outcome(self) -> Outcome:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.model.outcome import Outcome, Stage
-    from conformance.model.record import ErrorInfo
+    from conformance.model.record import ErrorInfo, IrRecord
     from conformance.model.value import Value
 
 
@@ -37,6 +37,8 @@ class Observation:
         value: The value observed, when the job reached one.
         reference: What it should have been: a pytree by independent means, an error, or None.
         facts: What the optimised HLO says in compiler-neutral terms.
+        ir: What is kept of each IR.
+        texts: IRs in the form `neutral`, those that the case claims something of.
     """
 
     outcome: Outcome
@@ -45,3 +47,5 @@ class Observation:
     value: Value | None = None
     reference: Value | ExpectedError | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    ir: Mapping[str, IrRecord] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
@@ -25,6 +26,41 @@ class ErrorInfo:
     where: str = ""
 
 
+class IrStatus(StrEnum):
+    """One IR of a job against the golden of it."""
+
+    UNKNOWN = "unknown"
+    """Nothing is recorded to compare with, or by another version of the normal form."""
+    SAME = "same"
+    """The same structure."""
+    REGROUPED = "regrouped"
+    """The same work; fused, called or laid out otherwise."""
+    CHANGED = "changed"
+    """Other work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IrRecord:
+    """What is kept of one IR of a job.
+
+    Attributes:
+        structure: Fingerprint of the form `structure`; empty when the text was not understood.
+        neutral: Fingerprint of the form `neutral`.
+        version: Version of the normal forms.
+        not_understood: What was compared as text only, with how often it occurs; the whole text
+            under the message of the syntax error when nothing of it was understood.
+        status: Against the golden.
+        changes: How it differs from the golden, one line for each pattern, the gravest first.
+    """
+
+    structure: str = ""
+    neutral: str = ""
+    version: int = 0
+    not_understood: dict[str, int] = field(default_factory=dict)
+    status: IrStatus = IrStatus.UNKNOWN
+    changes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """What a job produced and what the judge said: the contract of `results.jsonl`.
@@ -38,8 +74,10 @@ class Record:
         stage: Last stage reached.
         error: The error, when there was one.
         artifacts: Blob hash by artifact: `value`, `reference`, `jaxpr`, `stablehlo`, `hlo`,
-            `cost`, `memory`, `layout` (shardings, donation), `stdout`, `stderr`.
+            `cost`, `memory`, `layout` (shardings, donation), `stdout`, `stderr`; `no_hlo` and the
+            like say why a release could not tell one.
         facts: What the optimised HLO says in compiler-neutral terms.
+        ir: What is kept of `jaxpr`, `stablehlo` and `hlo`.
         conformance: Observation against the reference.
         verdict: Observation against golden, deviations and reference.
         reasons: Why the verdict is what it is, one sentence each.
@@ -58,6 +96,7 @@ class Record:
     error: ErrorInfo | None = None
     artifacts: dict[str, str] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    ir: dict[str, IrRecord] = field(default_factory=dict)
     conformance: Conformance = Conformance.UNKNOWN
     verdict: Verdict = Verdict.NEW
     reasons: tuple[str, ...] = ()

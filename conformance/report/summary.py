@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.engine.runner import unexpected
+from conformance.model.case import Policy
 from conformance.model.outcome import Verdict
+from conformance.model.record import IrStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +41,7 @@ def run_json(
         records: Every job's record.
 
     Returns:
-        `run`, `exit`, `counts`, `cells`, `results`, `exclusions`.
+        `run`, `exit`, `counts`, `cells`, `results`, `exclusions`, `irs`.
     """
     return {
         "run": run,
@@ -54,7 +57,53 @@ def run_json(
         ],
         "results": records,
         "exclusions": plan.exclusions,
+        "irs": dict(zip(("seen", "understood"), understood(records), strict=True)),
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IrGroup:
+    """Jobs whose IR of one kind differs from its golden in the same way.
+
+    Attributes:
+        ir: `jaxpr`, `stablehlo` or `hlo`.
+        policy: What such a change does to a run.
+        changes: How it differs, one line for each pattern.
+        records: The jobs.
+    """
+
+    ir: str
+    policy: Policy
+    changes: tuple[str, ...]
+    records: list[Record]
+
+
+def ir_groups(plan: Plan, records: Iterable[Record]) -> list[IrGroup]:
+    """Return the IRs that changed, grouped by how, what warns first, then the largest group.
+
+    Args:
+        plan: What was planned, for the policies of the cases.
+        records: Judged records.
+    """
+    cases = {job.case.id: job.case for job in plan.jobs}
+    groups: dict[tuple[str, Policy, tuple[str, ...]], list[Record]] = {}
+    for record in records:
+        for ir, kept in record.ir.items():
+            if kept.status is IrStatus.CHANGED:
+                policy = cases[record.case].policy_of(ir)
+                groups.setdefault((ir, policy, kept.changes), []).append(record)
+    made = [
+        IrGroup(ir=ir, policy=policy, changes=changes, records=members)
+        for (ir, policy, changes), members in groups.items()
+    ]
+    order = list(Policy)
+    return sorted(made, key=lambda group: (order.index(group.policy), -len(group.records)))
+
+
+def understood(records: Iterable[Record]) -> tuple[int, int]:
+    """Return how many IRs were looked at, and how many of them were understood to the last word."""
+    kept = [ir for record in records for ir in record.ir.values()]
+    return len(kept), sum(not ir.not_understood for ir in kept)
 
 
 def root_causes(records: Iterable[Record]) -> list[tuple[str, list[Record]]]:

@@ -9,8 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from conformance.engine.plan import Exclusion
+from conformance.model.case import Policy
 from conformance.model.outcome import Verdict
-from conformance.report.summary import counts, root_causes
+from conformance.model.record import IrStatus
+from conformance.report.summary import IrGroup, counts, ir_groups, root_causes, understood
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -97,12 +99,17 @@ def print_report(
     console.print(_legend(records))
     for reason, members in root_causes(records):
         console.print(_group(reason, members))
+    for group in ir_groups(plan, records):
+        if group.policy is not Policy.INFORM or verbose:
+            console.print(_ir_group(group), soft_wrap=True)
     for line in exclusion_lines((*plan.exclusions, *unsupported(records))):
         console.print(Text(line, style="bright_black"), soft_wrap=True)
     tally = ", ".join(f"{number} {verdict}" for verdict, number in counts(records).items())
     cached = sum(record.cached for record in records)
     unchanged = f" ({cached} unchanged since an earlier run)" if cached else ""
     console.print(f"{tally}{unchanged}", soft_wrap=True)
+    for line in _ir_lines(records):
+        console.print(line, soft_wrap=True)
     console.print(f"results in {directory}", soft_wrap=True, style="bright_black")
 
 
@@ -202,6 +209,35 @@ def _group(reason: str, members: list[Record]) -> Text:
     if first.error is not None and first.error.where:
         text.append(f"\n  at {first.error.where}", style="bright_black")
     return text
+
+
+def _ir_group(group: IrGroup) -> Text:
+    text = Text("\n")
+    warns = group.policy is Policy.WARN
+    text.append(f"{group.policy}", style="bold yellow" if warns else "bright_black")
+    cases = {record.case for record in group.records}
+    what = next(iter(cases)) if len(cases) == 1 else f"{len(cases)} cases"
+    cells = list(dict.fromkeys(record.cell for record in group.records))
+    text.append(f" {group.ir} of {what} on {_listed(cells)} is not its golden")
+    for change in group.changes[:SHOWN]:
+        text.append(f"\n  {change}")
+    if len(group.changes) > SHOWN:
+        text.append(f"\n  and {len(group.changes) - SHOWN} more", style="bright_black")
+    return text
+
+
+def _ir_lines(records: Sequence[Record]) -> Iterator[str]:
+    """Yield how many IRs were understood, and how many differ from their goldens."""
+    seen, whole = understood(records)
+    if not seen:
+        return
+    found = Counter((ir, kept.status) for r in records for ir, kept in r.ir.items())
+    told = [
+        f"{ir} {number} {status}"
+        for (ir, status), number in sorted(found.items())
+        if status in {IrStatus.CHANGED, IrStatus.REGROUPED}
+    ]
+    yield "; ".join([f"{whole} of {seen} IRs understood", *told])
 
 
 def unsupported(records: Iterable[Record]) -> list[Exclusion]:

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
         ("probe(params={})", 1, "`params` is empty"),
         ("probe(params={'a': 1})", 1, "expected `object`, got `int`"),
         ("probe(facts={})", 1, "@probe has no `facts`"),
+        (
+            "program(\n  facts={'filecheck': {'hlo': 'CHEK: add'}})",
+            1,
+            "`facts` has a wrong `filecheck`: hlo: line 1 `CHEK: add` is no check, expected CHECK",
+        ),
         ("probe(releases='0.6')", 1, "`0.6` is no specifier of jax releases, expected e.g."),
         ("probe(releases='jaxlib<0.6')", 1, "is no specifier of jax releases"),
         ("probe(requires=['flax=>1'])", 1, "`requires` has `flax=>1`"),

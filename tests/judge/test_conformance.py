@@ -155,3 +155,12 @@ def test_a_claim_of_none_is_met_by_absence() -> None:
     claims = {"collectives": {"all-reduce": 1, "all-gather": 0}}
     assert not list(unmet_claims(claims, {"collectives": {"all-reduce": 1}}))
     assert list(unmet_claims(claims, {"collectives": {"all-reduce": 1, "all-gather": 2}}))
+
+
+def test_a_pattern_is_a_claim_of_its_own() -> None:
+    """It is matched in the text of its IR; without that text it is not met."""
+    claims = {"filecheck": {"hlo": "CHECK: add", "jaxpr": "CHECK: sin"}}
+    assert list(unmet_claims(claims, {}, {"hlo": "%add.1", "jaxpr": "cos"})) == [
+        "filecheck of jaxpr: `CHECK: sin` finds nothing in lines 1 to 1 (of the form neutral)"
+    ]
+    assert len(list(unmet_claims(claims, {}))) == 2

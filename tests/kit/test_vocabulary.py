@@ -41,7 +41,11 @@ def read(struct: type[msgspec.Struct]) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("function", "struct", "without"),
-    [(program, Metadata, ()), (probe, Metadata, ("facts",)), (deviation, DeviationMetadata, ())],
+    [
+        (program, Metadata, ()),
+        (probe, Metadata, ("facts", "policy")),
+        (deviation, DeviationMetadata, ()),
+    ],
     ids=["program", "probe", "deviation"],
 )
 def test_what_authors_write_is_what_is_read(

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from conformance.engine.plan import Exclusion, Plan
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
-from conformance.model.record import ErrorInfo, Record
-from conformance.report.summary import counts, root_causes, run_json
+from conformance.model.record import ErrorInfo, IrRecord, IrStatus, Record
+from conformance.report.summary import counts, ir_groups, root_causes, run_json
 from conformance.report.terminal import STYLES, cell_labels, exclusion_lines, print_report
 from tests.engine.worlds import job, planned
 
@@ -48,13 +48,13 @@ def test_counts_are_in_the_order_of_the_verdicts() -> None:
 
 
 def test_the_json_of_a_run_holds_its_contract() -> None:
-    """`run`, `exit`, `counts`, `cells`, `results`, `exclusions`; plain JSON throughout."""
+    """What the contract names, and how many IRs were understood; plain JSON throughout."""
     made = plan("0.5.3", "0.6.0", exclusions=(Exclusion(case="f/b", cell="c", reason="r"),))
     ids = [cell.cell.id for cell in made.cells]
     identities = {ids[0]: {"python": "3.11.7"}}
     records = [record("f/a", ids[0], Verdict.MATCH, error=ErrorInfo(type="E", message="m"))]
     data = json.loads(msgspec.json.encode(run_json("r1", 1, made, identities, records)))
-    assert list(data) == ["run", "exit", "counts", "cells", "results", "exclusions"]
+    assert list(data) == ["run", "exit", "counts", "cells", "results", "exclusions", "irs"]
     assert (data["run"], data["exit"], data["counts"]) == ("r1", 1, {"match": 1})
     assert [cell["id"] for cell in data["cells"]] == ids
     assert data["cells"][0]["identity"] == {"python": "3.11.7"}
@@ -74,6 +74,34 @@ def test_causes_are_grouped_largest_first() -> None:
     ]
     found = [(reason, [r.case for r in members]) for reason, members in root_causes(records)]
     assert found == [("no network", ["f/b", "f/c"]), ("dtype", ["f/a"]), ("value", ["f/a"])]
+
+
+CHANGED = IrRecord(status=IrStatus.CHANGED, changes=("semantic: a", "semantic: b x2"))
+
+
+def test_irs_that_changed_alike_are_one_group() -> None:
+    """What warns comes first, and is shown; what only informs is counted."""
+    made = plan("0.5.3", "0.6.0")
+    case = made.jobs[0].case.id
+    irs = {"hlo": CHANGED, "stablehlo": CHANGED, "jaxpr": IrRecord(status=IrStatus.SAME)}
+    records = [record(case, c.cell.id, Verdict.MATCH, ir=irs) for c in made.cells]
+    groups = ir_groups(made, records)
+    assert [(g.ir, len(g.records)) for g in groups] == [("stablehlo", 2), ("hlo", 2)]
+    text = printed(made, records)
+    assert f"warn stablehlo of {case} on " in text
+    assert "is not its golden\n  semantic: a\n  semantic: b x2\n" in text
+    assert "inform" not in text
+    assert "6 of 6 IRs understood; hlo 2 changed; stablehlo 2 changed" in text
+
+
+def test_the_report_says_what_was_not_understood() -> None:
+    """A poor reading must not pass for a good one."""
+    made = plan("0.5.3")
+    poor = IrRecord(not_understood={"attribute foo of custom-call": 2})
+    text = printed(
+        made, [record(made.jobs[0].case.id, made.cells[0].cell.id, Verdict.MATCH, ir={"hlo": poor})]
+    )
+    assert "0 of 1 IRs understood" in text
 
 
 def test_every_verdict_has_a_letter_of_its_own() -> None:

@@ -1,0 +1,338 @@
+"""`conformance diff`: how two IRs, two cells or two runs differ."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import track
+
+from conformance.cli.diff_inputs import (
+    STDIN,
+    cases_of,
+    cells_of,
+    is_file,
+    named_run,
+    no_cell,
+    read_text,
+    records_of,
+    run_of,
+    wrong,
+)
+from conformance.cli.setting import here
+from conformance.engine.comparing import (
+    NORMAL,
+    ComparedIr,
+    Level,
+    Side,
+    compare,
+    difference,
+    grouped,
+    text_of,
+)
+from conformance.engine.rundir import latest_run
+from conformance.errors import NothingSelectedError, UsageError
+from conformance.ir.analysis import analyse
+from conformance.ir.change import IrDiff
+from conformance.ir.graph import IRS, IrSyntaxError
+from conformance.ir.normal.text import head_of
+from conformance.ir.reading import PARSERS
+from conformance.report.ir_terminal import Detail, DiffReport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from conformance.cli.setting import Setting
+    from conformance.engine.blobs import BlobStore
+    from conformance.engine.comparing import ComparedJobs, IrText
+    from conformance.engine.rundir import RunDirectory
+    from conformance.model.record import Record
+
+PAIR = 2
+MANY = 50
+"""Jobs from which it is shown how the comparison gets on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is compared, and how it is told.
+
+    Attributes:
+        cells: Selectors of cells.
+        irs: The IRs to compare.
+        level: What counts as equal.
+        detail: How much is shown.
+        as_json: Whether JSON is printed.
+    """
+
+    cells: tuple[str, ...]
+    irs: tuple[str, ...]
+    level: Level
+    detail: Detail
+    as_json: bool
+
+
+@click.command("diff", short_help="Say how two IRs, cells or runs differ.")
+@click.argument("what", nargs=-1, metavar="[A B | SELECT... | RUN RUN [SELECT...] | A]")
+@click.option(
+    "--cell", multiple=True, metavar="SELECTOR",
+    help="Cells of a run, by id, release or specifier; the first is compared with each other.",
+)  # fmt: skip
+@click.option("--run", "run_dir", metavar="RUN", help="Run with --cell; the newest by default.")
+@click.option("--ir", multiple=True, type=click.Choice(IRS), help="IRs to compare; all by default.")
+@click.option(
+    "--kind", type=click.Choice(tuple(PARSERS)), help="What files hold, if it is not recognised."
+)
+@click.option(
+    "--level", type=click.Choice([level.value for level in Level]),
+    default=Level.STRUCTURE.value, show_default=True,
+    help="What counts as equal: the same structure, or the same work however it is grouped.",
+)  # fmt: skip
+@click.option("--patterns", is_flag=True, help="A line for each pattern, and nothing else.")
+@click.option("--full", is_flag=True, help="Every line of the excerpts, every fact that differs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    *,
+    what: tuple[str, ...],
+    cell: tuple[str, ...],
+    run_dir: str | None,
+    ir: tuple[str, ...],
+    kind: str | None,
+    level: str,
+    patterns: bool,
+    full: bool,
+    as_json: bool,
+) -> int:
+    """Say how two IRs, two cells or two runs differ, in patterns.
+
+    \b
+    Two files: HLO, StableHLO in the generic form, jaxprs as runs keep them, or goldens;
+    compressed ones (.zst) too; - is standard input.
+        conformance diff before.hlo after.hlo
+        conformance diff before.hlo after.hlo --level neutral --json
+    \b
+    Cases in two cells of a run, by default the newest. SELECT is a family, a case id or a glob.
+        conformance diff shard_map_while/while_carry --cell 0.5.3 --cell 0.8.3
+        conformance diff 'nnx_*' --cell 0.6.2 --cell '>=0.8' --ir hlo --run reports/runs/ID
+    \b
+    Two runs, by folder or id: every job that both have, grouped by the same set of changes.
+        conformance diff RUN_A RUN_B
+        conformance diff RUN_A RUN_B aot_placement --cell 0.8.3 --patterns
+    \b
+    One file, or one case in one cell: its normal form as text, which is what goldens hold and
+    what the claim `filecheck` of a case matches; with --json its facts as well.
+        conformance diff after.hlo
+        conformance diff shard_map_while/while_carry --cell 0.8.3 --ir hlo
+
+    Exit status: 0 equal on the level asked for, 1 different, 2 usage, 3 nothing to compare.
+    """  # noqa: D301 - \b is click's own mark
+    if patterns and full:
+        raise UsageError("--patterns and --full: give one of them")
+    detail = Detail.PATTERNS if patterns else Detail.FULL if full else Detail.SHORT
+    setting = here()
+    wanted = Wanted(cells=cell, irs=ir or IRS, level=Level(level), detail=detail, as_json=as_json)
+    if any(map(is_file, what)):
+        for name, given in (("--cell", cell), ("--run", run_dir), ("--ir", ir)):
+            if given:
+                raise UsageError(f"{name} is about jobs of runs, got files: {' '.join(what)}")
+        return _files(what, kind, wanted)
+    if kind is not None:
+        raise UsageError("--kind says what files hold; jobs of runs are chosen with --ir")
+    runs = [(name, run) for name in what[:PAIR] if (run := run_of(setting, name)) is not None]
+    if runs and run_dir is not None:
+        raise UsageError(f"--run {run_dir}: {runs[0][0]} is a run already, expected only one")
+    if len(runs) == PAIR:
+        return _runs(setting, runs[0][1], runs[1][1], what[PAIR:], wanted)
+    if runs or not cell:
+        raise UsageError(wrong(setting, what, [name for name, _ in runs]))
+    directory = named_run(setting, run_dir) if run_dir else latest_run(setting.project.root)
+    return _cells(setting, directory, what, wanted)
+
+
+def _files(names: tuple[str, ...], kind: str | None, wanted: Wanted) -> int:
+    if len(names) > PAIR:
+        raise UsageError(f"got {len(names)} files, expected two to compare, or one to print")
+    if names.count(STDIN) == PAIR:
+        raise UsageError("- is standard input, which can be only one of the two")
+    texts = [read_text(name, kind) for name in names]
+    kinds = [text.kind for text in texts]
+    if len(set(kinds)) > 1:
+        said = ", ".join(f"{n} is {k}" for n, k in zip(names, kinds, strict=True))
+        raise UsageError(f"{said}; expected two texts of one kind")
+    for name, text in zip(names, texts, strict=True):
+        try:
+            if len(names) == 1:
+                form = _normal_form(text)
+                if wanted.as_json:
+                    _print_json(form)
+                else:
+                    click.echo(form["text"], nl=False)
+                return 0
+            text.module()
+        except IrSyntaxError as error:
+            raise UsageError(f"{name}: {error}") from None
+    diff = difference(*texts)
+    if wanted.as_json:
+        _print_json(_told(diff))
+    else:
+        _report(wanted).texts((names[0], names[1]), diff)
+    return 0 if wanted.level.equal(diff) else 1
+
+
+def _cells(
+    setting: Setting, directory: RunDirectory, selects: Sequence[str], wanted: Wanted
+) -> int:
+    records = records_of(directory)
+    cases = cases_of(selects, records, directory.id)
+    base, *others = cells_of(setting, directory, wanted.cells)
+    if not others:
+        found = [records[case, base] for case in cases if (case, base) in records]
+        return _one_cell(found, directory, wanted)
+    pairs = [
+        Pair(
+            (directory.blobs, directory.blobs),
+            (records.get((case, base)), records.get((case, other))),
+        )
+        for case in cases
+        for other in others
+    ]
+    return _tell(pairs, (base, " or ".join(others)), wanted)
+
+
+def _runs(
+    setting: Setting, a: RunDirectory, b: RunDirectory, selects: Sequence[str], wanted: Wanted
+) -> int:
+    ours, theirs = records_of(a), records_of(b)
+    both = {**ours, **theirs}
+    cases = set(cases_of(selects, both, f"{a.id} and {b.id}"))
+    cells = {cell for _, cell in both}
+    if wanted.cells:
+        named = [cells_of(setting, run, wanted.cells, strict=False) for run in (a, b)]
+        cells = {*named[0], *named[1]}
+        if not cells:
+            raise UsageError(no_cell(wanted.cells[0], f"{a.id} and {b.id}", {c for _, c in both}))
+    pairs = [
+        Pair((a.blobs, b.blobs), (ours.get(key), theirs.get(key)))
+        for key in both
+        if key[0] in cases and key[1] in cells
+    ]
+    return _tell(pairs, (a.id, b.id), wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two jobs of one case, or the one there is."""
+
+    blobs: tuple[BlobStore, BlobStore]
+    records: tuple[Record | None, Record | None]
+
+    @property
+    def sides(self) -> tuple[Side, Side] | None:
+        """Both jobs, None if one is missing."""
+        a, b = self.records
+        return None if a is None or b is None else (Side(a, self.blobs[0]), Side(b, self.blobs[1]))
+
+    def alone(self, side: int) -> str:
+        """Return the job in words if it is the only one of the two, else nothing."""
+        one = self.records[side]
+        return f"{one.case} on {one.cell}" if one is not None and self.sides is None else ""
+
+
+def _tell(pairs: Sequence[Pair], names: tuple[str, str], wanted: Wanted) -> int:
+    """Compare jobs, print how they differ, and return the exit status."""
+    both = [sides for pair in pairs if (sides := pair.sides) is not None]
+    if not both:
+        raise NothingSelectedError(
+            f"no case selected has a job in both {names[0]} and {names[1]}, expected one; another "
+            "run is named with --run, `conformance run` makes one"
+        )
+    console = Console(stderr=True)
+    silent = len(both) < MANY or not console.is_terminal
+    jobs = [
+        compare(*sides, wanted.irs, quick=not wanted.as_json)
+        for sides in track(both, "comparing", console=console, transient=True, disable=silent)
+    ]
+    if wanted.as_json:
+        _print_json(list(_jobs_told(jobs)))
+    else:
+        report = _report(wanted)
+        if len(jobs) == 1:
+            report.job(jobs[0])
+        else:
+            report.many(names, jobs, grouped(jobs, wanted.level))
+        for side, name in enumerate(names):
+            report.alone(name, list(dict.fromkeys(filter(None, (p.alone(side) for p in pairs)))))
+    return 0 if all(job.equal(wanted.level) for job in jobs) else 1
+
+
+def _one_cell(records: Sequence[Record], directory: RunDirectory, wanted: Wanted) -> int:
+    found = [
+        (record, text)
+        for record in records
+        for ir in wanted.irs
+        if (text := text_of(Side(record, directory.blobs), ir)) is not None
+    ]
+    if not found:
+        raise NothingSelectedError(
+            f"{directory.path} holds no {' or '.join(wanted.irs)} of what is selected, expected "
+            "one to print; name a second --cell to compare"
+        )
+    forms = []
+    for record, text in found:
+        where = {"case": record.case, "cell": record.cell, "ir": text.kind}
+        try:
+            forms.append({**where, **_normal_form(text)})
+        except IrSyntaxError as error:
+            raise UsageError(f"{record.case} on {record.cell}: {error}") from None
+    if wanted.as_json:
+        _print_json(forms)
+    else:
+        click.echo("\n".join(form["text"] for form in forms), nl=False)
+    return 0
+
+
+def _normal_form(text: IrText) -> dict[str, Any]:
+    """Return the form `neutral` of a text, with what else is known of it."""
+    if text.text.startswith(NORMAL):
+        return {"kind": text.kind, "neutral": head_of(text.text).fingerprint, "text": text.text}
+    return {"kind": text.kind, **asdict(analyse(text.text, text.kind, with_text=True))}
+
+
+def _report(wanted: Wanted) -> DiffReport:
+    return DiffReport(Console(highlight=False), wanted.level, wanted.detail)
+
+
+def _told(diff: IrDiff) -> dict[str, Any]:
+    """Return a difference as the contract of `--json` has it."""
+    return {
+        "equal": diff.equal,
+        "neutral_equal": diff.neutral_equal,
+        "changes": diff.changes,
+        "facts": diff.facts,
+        "matched": diff.matched,
+        "changed": diff.changed,
+        "unmatched": diff.unmatched,
+        "not_understood": diff.not_understood,
+    }
+
+
+def _jobs_told(jobs: Iterable[ComparedJobs]) -> Iterator[dict[str, Any]]:
+    for job in jobs:
+        for one in job.irs or (ComparedIr(ir="", problem="neither has an IR"),):
+            diff = one.diff or IrDiff(kind=one.ir, equal=False, neutral_equal=False)
+            yield {
+                "case": job.case,
+                "cells": job.cells,
+                "ir": one.ir,
+                "outcomes": job.outcomes,
+                "said": job.said,
+                "problem": one.problem,
+                **_told(diff),
+            }
+
+
+def _print_json(data: Any) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(data), indent=1))

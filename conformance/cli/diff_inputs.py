@@ -1,0 +1,218 @@
+"""What `conformance diff` is given: files, runs, cases and cells, or one error that says which."""
+
+from __future__ import annotations
+
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import zstandard
+
+from conformance.cells.cell_id import is_cell_id
+from conformance.cells.selectors import matches_selector
+from conformance.cells.suggest import did_you_mean
+from conformance.engine.comparing import NORMAL, IrText
+from conformance.engine.rundir import RUN, RunDirectory
+from conformance.errors import NothingSelectedError, UsageError
+from conformance.files import said_by
+from conformance.ir.graph import IrSyntaxError
+from conformance.ir.normal.text import head_of
+from conformance.ir.reading import PARSERS, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from conformance.cli.setting import Setting
+    from conformance.model.record import Record
+
+STDIN: Final = "-"
+RUNS: Final = Path("reports", "runs")
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+"""How compressed data begin."""
+
+
+def read_text(name: str, kind: str | None) -> IrText:
+    """Return the text of a file.
+
+    Args:
+        name: The file; `-` is standard input.
+        kind: What it holds; None is what it looks like.
+
+    Raises:
+        UsageError: If it cannot be read, or is nothing that is compared.
+    """
+    try:
+        data = _bytes(name)
+        text = data.decode("utf-8")
+    except OSError as error:
+        near = did_you_mean(name, map(str, _beside(Path(name))))
+        raise UsageError(
+            f"{name}: cannot be read: {said_by(error)}{near}; expected a file to compare"
+        ) from None
+    except (zstandard.ZstdError, UnicodeDecodeError) as error:
+        raise UsageError(f"{name}: got no text ({error}), expected an IR") from None
+    if text.startswith(NORMAL):
+        try:
+            return IrText(text, head_of(text).kind)
+        except IrSyntaxError as error:
+            raise UsageError(f"{name}: {error}") from None
+    found = kind or kind_of(text)
+    if found is None:
+        raise UsageError(
+            f"{name}: begins with {text[:40]!r}, expected HLO, StableHLO in the generic form, or a "
+            f"jaxpr as runs keep it; if it is one, say so: --kind {'|'.join(PARSERS)}"
+        )
+    return IrText(text, found)
+
+
+def _bytes(name: str) -> bytes:
+    data = sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes()
+    if data.startswith(_ZSTD):
+        return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+    return data
+
+
+def _beside(path: Path) -> Iterator[Path]:
+    if path.parent.is_dir():
+        yield from (one for one in path.parent.iterdir() if one.is_file())
+
+
+def is_file(name: str) -> bool:
+    """Say whether a word names a text: a file, or standard input."""
+    return name == STDIN or Path(name).is_file()
+
+
+def run_of(setting: Setting, name: str) -> RunDirectory | None:
+    """Return the run of a folder or an id, None if there is none."""
+    for path in (Path(name), setting.project.root / RUNS / name):
+        if (path / RUN).is_file():
+            return RunDirectory(path)
+    return None
+
+
+def named_run(setting: Setting, name: str) -> RunDirectory:
+    """Return the run of a folder or an id.
+
+    Raises:
+        UsageError: If there is none; the message suggests the nearest.
+    """
+    found = run_of(setting, name)
+    if found is None:
+        raise UsageError(_no_run(setting, name))
+    return found
+
+
+def _no_run(setting: Setting, name: str) -> str:
+    if Path(name).is_dir():
+        return f"{name} is a folder without {RUN}, expected a run"
+    near = did_you_mean(name, _known_runs(setting))
+    return f"{name}: no such run{near}, expected its folder or its id"
+
+
+def _known_runs(setting: Setting) -> list[str]:
+    return sorted(path.parent.name for path in (setting.project.root / RUNS).glob(f"*/{RUN}"))
+
+
+def wrong(setting: Setting, what: Sequence[str], runs: Sequence[str]) -> str:
+    """Return what is wrong with words that are neither files nor two runs, without cells.
+
+    Args:
+        setting: Surroundings of the command.
+        what: The words.
+        runs: Those of them that are runs.
+    """
+    if not what:
+        return (
+            "nothing to compare, expected two files, two runs, or --cell A --cell B; "
+            "conformance diff --help shows how"
+        )
+    if len(runs) == 1 and len(what) > 1:
+        other = next(name for name in what if name not in runs)
+        return f"{_no_run(setting, other)}, to compare with {runs[0]}"
+    if runs:
+        return (
+            f"{runs[0]} is one run, expected a second one; for cells of one run: "
+            f"conformance diff --run {runs[0]} --cell A --cell B"
+        )
+    if Path(what[0]).is_dir():
+        return _no_run(setting, what[0])
+    near = did_you_mean(what[0], [*_known_runs(setting), *map(str, _beside(Path(what[0])))])
+    return (
+        f"{what[0]}: no such file or run{near}; if it is a case, name the cells to compare: "
+        f"conformance diff {what[0]} --cell A --cell B"
+    )
+
+
+def records_of(directory: RunDirectory) -> dict[tuple[str, str], Record]:
+    """Return the records of a run by case and cell."""
+    return {(record.case, record.cell): record for record in directory.read_records()}
+
+
+def cases_of(selects: Sequence[str], records: Iterable[tuple[str, str]], where: str) -> list[str]:
+    """Return the cases selected that have a record.
+
+    Args:
+        selects: Families, case ids or globs; empty is every case.
+        records: Case and cell of each record.
+        where: What the records are of.
+
+    Raises:
+        NothingSelectedError: If a name matches no case; it suggests the nearest.
+    """
+    known = list(dict.fromkeys(case for case, _ in records))
+    chosen: dict[str, None] = {}
+    for select in selects:
+        found = [case for case in known if _means(select, case)]
+        if not found:
+            near = did_you_mean(select, [*known, *{case.partition("/")[0] for case in known}])
+            raise NothingSelectedError(
+                f"{where}: no record of {select}{near}, expected a family, a case id or a glob of "
+                "what was run"
+            )
+        chosen.update(dict.fromkeys(found))
+    return [case for case in known if case in chosen] if selects else known
+
+
+def _means(select: str, case: str) -> bool:
+    """Say whether a SELECT means a case, as for `conformance run`."""
+    family, plain = case.partition("/")[0], case.partition("[")[0]
+    # Brackets are part of ids, so they stand for themselves in a glob.
+    pattern = select.replace("[", "[[]")
+    return select in {family, plain, case} or any(fnmatchcase(x, pattern) for x in (case, plain))
+
+
+def cells_of(
+    setting: Setting, directory: RunDirectory, selectors: Sequence[str], *, strict: bool = True
+) -> list[str]:
+    """Return the cells of a run that selectors name, in their order.
+
+    Args:
+        setting: Surroundings of the command.
+        directory: The run.
+        selectors: Cell ids, releases or specifiers.
+        strict: Whether a selector that names none is an error.
+
+    Raises:
+        UsageError: If a selector names no cell, or is none.
+    """
+    cells = directory.read_run().get("cells", [])
+    releases = {cell["id"]: str(cell.get("versions", {}).get("jax", "")) for cell in cells}
+    chosen: dict[str, None] = {}
+    for text in selectors:
+        found = [text] if text in releases else []
+        if not found and not is_cell_id(text):
+            found = [
+                cell
+                for cell, release in releases.items()
+                if release and matches_selector(text, release, setting.releases)
+            ]
+        if strict and not found:
+            raise UsageError(no_cell(text, directory.id, releases))
+        chosen.update(dict.fromkeys(found))
+    return list(chosen)
+
+
+def no_cell(selector: str, where: str, known: Iterable[str]) -> str:
+    """Return the words for a selector that names no cell."""
+    return f"--cell {selector}: no such cell in {where}, expected one of {', '.join(sorted(known))}"

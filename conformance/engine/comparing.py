@@ -1,0 +1,292 @@
+"""What two jobs did, compared: how they ended, their values, and each IR of theirs."""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.judging import observation_of
+from conformance.ir.change import IrDiff, Severity
+from conformance.ir.difference import diff_modules
+from conformance.ir.excerpts import Excerpts
+from conformance.ir.graph import IRS, IrSyntaxError
+from conformance.ir.normal.text import loads
+from conformance.ir.reading import read
+from conformance.judge.agreement import recorded_error, same_ending
+from conformance.judge.conformance import ending
+from conformance.judge.values import compare_values
+from conformance.model.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from conformance.engine.blobs import BlobStore
+    from conformance.ir.change import Change
+    from conformance.ir.graph import Module
+    from conformance.model.observation import Observation
+    from conformance.model.record import IrRecord, Record
+
+NORMAL: Final = "conformance-ir "
+"""How a text in the form `neutral` begins."""
+
+
+class Level(StrEnum):
+    """Which equality of two IRs counts."""
+
+    STRUCTURE = "structure"
+    """The same instructions, grouped in the same way."""
+    NEUTRAL = "neutral"
+    """The same work, however it is fused, called, copied or laid out."""
+
+    def equal(self, diff: IrDiff) -> bool:
+        """Say whether two IRs are the same on this level."""
+        return diff.equal or (self is Level.NEUTRAL and diff.neutral_equal)
+
+    def shown(self, diff: IrDiff) -> tuple[Change, ...]:
+        """Return the changes that matter on this level."""
+        if not self.equal(diff):
+            return diff.changes
+        return tuple(c for c in diff.changes if c.severity == Severity.SEMANTIC)
+
+
+@dataclass(frozen=True, slots=True)
+class IrText:
+    """One text to compare; in the form `neutral` too, as goldens hold it.
+
+    Attributes:
+        text: The text.
+        kind: `hlo`, `stablehlo` or `jaxpr`.
+    """
+
+    text: str
+    kind: str
+
+    def module(self) -> Module:
+        """Return its module, as parsed.
+
+        Raises:
+            IrSyntaxError: If it is not understood; the message names the line.
+        """
+        if self.text.startswith(NORMAL):
+            return loads(self.text)
+        return read(self.text, self.kind)
+
+    def excerpts(self) -> Excerpts:
+        """Return what its lines are quoted from."""
+        return Excerpts(self.text, NORMAL if self.text.startswith(NORMAL) else self.kind)
+
+
+class Side(NamedTuple):
+    """One of two jobs, with where its artifacts are."""
+
+    record: Record
+    blobs: BlobStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedIr:
+    """One IR of two jobs.
+
+    Attributes:
+        ir: `hlo`, `stablehlo` or `jaxpr`.
+        diff: How they differ; None if they could not be compared.
+        problem: Why they could not.
+        missing: Whether that is because one job has none.
+    """
+
+    ir: str
+    diff: IrDiff | None = None
+    problem: str = ""
+    missing: bool = False
+
+    def equal(self, level: Level) -> bool:
+        """Say whether both are the same; what could not be compared is not."""
+        return self.diff is not None and level.equal(self.diff)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedJobs:
+    """Two jobs of one case.
+
+    Attributes:
+        case: The case.
+        cells: The cell of each; the same one when two runs are compared.
+        outcomes: How each ended.
+        said: How outcome, error or value differ, in a sentence; empty when they agree.
+        irs: Each IR that either has.
+    """
+
+    case: str
+    cells: tuple[str, str]
+    outcomes: tuple[Outcome, Outcome]
+    said: str = ""
+    irs: tuple[ComparedIr, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The pair in words."""
+        before, after = self.cells
+        return f"{self.case} on {before if before == after else f'{before} -> {after}'}"
+
+    def equal(self, level: Level) -> bool:
+        """Say whether nothing differs."""
+        return not self.said and all(one.equal(level) for one in self.irs)
+
+
+def compare(a: Side, b: Side, irs: Iterable[str] = IRS, *, quick: bool = False) -> ComparedJobs:
+    """Compare two jobs of one case.
+
+    Args:
+        a: The first.
+        b: The second.
+        irs: The IRs to compare.
+        quick: Whether IRs whose fingerprints say that they are equal are read no more; such a
+            difference is without facts.
+
+    Returns:
+        What is the same and what is not; a blob that cannot be read is a difference of its own.
+    """
+    try:
+        said = _said(observation_of(*a), observation_of(*b))
+    except CorruptBlobError as error:
+        said = str(error)
+    return ComparedJobs(
+        case=a.record.case,
+        cells=(a.record.cell, b.record.cell),
+        outcomes=(a.record.outcome, b.record.outcome),
+        said=said,
+        irs=tuple(found for ir in irs if (found := _compared(a, b, ir, quick=quick)) is not None),
+    )
+
+
+def difference(a: IrText, b: IrText) -> IrDiff:
+    """Compare two texts of one kind.
+
+    Raises:
+        IrSyntaxError: If one is not understood, or something of our own broke on them.
+    """
+    try:
+        return diff_modules(a.module(), b.module(), a.excerpts(), b.excerpts())
+    except IrSyntaxError:
+        raise
+    except Exception as error:  # one odd module must not end the comparison of two runs
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        raise IrSyntaxError(
+            f"{a.kind}: the comparison broke in {frame.name}, line {frame.lineno} "
+            f"({type(error).__name__}: {error}); please report the modules"
+        ) from error
+
+
+def text_of(side: Side, ir: str) -> IrText | None:
+    """Return an IR of a job, None if it has none.
+
+    Raises:
+        CorruptBlobError: If its blob is missing or changed.
+    """
+    name = side.record.artifacts.get(ir)
+    if name is None:
+        return None
+    return IrText(side.blobs.get(name).decode("utf-8", "surrogatepass"), ir)
+
+
+def _compared(a: Side, b: Side, ir: str, *, quick: bool) -> ComparedIr | None:
+    known = a.record.ir.get(ir), b.record.ir.get(ir)
+    if quick and known[0] is not None and known[1] is not None and _same(known[0], known[1]):
+        unknown = Counter(known[0].not_understood) + Counter(known[1].not_understood)
+        same = IrDiff(kind=ir, equal=True, neutral_equal=True, not_understood=unknown)
+        return ComparedIr(ir=ir, diff=same)
+    try:
+        before, after = text_of(a, ir), text_of(b, ir)
+        if before is not None and after is not None:
+            return ComparedIr(ir=ir, diff=difference(before, after))
+    except CorruptBlobError as error:
+        return ComparedIr(ir=ir, problem=str(error))
+    except IrSyntaxError as error:
+        return ComparedIr(ir=ir, problem=f"not understood: {error}")
+    if before is None and after is None:
+        return None
+    which = "first" if after is None else "second"
+    return ComparedIr(ir=ir, problem=f"only the {which} has one", missing=True)
+
+
+def _same(a: IrRecord, b: IrRecord) -> bool:
+    return bool(a.structure) and (a.structure, a.version) == (b.structure, b.version)
+
+
+def _said(a: Observation, b: Observation) -> str:
+    """Return how outcome, error or value differ."""
+    if Outcome.OK in {a.outcome, b.outcome} and a.outcome is not b.outcome:
+        return f"{ending(a)} -> {ending(b)}"
+    if a.outcome is not Outcome.OK:
+        return _other_failure(a, b)
+    if a.value is None or b.value is None:
+        if a.value is b.value:
+            return ""
+        return f"only the {'second' if a.value is None else 'first'} has a value"
+    compared = compare_values(b.value, a.value)
+    return "" if compared.agrees else f"value: {compared.messages[0].replace('golden', 'before')}"
+
+
+def _other_failure(a: Observation, b: Observation) -> str:
+    before, after = recorded_error(a), recorded_error(b)
+    if same_ending(before, after):
+        return ""
+    if ending(a) != ending(b):
+        return f"{ending(a)} -> {ending(b)}"
+    lines = zip_longest(before.message.splitlines(), after.message.splitlines(), fillvalue="")
+    one, other = next((pair for pair in lines if pair[0] != pair[1]), ("", ""))
+    return f"{ending(a)} ... {one.strip()!r} -> {other.strip()!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Jobs in which one IR differs by the same set of changes.
+
+    Attributes:
+        ir: The IR.
+        jobs: The pairs of jobs; the first has the fewest changes to look at.
+        example: The difference of the first.
+    """
+
+    ir: str
+    jobs: list[ComparedJobs]
+    example: IrDiff
+
+
+def grouped(jobs: Sequence[ComparedJobs], level: Level) -> list[Group]:
+    """Group what differs by the same set of changes.
+
+    Changes less grave than the gravest of a difference do not set it apart from another.
+
+    Args:
+        jobs: Compared jobs.
+        level: What counts as equal, and so is in no group.
+
+    Returns:
+        The groups, the gravest first, then those with the most jobs.
+    """
+    found: dict[tuple[str, frozenset[tuple[str, ...]]], list[tuple[ComparedJobs, IrDiff]]] = {}
+    for job in jobs:
+        for one in job.irs:
+            if one.diff is None or not (changes := level.shown(one.diff)):
+                continue
+            gravest = [c for c in changes if c.severity == one.diff.severity]
+            same = frozenset((c.severity, c.about, c.title) for c in gravest)
+            found.setdefault((one.ir, same), []).append((job, one.diff))
+    groups = []
+    for (ir, _), members in found.items():
+        smallest = min(members, key=lambda member: sum(c.count for c in member[1].changes))
+        rest = [job for job, _ in members if job is not smallest[0]]
+        groups.append(Group(ir, [smallest[0], *rest], smallest[1]))
+    return sorted(groups, key=_gravity)
+
+
+def _gravity(group: Group) -> tuple[int, int]:
+    severity = group.example.severity
+    order = list(Severity)
+    return (len(order) if severity is None else order.index(severity), -len(group.jobs))

@@ -1,0 +1,428 @@
+"""Which instruction of one module is which of the other.
+
+Both modules are in the form `neutral`. Pairs are found in this order: what depends on equal
+things in equal ways; what stands at the same operand of a pair already found; what reads a pair
+already found in the same place; what has the same name stack, operation and type. Bodies of
+paired instructions are aligned in turn.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from conformance.ir.fingerprint import Fingerprints, digest, spelled
+from conformance.ir.graph import Tensor
+from conformance.ir.normal.rewriting import operands_of
+from conformance.ir.normal.slots import slots_of
+from conformance.ir.normal.symmetry import Contexts, Uses
+from conformance.ir.slot_pairs import same_slots
+from conformance.ir.vocabulary import is_commutative
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+
+    from conformance.ir.graph import Computation, Instruction, Module
+    from conformance.ir.normal.rewriting import Value
+
+
+_MANY: Final = 64
+"""Readers alike beyond which none is the likeliest: looking at each for each takes their square."""
+
+
+@dataclass(slots=True)
+class PairedComputations:
+    """Two computations in the same place of two modules.
+
+    Attributes:
+        a: The one of the first module.
+        b: The one of the second.
+        path: Where they are: the operations around them with the role, outermost first, e.g.
+            `("while body",)`; empty for the entry.
+        inside: The instruction of the first module that calls them, None for the entry.
+    """
+
+    a: Computation
+    b: Computation
+    path: tuple[str, ...] = ()
+    inside: Instruction | None = None
+
+
+@dataclass(slots=True)
+class Alignment:
+    """What corresponds to what.
+
+    Attributes:
+        to_b: For each paired instruction of the first module, the one of the second.
+        to_a: The reverse.
+        computations: The computations that were compared, those that are equal left out.
+        alike: How many instructions lie in parts that are equal as a whole.
+        slots: For each paired loop or branch of the first module, which of its slots is which
+            of the other's.
+    """
+
+    to_b: dict[Instruction, Instruction] = field(default_factory=dict)
+    to_a: dict[Instruction, Instruction] = field(default_factory=dict)
+    computations: list[PairedComputations] = field(default_factory=list)
+    alike: int = 0
+    slots: dict[Instruction, dict[int, int]] = field(default_factory=dict)
+
+    def pair(self, a: Instruction, b: Instruction) -> bool:
+        """Pair two instructions; False if one of them is paired already."""
+        if a in self.to_b or b in self.to_a:
+            return False
+        self.to_b[a] = b
+        self.to_a[b] = a
+        return True
+
+    def mirrored(self) -> Alignment:
+        """Return the alignment of the second module with the first."""
+        computations = [
+            PairedComputations(p.b, p.a, p.path, self.to_b[p.inside] if p.inside else None)
+            for p in self.computations
+        ]
+        slots = {
+            self.to_b[one]: {m: n for n, m in pairs.items()} for one, pairs in self.slots.items()
+        }
+        return Alignment(self.to_a, self.to_b, computations, self.alike, slots)
+
+
+def align(a: Module, b: Module, hashes_a: Fingerprints, hashes_b: Fingerprints) -> Alignment:
+    """Align two modules.
+
+    Args:
+        a: The first, in the form `neutral`.
+        b: The second.
+        hashes_a: Hashes of the first.
+        hashes_b: Hashes of the second.
+
+    Returns:
+        What corresponds to what; the same, mirrored, for the modules the other way round.
+    """
+    first, second = (
+        hashes.computations[id(m.entry)] for m, hashes in ((a, hashes_a), (b, hashes_b))
+    )
+    if second < first:
+        return align(b, a, hashes_b, hashes_a).mirrored()
+    alignment = Alignment()
+    todo = [PairedComputations(a.entry, b.entry)]
+    seen: set[tuple[int, int]] = set()
+    while todo:
+        pair = todo.pop()
+        if (id(pair.a), id(pair.b)) in seen:
+            continue
+        seen.add((id(pair.a), id(pair.b)))
+        if hashes_a.computations[id(pair.a)] == hashes_b.computations[id(pair.b)]:
+            alignment.alike += len(pair.a.instructions)
+            continue
+        alignment.computations.append(pair)
+        _Pairing(alignment, pair, hashes_a, hashes_b).run()
+        _pair_slots(alignment, pair, hashes_a, hashes_b)
+        todo += _bodies(alignment, pair)
+    return alignment
+
+
+def _pair_slots(
+    alignment: Alignment, pair: PairedComputations, hashes_a: Fingerprints, hashes_b: Fingerprints
+) -> None:
+    for one in pair.a.instructions:
+        slots = slots_of(one)
+        other = alignment.to_b.get(one)
+        slots_b = slots_of(other) if other is not None else None
+        if slots is None or slots_b is None:
+            continue
+        inner_a = [hashes_a.computations[id(inner)] for inner in slots.bodies]
+        inner_b = [hashes_b.computations[id(inner)] for inner in slots_b.bodies]
+        if inner_a == inner_b:
+            alignment.slots[one] = {n: n for n in range(len(slots.values))}
+        else:
+            alignment.slots[one] = same_slots(alignment.to_b, slots, slots_b)
+
+
+def _bodies(alignment: Alignment, pair: PairedComputations) -> Iterator[PairedComputations]:
+    for a in reversed(pair.a.instructions):
+        b = alignment.to_b.get(a)
+        if b is None or not a.bodies:
+            continue
+        roles = dict(b.bodies)
+        for role, inner in a.bodies:
+            if role in roles:
+                path = (*pair.path, f"{a.op} {role}")
+                yield PairedComputations(inner, roles[role], path, a)
+
+
+class _Pairing:
+    """Pairs the instructions of two computations."""
+
+    def __init__(
+        self,
+        alignment: Alignment,
+        pair: PairedComputations,
+        hashes_a: Fingerprints,
+        hashes_b: Fingerprints,
+    ) -> None:
+        self._alignment = alignment
+        self._pair = pair
+        self._hashes = (hashes_a, hashes_b)
+        self._readers = (_readers(pair.a), _readers(pair.b))
+        self._fresh: list[tuple[Instruction, Instruction]] = []
+        self._queue: list[tuple[Instruction, Instruction]] = []
+
+    def run(self) -> None:
+        self._pair_parameters()
+        self._pair_equal()
+        self._spread_sure()
+        self._pair_results()
+        self._spread()
+        for key in (_same_work, _same_place, _same_label):
+            self._pair_by(key)
+            self._spread()
+
+    def _add(self, a: Instruction, b: Instruction) -> None:
+        if self._alignment.pair(a, b):
+            self._fresh.append((a, b))
+
+    def _pair_parameters(self) -> None:
+        a, b = self._pair.a.parameters, self._pair.b.parameters
+        inside = self._pair.inside
+        pairs = self._alignment.slots.get(inside) if inside is not None else None
+        slots = slots_of(inside) if inside is not None else None
+        slots_b = slots_of(self._alignment.to_b[inside]) if inside is not None else None
+        if pairs is not None and slots is not None and slots_b is not None:
+            others, own = slots.parameters(self._pair.a)
+            others_b, own_b = slots_b.parameters(self._pair.b)
+            a = [*others, *(own[n] for n in pairs)]
+            b = [*others_b, *(own_b[m] for m in pairs.values())]
+        for one, another in zip(a, b, strict=False):
+            self._alignment.pair(one, another)
+
+    def _pair_equal(self) -> None:
+        """Pair what does the same to what is paired already, all the way down."""
+        marks: dict[Instruction, bytes] = {}
+        for number, one in enumerate(i for i in self._pair.a.instructions if i.op == "parameter"):
+            marks[one] = b"a%d" % number
+            if one in self._alignment.to_b:
+                marks[self._alignment.to_b[one]] = marks[one]
+        for number, one in enumerate(i for i in self._pair.b.instructions if i.op == "parameter"):
+            marks.setdefault(one, b"b%d" % number)
+        marked: dict[bytes, tuple[list[Instruction], list[Instruction]]] = {}
+        for side, computation in enumerate((self._pair.a, self._pair.b)):
+            for one in computation.instructions:
+                if one.op != "parameter":
+                    mark = _mark(one, marks, self._hashes[side])
+                    marked.setdefault(mark, ([], []))[side].append(one)
+        contexts = Contexts(self._pair.a, Uses()), Contexts(self._pair.b, Uses())
+        for ours, theirs in marked.values():
+            if len(ours) > 1 or len(theirs) > 1:
+                self._pair_twins(ours, theirs, contexts)
+            for one, another in zip(ours, theirs, strict=False):
+                self._alignment.pair(one, another)
+
+        # What is equal has equal operands; its readers may still be told apart.
+        to_b = self._alignment.to_b
+        self._fresh = [(a, to_b[a]) for a in self._pair.a.instructions if a in to_b]
+
+    def _pair_twins(
+        self,
+        ours: list[Instruction],
+        theirs: list[Instruction],
+        contexts: tuple[Contexts, Contexts],
+    ) -> None:
+        """Pair, of instructions that are equal, those read alike; leave the others in the lists."""
+        waiting: dict[bytes, list[Instruction]] = defaultdict(list)
+        for one in reversed(theirs):
+            waiting[contexts[1].of((one, ()))].append(one)
+        for one in list(ours):
+            found = waiting[contexts[0].of((one, ()))]
+            if found:
+                self._alignment.pair(one, found[-1])
+                ours.remove(one)
+                theirs.remove(found.pop())
+
+    def _pair_results(self) -> None:
+        for (a, _), (b, _) in zip(self._pair.a.results, self._pair.b.results, strict=False):
+            if a.op == b.op:
+                self._add(a, b)
+
+    def _spread(self) -> None:
+        """Pair what surrounds the pairs, the surest first, until nothing new is found."""
+        self._spread_sure()
+        while self._queue:
+            a, b = self._queue.pop()
+            for one, another in _operands_in_place(self._alignment, a, b):
+                if one.op == another.op and _compatible(one, another):
+                    self._add(one, another)
+            self._pair_readers(a, b, sure=False)
+            self._spread_sure()
+
+    def _spread_sure(self) -> None:
+        """Pair what reads nothing but pairs, until nothing new is found."""
+        while self._fresh:
+            a, b = self._fresh.pop()
+            self._pair_readers(a, b, sure=True)
+            self._queue.append((a, b))
+
+    def _pair_readers(self, a: Instruction, b: Instruction, *, sure: bool) -> None:
+        """Pair what reads a pair in the same place and does the same.
+
+        Args:
+            a: One of the pair.
+            b: The other.
+            sure: Whether all else they read must be paired as well; else the likeliest is taken
+                if there is but one.
+        """
+        alignment = self._alignment
+        readers_a = [one for one in self._readers[0].get(a, ()) if one not in alignment.to_b]
+        readers_b = [one for one in self._readers[1].get(b, ()) if one not in alignment.to_a]
+        if not readers_a or not readers_b:
+            return
+        labels: dict[Hashable, list[Instruction]] = defaultdict(list)
+        for one in readers_b:
+            labels[_label(one, self._hashes[1]), _positions(one, b)].append(one)
+        for one in readers_a:
+            found = labels.get((_label(one, self._hashes[0]), _positions(one, a)))
+            # Among many readers of one value each is found from what else it reads, or is read by.
+            if not found or len(found) > _MANY:
+                continue
+            best = _likeliest(alignment, one, found)
+            if best is None or (sure and _shared(alignment, one, best) < len(one.operands)):
+                continue
+            self._add(one, best)
+            found.remove(best)
+
+    def _pair_by(self, key: Callable[[Instruction, Hashable], Hashable]) -> None:
+        groups: dict[Hashable, tuple[list[Instruction], list[Instruction]]] = {}
+        sides = (
+            (self._pair.a, self._alignment.to_b, self._hashes[0]),
+            (self._pair.b, self._alignment.to_a, self._hashes[1]),
+        )
+        for side, (computation, paired, hashes) in enumerate(sides):
+            for one in computation.instructions:
+                if one not in paired and one.op != "parameter":
+                    found = groups.setdefault(key(one, _label(one, hashes)), ([], []))
+                    found[side].append(one)
+        for ours, theirs in groups.values():
+            # As many here as there, in the order of the program: else one would guess.
+            if len(ours) == len(theirs):
+                for one, another in zip(ours, theirs, strict=True):
+                    self._add(one, another)
+                    self._spread()
+
+
+def _mark(one: Instruction, marks: dict[Instruction, bytes], hashes: Fingerprints) -> bytes:
+    operands = [
+        marks[operand] + b"%r" % (path,) if path else marks[operand]
+        for operand, path in zip(one.operands, one.paths, strict=True)
+    ]
+    if is_commutative(one):
+        operands.sort()
+    bodies = [hashes.computations[id(inner)] for _, inner in one.bodies]
+    marks[one] = digest(b"".join([hashes.label(one), *operands, *bodies]))
+    return marks[one]
+
+
+def _label(one: Instruction, hashes: Fingerprints) -> Hashable:
+    """Return what an instruction is by itself; a loop is so in whatever order it carries."""
+    if slots_of(one) is None:
+        return hashes.label(one)
+    attributes = {k: v for k, v in one.attributes.items() if k != "captured"}
+    return (one.op, _types(one), *attributes.items())
+
+
+def _types(one: Instruction) -> Hashable:
+    if isinstance(one.type, Tensor) or slots_of(one) is None:
+        return one.type
+    return tuple(sorted(map(spelled, one.type)))
+
+
+def _readers(computation: Computation) -> dict[Instruction, list[Instruction]]:
+    readers: dict[Instruction, list[Instruction]] = defaultdict(list)
+    for one in computation.instructions:
+        for operand in dict.fromkeys(one.operands):
+            readers[operand].append(one)
+    return readers
+
+
+def _positions(reader: Instruction, operand: Instruction) -> tuple[int, ...]:
+    if is_commutative(reader) or slots_of(reader) is not None:
+        return ()
+    return tuple(n for n, one in enumerate(reader.operands) if one is operand)
+
+
+def _operands_in_place(
+    alignment: Alignment, a: Instruction, b: Instruction
+) -> list[tuple[Instruction, Instruction]]:
+    """Return pairs of operands that stand in the same place."""
+    slots_a, slots_b = slots_of(a), slots_of(b)
+    if slots_a is not None and slots_b is not None:
+        values_a, values_b = slots_a.values, slots_b.values
+        pairs = same_slots(alignment.to_b, slots_a, slots_b)
+        fixed = list(zip(a.operands[: slots_a.fixed], b.operands[: slots_b.fixed], strict=False))
+        return [*fixed, *((values_a[n][0], values_b[m][0]) for n, m in pairs.items())]
+    if is_commutative(a):
+        return _unordered(alignment, operands_of(a), operands_of(b))
+    return list(zip(a.operands, b.operands, strict=False))
+
+
+def _unordered(
+    alignment: Alignment, a: list[Value], b: list[Value]
+) -> list[tuple[Instruction, Instruction]]:
+    rest_a = [one for one, _ in a if one not in alignment.to_b]
+    rest_b = [one for one, _ in b if one not in alignment.to_a]
+    pairs = []
+    for one in rest_a:
+        found = [other for other in rest_b if other.op == one.op]
+        best = _likeliest(alignment, one, found)
+        if best is not None:
+            rest_b.remove(best)
+            pairs.append((one, best))
+    return pairs
+
+
+def _shared(alignment: Alignment, a: Instruction, b: Instruction) -> int:
+    """Return how many operands of two instructions are paired with each other."""
+    if is_commutative(a) or slots_of(a) is not None:
+        theirs = set(b.operands)
+        return sum(alignment.to_b.get(one) in theirs for one in a.operands)
+    pairs = zip(a.operands, b.operands, strict=False)
+    return sum(alignment.to_b.get(one) is other for one, other in pairs)
+
+
+def _likeliest(
+    alignment: Alignment, one: Instruction, candidates: list[Instruction]
+) -> Instruction | None:
+    """Return the candidate that shares most with an instruction, None if several do."""
+    if len(candidates) == 1:
+        return candidates[0]
+    ranked = sorted(
+        (
+            (_shared(alignment, one, c), c.origin == one.origin, c.type == one.type)
+            for c in candidates
+        ),
+        reverse=True,
+    )
+    if not ranked or ranked[0] == ranked[1]:
+        return None
+    return max(
+        candidates,
+        key=lambda c: (_shared(alignment, one, c), c.origin == one.origin, c.type == one.type),
+    )
+
+
+def _compatible(a: Instruction, b: Instruction) -> bool:
+    """Say whether two of one operation may be the same one: constants must have equal types."""
+    return a.op != "constant" or a.type == b.type
+
+
+def _same_work(one: Instruction, label: Hashable) -> Hashable:
+    return (one.op, label, one.origin.name)
+
+
+def _same_place(one: Instruction, label: Hashable) -> Hashable:
+    del label
+    return (one.op, one.origin.name, _types(one))
+
+
+def _same_label(one: Instruction, label: Hashable) -> Hashable:
+    return (one.op, label)

@@ -1,0 +1,64 @@
+"""Lines of a text that are quoted in a report: what was written, without what tells nothing."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from conformance.ir.fingerprint import spelled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conformance.ir.graph import Instruction
+
+_MOST: Final = 6
+_WIDTH: Final = 220
+_TELLS_NOTHING: Final = re.compile(
+    r',? (?:metadata|original_value|statistics)=\{(?:[^{}"]|"(?:[^"\\]|\\.)*"|\{[^{}]*\})*\}'
+    r"|,? (?:backend_config)=\{.*\}$"
+    r"|,? operand_layout_constraints=\{[^=]*\}(?=,|$)"
+    r"|(?<=\S) loc\(.*\)$"
+)
+
+
+class Excerpts:
+    """Quotes the lines of one text.
+
+    Args:
+        text: The text.
+        kind: `hlo` and `stablehlo` are quoted as written, anything else as a graph says it.
+    """
+
+    def __init__(self, text: str, kind: str) -> None:
+        self._text = text if kind in {"hlo", "stablehlo"} else ""
+        self._starts: list[int] | None = None
+
+    def lines_of(self, instructions: Iterable[Instruction]) -> tuple[str, ...]:
+        """Return the lines of some instructions, in the order of the text, a few at most."""
+        unique = {id(one): one for one in instructions}
+        ordered = sorted(unique.values(), key=lambda one: one.line)
+        quoted = [self.line(one) for one in ordered[:_MOST]]
+        if len(ordered) > _MOST:
+            quoted.append(f"... {len(ordered) - _MOST} more")
+        return tuple(dict.fromkeys(quoted))
+
+    def line(self, instruction: Instruction) -> str:
+        """Return the line of one instruction."""
+        raw = self._raw(instruction.line) if self._text and instruction.line else ""
+        if not raw:
+            operands = ", ".join(f"%{one.name.lstrip('%')}" for one in instruction.operands)
+            attributes = [f"{k}={v}" for k, v in instruction.attributes.items()]
+            head = f"%{instruction.name.lstrip('%')} = {spelled(instruction.type)}"
+            raw = ", ".join([f"{head} {instruction.op}({operands})", *attributes])
+        text = _TELLS_NOTHING.sub("", raw.strip())
+        return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
+
+    def _raw(self, number: int) -> str:
+        if self._starts is None:
+            self._starts = [0, *(m.end() for m in re.finditer("\n", self._text))]
+        if number > len(self._starts):
+            return ""
+        start = self._starts[number - 1]
+        end = self._text.find("\n", start)
+        return self._text[start : end if end >= 0 else len(self._text)]

@@ -1,0 +1,182 @@
+"""Fingerprints: hashes that see a reordering as nothing and a duplication as something.
+
+The hash of an instruction covers what it does, what it calls and, through the hashes of its
+operands, everything it depends on (a Merkle tree). The hash of a computation covers its results
+and the *multiset* of its instructions: a Merkle root alone cannot see that work is done twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from conformance.ir.graph import Tensor
+from conformance.ir.vocabulary import COLLECTIVES, SIDE_EFFECTS, is_commutative
+
+if TYPE_CHECKING:
+    from conformance.ir.graph import Attribute, Computation, Instruction, Module, Type
+
+SIZE = 12
+"""Bytes of a hash."""
+
+
+def digest(data: bytes) -> bytes:
+    """Return the hash of some bytes."""
+    return blake2b(data, digest_size=SIZE).digest()
+
+
+class Fingerprints:
+    """Hashes of the instructions and computations of one module.
+
+    Args:
+        commutative: Whether the order of operands of commutative operations is nothing.
+    """
+
+    def __init__(self, *, commutative: bool = False) -> None:
+        self.of: dict[Instruction, bytes] = {}
+        self.computations: dict[int, bytes] = {}
+        self._commutative = commutative
+        self._labels: dict[tuple[str, int, int], bytes] = {}
+        self._attributes: dict[int, bytes] = {}
+        self._alive: list[object] = []
+
+    def label(self, instruction: Instruction) -> bytes:
+        """Return the hash of an instruction by itself: operation, type and attributes."""
+        key = (instruction.op, id(instruction.type), id(instruction.attributes))
+        found = self._labels.get(key)
+        if found is None:
+            text = f"{instruction.op}{spelled(instruction.type)}"
+            found = digest(text.encode() + self._of_attributes(instruction.attributes))
+            self._labels[key] = found
+            # The key holds ids: what they name must live as long as they do.
+            self._alive += [instruction.type, instruction.attributes]
+        return found
+
+    def is_commutative(self, instruction: Instruction) -> bool:
+        """Say whether the order of an instruction's operands is nothing to these hashes."""
+        return self._commutative and is_commutative(instruction)
+
+    def add(self, instruction: Instruction) -> bytes:
+        """Hash an instruction whose operands and bodies are hashed already."""
+        of = self.of
+        if instruction.operands:
+            operands = [
+                of[operand] + b"%r" % (path,) if path else of[operand]
+                for operand, path in zip(instruction.operands, instruction.paths, strict=True)
+            ]
+            if self._commutative and is_commutative(instruction):
+                operands.sort()
+            data = self.label(instruction) + b"".join(operands)
+        else:
+            data = self.label(instruction)
+        for role, inner in instruction.bodies:
+            data += role.encode() + self.computations[id(inner)]
+        found = blake2b(data, digest_size=SIZE).digest()
+        of[instruction] = found
+        return found
+
+    def add_computation(self, computation: Computation) -> bytes:
+        """Hash a computation whose bodies are hashed already."""
+        for instruction in computation.instructions:
+            self.add(instruction)
+        return self.close(computation)
+
+    def close(self, computation: Computation) -> bytes:
+        """Hash a computation whose instructions are hashed already."""
+        results = b"".join(self.of[i] + b"%r" % (path,) for i, path in computation.results)
+        hashes = sorted(self.of[i] for i in computation.instructions)
+        if len(set(hashes)) < len(hashes):
+            hashes += self._readers_of_twins(computation)
+        everything = b"".join(hashes) + self._of_attributes(computation.attributes)
+        found = digest(results + b"|" + everything)
+        self.computations[id(computation)] = found
+        self._alive.append(computation)
+        return found
+
+    def _readers_of_twins(self, computation: Computation) -> list[bytes]:
+        """Hash who reads which of several random numbers, collectives or calls that look alike."""
+        of = self.of
+        counts = Counter(of[one] for one in computation.instructions)
+        twins: dict[Instruction, list[bytes]] = {
+            one: []
+            for one in computation.instructions
+            if counts[of[one]] > 1 and (one.op in COLLECTIVES or one.op in SIDE_EFFECTS)
+        }
+        if not twins:
+            return []
+        for reader in computation.instructions:
+            unordered = self.is_commutative(reader)
+            for place, operand in enumerate(reader.operands):
+                if operand in twins:
+                    twins[operand].append(of[reader] + (b"" if unordered else b"%d" % place))
+        for place, (producer, _) in enumerate(computation.results):
+            if producer in twins:
+                twins[producer].append(b"result %d" % place)
+        return sorted(of[one] + digest(b"".join(sorted(read))) for one, read in twins.items())
+
+    def _of_attributes(self, attributes: dict[str, Attribute]) -> bytes:
+        if not attributes:
+            return b""
+        found = self._attributes.get(id(attributes))
+        if found is None:
+            found = repr(sorted(attributes.items(), key=_name)).encode("utf-8", "surrogatepass")
+            self._attributes[id(attributes)] = found
+            self._alive.append(attributes)
+        return found
+
+
+def _name(item: tuple[str, Attribute]) -> str:
+    return item[0]
+
+
+def spelled(type_: Type) -> str:
+    """Return a type as text, e.g. `f32[2,16]` or `(f32[], s32[4])S(5)`.
+
+    Args:
+        type_: The type.
+    """
+    if not isinstance(type_, Tensor):
+        return f"({', '.join(spelled(part) for part in type_)})"
+    space = f"S({type_.space})" if type_.space else ""
+    layout = f"{{{type_.layout}}}" if type_.layout else ""
+    return f"{type_.dtype}[{','.join(map(str, type_.shape))}]{layout}{space}"
+
+
+def fingerprints(module: Module, *, commutative: bool = False) -> Fingerprints:
+    """Hash everything that a module uses.
+
+    Args:
+        module: The module; its regions use nothing of the computations around them.
+        commutative: See `Fingerprints`.
+
+    Returns:
+        The hashes.
+
+    Raises:
+        IrSyntaxError: If a computation calls itself.
+    """
+    hashes = Fingerprints(commutative=commutative)
+    for computation in module.reachable():
+        hashes.add_computation(computation)
+    return hashes
+
+
+def fingerprint(module: Module) -> str:
+    """Return the hash of a module in the form `structure`, 24 hexadecimal digits.
+
+    Args:
+        module: The module.
+    """
+    return header_hash(module, fingerprints(module))
+
+
+def header_hash(module: Module, hashes: Fingerprints) -> str:
+    """Return the hash of a module whose entry is hashed already, 24 hexadecimal digits.
+
+    Args:
+        module: The module.
+        hashes: The hashes of all it uses.
+    """
+    header = repr(sorted(module.attributes.items(), key=_name)).encode("utf-8", "surrogatepass")
+    return digest(module.kind.encode() + header + hashes.computations[id(module.entry)]).hex()

@@ -1,0 +1,221 @@
+"""One graph for three IRs: what HLO text, StableHLO and jaxprs are parsed into.
+
+A `Module` holds `Computation`s, these hold `Instruction`s in the order of the text. An operand is
+a pair of the instruction that produces it and a path into its result: `()` is the whole result,
+`(1,)` the second of several, `(1, 0)` the first within a nested tuple.
+
+The parsers build it, the passes of `conformance.ir.normal` rewrite it in place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from conformance.errors import ConformanceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+IRS: Final = ("jaxpr", "stablehlo", "hlo")
+"""The kinds of IR, in the order in which a program is lowered."""
+
+
+class IrSyntaxError(ConformanceError):
+    """Text that is not understood; the message names kind, line and token."""
+
+
+class Tensor(NamedTuple):
+    """One array, token or opaque value; equal ones are one object within a module.
+
+    Attributes:
+        dtype: Element type in HLO's spelling (`f32`, `s32`, `pred`, `bf16`), `token`, `opaque`,
+            or what the IR says where HLO has no word for it (`key<fry>`).
+        shape: Sizes; a dynamic one is a string (`?`, `<=8`).
+        layout: What stands in braces after an HLO shape, without memory space; empty if nothing.
+        space: Memory space as spelled (`5`), empty for the default one.
+    """
+
+    dtype: str
+    shape: tuple[int | str, ...] = ()
+    layout: str = ""
+    space: str = ""
+
+
+Type: TypeAlias = Tensor | tuple["Type", ...]
+"""Type of a result: a tensor, or several (the results of an operation, an HLO tuple)."""
+
+
+class Sharding(NamedTuple):
+    """Which device holds which tile: one meaning for every spelling.
+
+    Attributes:
+        kind: `replicated`, `maximal`, `manual`, `unknown`, `unreduced`, `tiled` or `tuple`.
+        tiles: How often each dimension is cut, for `tiled`; dimensions of subgroups come after.
+        devices: Device of each tile, row-major over `tiles`; the one device for `maximal`.
+        subgroups: What each trailing dimension of `tiles` means: `replicated`, `manual`,
+            `unreduced`; empty when all cut the data.
+        parts: Shardings of the parts, for `tuple`.
+    """
+
+    kind: str
+    tiles: tuple[int, ...] = ()
+    devices: tuple[int, ...] = ()
+    subgroups: tuple[str, ...] = ()
+    parts: tuple[Sharding, ...] = ()
+
+
+class Opaque(NamedTuple):
+    """Text kept as it is because its meaning is not known: compared, counted, never dropped."""
+
+    text: str
+
+
+Attribute: TypeAlias = (
+    str | int | float | bool | Sharding | Opaque | Tensor | tuple["Attribute", ...] | None
+)
+"""Value of an attribute: plain, immutable, hashable."""
+
+
+class Origin(NamedTuple):
+    """Where an instruction comes from.
+
+    Attributes:
+        name: The name stack, e.g. `jit(f)/while/body/psum`; empty when unknown.
+        file: The user's source file, empty when unknown.
+        line: Line in it, 0 when unknown.
+    """
+
+    name: str = ""
+    file: str = ""
+    line: int = 0
+
+
+NOWHERE = Origin()
+
+
+@dataclass(slots=True, eq=False)
+class Instruction:
+    """One operation. Compared by identity; what it means is in `conformance.ir.fingerprint`.
+
+    Attributes:
+        name: Its name in the text, without `%`.
+        op: The operation, in the IR's own spelling: `all-reduce`, `stablehlo.all_reduce`, `psum`.
+            The parameters of a computation are instructions of the op `parameter`.
+        type: Type of its result.
+        operands: The instructions whose results it takes.
+        paths: For each operand, the path into that instruction's result; `()` is the whole.
+        attributes: By name, in the order of the text. A literal is the attribute `value`, the
+            number of a parameter is `index`.
+        bodies: Computations it calls, each with its role: `body`, `condition`, `to_apply`,
+            `calls`, `branch 0`, `region 0`, `callee` ...
+        origin: Where it comes from.
+        line: Line in the text, counted from 1.
+    """
+
+    name: str
+    op: str
+    type: Type
+    operands: tuple[Instruction, ...] = ()
+    paths: tuple[tuple[int, ...], ...] = ()
+    attributes: dict[str, Attribute] = field(default_factory=dict)
+    bodies: tuple[tuple[str, Computation], ...] = ()
+    origin: Origin = NOWHERE
+    line: int = 0
+
+    def __repr__(self) -> str:
+        """Return a short form for debugging."""
+        return f"<{self.name} = {self.op}({', '.join(o.name for o in self.operands)})>"
+
+
+@dataclass(slots=True, eq=False)
+class Computation:
+    """A function of the module: a named HLO computation, an MLIR function or region, a jaxpr.
+
+    Attributes:
+        name: Its name; regions and inner jaxprs get one from the instruction they belong to.
+        instructions: All of them, parameters included, producers before users.
+        results: What it returns: instructions, with a path into the result of each.
+        attributes: Attributes of the computation itself (`execution_thread`, argument
+            attributes such as `arg 0 sharding`).
+    """
+
+    name: str
+    instructions: list[Instruction] = field(default_factory=list)
+    results: list[tuple[Instruction, tuple[int, ...]]] = field(default_factory=list)
+    attributes: dict[str, Attribute] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> list[Instruction]:
+        """Its parameters, by number."""
+        found = [i for i in self.instructions if i.op == "parameter"]
+        return sorted(found, key=lambda i: i.attributes["index"])  # type: ignore[arg-type,return-value]
+
+    def __repr__(self) -> str:
+        """Return a short form for debugging."""
+        return f"<computation {self.name}: {len(self.instructions)} instructions>"
+
+
+@dataclass(slots=True, eq=False)
+class Module:
+    """What one text holds.
+
+    Attributes:
+        kind: `hlo`, `stablehlo` or `jaxpr`.
+        name: Name of the module.
+        entry: Where it begins.
+        attributes: What the module's header says, by name.
+        computations: Every named computation, in the order of the text; regions and inner jaxprs
+            are found through the instructions they belong to.
+        not_understood: What was kept as `Opaque`, by a short description (`attribute foo of
+            custom-call`), with how often it occurs. Empty when all was understood.
+    """
+
+    kind: str
+    name: str
+    entry: Computation
+    attributes: dict[str, Attribute] = field(default_factory=dict)
+    computations: dict[str, Computation] = field(default_factory=dict)
+    not_understood: Counter[str] = field(default_factory=Counter)
+
+    def reachable(self) -> list[Computation]:
+        """Return the computations used from the entry on, callees before callers, each once.
+
+        Raises:
+            IrSyntaxError: If a computation calls itself.
+        """
+        return list(_after_their_bodies(self.entry))
+
+    def walk(self) -> Iterator[Instruction]:
+        """Yield every instruction of every reachable computation."""
+        for computation in self.reachable():
+            yield from computation.instructions
+
+
+def _after_their_bodies(entry: Computation) -> Iterator[Computation]:
+    """Yield computations in post-order; with a stack, so that depth is no limit."""
+    finished: set[int] = set()
+    open_: set[int] = set()
+    stack: list[tuple[Computation, Iterator[Computation]]] = [(entry, _called(entry))]
+    open_.add(id(entry))
+    while stack:
+        computation, called = stack[-1]
+        inner = next(called, None)
+        if inner is None:
+            stack.pop()
+            open_.discard(id(computation))
+            finished.add(id(computation))
+            yield computation
+        elif id(inner) in open_:
+            raise IrSyntaxError(f"computation {inner.name} calls itself, expected none to")
+        elif id(inner) not in finished:
+            open_.add(id(inner))
+            stack.append((inner, _called(inner)))
+
+
+def _called(computation: Computation) -> Iterator[Computation]:
+    for instruction in computation.instructions:
+        for _, body in instruction.bodies:
+            yield body

@@ -1,0 +1,135 @@
+"""Constants: one text for each value, a digest in place of a long one.
+
+A digest is taken over the text without blanks: the numbers of a long array are compared as they
+are printed, which releases do alike.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from math import isfinite, prod
+
+from conformance.ir.graph import Attribute, Opaque, Tensor, Type
+from conformance.ir.hlo.lexing import (
+    Unexpected,
+    inside,
+    parts,
+    unquoted,
+    without_comments,
+)
+
+LONGEST = 1_000
+"""With more elements than this, a constant is kept as a digest."""
+
+_DIGEST = re.compile(r"sha256:[0-9a-f]{16} of \d+ elements")
+_FLOAT = re.compile(r"-?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|inf|nan(?:\(0x[0-9a-f]+\))?)", re.ASCII)
+_INTEGER = re.compile(r"-?\d+", re.ASCII)
+_BITS = {"true": "true", "false": "false", "1": "true", "0": "false"}
+_PART = r"[^\s(){},]+(?:\(0x[0-9a-f]+\))?"
+_ELEMENT = re.compile(rf"\({_PART},{_PART}\)|{_PART}")
+_LONG = re.compile(r"\{[{},()\w.+\-]*+", re.ASCII)
+_GAP = re.compile(r"[^\s,{}(]\s+[^\s,{})]+")
+_BLANK = str.maketrans("", "", " \t\r\n")
+
+
+def literal(text: str, type_: Type) -> Attribute:
+    """Return the value of a constant.
+
+    Args:
+        text: As in `constant(...)`.
+        type_: Type of the constant.
+
+    Returns:
+        Its canonical text; `sha256:... of N elements` for a long one; `Opaque` for an elided one.
+
+    Raises:
+        Unexpected: If the text is no literal of that type.
+    """
+    text = without_comments(text).strip()
+    if text == "{...}":
+        return Opaque(text)
+    if not isinstance(type_, Tensor):
+        values = list(parts(inside(text, "()")))
+        if len(values) != len(type_):
+            raise Unexpected(text, f"a tuple of {len(type_)}")
+        return tuple([literal(value, part) for value, part in zip(values, type_, strict=True)])
+    if not type_.shape:
+        return text if _DIGEST.fullmatch(text) else _element(text, type_.dtype)
+    return _array(text, type_)
+
+
+def _array(text: str, type_: Tensor) -> str:
+    if _DIGEST.fullmatch(text):
+        return text
+    if not text.startswith("{"):
+        raise Unexpected(text, "a literal in braces")
+    sizes = [size for size in type_.shape if isinstance(size, int)]
+    dynamic = len(sizes) != len(type_.shape)
+    if match := _GAP.search(text):
+        raise Unexpected(match[0], "','")
+    text = text.translate(_BLANK)
+    if prod(sizes) > LONGEST or len(text) > 100 * LONGEST:
+        return _digest(text, None if dynamic else prod(sizes), type_.dtype)
+    elements = _ELEMENT.findall(text)
+    known = {one: _element(one, type_.dtype) for one in set(elements)}
+    if not dynamic and (len(elements) != prod(sizes) or text != _in_braces(elements, sizes)):
+        raise Unexpected(text, f"{prod(sizes)} elements in braces, for each dimension")
+    return _ELEMENT.sub(lambda match: known[match[0]], text)
+
+
+def _digest(text: str, count: int | None, dtype: str) -> str:
+    """Return what stands for a long array, by a look at its commas only."""
+    if _LONG.fullmatch(text) is None or text.count("{") != text.count("}"):
+        raise Unexpected(text, "numbers in braces")
+    found = text.count(",") + 1
+    if dtype.startswith("c"):
+        found = (found + 1) // 2
+    if count is not None and found != count:
+        raise Unexpected(f"{found} elements", f"{count} elements")
+    return f"sha256:{sha256(text.encode()).hexdigest()[:16]} of {found} elements"
+
+
+def _in_braces(elements: list[str], sizes: list[int]) -> str:
+    """Return an array's text as it should be, for as many sizes."""
+    if 0 in sizes:
+        sizes = sizes[: sizes.index(0)]
+        elements = ["{}"] * min(prod(sizes), LONGEST)
+    for size in reversed(sizes):
+        elements = [
+            f"{{{','.join(elements[n : n + size])}}}" for n in range(0, len(elements), size)
+        ]
+    return elements[0] if len(elements) == 1 else ""
+
+
+def _element(text: str, dtype: str) -> str:
+    """Return one number in its one spelling."""
+    if text.startswith("("):
+        real, _, imaginary = inside(text, "()").partition(",")
+        return f"({_number(real.strip())},{_number(imaginary.strip())})"
+    if dtype == "pred":
+        if text not in _BITS:
+            raise Unexpected(text, "true or false")
+        return _BITS[text]
+    if dtype[0] in "su" and _INTEGER.fullmatch(text):
+        return text
+    return _string(text) if text.startswith('"') else _number(text)
+
+
+def _number(text: str) -> str:
+    if _FLOAT.fullmatch(text) is None:
+        raise Unexpected(text, "a number")
+    value = float(text) if "nan" not in text else None
+    return repr(value) if value is not None and isfinite(value) else text
+
+
+def _string(text: str) -> str:
+    unquoted(text)
+    return text
+
+
+def spelled(value: Attribute) -> str:
+    """Return the text of a constant's value."""
+    if isinstance(value, Opaque):
+        return value.text
+    return f"({', '.join(map(spelled, value))})" if isinstance(value, tuple) else str(value)

@@ -1,0 +1,125 @@
+"""Where instructions come from: `metadata={...}`, and the tables of frames of newer texts."""
+
+from __future__ import annotations
+
+import re
+
+from conformance.ir.graph import NOWHERE, Origin
+from conformance.ir.hlo.lexing import QUOTED, Unexpected, inside, quoted, unquoted
+
+_SIMPLE = re.compile(
+    r'(?:op_type="[^"\\]*+" ?)?(?:op_name="([^"\\]*+)" ?)?'
+    r'(?:source_file="([^"\\]*+)" source_line=(\d{1,18}) ?)?'
+    r"(?:source_end_line=\d++ ?)?(?:source_column=\d++ ?)?(?:source_end_column=\d++ ?)?"
+    r'(?:(?:deduplicated|scheduling)_name="[^"\\]*+" ?)*+(?:stack_frame_id=(\d{1,18}))?\}',
+    re.ASCII,
+)
+_FIELD = re.compile(rf"\s*+(\w++)=(?:({QUOTED})|(-?[\w.+]++)|(\{{))", re.ASCII | re.DOTALL)
+_TEXTS = frozenset({"op_name", "op_type", "source_file", "deduplicated_name", "scheduling_name"})
+_ROW = re.compile(rf"(\d{{1,18}}) (?:({QUOTED})|\{{([\w= ]*)\}})", re.ASCII | re.DOTALL)
+_NUMBER = re.compile(r"(\w++)=(\d{1,18})", re.ASCII)
+
+TABLES = frozenset({"FileNames", "FunctionNames", "FileLocations", "StackFrames"})
+
+
+class Origins(dict[str, Origin]):
+    """Origins by the text of their metadata, each read once; equal ones are one object.
+
+    A text is what follows the opening brace.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._one: dict[Origin, Origin] = {NOWHERE: NOWHERE}
+        self._strings: dict[str, dict[int, str]] = {"FileNames": {}, "FunctionNames": {}}
+        self._numbers: dict[str, dict[int, dict[str, int]]] = {
+            "FileLocations": {},
+            "StackFrames": {},
+        }
+        self._names: dict[str, str] = {}
+
+    def __missing__(self, text: str) -> Origin:
+        match = _SIMPLE.fullmatch(text)
+        if match is None:
+            found = self._general(text)
+        else:
+            name, file, line, frame = match.groups()
+            found = self._origin(name or "", file or "", line or "0", frame)
+        self[text] = found = self._one.setdefault(found, found)
+        return found
+
+    def row(self, table: str, text: str) -> None:
+        """Take a line of one of the tables in the module's header.
+
+        Raises:
+            Unexpected: If it is not one.
+        """
+        match = _ROW.fullmatch(text.strip())
+        if match is None:
+            raise Unexpected(text.strip(), f"a row of {table}")
+        number, string, numbers = match.groups()
+        if table in self._strings and string is not None:
+            self._strings[table][int(number)] = unquoted(string)
+        elif table in self._numbers and numbers is not None:
+            fields = {name: int(value) for name, value in _NUMBER.findall(numbers)}
+            self._numbers[table][int(number)] = fields
+        else:
+            raise Unexpected(text.strip(), f"a row of {table}")
+
+    def _general(self, text: str) -> Origin:
+        content = inside(f"{{{text}")
+        fields: dict[str, str] = {}
+        start = 0
+        while start < len(content):
+            match = _FIELD.match(content, start)
+            if match is None:
+                raise Unexpected(content[start:], "name=value")
+            name, string, word, brace = match.groups()
+            if (string is not None) != (name in _TEXTS):
+                known = brace or (word is not None and name not in _TEXTS)
+                if not known:
+                    raise Unexpected(content[start:], "a field of metadata")
+            start = match.end()
+            if brace:
+                start = _after_brace(content, start - 1)
+            fields[name] = unquoted(string) if string is not None else word or ""
+        line = fields.get("source_line", "0")
+        if not line.isdecimal():
+            raise Unexpected(line, "a line number")
+        frame = fields.get("stack_frame_id")
+        if frame is not None and not frame.isdecimal():
+            raise Unexpected(frame, "the number of a frame")
+        name, file = fields.get("op_name", ""), fields.get("source_file", "")
+        return self._origin(name, file, line[:18], frame and frame[:18])
+
+    def _origin(self, name: str, file: str, line: str, frame: str | None) -> Origin:
+        number = int(line)
+        if frame is not None and frame != "0" and not file:
+            file, number = self._place(int(frame))
+        keep = self._names.setdefault
+        return Origin(keep(name, name), keep(file, file), number)
+
+    def _place(self, frame: int) -> tuple[str, int]:
+        try:
+            location = self._numbers["StackFrames"][frame]["file_location_id"]
+            fields = self._numbers["FileLocations"][location]
+            return self._strings["FileNames"][fields["file_name_id"]], fields["line"]
+        except KeyError:
+            if not self._numbers["StackFrames"]:
+                return "", 0
+            raise Unexpected(f"stack_frame_id={frame}", "a frame of the tables") from None
+
+
+def _after_brace(text: str, start: int) -> int:
+    end = text.find("}", start)
+    if end < 0:
+        raise Unexpected(text[start:], "'}'")
+    return end + 1
+
+
+def spelled(origin: Origin) -> str:
+    """Return the metadata of an origin, empty if it says nothing."""
+    fields = [f"op_name={quoted(origin.name)}"] if origin.name else []
+    if origin.file or origin.line:
+        fields += [f"source_file={quoted(origin.file)}", f"source_line={origin.line}"]
+    return f"{{{' '.join(fields)}}}" if fields else ""

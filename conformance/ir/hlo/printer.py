@@ -1,0 +1,78 @@
+"""From the graph of an HLO module to text that `parse` reads back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.ir.graph import Attribute, Computation, Instruction, Module, Opaque, Sharding
+from conformance.ir.hlo import literals, origins, shapes, shardings, values
+from conformance.ir.hlo.attributes import COMPUTATIONS, codecs
+from conformance.ir.hlo.shapes import Types
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CODECS = codecs(Types())
+_NAMES = {role: name for name, role in COMPUTATIONS.items() if name != "comparator"}
+
+
+def print_module(module: Module) -> str:
+    """Return the text of a module, one line an instruction."""
+    return "\n".join(_lines(module)) + "\n"
+
+
+def _lines(module: Module) -> Iterator[str]:
+    yield f"HloModule {module.name}{_attributes(module.attributes)}"
+    for computation in module.computations.values():
+        yield ""
+        yield f"{'ENTRY ' * (computation is module.entry)}%{computation.name} {{"
+        for instruction in computation.instructions:
+            yield _instruction(instruction, computation)
+        yield f"}}{_attributes(computation.attributes)}"
+
+
+def _instruction(instruction: Instruction, computation: Computation) -> str:
+    root = any(result is instruction for result, _ in computation.results)
+    rest = instruction.attributes
+    if instruction.op in {"constant", "parameter"}:
+        key = "value" if instruction.op == "constant" else "index"
+        operands = literals.spelled(rest.get(key))
+        rest = {name: value for name, value in rest.items() if name != key}
+    else:
+        operands = ", ".join(map(_operand, instruction.operands, instruction.paths))
+    metadata = origins.spelled(instruction.origin)
+    return (
+        f"  {'ROOT ' * root}%{instruction.name} = {shapes.spelled(instruction.type)}"
+        f" {instruction.op}({operands}){_attributes(rest)}{_bodies(instruction)}"
+        f"{', metadata=' * bool(metadata)}{metadata}"
+    )
+
+
+def _operand(instruction: Instruction, path: tuple[int, ...]) -> str:
+    return f"%{instruction.name}{''.join([f'#{n}' for n in path])}"
+
+
+def _attributes(attributes: dict[str, Attribute]) -> str:
+    return "".join([f", {name}={_spelled(name, value)}" for name, value in attributes.items()])
+
+
+def _spelled(name: str, value: Attribute) -> str:
+    if isinstance(value, Opaque):
+        return value.text
+    if isinstance(value, Sharding):
+        return shardings.spelled(value)
+    return _CODECS[name][1](value) if name in _CODECS else values.spelled_plain(value)
+
+
+def _bodies(instruction: Instruction) -> str:
+    """Return `, to_apply=%add`, or lists of them for numbered roles."""
+    lists: dict[str, list[str]] = {}
+    texts: list[str] = []
+    for role, computation in instruction.bodies:
+        if role in _NAMES:
+            texts.append(f", {_NAMES[role]}=%{computation.name}")
+        else:
+            head = role.rpartition(" ")[0]
+            lists.setdefault(_NAMES.get(f"{head} {{}}", head), []).append(f"%{computation.name}")
+    texts += [f", {name}={{{', '.join(each)}}}" for name, each in lists.items()]
+    return "".join(texts)

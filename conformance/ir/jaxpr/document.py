@@ -1,0 +1,99 @@
+"""The JSON document of a jaxpr, as `conformance.kit.jaxprs` writes it; its shape is checked here.
+
+What `conformance.ir.jaxpr.writing` dumps is of the same form, but each variable is the result of
+an equation there: `parameter`, `literal` and `constant` are primitives like any other.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from conformance.ir.graph import IrSyntaxError
+
+Number = Annotated[int, Meta(ge=0)]
+
+
+class Valued(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A literal, or a constant: no tuple, beside which a `Number` crashes msgspec 0.22."""
+
+    aval: Number
+    value: Any
+
+
+Atom = Number | Valued
+"""A variable, or a literal."""
+
+
+class More(Struct, frozen=True, forbid_unknown_fields=True):
+    """What an aval says beyond dtype and shape."""
+
+    weak_type: bool = False
+    vma: list[str] = []
+    unreduced: list[str] = []
+    reduced: list[str] = []
+    sharding: list[Any] = []
+    space: str = ""
+
+
+class Aval(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The type of a variable."""
+
+    dtype: str
+    shape: list[int | str]
+    more: More = More()
+
+
+class Eqn(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One equation; its results are the next variables."""
+
+    primitive: str
+    inputs: list[Atom]
+    outputs: list[Number]
+    params: dict[str, Any]
+    source: Number
+
+
+class Jaxpr(Struct, frozen=True, forbid_unknown_fields=True, rename={"inputs": "in"}):
+    """One jaxpr: constants, then inputs, then results of equations number its variables."""
+
+    consts: list[Valued]
+    inputs: list[Number]
+    eqns: list[Eqn]
+    out: list[Atom]
+    attributes: dict[str, Any] = {}
+
+
+class Document(Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole program; the first jaxpr is the entry."""
+
+    form: Literal[1]
+    name: str
+    files: list[str]
+    sources: list[tuple[str, int, int]]
+    avals: list[Aval]
+    jaxprs: Annotated[list[Jaxpr], Meta(min_length=1)]
+    attributes: dict[str, Any] = {}
+
+
+_DECODER = msgspec.json.Decoder(Document)
+
+
+def decode(text: str) -> Document:
+    """Return the document of a text.
+
+    Args:
+        text: One JSON object.
+
+    Returns:
+        The document; numbers in it may still point nowhere.
+
+    Raises:
+        IrSyntaxError: If the text is no such document.
+    """
+    try:
+        return _DECODER.decode(text.encode("utf-8", "surrogatepass"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise IrSyntaxError(f"jaxpr document: {error}") from None

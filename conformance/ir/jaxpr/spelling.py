@@ -1,0 +1,320 @@
+"""One spelling of jaxprs over releases: the same program, the same graph.
+
+Each function brings one instruction from the spelling of some releases to that of the newest, or
+takes away what says nothing; it names the releases it serves. They run in the order of `RULES`.
+What a program means is left alone: an equation more, a type that is weak no longer, remain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from conformance.ir.graph import Instruction, Tensor
+from conformance.ir.jaxpr.reading import RESULT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from conformance.ir.graph import Attribute, Computation, Module
+
+NAMES: Final = {
+    "psum2": "psum",
+    "psum_invariant": "psum",
+    "pcast": "pvary",
+    "pjit": "jit",
+    "custom_vjp_call_jaxpr": "custom_vjp_call",
+    "core_call": "call",
+    "closed_call": "call",
+    "remat": "checkpoint",
+    "remat2": "checkpoint",
+}
+"""Primitives by their earlier names."""
+
+PARAMETERS: Final = {
+    "fun_jaxpr": "call_jaxpr",
+    "check_rep": "check_vma",
+    "manual_axes": "newly_manual_axes",
+    "in_names": "in_specs",
+    "out_names": "out_specs",
+    "resource_env": "ctx_mesh",
+}
+"""Parameters, and roles of bodies, by their earlier names."""
+
+ELEMENTWISE: Final = frozenset({"psum", "pmax", "pmin", "pvary", "unreduced_psum"})
+"""Collectives that take each operand by itself, and to which the order of axes is nothing."""
+
+COLLECTIVES: Final = ELEMENTWISE | {
+    *("ppermute", "axis_index", "all_gather", "all_gather_invariant", "all_gather_reduced"),
+    *("all_to_all", "reduce_scatter", "ragged_all_to_all", "pgather", "pbroadcast"),
+}
+
+NEUTRAL: Final[dict[str, dict[str, tuple[Attribute, ...]]]] = {
+    "jit": {
+        "compiler_options_kvs": ((),),
+        "ctx_mesh": (("mesh",),),
+        "keep_unused": (False,),
+    },
+    "scan": {"_split_transpose": (False,)},
+    "top_k": {"is_stable": (True,)},
+}
+"""Values of parameters that say what a release without the parameter does, too."""
+
+BOOKKEEPING: Final = frozenset(
+    {
+        *("jvp_jaxpr_fun", "jvp_jaxpr_thunk", "fwd_jaxpr_thunk", "fwd", "bwd", "out_trees"),
+        *("debug_info", "linear", "rewrite", "inline", "branches_platforms"),
+    }
+)
+"""Parameters that hold functions still to be traced, or what jax remembers for its own use."""
+
+ALL_OF: Final = {
+    "donated_invars": False,
+    "in_shardings": "unspecified",
+    "out_shardings": "unspecified",
+    "in_layouts": None,
+    "out_layouts": None,
+}
+"""Parameters with an entry for each input or output, by the entry that says nothing."""
+
+EFFECTS = "ctx effects"
+
+
+def normalise_spelling(module: Module) -> None:
+    """Bring a jaxpr to the one spelling, in place.
+
+    Args:
+        module: A module of the kind `jaxpr`.
+    """
+    for instruction in module.walk():
+        for rule in RULES:
+            rule(instruction)
+    for computation in module.reachable():
+        take_operands_one_by_one(computation)
+
+
+def name_the_primitive(instruction: Instruction) -> None:
+    """`psum2` (to 0.5.3) and `psum_invariant` (from 0.6.0) are `psum`, `pjit` (to 0.6.2) is `jit`.
+
+    `pbroadcast` is `pvary` since 0.6.0, but for the collective of that name, which has a source.
+    """
+    if instruction.op == "pbroadcast" and "source" not in instruction.attributes:
+        instruction.op = "pvary"
+    instruction.op = NAMES.get(instruction.op, instruction.op)
+
+
+def name_the_parameters(instruction: Instruction) -> None:
+    """Parameters go by their newest names, also those that became bodies."""
+    attributes = instruction.attributes
+    if not PARAMETERS.keys().isdisjoint(attributes):
+        renamed = {PARAMETERS.get(name, name): value for name, value in attributes.items()}
+        instruction.attributes = renamed
+    instruction.bodies = tuple(
+        (PARAMETERS.get(role, role), inner) for role, inner in instruction.bodies
+    )
+
+
+def name_the_axes(instruction: Instruction) -> None:
+    """A collective's axes are a tuple, also one axis: `'x'` (to 0.5.0) is `('x',)`.
+
+    Those of a reduction come out of a set in some releases (0.7.1): their order says nothing.
+    """
+    if instruction.op not in COLLECTIVES:
+        return
+    attributes = instruction.attributes
+    if "axis_name" in attributes:
+        attributes["axes"] = attributes.pop("axis_name")
+    if isinstance(attributes.get("axes"), (str, int)):
+        attributes["axes"] = (attributes["axes"],)
+    axes = attributes.get("axes")
+    if instruction.op in ELEMENTWISE and isinstance(axes, tuple):
+        attributes["axes"] = tuple(sorted(axes, key=str))
+
+
+def name_the_specs(instruction: Instruction) -> None:
+    """A shard_map's `in_names` (to 0.6.0) are pairs of dimension and axes, `in_specs` the axes.
+
+    A spec that ends in dimensions which are not cut says the same without these.
+    """
+    if instruction.op != "shard_map":
+        return
+    for name in ("in_specs", "out_specs"):
+        specs = instruction.attributes.get(name)
+        if isinstance(specs, tuple):
+            instruction.attributes[name] = tuple(_spec(spec) for spec in specs)
+
+
+def _spec(spec: Attribute) -> Attribute:
+    if not isinstance(spec, tuple):
+        return spec
+    cut = {part[0]: part[1] for part in spec if _is_pair(part)}  # type: ignore[index,misc]
+    if spec and len(cut) == len(spec):
+        last = max(place for place in cut if isinstance(place, int))
+        spec = tuple(cut.get(place, ()) for place in range(last + 1))
+    while spec and spec[-1] == ():
+        spec = spec[:-1]
+    return spec
+
+
+def _is_pair(part: Attribute) -> bool:
+    return isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], int)  # noqa: PLR2004
+
+
+def name_the_manual_axes(instruction: Instruction) -> None:
+    """A shard_map's `auto` (to 0.6.0) are the axes of its mesh that are not made manual."""
+    if instruction.op != "shard_map":
+        return
+    auto, mesh = instruction.attributes.pop("auto", None), instruction.attributes.get("mesh")
+    if isinstance(auto, tuple) and isinstance(mesh, tuple):
+        axes = [axis[0] for axis in mesh[1:] if isinstance(axis, tuple)]
+        manual = sorted(str(axis) for axis in axes if axis not in auto)
+        instruction.attributes["newly_manual_axes"] = tuple(manual)
+
+
+def count_the_parts(instruction: Instruction) -> None:
+    """A scan's `ft_in` (from 0.11.0) says how many constants and carries it has."""
+    if instruction.op != "scan":
+        return
+    instruction.attributes.pop("ft_out", None)
+    match instruction.attributes.pop("ft_in", None):
+        case ("parts", consts, carry, *_):
+            instruction.attributes |= {"num_consts": consts, "num_carry": carry}
+        case _:
+            pass
+
+
+def name_the_platforms(instruction: Instruction) -> None:
+    """That a choice by platform has a default (to 0.6.0) is a platform None, the last."""
+    if instruction.op != "platform_index":
+        return
+    default, platforms = instruction.attributes.pop("has_default", False), "platforms"
+    named = instruction.attributes.get(platforms)
+    if default is True and isinstance(named, tuple):
+        instruction.attributes[platforms] = (*named, None)
+
+
+def drop_the_last_axis(instruction: Instruction) -> None:
+    """A `top_k` was always along the last axis before it had one (0.8.1)."""
+    if instruction.op != "top_k" or not isinstance(instruction.type, tuple):
+        return
+    first = instruction.type[0]
+    if isinstance(first, Tensor) and instruction.attributes.get("axis") == len(first.shape) - 1:
+        del instruction.attributes["axis"]
+
+
+def drop_bookkeeping(instruction: Instruction) -> None:
+    """Functions still to be traced have no meaning of their own, and names that come and go."""
+    for name in BOOKKEEPING & instruction.attributes.keys():
+        del instruction.attributes[name]
+
+
+def drop_the_neutral(instruction: Instruction) -> None:
+    """A parameter at the value that means what its absence does: None, everywhere."""
+    if instruction.op in {"literal", "constant", "parameter"}:
+        return
+    neutral = NEUTRAL.get(instruction.op, {})
+    instruction.attributes = {
+        name: value
+        for name, value in instruction.attributes.items()
+        if not _says_nothing(name, value, neutral.get(name, ()))
+    }
+
+
+def _says_nothing(name: str, value: Attribute, neutral: tuple[Attribute, ...]) -> bool:
+    if isinstance(value, tuple) and name in ALL_OF:
+        return all(part == ALL_OF[name] for part in value)
+    return value is None or any(type(value) is type(other) and value == other for other in neutral)
+
+
+def drop_trivial_shardings(instruction: Instruction) -> None:
+    """A sharding that cuts nothing, on a mesh without explicit axes, says nothing (0.5.0 on)."""
+    for name in ("sharding", "out_sharding"):
+        if _is_trivial(instruction.attributes.get(name)):
+            del instruction.attributes[name]
+
+
+def _is_trivial(sharding: Attribute) -> bool:
+    match sharding:
+        case ("sharding", ("mesh", *axes), tuple(spec), *_):
+            return not any(spec) and not any("Explicit" in axis for axis in axes)  # type: ignore[operator]
+        case _:
+            return False
+
+
+def drop_variance(instruction: Instruction) -> None:
+    """Over which axes a result varies is told from 0.6.2 on, and follows from the equations."""
+    instruction.attributes.pop(f"{RESULT}vma", None)
+
+
+def drop_axis_effects(instruction: Instruction) -> None:
+    """That an equation names an axis is no effect that orders it."""
+    effects = instruction.attributes.get(EFFECTS)
+    if isinstance(effects, tuple):
+        left = tuple(effect for effect in effects if effect != "NamedAxisEffect")
+        instruction.attributes[EFFECTS] = left
+        if not left:
+            del instruction.attributes[EFFECTS]
+
+
+def take_operands_one_by_one(computation: Computation) -> None:
+    """A reduction over several operands (to 0.8.1) is one for each."""
+    pieces: dict[tuple[Instruction, tuple[int, ...]], Instruction] = {}
+    instructions: list[Instruction] = []
+    for instruction in computation.instructions:
+        uses = zip(instruction.operands, instruction.paths, strict=True)
+        moved = [(pieces[use], ()) if use in pieces else use for use in uses]
+        instruction.operands = tuple(operand for operand, _ in moved)
+        instruction.paths = tuple(path for _, path in moved)
+        made = _pieces(instruction)
+        if len(made) > 1:
+            pieces |= {(instruction, (number,)): piece for number, piece in enumerate(made)}
+        instructions += made
+    computation.instructions = instructions
+    computation.results = [
+        (pieces[result], ()) if result in pieces else result for result in computation.results
+    ]
+
+
+def _pieces(instruction: Instruction) -> list[Instruction]:
+    type_ = instruction.type
+    if instruction.op not in ELEMENTWISE or isinstance(type_, Tensor):
+        return [instruction]
+    return [
+        Instruction(
+            name=f"{instruction.name}.{number}",
+            op=instruction.op,
+            type=part,
+            operands=(instruction.operands[number],),
+            paths=(instruction.paths[number],),
+            attributes=dict(_of_piece(instruction.attributes, number)),
+            origin=instruction.origin,
+            line=instruction.line,
+        )
+        for number, part in enumerate(type_)
+    ]
+
+
+def _of_piece(attributes: dict[str, Attribute], number: int) -> Iterator[tuple[str, Attribute]]:
+    """Yield the attributes of one result; what none of it says anything is left out."""
+    for name, value in attributes.items():
+        if not (name.startswith(RESULT) and isinstance(value, tuple)):
+            yield name, value
+        elif value[number]:
+            yield name, (value[number],)
+
+
+RULES: Final[tuple[Callable[[Instruction], None], ...]] = (
+    name_the_primitive,
+    name_the_parameters,
+    name_the_axes,
+    name_the_specs,
+    name_the_manual_axes,
+    count_the_parts,
+    name_the_platforms,
+    drop_the_last_axis,
+    drop_bookkeeping,
+    drop_the_neutral,
+    drop_trivial_shardings,
+    drop_variance,
+    drop_axis_effects,
+)
+"""Names before values: what is dropped goes by its newest name."""

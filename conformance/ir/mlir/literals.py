@@ -1,0 +1,269 @@
+"""Elements of constants: every spelling of the same content is one text.
+
+A constant of equal elements is that element (`1.0`), others are a flat list (`[1, 2]`); more than
+1,000 elements are a hash of their bytes. Floats are as short as they can be and still be
+themselves; a NaN that is not the usual one shows its bits: `nan(0xffc00000)`.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from math import prod
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from conformance.ir.graph import Attribute, Tensor
+
+LONGEST = 1000
+"""Up to this many elements a constant is written out."""
+
+MOST_NESTED, DEEPEST = 1 << 20, 32
+"""How many integers an attribute that is not a constant may hold, in how many dimensions."""
+
+Elements: TypeAlias = NDArray[Any]
+
+_NUMPY = {
+    "pred": np.dtype(np.bool_),
+    "index": np.dtype(np.int64),
+    "f16": np.dtype(np.float16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    **{f"s{bits}": np.dtype(f"int{max(bits, 8)}") for bits in (1, 2, 4, 8, 16, 32, 64)},
+    **{f"u{bits}": np.dtype(f"uint{max(bits, 8)}") for bits in (1, 2, 4, 8, 16, 32, 64)},
+    **{
+        name.replace("float", "f").replace("_", ""): np.dtype(getattr(ml_dtypes, name))
+        for name in dir(ml_dtypes)
+        if name.startswith("float")
+    },
+}
+_PARTS = {"c64": "f32", "c128": "f64"}
+_LIST = re.compile(r"[\[\],\s]*+(?:(?:\([^()\[\]]*+\)|[^\s()\[\],]++)[\[\],\s]*+)*+")
+_ELEMENT = re.compile(r"\([^()]*+\)|[^\s()\[\],]++")
+_INTEGER = re.compile(r"[-+]?\d+")
+_FLOAT = re.compile(r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|inf)")
+_BITS = re.compile(r"nan\(0x([0-9a-f]+)\)|0x([0-9A-Fa-f]+)|(nan)")
+_TRUTH = {"true": 1, "false": 0, "1": 1, "0": 0}
+
+
+class NotALiteral(ValueError):  # noqa: N818 - it says what the text is
+    """A text that is no literal of its type; the message says what was expected."""
+
+
+def is_whole(dtype: str) -> bool:
+    """Say whether elements of this type are integers or truth values."""
+    return dtype in _NUMPY and _NUMPY[dtype].kind in "biu"
+
+
+def elements(text: str, tensor: Tensor) -> Elements | None:
+    """Return the elements of `dense<...>`, a single one if they are all the same.
+
+    Args:
+        text: What stands between the angle brackets.
+        tensor: Type of the whole.
+
+    Returns:
+        A flat array; None if the element type is not known here.
+
+    Raises:
+        NotALiteral: If the text is none of that type.
+    """
+    dtype = _PARTS.get(tensor.dtype, tensor.dtype)
+    sizes = [size for size in tensor.shape if isinstance(size, int)]
+    if dtype not in _NUMPY or text.startswith('"') != text.startswith('"0x'):
+        return None
+    if len(sizes) != len(tensor.shape):
+        raise NotALiteral("a constant of a static shape")
+    width = 2 if tensor.dtype in _PARTS else 1
+    total = prod(sizes)
+    if text.startswith('"'):
+        values = _of_bytes(text, _NUMPY[dtype], dtype, total * width)
+    else:
+        values = _of_list(text, dtype, width)
+    if values.size not in (width, total * width):
+        raise NotALiteral(f"1 or {total} elements")
+    if total and values.size > width:
+        raw = values.tobytes()
+        if raw == raw[: width * values.itemsize] * total:
+            values = values[:width]
+    return values.view(np.complex64 if dtype == "f32" else np.complex128) if width > 1 else values
+
+
+def count(tensor: Tensor) -> int:
+    """Return how many elements a tensor has; dynamic sizes count as one."""
+    return prod([size for size in tensor.shape if isinstance(size, int)])
+
+
+def text_of(values: Elements, tensor: Tensor) -> str:
+    """Return the one text for the value of a constant."""
+    if not values.size or not count(tensor):
+        return "[]"
+    if values.size > LONGEST:
+        return f"sha256:{sha256(values.tobytes()).hexdigest()[:16]} of {values.size} elements"
+    if values.dtype.kind == "c":
+        pairs = _spelled(values.view(values.real.dtype))
+        spelled = [f"({re_}, {im})" for re_, im in zip(pairs[::2], pairs[1::2], strict=True)]
+    else:
+        spelled = _spelled(values)
+    return spelled[0] if len(spelled) == 1 else f"[{', '.join(spelled)}]"
+
+
+def nested(values: Elements, tensor: Tensor) -> Attribute:
+    """Return integers as tuples, nested as the shape says.
+
+    Raises:
+        NotALiteral: If there are too many of them.
+    """
+    shape = [size for size in tensor.shape if isinstance(size, int)]
+    if prod([max(size, 1) for size in shape]) > MOST_NESTED or len(shape) > DEEPEST:
+        raise NotALiteral(f"at most {MOST_NESTED} elements in {DEEPEST} dimensions")
+    single = values.reshape(()) if values.size == 1 else values.reshape(shape)
+    return _frozen(np.broadcast_to(single, shape).tolist())
+
+
+def dense(text: str, tensor: Tensor) -> str | None:
+    """Return how MLIR spells the text of a constant between its angle brackets.
+
+    Raises:
+        NotALiteral: If it is a hash, or no constant of that type.
+    """
+    values = elements(text, tensor)
+    if values is None or not values.size:
+        return None if values is None else ""
+    if values.dtype.kind == "c":
+        parts = _spelled(values.view(values.real.dtype), bits=True)
+        spelled = [f"({re_},{im})" for re_, im in zip(parts[::2], parts[1::2], strict=True)]
+    else:
+        spelled = _spelled(values, bits=True)
+    if len(spelled) == 1:
+        return spelled[0]
+    for size in reversed([size for size in tensor.shape if isinstance(size, int)]):
+        rows = range(0, len(spelled), size)
+        spelled = [f"[{', '.join(spelled[row : row + size])}]" for row in rows]
+    return spelled[0]
+
+
+def number(token: str, dtype: str) -> float | str:
+    """Return a float attribute, rounded as its type is; its text if it is not finite.
+
+    Args:
+        token: Decimal, or the bits in hexadecimal.
+        dtype: Type of the attribute.
+    """
+    text = _spelled(_floats([token], _NUMPY.get(dtype, _NUMPY["f64"])))[0]
+    return text if "n" in text else float(text)
+
+
+def _frozen(value: Any) -> Attribute:
+    return tuple([_frozen(one) for one in value]) if isinstance(value, list) else value
+
+
+def _of_bytes(text: str, kind: np.dtype[Any], dtype: str, count: int) -> Elements:
+    try:
+        raw = bytes.fromhex(text[3:-1])
+    except ValueError:
+        raise NotALiteral("hexadecimal digits") from None
+    if dtype == "pred" and len(raw) != count:  # older ones pack eight into a byte
+        if len(raw) != -(-count // 8):
+            raise NotALiteral(f"{count} truth values")
+        bits = np.frombuffer(raw, np.uint8)
+        return np.unpackbits(bits, count=count, bitorder="little").astype(np.bool_)
+    if len(raw) % kind.itemsize:
+        raise NotALiteral(f"{count} elements")
+    values = np.frombuffer(raw, np.uint8 if dtype == "pred" else kind)
+    return values != 0 if dtype == "pred" else values
+
+
+def _of_list(text: str, dtype: str, width: int) -> Elements:
+    if _LIST.fullmatch(text) is None:
+        raise NotALiteral("elements in brackets")
+    _check_brackets(text)
+    tokens = _ELEMENT.findall(text)
+    if width > 1:
+        tokens = [part.strip() for token in tokens for part in _pair(token)]
+    kind = _NUMPY[dtype]
+    if kind.kind not in "biu":
+        return _floats(tokens, kind)
+    try:
+        if kind.kind == "b":
+            return np.array([_TRUTH[token] for token in tokens], np.bool_)
+        if not all(map(_INTEGER.fullmatch, tokens)):
+            raise NotALiteral("whole numbers")
+        numbers = [int(token) for token in tokens]
+        bits = 64 if dtype == "index" else int(dtype[1:])
+        low, high = (0, 1 << bits) if dtype[0] == "u" else (-1 << (bits - 1), 1 << (bits - 1))
+        if not all(low <= number < high for number in numbers):
+            raise NotALiteral(f"numbers of {bits} bits")
+        return np.array(numbers, kind)
+    except (KeyError, ValueError) as error:
+        raise NotALiteral(f"elements of type {dtype} ({error})") from None
+
+
+def _check_brackets(text: str) -> None:
+    depth = 0
+    for bracket in re.findall(r"[\[\]]", text):
+        depth += 1 if bracket == "[" else -1
+        if depth < 0:
+            break
+    if depth:
+        raise NotALiteral("a matching bracket")
+
+
+def _pair(token: str) -> list[str]:
+    parts = token[1:-1].split(",")
+    if token[0] != "(" or len(parts) != 2:  # noqa: PLR2004 - real and imaginary part
+        raise NotALiteral("(real, imaginary)")
+    return parts
+
+
+def _unsigned(kind: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(f"uint{8 * kind.itemsize}")
+
+
+def _floats(tokens: list[str], kind: np.dtype[Any]) -> Elements:
+    """Return floats, also those spelled by their bits."""
+    values = np.zeros(len(tokens), kind)
+    bits = values.view(_unsigned(kind))
+    with np.errstate(all="ignore"):
+        for place, token in enumerate(tokens):
+            if _FLOAT.fullmatch(token) is not None:
+                values[place] = float(token)
+            elif (found := _BITS.fullmatch(token)) is None:
+                raise NotALiteral("a number")
+            elif found[3]:
+                values[place] = np.nan
+            elif (raw := int(found[1] or found[2], 16)) >> 8 * kind.itemsize:
+                raise NotALiteral(f"at most {8 * kind.itemsize} bits")
+            else:
+                bits[place] = raw
+    return values
+
+
+def _spelled(values: Elements, *, bits: bool = False) -> list[str]:
+    """Return the text of each element; if `bits`, a float that is no number as its bits."""
+    if values.dtype.kind == "b":
+        return ["true" if value else "false" for value in values]
+    if values.dtype.kind in "iu":
+        return list(map(str, values.tolist()))
+    if values.dtype.kind == "f" and values.dtype.itemsize < 8:  # noqa: PLR2004 - Python has f64
+        spelled = list(map(str, values))
+    else:
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            spelled = list(map(repr, values.astype(np.float64).tolist()))
+    raw: list[int] = values.view(_unsigned(values.dtype)).tolist()
+    digits = 2 * values.dtype.itemsize
+    usual = np.array([np.nan]).astype(values.dtype).view(_unsigned(values.dtype))[0]
+    for place, text in enumerate(spelled):
+        if text[-1].isalpha():
+            if bits:
+                spelled[place] = f"0x{raw[place]:0{digits}X}"
+            elif text[-1] == "n" and raw[place] != usual:
+                spelled[place] = f"nan(0x{raw[place]:0{digits}x})"
+        elif bits and "." not in text:
+            spelled[place] = text.replace("e", ".0e")
+    return spelled

@@ -1,0 +1,187 @@
+"""Locations: from the tables of `#loc12 = loc(...)` to name stack, user file and line."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from conformance.ir.graph import NOWHERE, Origin
+from conformance.ir.mlir.scan import Scanner
+
+
+class _Place(NamedTuple):
+    """A location on the way to an origin."""
+
+    name: str
+    file: str
+    line: int
+
+
+_NOWHERE = _Place("", "", 0)
+_USUAL = re.compile(
+    r"""loc\((?: "([^"\\\n]*)"(?:\((\#loc\d*)\))?           # "name"(#loc1)
+        |   callsite\((\#loc\d*)[ ]at[ ](\#loc\d*)\)         # callsite(#loc1 at #loc2)
+        |   "([^"\\\n]*)":(\d+):\d+(?:[ ]to[ ]\d*:\d+)? )\)  # "file":1:2 to :3
+    """,
+    re.VERBOSE,
+)
+_REFERENCE = re.compile(r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"|(#[\w.$-]+)')
+
+
+class Locations:
+    """Resolves locations when they are first met; equal ones are one object.
+
+    The name is the outermost one that names no kind of primitive (`while:`), the file is that of
+    the innermost frame, which jax makes the user's.
+
+    Attributes:
+        aliases: What `#loc12` stands for, with the position that says so.
+    """
+
+    __slots__ = ("_origins", "_places", "_text", "aliases")
+
+    def __init__(self, text: str, aliases: dict[str, tuple[str, int]]) -> None:
+        self.aliases = aliases
+        self._text = text
+        self._places: dict[str, _Place] = {}
+        self._origins: dict[_Place, Origin] = {_NOWHERE: NOWHERE}
+
+    def read(self, scan: Scanner) -> Origin:
+        """Return the origin of the `loc(...)` that stands next."""
+        place = self._wrapped(scan)
+        origin = self._origins.get(place)
+        if origin is None:
+            origin = self._origins[place] = Origin(place.name.removesuffix(":"), *place[1:])
+        return origin
+
+    def _wrapped(self, scan: Scanner) -> _Place:
+        scan.expect("loc")
+        scan.expect("(")
+        place = self._place(scan)
+        scan.expect(")")
+        return place
+
+    def _place(self, scan: Scanner) -> _Place:
+        match scan.next:
+            case "unknown":
+                return self._seen(scan, _NOWHERE)
+            case "callsite":
+                return self._call(scan)
+            case "fused":
+                return self._fused(scan)
+            case token if token[:1] == '"':
+                return self._named(scan)
+            case token if token[:1] == "#":
+                place = self._places.get(token)
+                return self._alias(scan) if place is None else self._seen(scan, place)
+            case _:
+                return self._wrapped(scan)
+
+    def _seen(self, scan: Scanner, place: _Place) -> _Place:
+        scan.advance()
+        return place
+
+    def _alias(self, scan: Scanner) -> _Place:
+        """Read `#loc12`; what it needs first, however long the chain is."""
+        waiting = [scan.next]
+        open_: set[str] = set()
+        while waiting:
+            name = waiting[-1]
+            if name in self._places:
+                waiting.pop()
+                continue
+            if name not in self.aliases:
+                scan.fail(f"a location, {name} is not defined")
+            text, position = self.aliases[name]
+            needed = [n for n in _REFERENCE.findall(text) if n and n not in self._places]
+            if needed:
+                if name in open_:
+                    scan.fail(f"a location, {name} leads to itself")
+                open_.add(name)
+                waiting += needed
+            else:
+                self._places[name] = self._defined(text, position)
+        return self._places[scan.advance()]
+
+    def _defined(self, text: str, position: int) -> _Place:
+        """Return what the text of an alias says, all that it refers to being known."""
+        usual = _USUAL.fullmatch(text)
+        if usual is not None:
+            name, inside, callee, caller, file, number = usual.groups()
+            if inside:
+                return _named(name, self._places[inside])
+            if callee:
+                return _called(self._places[callee], self._places[caller])
+            return _Place(name, "", 0) if name is not None else _Place("", file, int(number))
+        scan = Scanner(text, 1 + self._text.count("\n", 0, position))
+        place = self._wrapped(scan)
+        if scan.next:
+            scan.fail("the end of the location")
+        return place
+
+    def _named(self, scan: Scanner) -> _Place:
+        """Read `"file":1:2 to 3:4`, `"name"` or `"name"(location)`."""
+        text = scan.string()
+        if scan.accept(":"):
+            return _Place("", text, self._range(scan))
+        if scan.next != "(":
+            return _Place(text, "", 0)
+        return _named(text, self._inside(scan))
+
+    def _range(self, scan: Scanner) -> int:
+        line = scan.integer()
+        scan.expect(":")
+        scan.integer()
+        if scan.accept("to"):
+            if scan.next != ":":
+                scan.integer()
+            scan.expect(":")
+            scan.integer()
+        return line
+
+    def _call(self, scan: Scanner) -> _Place:
+        """Read `callsite(inner at outer)`: the file of the inner one, a frame's name is none."""
+        scan.advance()
+        scan.expect("(")
+        scan.enter()
+        inner = self._place(scan)
+        scan.expect("at")
+        outer = self._place(scan)
+        scan.leave()
+        scan.expect(")")
+        return _called(inner, outer)
+
+    def _fused(self, scan: Scanner) -> _Place:
+        """Read `fused<attribute>[a, b]`: the first that says something."""
+        scan.advance()
+        if scan.next == "<":
+            scan.bracketed()
+        scan.expect("[")
+        scan.enter()
+        places = [self._place(scan)]
+        while scan.accept(","):
+            places.append(self._place(scan))
+        scan.leave()
+        scan.expect("]")
+        named = next((place.name for place in places if place.name), "")
+        filed = next((place for place in places if place.file), _NOWHERE)
+        return _Place(named, filed.file, filed.line)
+
+    def _inside(self, scan: Scanner) -> _Place:
+        scan.expect("(")
+        scan.enter()
+        place = self._place(scan)
+        scan.leave()
+        scan.expect(")")
+        return place
+
+
+def _named(name: str, inner: _Place) -> _Place:
+    if name.endswith(":") and inner.name:
+        return inner
+    return _Place(name, inner.file, inner.line)
+
+
+def _called(inner: _Place, outer: _Place) -> _Place:
+    found = inner if inner.file else outer
+    return _Place("", found.file, found.line)

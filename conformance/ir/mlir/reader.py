@@ -1,0 +1,331 @@
+"""The reader of MLIR's generic form: operations, their regions, the module.
+
+It goes through the text once, with a stack of the operations whose regions are open. What follows
+the operands of an operation (attributes and types) recurs a lot in a module: the reader keeps what
+it has understood by its text, and mostly only splits a line and looks its parts up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, cast
+
+from conformance.ir.graph import NOWHERE, Computation, Instruction, Module
+from conformance.ir.hlo.devices import Mesh
+from conformance.ir.mlir.attributes import Attributes
+from conformance.ir.mlir.frames import Head, Open, Tail
+from conformance.ir.mlir.functions import Symbols
+from conformance.ir.mlir.header import Header, check_rest
+from conformance.ir.mlir.locations import Locations
+from conformance.ir.mlir.roles import CALLS, role_of
+from conformance.ir.mlir.scan import Scanner
+from conformance.ir.mlir.tensors import Types
+from conformance.ir.mlir.values import Values, refuse
+
+if TYPE_CHECKING:
+    from conformance.ir.graph import Attribute, Origin
+
+DEEPEST = 500
+"""How deep regions may nest."""
+_LONGEST = 4000
+"""What is longer than this after an operation's operands is not kept to be looked up."""
+_LINE = re.compile(
+    r'\s*+(?:(%[\w$.-]+)(?::(\d+))? = )?"([\w$.-]+)"\(([^()\n]*+)\)'
+    rf"([^\n]{{0,{_LONGEST}}}+)(?=\n|\Z)"
+)
+_ENDS = (".return", ".yield")
+
+
+class Reader:
+    """Reads one module."""
+
+    def __init__(self, text: str) -> None:
+        header = Header.of(text)
+        self._scan = Scanner(text)
+        self._unknown: list[str] = []
+        self._types = Types(header.types, self._unknown)
+        self._attributes = Attributes(header.attributes, self._types, self._unknown)
+        self._locations = Locations(text, header.locations)
+        self._symbols = Symbols()
+        self._stack: list[Open] = []
+        self._values = Values()
+        self._tails: dict[tuple[str, str], Tail] = {}
+        self._origins: dict[str, Origin] = {}
+        self._not_understood: Counter[str] = Counter()
+        self._names: Counter[str] = Counter()
+        self._module: Module | None = None
+        for place in header.meshes:
+            self._mesh(place)
+        self._scan.seek(header.start)
+        self._position = header.start
+
+    def read(self) -> Module:
+        """Return the module.
+
+        Raises:
+            IrSyntaxError: If the text is no module in generic form.
+        """
+        self._operation()
+        self._position = self._scan.start
+        while self._module is None:
+            if len(self._stack) > 1:
+                self._usual_lines()
+            self._scan.seek(self._position)
+            if not self._stack:
+                self._scan.fail("a module")
+            if self._scan.next == "}":
+                self._end_of_region()
+            elif self._scan.next[:1] == "^":
+                self._block()
+            else:
+                self._operation()
+            self._position = self._scan.start
+        check_rest(self._scan)
+        self._module.not_understood = self._not_understood
+        return self._module
+
+    def _mesh(self, place: int) -> None:
+        """Read what a mesh is, wherever it is defined."""
+        scan = self._scan
+        scan.seek(place)
+        found: dict[str, Attribute] = {}
+        properties = scan.accept("<")
+        self._attributes.dictionary(scan, found)
+        if properties:
+            scan.expect(">")
+        name = found.get("sym_name")
+        try:
+            fields = dict(cast("tuple[tuple[str, Attribute], ...]", found.get("mesh", ())))
+            axes = dict(cast("tuple[tuple[str, int], ...]", fields["axes"]))
+            devices = cast("tuple[int, ...]", fields["device_ids"])
+        except (KeyError, TypeError, ValueError):
+            scan.fail("a mesh before it")
+        self._attributes.meshes[str(name)] = Mesh(axes, devices)
+
+    def _usual_lines(self) -> None:
+        """Read lines of whose parts all but the values have been met before."""
+        text, tails, origins = self._scan.text, self._tails, self._origins
+        position = self._position
+        while (found := _LINE.match(text, position)) is not None:
+            key, count, op, operands, tail = found.groups()
+            cut = tail.rfind(" loc(")
+            where = tail[cut:] if cut >= 0 else ""
+            known = tails.get((op, tail[:cut] if where else tail))
+            if known is None:
+                break
+            origin = origins.get(where) if where else NOWHERE
+            if origin is None:
+                self._scan.seek(found.end() - len(where))
+                origin = self._locations.read(self._scan)
+                if self._scan.start < found.end():
+                    break
+                origins[where] = origin
+            line = self._scan.line_at(found.start(3))
+            links = self._values.named(operands, line) if operands else []
+            self._add(Head(key or "", count or "", op, links, line), known, origin)
+            position = found.end()
+        self._position = position
+
+    def _operation(self) -> None:
+        """Read an operation, up to its end or its first region."""
+        scan = self._scan
+        if scan.next[:1] not in {"%", '"'}:
+            scan.fail("an operation in generic form" + (" or '}'" if self._stack else ""))
+        head, after = self._head()
+        attributes: dict[str, Attribute] = {}
+        self._attributes.literal = head.op.endswith(".constant")
+        if scan.accept("["):
+            scan.fail("an operation without successors")
+        if scan.accept("<"):
+            self._attributes.dictionary(scan, attributes)
+            scan.expect(">")
+        if scan.next == "(":
+            frame = Open(head, attributes)
+            frame.unknown = self._claimed(head)
+            self._open(frame)
+            return
+        tail, end = self._tail(head, attributes)
+        if end - after <= _LONGEST:
+            self._tails[head.op, scan.text[after:end]] = tail
+        self._finish(head, tail, self._location(), ())
+
+    def _head(self) -> tuple[Head, int]:
+        """Read `%0:2 = "op"(%a, %b)`; return also where it ends."""
+        scan = self._scan
+        line = scan.line
+        key = count = ""
+        if scan.next[0] == "%":
+            key = scan.advance()
+            if scan.accept(":"):
+                count = str(scan.integer())
+            scan.expect("=")
+        op = scan.string()
+        operands = scan.listed("(", ")", self._operand)
+        after = scan.before
+        links = self._values.named(", ".join(operands), line) if operands else []
+        return Head(key, count, op, links, line), after
+
+    def _operand(self) -> str:
+        if self._scan.next[:1] != "%":
+            self._scan.fail("an operand or ')'")
+        return self._scan.advance()
+
+    def _tail(self, head: Head, attributes: dict[str, Attribute]) -> tuple[Tail, int]:
+        """Read what follows the regions: attributes and types; return also where it ends."""
+        scan = self._scan
+        if scan.next == "{":
+            self._attributes.dictionary(scan, attributes)
+        scan.expect(":")
+        takes, gives = self._types.signature(scan)
+        of = gives[0] if len(gives) == 1 else gives
+        return Tail(attributes, of, takes, len(gives), self._claimed(head)), scan.before
+
+    def _claimed(self, head: Head) -> tuple[str, ...]:
+        """Return what was not understood since last asked, as an operation's."""
+        unknown = tuple(f"{what} of {head.op}" for what in self._unknown)
+        self._unknown.clear()
+        return unknown
+
+    def _location(self) -> Origin:
+        return self._locations.read(self._scan) if self._scan.next == "loc" else NOWHERE
+
+    def _finish(
+        self, head: Head, tail: Tail, origin: Origin, bodies: tuple[tuple[str, Computation], ...]
+    ) -> None:
+        """Put an operation where it belongs."""
+        if len(self._stack) > 1:
+            self._add(head, tail, origin, bodies)
+            return
+        self._not_understood.update(tail.unknown)
+        if not self._stack:
+            if head.op != "builtin.module":
+                self._scan.fail("a module before it")
+            self._module = self._symbols.module(tail.attributes, head.line)
+        elif head.op == "func.func" and len(bodies) == 1:
+            self._symbols.function(bodies[0][1], tail.attributes, head.line)
+        else:
+            self._symbols.other(head.op, tail.attributes, head.line)
+            if bodies:
+                self._not_understood[f"regions of {head.op} in the module"] += 1
+
+    def _add(
+        self,
+        head: Head,
+        tail: Tail,
+        origin: Origin,
+        bodies: tuple[tuple[str, Computation], ...] = (),
+    ) -> None:
+        """Add an operation to the open region, or end that with it."""
+        key, _, op, links, line = head
+        frame = self._stack[-1]
+        self._check(head, tail)
+        if tail.unknown:
+            self._not_understood.update(tail.unknown)
+        if not tail.gives and op.endswith(_ENDS):
+            frame.region.results = links
+            for name, value in tail.attributes.items():
+                frame.region.attributes[f"return {name}"] = value
+            frame.ended = True
+            return
+        operands, paths = zip(*links, strict=True) if links else ((), ())
+        made = Instruction(
+            key[1:] or self._unique(op),
+            op,
+            tail.type,
+            operands,
+            paths,
+            tail.attributes.copy(),
+            bodies,
+            origin,
+            line,
+        )
+        frame.region.instructions.append(made)
+        if op in CALLS:
+            self._symbols.called(made)
+        if key:
+            self._values.define(key, made, tail.gives)
+
+    def _check(self, head: Head, tail: Tail) -> None:
+        """Check that an operation may stand here, and that its types fit its values."""
+        key, count, op, links, line = head
+        if self._stack[-1].ended:
+            refuse(line, op, "'}' after the terminator")
+        if len(links) != len(tail.takes):
+            refuse(line, op, f"as many operands as types, {len(tail.takes)}")
+        for (maker, path), of in zip(links, tail.takes, strict=True):
+            made = maker.type[path[0]] if path else maker.type
+            if made is not of and made != of:
+                refuse(line, f"%{maker.name}", "an operand of the type it was given above")
+        if key and (count or "1") != str(tail.gives):
+            refuse(line, f"{key}:{count or 1}", f"{tail.gives} results, as the types say")
+
+    def _open(self, frame: Open) -> None:
+        """Begin with the regions of an operation."""
+        if not self._stack and frame.head.op != "builtin.module":
+            self._scan.fail("a module before it")
+        if len(self._stack) >= DEEPEST:
+            self._scan.fail(f"regions nested at most {DEEPEST} deep")
+        if len(self._stack) == 1:
+            self._values = Values()
+        self._stack.append(frame)
+        self._scan.expect("(")
+        self._region(frame)
+
+    def _region(self, frame: Open) -> None:
+        self._scan.expect("{")
+        if len(self._stack) > 1:
+            self._values.enter()
+        head = frame.head
+        role = role_of(head.op, len(frame.bodies))
+        is_named = len(self._stack) < 3  # noqa: PLR2004 - module and function have names
+        name = "" if is_named else self._unique(f"{head.key[1:] or head.op}.{role}")
+        frame.region = Computation(name)
+        frame.bodies.append((role, frame.region))
+        frame.begun = frame.ended = False
+
+    def _block(self) -> None:
+        """Read `^bb0(%arg0: type loc(...), ...):`."""
+        scan, frame = self._scan, self._stack[-1] if self._stack else None
+        if frame is None or frame.begun or frame.region.instructions or frame.ended:
+            scan.fail("one block a region")
+        frame.begun = True
+        scan.advance()
+        if scan.next == "(":
+            scan.listed("(", ")", lambda: self._parameter(frame))
+        scan.expect(":")
+
+    def _parameter(self, frame: Open) -> None:
+        scan = self._scan
+        line = scan.line
+        if scan.next[:1] != "%" or len(self._stack) == 1:  # a module takes nothing
+            scan.fail("an argument or ')'")
+        key = scan.advance()
+        scan.expect(":")
+        of = self._types.read(scan)
+        index: dict[str, Attribute] = {"index": len(frame.region.instructions)}
+        made = Instruction(
+            key[1:], "parameter", of, attributes=index, origin=self._location(), line=line
+        )
+        frame.region.instructions.append(made)
+        self._values.define(key, made, 1)
+
+    def _end_of_region(self) -> None:
+        scan, frame = self._scan, self._stack[-1]
+        scan.advance()
+        if len(self._stack) > 1:
+            self._values.leave()
+        if scan.accept(","):
+            self._region(frame)
+            return
+        scan.expect(")")
+        self._stack.pop()
+        tail, _ = self._tail(frame.head, frame.attributes)
+        tail = tail._replace(unknown=frame.unknown + tail.unknown)
+        self._finish(frame.head, tail, self._location(), tuple(frame.bodies))
+
+    def _unique(self, name: str) -> str:
+        """Return a name that nothing nameless has yet."""
+        self._names[name] += 1
+        times = self._names[name]
+        return name if times == 1 else f"{name}.{times - 1}"

@@ -1,0 +1,216 @@
+"""Tokens of MLIR text: where the reader stands, and what it says when that is wrong."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+from conformance.ir.graph import IrSyntaxError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+DEEPEST = 64
+"""How deep attributes and types may nest; regions have a limit of their own."""
+
+_TOKEN = re.compile(
+    r"""(?:[ \t\r\n]|//[^\n]*)*+                                  # space and comments
+    (   "[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"                       # "text"
+    |   [-+]?(?:0x[0-9A-Fa-f]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)    # -1.5e+00
+    |   %[\w$.-]+(?:\#\d+)?                                       # %3#1
+    |   @"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"                      # @"a symbol"
+    |   [@^][\w$.-]+                                              # @main ^bb0
+    |   [#!](?:[\w$.]|-(?!>))+                                    # #loc3 !stablehlo.token
+    |   [A-Za-z_][\w$.]*                                          # a word
+    |   -> | :: | \S
+    |   \Z )""",
+    re.VERBOSE,
+)
+_BRACKET = re.compile(r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"|->|[<>()\[\]{}"]')
+_CLOSES = {"<": ">", "(": ")", "[": "]", "{": "}"}
+_ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
+_SPECIAL = re.compile(r'[^ -~]|["\\]')
+_LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
+
+
+class Scanner:
+    """A place in a text, with the token that stands there.
+
+    Attributes:
+        text: All of it.
+        next: The token that stands there, empty at the end.
+        start: Where the token begins.
+        end: Where it ends.
+        before: Where the one before it ended.
+        depth: How deep the reader has gone into brackets.
+    """
+
+    __slots__ = ("_counted", "_line", "before", "depth", "end", "next", "start", "text")
+
+    def __init__(self, text: str, first_line: int = 1) -> None:
+        self.text = text
+        self._line = first_line
+        self._counted = 0
+        self.depth = 0
+        self.next = ""
+        self.before = self.start = self.end = 0
+        self.advance()
+
+    def advance(self) -> str:
+        """Go one token on; return the one that was left."""
+        left = self.next
+        self.before = self.end
+        found = _TOKEN.match(self.text, self.end)
+        if found is None:
+            self.fail("a token")
+        self.next = found[1]
+        self.start, self.end = found.span(1)
+        return left
+
+    def seek(self, position: int) -> None:
+        """Go on reading from a position."""
+        self.end = position
+        self.advance()
+
+    def accept(self, token: str) -> bool:
+        """Step over a token if it is the next one; say whether it was."""
+        if self.next != token:
+            return False
+        self.advance()
+        return True
+
+    def expect(self, token: str) -> None:
+        """Step over a token that must be the next one."""
+        if self.next != token:
+            self.fail(f"'{token}'")
+        self.advance()
+
+    def string(self) -> str:
+        """Step over a quoted text and return what it says."""
+        if self.next[:1] != '"' or len(self.next) == 1:
+            self.fail("a string")
+        return unescape(self.advance()[1:-1])
+
+    def integer(self) -> int:
+        """Step over a whole number."""
+        try:
+            number = int(self.next)
+        except ValueError:
+            self.fail("a whole number")
+        self.advance()
+        return number
+
+    def word(self) -> str:
+        """Step over a bare word."""
+        if not (self.next[:1].isalpha() or self.next[:1] == "_"):
+            self.fail("a word")
+        return self.advance()
+
+    def symbol(self) -> str:
+        """Step over `@name` and return the name."""
+        if self.next[:1] != "@" or len(self.next) == 1:
+            self.fail("a symbol")
+        name = self.advance()[1:]
+        return unescape(name[1:-1]) if name[0] == '"' else name
+
+    def field(self, name: str) -> None:
+        """Step over `name =`."""
+        self.expect(name)
+        self.expect("=")
+
+    def listed(self, opening: str, closing: str, read: Callable[[], T]) -> list[T]:
+        """Step over a list in brackets, and return what is read of each item."""
+        self.expect(opening)
+        if self.accept(closing):
+            return []
+        found = [read()]
+        while self.accept(","):
+            found.append(read())
+        self.expect(closing)
+        return found
+
+    def enter(self) -> None:
+        """Note that a bracket opens.
+
+        Raises:
+            IrSyntaxError: If there are too many around it.
+        """
+        self.depth += 1
+        if self.depth > DEEPEST:
+            self.fail(f"brackets nested at most {DEEPEST} deep")
+
+    def leave(self) -> None:
+        """Note that a bracket closes."""
+        self.depth -= 1
+
+    def bracketed(self) -> str:
+        """Step over what stands between the next bracket and its match; return it."""
+        begin, text = self.start, self.text
+        position = begin
+        open_: list[str] = []
+        while True:
+            found = _BRACKET.search(text, position)
+            if found is None or found[0] == '"':
+                self.seek(len(text) if found is None else found.start())
+                self.fail(f"'{open_[-1]}'" if open_ else "a bracket")
+            position = found.end()
+            mark = found[0]
+            if mark in _CLOSES:
+                open_.append(_CLOSES[mark])
+            elif open_ and mark == open_[-1]:
+                open_.pop()
+            elif len(mark) == 1:
+                self.seek(found.start())
+                self.fail(f"'{open_[-1]}'" if open_ else "a bracket")
+            if not open_:
+                self.seek(position)
+                return text[begin + 1 : position - 1]
+
+    @property
+    def line(self) -> int:
+        """Number of the line where the token stands."""
+        return self.line_at(self.start)
+
+    def line_at(self, position: int) -> int:
+        """Return the number of the line of a position; counts from where it counted last."""
+        if position >= self._counted:
+            self._line += self.text.count("\n", self._counted, position)
+        else:
+            self._line -= self.text.count("\n", position, self._counted)
+        self._counted = position
+        return self._line
+
+    def fail(self, expected: str) -> NoReturn:
+        """Say what stands here, and what should.
+
+        Raises:
+            IrSyntaxError: Always.
+        """
+        got = f"'{self.next[:60]}'" if self.next else "the end"
+        raise IrSyntaxError(f"stablehlo line {self.line}: got {got}, expected {expected}")
+
+
+def unescape(text: str) -> str:
+    r"""Return what a quoted text says: `\22` is a quotation mark; bytes that are no UTF-8 stay."""
+    if "\\" not in text:
+        return text
+    raw = _ESCAPE.sub(
+        lambda found: (
+            bytes.fromhex(found[1].decode()) if found[1] else _LETTERS.get(found[2], found[2])
+        ),
+        text.encode("utf-8", "surrogatepass"),
+    )
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def escape(text: str) -> str:
+    """Return a text in quotation marks, as MLIR would spell it."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    raw = text.encode("utf-8", "surrogatepass").decode("latin-1")
+    return '"' + _SPECIAL.sub(lambda found: f"\\{ord(found[0]):02X}", raw) + '"'

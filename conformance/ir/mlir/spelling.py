@@ -1,0 +1,120 @@
+"""How types and attributes are written, so that the reader finds the same values."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, cast
+
+from conformance.ir.graph import Opaque, Sharding, Tensor
+from conformance.ir.mlir import literals, private
+from conformance.ir.mlir.scan import escape
+from conformance.ir.mlir.tensors import SCALAR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conformance.ir.graph import Attribute, Type
+
+_ELEMENTS = {
+    "pred": "i1",
+    "c64": "complex<f32>",
+    "c128": "complex<f64>",
+    "token": "!stablehlo.token",
+}
+_INTEGER = re.compile(r"([su])(\d+)")
+_SMALL_FLOAT = re.compile(r"f\d+e\d+m\w+")
+_WORD = re.compile(r"[A-Za-z_][\w$.]*")
+_SYMBOL = re.compile(r"[\w$.-]+")
+
+
+def of_type(one: Type) -> str:
+    """Return the spelling of a type."""
+    if not isinstance(one, Tensor):
+        return f"tuple<{', '.join(map(of_type, one))}>"
+    element = _element(one.dtype)
+    if one.layout == SCALAR or (one.dtype == "token" and not one.shape):
+        return element
+    limits = [
+        size[2:] if isinstance(size, str) and size.startswith("<=") else "?" for size in one.shape
+    ]
+    sizes = [
+        str(size) if limit == "?" else "?" for size, limit in zip(one.shape, limits, strict=True)
+    ]
+    kind, encoding = "tensor", one.layout
+    if encoding.startswith("memref"):
+        kind, encoding = "memref", encoding.removeprefix("memref").strip()
+    if set(limits) > {"?"} or (limits and "?" not in limits):
+        encoding = f"#stablehlo.bounds<{', '.join(limits)}>"
+    details = [text for text in (encoding, one.space) if text]
+    return f"{kind}<{', '.join(['x'.join([*sizes, element]), *details])}>"
+
+
+def of_types(types: Iterable[Type]) -> str:
+    """Return the spelling of several types, in parentheses."""
+    return f"({', '.join(map(of_type, types))})"
+
+
+def dictionary(attributes: Iterable[tuple[str, str]]) -> str:
+    """Return `{a = 1, b = 2}` of names and spelled values; nothing if there are none."""
+    fields = [
+        f"{name if _WORD.fullmatch(name) else escape(name)} = {value}" for name, value in attributes
+    ]
+    return f"{{{', '.join(fields)}}}" if fields else ""
+
+
+def value(one: Attribute) -> str:
+    """Return the spelling of an attribute."""
+    match one:
+        case bool() | None:
+            text = str(one is not False).lower()
+        case int():
+            text = f"{one} : i64"
+        case float():
+            decimal = repr(one)
+            text = f"{decimal if '.' in decimal else decimal.replace('e', '.0e')} : f64"
+        case str():
+            text = escape(one)
+        case Sharding():
+            text = private.spelled(one)
+        case Opaque():
+            text = one.text
+        case Tensor():
+            text = of_type(one)
+        case _:
+            text = f"[{', '.join(map(value, one))}]"
+    return text
+
+
+def constant(one: Attribute, of: Type) -> str:
+    """Return the spelling of a constant's value."""
+    if not isinstance(one, str) or not isinstance(of, Tensor):
+        return value(one)
+    try:
+        dense = literals.dense(one, of)
+    except literals.NotALiteral:
+        dense = None
+    return private.spelled_text(one) if dense is None else f"dense<{dense}> : {of_type(of)}"
+
+
+def symbol(name: str) -> str:
+    """Return the spelling of a symbol: `@main`, or in quotation marks."""
+    return "@" + (name if _SYMBOL.fullmatch(name) else escape(name))
+
+
+def mesh(fields: Attribute) -> str:
+    """Return the spelling of a mesh, `#sdy.mesh<["x"=4]>`, from its axes and devices."""
+    of = dict(cast("tuple[tuple[str, tuple[tuple[str, int], ...]], ...]", fields))
+    axes = ", ".join([f"{escape(name)}={size}" for name, size in of["axes"]])
+    devices = cast("tuple[int, ...]", of["device_ids"])
+    plain = devices == tuple(range(len(devices))) and bool(of["axes"] or not devices)
+    ids = "" if plain else f", device_ids=[{', '.join(map(str, devices))}]"
+    return f"#sdy.mesh<[{axes}]{ids}>"
+
+
+def _element(dtype: str) -> str:
+    if dtype in _ELEMENTS:
+        return _ELEMENTS[dtype]
+    integer = _INTEGER.fullmatch(dtype)
+    if integer is not None:
+        return ("i" if integer[1] == "s" else "ui") + integer[2]
+    return "f" + dtype[1:].upper() if _SMALL_FLOAT.fullmatch(dtype) else dtype

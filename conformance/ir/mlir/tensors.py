@@ -1,0 +1,189 @@
+"""Types: `tensor<8x16xf32>` and its like, in HLO's words."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from conformance.ir.graph import Tensor
+from conformance.ir.mlir.scan import Scanner
+
+if TYPE_CHECKING:
+    from conformance.ir.graph import Type
+
+SCALAR = "scalar"
+"""Layout of a bare `i64` or `index`, which is no tensor."""
+_PLAIN = re.compile(r"tensor<[^<>\n]*>")
+_SIZES = re.compile(r"(\d{1,18}|[?*])x")
+_INTEGER = re.compile(r"(i|ui)([1-9]\d{0,7})", re.ASCII)
+_FLOATS = r"tf32|bf16|f(?:16|32|64|80|128)|f[468]E\dM\d(?:FN|FNU|FNUZ|B11FNUZ)?"
+_FLOAT = re.compile(_FLOATS)
+_WORD = re.compile(
+    rf"tensor|memref|vector|tuple|complex|index|none|[su]?i[1-9]\d{{0,7}}|{_FLOATS}", re.ASCII
+)
+_ELSEWHERE = {"complex<f32>": "c64", "complex<f64>": "c128", "!stablehlo.token": "token"}
+_KNOWN_DIALECTS = ("!stablehlo.token", "!quant.")
+_BOUNDS = re.compile(r"#stablehlo\.(?:bounds<|type_extensions<bounds = \[)([?\d, ]*)\]?>")
+
+
+class Signature(NamedTuple):
+    """What an operation takes and gives."""
+
+    operands: tuple[Type, ...]
+    results: tuple[Type, ...]
+
+
+class Types:
+    """Reads types; equal ones become one object.
+
+    Attributes:
+        aliases: Texts that `!name` stands for.
+        unknown: What was met and has no meaning here; for the reader to count and clear.
+    """
+
+    __slots__ = ("_known", "_tensors", "aliases", "unknown")
+
+    def __init__(self, aliases: dict[str, str], unknown: list[str]) -> None:
+        self.aliases = aliases
+        self.unknown = unknown
+        self._known: dict[str, Type] = {}
+        self._tensors: dict[Type, Type] = {}
+
+    def read(self, scan: Scanner) -> Type:
+        """Return the type that stands next."""
+        plain = _PLAIN.match(scan.text, scan.start)
+        if plain is not None:
+            known = self._known.get(plain[0])
+            if known is not None:
+                scan.seek(plain.end())
+                return known
+        begin, end = scan.start, scan.end
+        name = scan.next
+        if not is_type(name):
+            scan.fail("a type")
+        scan.advance()
+        if name in self.aliases:
+            return self._alias(name, scan)
+        body = None
+        if scan.start == end and scan.next == "<":
+            body = scan.bracketed()
+        text = name if body is None else f"{name}<{body}>"
+        known = self._known.get(text)
+        if known is None:
+            inner = Scanner(body or "", scan.line_at(begin))
+            inner.depth = scan.depth
+            unknown = len(self.unknown)
+            known = self._built(name, text, inner)
+            known = self._tensors.setdefault(known, known)
+            if len(self.unknown) == unknown:
+                self._known[text] = known
+        return known
+
+    def several(self, scan: Scanner) -> tuple[Type, ...]:
+        """Return the types in the parentheses that stand next."""
+        return tuple(scan.listed("(", ")", lambda: self.read(scan)))
+
+    def signature(self, scan: Scanner) -> Signature:
+        """Return the `(...) -> ...` that stands next."""
+        operands = self.several(scan)
+        scan.expect("->")
+        single = scan.next != "("
+        return Signature(operands, (self.read(scan),) if single else self.several(scan))
+
+    def _alias(self, name: str, scan: Scanner) -> Type:
+        scan.enter()
+        inner = Scanner(self.aliases[name], scan.line)
+        inner.depth = scan.depth
+        found = self.read(inner)
+        if inner.next:
+            inner.fail("the end of the type")
+        scan.leave()
+        return found
+
+    def _built(self, name: str, text: str, body: Scanner) -> Type:
+        body.enter()
+        match name:
+            case "tensor":
+                return self._tensor(body)
+            case "memref":
+                return self._memory(body)
+            case "tuple":
+                return self._tuple(body)
+            case _ if name[0] == "!":
+                if not name.startswith(_KNOWN_DIALECTS):
+                    self.unknown.append(f"type {name}")
+                return Tensor(element(text), (), "" if text in _ELSEWHERE else SCALAR)
+            case _:
+                return Tensor(element(text), (), SCALAR)
+
+    def _tuple(self, body: Scanner) -> Type:
+        found = [self.read(body)] if body.next else []
+        while body.next:
+            body.expect(",")
+            found.append(self.read(body))
+        return tuple(found)
+
+    def _tensor(self, body: Scanner) -> Tensor:
+        shape, dtype = self._elements(body)
+        encoding = self._rest(body)
+        bounds = _BOUNDS.fullmatch(encoding)
+        if bounds is None:
+            return Tensor(dtype, shape, encoding)
+        limits = [limit.strip() for limit in bounds[1].split(",")]
+        if len(limits) != len(shape):
+            body.fail(f"{len(shape)} bounds")
+        bounded = tuple(
+            size if limit == "?" else f"<={limit}"
+            for size, limit in zip(shape, limits, strict=True)
+        )
+        return Tensor(dtype, bounded)
+
+    def _memory(self, body: Scanner) -> Tensor:
+        shape, dtype = self._elements(body)
+        layout, _, space = self._rest(body).rpartition(", ")
+        if not layout and not space.lstrip("-").isdigit() and not space.startswith('"'):
+            layout, space = space, ""
+        return Tensor(dtype, shape, f"memref {layout}".strip(), space)
+
+    def _elements(self, body: Scanner) -> tuple[tuple[int | str, ...], str]:
+        """Return shape and element type, up to a comma or the end."""
+        shape: list[int | str] = []
+        position = body.start
+        while (found := _SIZES.match(body.text, position)) is not None:
+            shape.append(int(found[1]) if found[1].isdecimal() else found[1])
+            position = found.end()
+        body.seek(position)
+        inner = self.read(body)
+        if not isinstance(inner, Tensor) or inner.shape:
+            body.fail("an element type")
+        return tuple(shape), inner.dtype
+
+    def _rest(self, body: Scanner) -> str:
+        if not body.next:
+            return ""
+        body.expect(",")
+        if not body.next:
+            body.fail("an encoding")
+        rest = body.text[body.start :].strip()
+        body.seek(len(body.text))
+        return rest
+
+
+def is_type(token: str) -> bool:
+    """Say whether a type may begin with this token."""
+    return (len(token) > 1 and token[0] == "!") or _WORD.fullmatch(token) is not None
+
+
+def element(text: str) -> str:
+    """Return an element type in HLO's spelling; what HLO has no word for stays.
+
+    Args:
+        text: As MLIR spells it: `i32`, `f8E4M3FN`, `complex<f32>`.
+    """
+    if text in _ELSEWHERE:
+        return _ELSEWHERE[text]
+    integer = _INTEGER.fullmatch(text)
+    if integer is not None:
+        kind, width = integer.groups()
+        return "pred" if text == "i1" else ("s" if kind == "i" else "u") + width
+    return text.lower() if _FLOAT.fullmatch(text) else text

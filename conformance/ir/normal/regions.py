@@ -1,0 +1,91 @@
+"""Regions that use values from around them get these as operands and parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.ir.normal.rewriting import copy_of, parameter, type_of
+from conformance.ir.vocabulary import CONSTANTS
+
+if TYPE_CHECKING:
+    from conformance.ir.graph import Computation, Instruction, Module
+    from conformance.ir.normal.rewriting import Path, Value
+
+
+def close_regions(module: Module) -> None:
+    """Pass what a region uses from around it as an operand; constants are made again inside.
+
+    An MLIR region may read any value that is visible where it stands. Here every computation is
+    a function of its parameters: what is read from around becomes a further operand, the same
+    for all regions of an instruction, and `captured` says how many there are.
+
+    Args:
+        module: Rewritten in place.
+    """
+    for computation in module.reachable():
+        for instruction in computation.instructions:
+            if instruction.bodies:
+                _close(instruction)
+
+
+def _close(instruction: Instruction) -> None:
+    """Close the regions of one instruction; those within them are closed already."""
+    regions = [inner for role, inner in instruction.bodies if role != "callee"]
+    insides = [set(region.instructions) for region in regions]
+    for region, inside in zip(regions, insides, strict=True):
+        _make_constants_again(region, inside)
+    captured: dict[tuple[Instruction, Path], int] = {}
+    for region, inside in zip(regions, insides, strict=True):
+        for value in _read(region):
+            if value[0] not in inside:
+                captured.setdefault(value, len(captured))
+    if not captured:
+        return
+    for region, inside in zip(regions, insides, strict=True):
+        _add_parameters(region, inside, captured)
+    instruction.operands += tuple(producer for producer, _ in captured)
+    instruction.paths += tuple(path for _, path in captured)
+    instruction.attributes = {**instruction.attributes, "captured": len(captured)}
+
+
+def _read(region: Computation) -> list[Value]:
+    values = [
+        value
+        for instruction in region.instructions
+        for value in zip(instruction.operands, instruction.paths, strict=True)
+    ]
+    return [*values, *region.results]
+
+
+def _make_constants_again(region: Computation, inside: set[Instruction]) -> None:
+    made: dict[Instruction, Instruction] = {}
+    for producer, _ in _read(region):
+        if producer.op in CONSTANTS and producer not in inside and producer not in made:
+            made[producer] = copy_of(producer)
+    if not made:
+        return
+    for instruction in region.instructions:
+        if any(operand in made for operand in instruction.operands):
+            instruction.operands = tuple(made.get(o, o) for o in instruction.operands)
+    region.results = [(made.get(i, i), path) for i, path in region.results]
+    region.instructions[:0] = made.values()
+    inside.update(made.values())
+
+
+def _add_parameters(
+    region: Computation, inside: set[Instruction], captured: dict[tuple[Instruction, Path], int]
+) -> None:
+    count = len(region.parameters)
+    made = {value: parameter(count + number, type_of(value)) for value, number in captured.items()}
+    for instruction in region.instructions:
+        if all(operand in inside for operand in instruction.operands):
+            continue
+        pairs = [
+            (made[value], ()) if value in made else value
+            for value in zip(instruction.operands, instruction.paths, strict=True)
+        ]
+        instruction.operands = tuple(producer for producer, _ in pairs)
+        instruction.paths = tuple(path for _, path in pairs)
+    region.results = [(made[value], ()) if value in made else value for value in region.results]
+    region.instructions[:0] = made.values()
+    inside.update(made.values())

@@ -1,0 +1,234 @@
+"""Slots that begin alike, told apart by all that surrounds them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from functools import cached_property
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from conformance.ir.fingerprint import Fingerprints, digest, spelled
+from conformance.ir.normal.rewriting import operands_of, type_of
+from conformance.ir.normal.slots import slots_of
+from conformance.ir.vocabulary import is_commutative
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from conformance.ir.graph import Computation, Instruction
+    from conformance.ir.normal.rewriting import Value
+    from conformance.ir.normal.slots import Slots
+
+_ROUNDS = 4
+_MOST = 100_000
+"""How many instructions may be looked at to tell the slots of one loop apart."""
+
+
+def told_apart(slots: Slots, colours: list[bytes], contexts: Contexts) -> list[bytes]:
+    """Tell apart slots that begin alike: by what a step makes of them, by who reads the result.
+
+    Those alike in all that are told apart one by one: the first gets a mark, and what depends on
+    it differs from then on.
+
+    Args:
+        slots: Slots of a loop.
+        colours: A hash of what each is given.
+        contexts: What becomes of the values around the loop.
+
+    Returns:
+        A hash of each slot, which does not depend on their order.
+    """
+    carried = slots.carried
+    work, uses = _Work(sum(len(inner.instructions) for inner in slots.bodies)), Uses()
+    colours = _refined(slots, colours, work, uses)
+    if len(set(colours[:carried])) < carried:
+        results = [contexts.of((slots.instruction, (n,))) for n in range(carried)]
+        told = [digest(c + read) for c, read in zip(colours[:carried], results, strict=True)]
+        colours = _refined(slots, [*told, *colours[carried:]], work, uses)
+    while len(set(colours[:carried])) < carried and work.is_left():
+        known = Counter(colours[:carried])
+        alike = min(colour for colour, count in known.items() if count > 1)
+        colours[colours.index(alike)] = digest(alike + b"first")
+        colours = _refined(slots, colours, work, uses)
+    return colours
+
+
+class _Work:
+    """What may be spent on one loop: beyond it, slots that look alike stay as they come."""
+
+    def __init__(self, size: int) -> None:
+        self._rounds = max(_ROUNDS, _MOST // (size + 1))
+
+    def is_left(self) -> bool:
+        """Take one round; say whether there was one."""
+        self._rounds -= 1
+        return self._rounds >= 0
+
+
+def _refined(slots: Slots, colours: list[bytes], work: _Work, uses: Uses) -> list[bytes]:
+    """Let each slot know those that it depends on, and those that depend on it."""
+    kinds = len(set(colours))
+    while work.is_left():
+        colours = _after_a_step(slots, colours, uses)
+        before, kinds = kinds, len(set(colours))
+        if kinds in {before, len(colours)}:
+            break
+    return colours
+
+
+def _after_a_step(slots: Slots, colours: list[bytes], uses: Uses) -> list[bytes]:
+    seen = [outlook(inner, slots, colours, uses) for inner in slots.bodies]
+    return [
+        digest(b"".join([colour, *(part for own in seen for part in own[n])]))
+        for n, colour in enumerate(colours)
+    ]
+
+
+class Uses:
+    """Knows of inner loops and branches what they do with each of their slots, in any order.
+
+    Args:
+        deepest: How many loops within loops are looked into.
+    """
+
+    def __init__(self, deepest: int = 3) -> None:
+        self._known: dict[Instruction, list[bytes]] = {}
+        self._left = deepest
+
+    def of(self, slots: Slots) -> list[bytes]:
+        """Return a hash for each slot, which does not depend on what it is given."""
+        found = self._known.get(slots.instruction)
+        if found is None:
+            found = [
+                b"%d" % (n < slots.carried) + spelled(type_of(value)).encode()
+                for n, value in enumerate(slots.values)
+            ]
+            if self._left > 0:
+                self._left -= 1
+                found = _after_a_step(slots, found, self)
+                self._left += 1
+            self._known[slots.instruction] = found
+        return found
+
+
+def outlook(
+    computation: Computation, slots: Slots, colours: list[bytes], uses: Uses
+) -> list[tuple[bytes, bytes]]:
+    """Hash what becomes of each slot in one step, and who reads it.
+
+    Args:
+        computation: One that has a parameter for each slot.
+        slots: The slots.
+        colours: What each slot is known by.
+        uses: What inner loops do with their slots.
+
+    Returns:
+        For each slot what the step makes of it, nothing if this is no step, and who reads it.
+    """
+    shallow = _Shallow(uses)
+    numbers = {own: n for n, own in enumerate(slots.parameters(computation)[1])}
+    for instruction in computation.instructions:
+        if instruction in numbers:
+            shallow.of[instruction] = colours[numbers[instruction]]
+        else:
+            shallow.add(instruction)
+    # The body's results are the slots of the next step; a condition's is something else.
+    step = computation is dict(slots.instruction.bodies).get("body")
+    ends = colours[: slots.carried] if step else None
+    contexts = Contexts(computation, uses, shallow.of, ends)
+    made = [shallow.part(value) for value in computation.results] if step else []
+    read = [contexts.of((own, ())) for own in numbers]
+    return list(zip_longest(made, read, fillvalue=b""))
+
+
+class _Shallow:
+    """Hashes that leave out the order in which inner loops and branches take their slots."""
+
+    def __init__(self, uses: Uses) -> None:
+        self.of: dict[Instruction, bytes] = {}
+        self._uses = uses
+        self._whole = Fingerprints(commutative=True)
+
+    def add(self, instruction: Instruction) -> None:
+        operands = [self.part(value) for value in operands_of(instruction)]
+        label = self._whole.label
+        slots = slots_of(instruction)
+        if slots is not None:
+            given = zip(operands[slots.fixed :], self._uses.of(slots), strict=True)
+            fixed, own = operands[: slots.fixed], instruction.op.encode()
+            operands = [*fixed, *sorted(one + use for one, use in given)]
+        else:
+            own = label(instruction)
+            if self._whole.is_commutative(instruction):
+                operands.sort()
+        self.of[instruction] = digest(b"".join([own, *operands]))
+
+    def part(self, value: Value) -> bytes:
+        producer, path = value
+        found = self.of[producer]
+        if not path:
+            return found
+        slots = slots_of(producer)
+        if slots is not None and slots.carried:
+            # A result of an inner loop is known by its slot.
+            number = path[0]
+            found += self.part(slots.values[number]) + self._uses.of(slots)[number]
+            return digest(found + b"%r" % (path[1:],))
+        return found + b"%r" % (path,)
+
+
+class Contexts:
+    """Hashes of what becomes of each value of a computation, down to its results.
+
+    Args:
+        computation: The computation.
+        uses: What loops and branches do with their slots.
+        known: A hash of each instruction; without them each is what it is by itself.
+        ends: A hash for each result; without them each is its number.
+    """
+
+    def __init__(
+        self,
+        computation: Computation,
+        uses: Uses,
+        known: Mapping[Instruction, bytes] | None = None,
+        ends: Sequence[bytes] | None = None,
+    ) -> None:
+        self._computation = computation
+        self._uses = uses
+        self._known = known or {}
+        self._ends = ends or [b"result %d" % n for n in range(len(computation.results))]
+
+    def of(self, value: Value) -> bytes:
+        """Return a hash of what becomes of a value."""
+        return digest(b"".join(sorted(self._readers.get(value, []))))
+
+    @cached_property
+    def _readers(self) -> dict[Value, list[bytes]]:
+        labels = Fingerprints(commutative=True)
+        readers: dict[Value, list[bytes]] = defaultdict(list)
+        whole: dict[Instruction, list[bytes]] = defaultdict(list)
+        for value, end in zip(self._computation.results, self._ends, strict=True):
+            readers[value].append(end)
+            whole[value[0]].append(end)
+        for instruction in reversed(self._computation.instructions):
+            loop = slots_of(instruction) is not None
+            own = instruction.op.encode() if loop else labels.label(instruction)
+            seen = sorted(whole.get(instruction, []))
+            context = digest(b"".join([self._known.get(instruction, own), *seen]))
+            for value, place in zip(
+                operands_of(instruction), self._places(instruction), strict=True
+            ):
+                readers[value].append(context + place)
+                whole[value[0]].append(context + place)
+        return readers
+
+    def _places(self, instruction: Instruction) -> list[bytes]:
+        """Return what the places are in which an instruction takes its operands."""
+        count = len(instruction.operands)
+        if is_commutative(instruction):
+            return [b""] * count
+        slots = slots_of(instruction)
+        if slots is None:
+            return [b"%d" % place for place in range(count)]
+        return [*(b"%d" % place for place in range(slots.fixed)), *self._uses.of(slots)]

@@ -1,0 +1,373 @@
+"""The text of a module in normal form: what goldens hold, people read and diffs load again.
+
+One instruction a line, computations before those that use them, names and order by what things
+are: two modules with the same fingerprint have the same text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from conformance.ir.fingerprint import fingerprints, header_hash, spelled
+from conformance.ir.graph import (
+    Computation,
+    Instruction,
+    IrSyntaxError,
+    Module,
+    Opaque,
+    Sharding,
+    Tensor,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.ir.fingerprint import Fingerprints
+    from conformance.ir.graph import Attribute, Type
+    from conformance.ir.normal.rewriting import Value
+
+_HEAD: Final = "conformance-ir"
+_KINDS: Final = ("hlo", "stablehlo", "jaxpr")
+
+
+def dumps(module: Module, version: int) -> str:
+    """Return a module as text.
+
+    Args:
+        module: In normal form.
+        version: Version of the normal form, for the first line.
+
+    Returns:
+        The text, ending in a newline.
+    """
+    return "\n".join(_Printer(module).lines(version)) + "\n"
+
+
+class _Printer:
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._hashes: Fingerprints = fingerprints(module, commutative=True)
+        self._names: dict[bytes, str] = {}
+        self._taken: Counter[str] = Counter()
+
+    def lines(self, version: int) -> Iterator[str]:
+        neutral = header_hash(self._module, self._hashes)
+        yield f"{_HEAD} {version} {self._module.kind} {neutral}"
+        for name, value in sorted(self._module.attributes.items()):
+            yield f"{name} = {_json(value)}"
+        for computation in self._in_order():
+            found = self._hashes.computations[id(computation)]
+            if found not in self._names:
+                self._names[found] = self._name(computation)
+                yield from self._computation(computation, self._names[found])
+
+    def _in_order(self) -> list[Computation]:
+        """Return computations callees first, by the order in which the text needs them."""
+        order: list[Computation] = []
+        seen: set[int] = set()
+        stack: list[tuple[Computation, bool]] = [(self._module.entry, False)]
+        while stack:
+            computation, leave = stack.pop()
+            if leave:
+                order.append(computation)
+            elif id(computation) not in seen:
+                seen.add(id(computation))
+                stack.append((computation, True))
+                inner = [b for i in self._instructions(computation) for _, b in i.bodies]
+                stack += [(body, False) for body in reversed(inner)]
+        return order
+
+    def _name(self, computation: Computation) -> str:
+        if computation is self._module.entry:
+            return "entry"
+        work = [i for i in computation.instructions if i.op != "parameter"]
+        # A reducer is named by what it does: `add_f32`.
+        one = work[0] if len(work) == 1 and isinstance(work[0].type, Tensor) else None
+        stem = f"{one.op}_{one.type.dtype}" if one is not None else "computation"  # type: ignore[union-attr]
+        self._taken[stem] += 1
+        count = self._taken[stem]
+        return stem if one is not None and count == 1 else f"{stem}.{count}"
+
+    def _computation(self, computation: Computation, title: str) -> Iterator[str]:
+        names: dict[Instruction, str] = {}
+        counts: Counter[str] = Counter()
+        yield ""
+        said = [f"{name}={_json(value)}" for name, value in sorted(computation.attributes.items())]
+        yield f"{', '.join([title, *said])} {{"
+        for instruction in self._instructions(computation):
+            counts[instruction.op] += 1
+            names[instruction] = f"%{instruction.op}.{counts[instruction.op]}"
+            yield "  " + self._line(instruction, names)
+        results = ", ".join(_reference(value, names) for value in computation.results)
+        yield f"  return {results}".rstrip()
+        yield "}"
+
+    def _line(self, instruction: Instruction, names: dict[Instruction, str]) -> str:
+        values = zip(instruction.operands, instruction.paths, strict=True)
+        operands = ", ".join(_reference(value, names) for value in values)
+        head = f"{names[instruction]} = {spelled(instruction.type)} {instruction.op}({operands})"
+        extra = [f"{name}={_json(value)}" for name, value in sorted(instruction.attributes.items())]
+        extra += [
+            f"{role}=@{self._names[self._hashes.computations[id(inner)]]}"
+            for role, inner in instruction.bodies
+        ]
+        return ", ".join([head, *extra])
+
+    def _instructions(self, computation: Computation) -> list[Instruction]:
+        """Return instructions in an order that depends on nothing but the graph."""
+        order: list[Instruction] = list(computation.parameters)
+        seen = set(order)
+        of = self._hashes.of
+        unread = [i for i in computation.instructions if i not in seen]
+        roots = [producer for producer, _ in computation.results]
+        for root in [*roots, *sorted(unread, key=lambda i: of[i])]:
+            stack = [(root, False)]
+            while stack:
+                instruction, leave = stack.pop()
+                if leave:
+                    order.append(instruction)
+                elif instruction not in seen:
+                    seen.add(instruction)
+                    stack.append((instruction, True))
+                    stack += [(operand, False) for operand in reversed(instruction.operands)]
+        return order
+
+
+def _reference(value: Value, names: dict[Instruction, str]) -> str:
+    producer, path = value
+    return ":".join([names[producer], *map(str, path)])
+
+
+def _json(value: Attribute) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def _plain(value: Attribute) -> Any:
+    match value:
+        case Sharding():
+            return {"sharding": [_plain(part) for part in value]}
+        case Opaque():
+            return {"opaque": value.text}
+        case Tensor():
+            return {"tensor": spelled(value)}
+        case tuple():
+            return [_plain(part) for part in value]
+        case _:
+            return value
+
+
+def loads(text: str) -> Module:
+    """Return the module that a text of `dumps` stands for.
+
+    Args:
+        text: The text.
+
+    Raises:
+        IrSyntaxError: If it is no such text; the message names the line.
+    """
+    return _Loader().module(text)
+
+
+class Head(NamedTuple):
+    """What the first line of a text says.
+
+    Attributes:
+        version: Version of the normal form.
+        kind: Kind of the IR.
+        fingerprint: Fingerprint of the module.
+    """
+
+    version: int
+    kind: str
+    fingerprint: str
+
+
+def head_of(text: str) -> Head:
+    """Return what the first line of a text of `dumps` says.
+
+    Args:
+        text: The text.
+
+    Raises:
+        IrSyntaxError: If its first line is not as `dumps` writes it.
+    """
+    line = text.partition("\n")[0]
+    match = _FIRST.fullmatch(line)
+    if match is None:
+        raise IrSyntaxError(f"line 1: got {line[:80]!r}, expected `{_HEAD} VERSION KIND HASH`")
+    if match[2] not in _KINDS:
+        raise IrSyntaxError(f"line 1: got kind {match[2]!r}, expected one of {', '.join(_KINDS)}")
+    return Head(int(match[1]), match[2], match[3])
+
+
+_FIRST = re.compile(rf"{_HEAD} (\d+) (\w+) ([0-9a-f]+)")
+_LINE = re.compile(r"  (%\S+) = (.+?) ([^\s()]+)\(((?:%[^\s,()]+(?:, )?)*)\)(?:, (.*))?")
+_REFERENCE = re.compile(r"%[^\s,()]+")
+_NAME = re.compile(r"(?:, )?([^=,]+)=")
+_BODY = re.compile(r"@(\S+?)(?=, |$)")
+_TENSOR = re.compile(r"([^\[\](){},]+(?:<[^>]*>)?)\[([^\]]*)\](?:\{([^}]*)\})?(?:S\((\w+)\))?")
+_DECODER = json.JSONDecoder()
+
+
+class _Loader:
+    def __init__(self) -> None:
+        self._computations: dict[str, Computation] = {}
+        self._types: dict[str, Type] = {}
+
+    def module(self, text: str) -> Module:
+        lines = text.split("\n")
+        kind = head_of(text).kind
+        attributes: dict[str, Attribute] = {}
+        current: Computation | None = None
+        names: dict[str, Instruction] = {}
+        returned = False
+        for number, line in enumerate(lines[1:], start=2):
+            try:
+                if line.endswith(" {") and current is None:
+                    current, names, returned = self._title(line[:-2]), {}, False
+                elif line == "}" and current is not None:
+                    self._close(current, returned=returned)
+                    current = None
+                elif current is None:
+                    if line:
+                        name, _, value = line.partition(" = ")
+                        attributes[name] = _attribute(json.loads(value))
+                elif line.startswith("  return"):
+                    found = _REFERENCE.findall(line)
+                    current.results = [_value(one, names) for one in found]
+                    returned = True
+                else:
+                    instruction = self._instruction(line, names)
+                    instruction.line = number
+                    names[instruction.name] = instruction
+                    current.instructions.append(instruction)
+            except (ValueError, KeyError, IndexError, TypeError) as error:
+                raise IrSyntaxError(
+                    f"line {number}: got {line[:120]!r}, expected a line of a normal form ({error})"
+                ) from None
+        if current is not None or "entry" not in self._computations:
+            raise IrSyntaxError(
+                f"line {len(lines)}: the text ends early, expected `entry {{ ... }}`"
+            )
+        return Module(
+            kind=kind,
+            name="",
+            entry=self._computations["entry"],
+            attributes=attributes,
+            computations=self._computations,
+        )
+
+    def _close(self, computation: Computation, *, returned: bool) -> None:
+        if not returned:
+            raise ValueError("a computation without `return`")
+        if computation.name in self._computations:
+            raise ValueError(f"a second computation {computation.name}")
+        self._computations[computation.name] = computation
+
+    def _title(self, text: str) -> Computation:
+        name, _, extra = text.partition(", ")
+        computation = Computation(name=name)
+        position = 0
+        while position < len(extra):
+            key = _NAME.match(extra, position)
+            if key is None:
+                raise ValueError("an attribute without `=`")
+            plain, position = _DECODER.raw_decode(extra, key.end())
+            computation.attributes[key[1]] = _attribute(plain)
+        return computation
+
+    def _instruction(self, line: str, names: dict[str, Instruction]) -> Instruction:
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise ValueError("not `%name = type op(operands), name=value`")
+        name, type_, op, operands, extra = match.groups()
+        values = [_value(one, names) for one in _REFERENCE.findall(operands)]
+        instruction = Instruction(name=name, op=op, type=self._type(type_))
+        instruction.operands = tuple(producer for producer, _ in values)
+        instruction.paths = tuple(path for _, path in values)
+        position, extra = 0, extra or ""
+        bodies = []
+        while position < len(extra):
+            key = _NAME.match(extra, position)
+            if key is None:
+                raise ValueError("an attribute without `=`")
+            position = key.end()
+            body = _BODY.match(extra, position)
+            if body is not None:
+                bodies.append((key[1], self._computations[body[1]]))
+                position = body.end()
+            else:
+                plain, position = _DECODER.raw_decode(extra, position)
+                instruction.attributes[key[1]] = _attribute(plain)
+        instruction.bodies = tuple(bodies)
+        if op == "parameter" and type(instruction.attributes.get("index")) is not int:
+            raise ValueError("a parameter without its number")
+        return instruction
+
+    def _type(self, text: str) -> Type:
+        found = self._types.get(text)
+        if found is None:
+            found, end = read_type(text, 0)
+            if end != len(text):
+                raise ValueError(f"{text[end:]!r} after a type")
+            self._types[text] = found
+        return found
+
+
+def _value(text: str, names: dict[str, Instruction]) -> Value:
+    name, *path = text.split(":")
+    return names[name], tuple(map(int, path))
+
+
+def read_type(text: str, start: int) -> tuple[Type, int]:
+    """Read a type as `fingerprint.spelled` writes it.
+
+    Args:
+        text: Text with the type.
+        start: Where it begins.
+
+    Returns:
+        The type, and where it ends.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    if not text.startswith("(", start):
+        match = _TENSOR.match(text, start)
+        if match is None:
+            raise ValueError(f"{text[start : start + 40]!r} is no type")
+        sizes = tuple(int(s) if s.isdigit() else s for s in match[2].split(",") if s)
+        return Tensor(match[1], sizes, match[3] or "", match[4] or ""), match.end()
+    parts: list[Type] = []
+    start += 1
+    while not text.startswith(")", start):
+        part, start = read_type(text, start)
+        parts.append(part)
+        if text.startswith(", ", start):
+            start += 2
+    return tuple(parts), start + 1
+
+
+def _attribute(plain: Any) -> Attribute:
+    match plain:
+        case {"sharding": [kind, tiles, devices, subgroups, parts]}:
+            return Sharding(
+                kind,
+                tuple(tiles),
+                tuple(devices),
+                tuple(subgroups),
+                tuple(part for part in map(_attribute, parts) if isinstance(part, Sharding)),
+            )
+        case {"opaque": text}:
+            return Opaque(text)
+        case {"tensor": text}:
+            return read_type(text, 0)[0]
+        case list():
+            return tuple(_attribute(part) for part in plain)
+        case dict():
+            raise ValueError(f"{plain} is no attribute")
+        case _:
+            return plain  # type: ignore[no-any-return] # JSON's plain values

@@ -1,0 +1,90 @@
+"""Which slot of a loop is which of another's, that carries its values in an order of its own."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, TypeAlias
+
+from conformance.ir.fingerprint import spelled
+from conformance.ir.normal.rewriting import type_of
+from conformance.ir.normal.symmetry import Uses, outlook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.ir.graph import Instruction
+    from conformance.ir.normal.slots import Slots
+
+Keys: TypeAlias = list[bytes]
+"""What slots are paired by; an empty key is none."""
+
+
+def same_slots(to_b: Mapping[Instruction, Instruction], a: Slots, b: Slots) -> dict[int, int]:
+    """Pair the slots of two loops or branches.
+
+    Args:
+        to_b: For each instruction of the first module that is paired, the one of the second.
+        a: Slots of an instruction of the first module.
+        b: Slots of the one paired with it.
+
+    Returns:
+        By number: those given the same value, of these first those with which the same is done;
+        then those of one type, in order.
+    """
+    names = {value: b"%d" % number for number, value in enumerate(dict.fromkeys(b.values))}
+    stead = [(to_b.get(one), path) for one, path in a.values]
+    given_a: Keys = [names.get(value, b"") for value in stead]  # type: ignore[arg-type]
+    given_b: Keys = [names[value] for value in b.values]
+    found: dict[int, int] = {}
+    if sorted(given_a) == sorted(given_b) and len(names) == len(given_a):
+        _match(found, a, b, given_a, given_b)
+        return found
+    for ours, theirs in zip(_uses(a, given_a), _uses(b, given_b), strict=True):
+        _match(found, a, b, ours, theirs)
+    return found
+
+
+def _match(found: dict[int, int], a: Slots, b: Slots, keys_a: Keys, keys_b: Keys) -> None:
+    """Pair those of the slots left that have the same key, in order; no key, no pair."""
+    taken = set(found.values())
+    waiting: dict[tuple[bytes, bool], list[int]] = defaultdict(list)
+    for m in reversed(range(len(keys_b))):
+        if m not in taken:
+            waiting[keys_b[m], m < b.carried].append(m)
+    for n, key in enumerate(keys_a):
+        if key and n not in found and waiting.get((key, n < a.carried)):
+            found[n] = waiting[key, n < a.carried].pop()
+
+
+def _uses(slots: Slots, given: Keys) -> Iterator[Keys]:
+    """Yield keys of slots, the surest first: by what each is given and what is done with it."""
+    types = [spelled(type_of(value)).encode() for value in slots.values]
+    step = dict(slots.instruction.bodies).get("body")
+    last = [one.op.encode() for one, _ in step.results] if step is not None else []
+    ops = [*last[: slots.carried], *[b""] * (len(types) - slots.carried)]
+
+    def and_given(keys: Keys) -> Keys:
+        return [key + one if one else b"" for key, one in zip(keys, given, strict=True)]
+
+    yield and_given(_joined(*_outlooks(slots, given, Uses())))
+    # What inner loops do may be what differs.
+    for uses in (Uses(), Uses(deepest=0)):
+        made, read = _outlooks(slots, types, uses)
+        both = _joined(made, read)
+        yield and_given(both)
+        yield both
+        yield from map(and_given, (made, read))
+    yield and_given(ops)
+    yield given
+    yield types
+
+
+def _outlooks(slots: Slots, colours: Keys, uses: Uses) -> tuple[Keys, Keys]:
+    """Return what the computations make of each slot, and who reads it there."""
+    seen = list(zip(*(outlook(one, slots, colours, uses) for one in slots.bodies), strict=True))
+    made = [b"".join(made for made, _ in one) for one in seen]
+    return made, [b"".join(read for _, read in one) for one in seen]
+
+
+def _joined(made: Keys, read: Keys) -> Keys:
+    return [one + other for one, other in zip(made, read, strict=True)]

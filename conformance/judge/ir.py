@@ -1,0 +1,86 @@
+"""IRs against their goldens: which facts changed, and whether the work is still the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.ir.fact_table import GATING
+from conformance.model.record import IrStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.model.golden import GoldenIr
+    from conformance.model.record import IrRecord
+
+_SIDES = ("parameters", "results")
+
+
+def status(seen: IrRecord, golden: GoldenIr | None) -> IrStatus:
+    """Say how one IR of a job compares with its golden.
+
+    Args:
+        seen: What is kept of the IR.
+        golden: What is recorded of it, if anything.
+
+    Returns:
+        `unknown` where there is nothing to compare, by the same normal form.
+    """
+    if golden is None or not golden.neutral or not seen.neutral:
+        return IrStatus.UNKNOWN
+    if seen.neutral != golden.neutral:
+        return IrStatus.CHANGED
+    if golden.structure and seen.structure != golden.structure:
+        return IrStatus.REGROUPED
+    return IrStatus.SAME
+
+
+def changed_facts(seen: Mapping[str, Any], golden: Mapping[str, Any]) -> Iterator[str]:
+    """Yield one sentence for each gating fact that is not as recorded.
+
+    Args:
+        seen: All facts of a job; none if its HLO could not be had or was not understood.
+        golden: The facts recorded; none if nothing is.
+
+    Yields:
+        Name, observed, golden.
+    """
+    if not golden or not seen:
+        return
+    for name in GATING:
+        if name not in golden or name not in seen:
+            continue
+        before, after = golden[name], seen[name]
+        if name in _SIDES:
+            yield from _changed_side(name, after, before)
+        elif before != after:
+            yield f"fact {name}: {_difference(after, before)}"
+
+
+def _changed_side(name: str, seen: list[Any], golden: list[Any]) -> Iterator[str]:
+    """Compare parameters or results one by one; what one side does not say is no difference."""
+    if len(seen) != len(golden):
+        yield f"fact {name}: {len(seen)} of them, golden {len(golden)}"
+        return
+    for number, (after, before) in enumerate(zip(seen, golden, strict=True)):
+        for key in ("type", "memory", "sharding"):
+            unsaid = key == "sharding" and (key not in after or key not in before)
+            if not unsaid and after.get(key) != before.get(key):
+                yield (
+                    f"fact {name}[{number}] {key}: {after.get(key, 'none')}, "
+                    f"golden {before.get(key, 'none')}"
+                )
+
+
+def _difference(seen: Any, golden: Any) -> str:
+    """Return what differs between two facts, equal parts left out."""
+    if isinstance(seen, dict) and isinstance(golden, dict):
+        names = [n for n in {**golden, **seen} if seen.get(n, 0) != golden.get(n, 0)]
+        return "; ".join(f"{n} {seen.get(n, 0)}, golden {golden.get(n, 0)}" for n in names)
+    if isinstance(seen, list) and isinstance(golden, list):
+        new = [str(item) for item in seen if item not in golden]
+        gone = [str(item) for item in golden if item not in seen]
+        words = [f"{', '.join(new)} new"] if new else []
+        words += [f"{', '.join(gone)} gone"] if gone else []
+        return "; ".join(words)
+    return f"{seen}, golden {golden}"

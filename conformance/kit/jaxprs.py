@@ -1,0 +1,465 @@
+"""A closed jaxpr as JSON: plain data, the same for the same meaning on every release.
+
+The document has no nesting of its own, so that the depth of a program is no limit: a jaxpr names
+those inside it by their number, and so do avals and sources, of which each is said once.
+
+    {"form": 1, "name": NAME,
+     "files": [FILE, ...],
+     "sources": [[NAME_STACK, file number or -1, LINE], ...],
+     "avals": [[DTYPE, [SIZE, ...], {MORE}?], ...],
+     "jaxprs": [JAXPR, ...]}                              the first one is the entry
+
+    JAXPR  {"consts": [[aval number, VALUE], ...],        variables 0, 1, ...
+            "in": [aval number, ...],                     the next variables
+            "eqns": [EQN, ...],
+            "out": [ATOM, ...]}
+    EQN    [PRIMITIVE, [ATOM, ...], [aval number, ...], {PARAM: VALUE}, source number]
+           the results are the next variables; effects and what the context says of an equation
+           are the params `ctx effects`, `ctx compute_type`, `ctx xla_metadata`
+    ATOM   the number of a variable, or [aval number, VALUE] for a literal
+    MORE   `weak_type`: true, `vma`: axis names, `unreduced` and `reduced` likewise,
+           `sharding`: SPEC, `space`: memory space; each only where it says something
+    VALUE  null, true, 1, 1.5, "text", lists (also of tuples, and of sets, sorted), and
+           {"dtype": NAME}, {"jaxpr": number}, {"aval": number}, {"text": what is not understood}
+
+A mapping is a list of pairs; a named tuple or dataclass `[NAME, [FIELD, VALUE], ...]`; an enum
+its name; a function its qualified name; a float without a JSON spelling `"nan"`, `"inf"`,
+`"-inf"`; a complex number `["complex", RE, IM]`; a mesh `["mesh", [AXIS, SIZE, TYPE?], ...]`; a
+SPEC a list of axis names for each dimension; a sharding `["sharding", MESH, SPEC, MEMORY_KIND]`;
+how many
+leaves a flat tree has in its parts `["parts", NUMBER, ...]`; an array parameter
+`["array", DTYPE, [SIZE, ...], DATA]`. DATA is the flat list of its elements (for
+constants of no dimension the element itself), beyond 64 of them `"sha256:..."` of their bytes,
+and null where they are out of reach.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import hashlib
+import inspect
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import jax
+import numpy as np
+from jax._src import source_info_util
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+FORM = 1
+LARGEST = 64
+KIT = str(Path(__file__).resolve().parent)
+_ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-f]+|0x[0-9a-f]{6,}")
+_AXIS_TYPES = {"Hidden": "Auto", "User": "Explicit", "Collective": "Manual"}  # as in 0.5.0
+_AXIS_NAMES = ("unreduced", "reduced")
+
+
+def jaxpr_json(closed: Any) -> str:
+    """Return a closed jaxpr as a JSON document, see the module.
+
+    Args:
+        closed: A `ClosedJaxpr` of any release.
+
+    Returns:
+        One line of JSON; the same in every process.
+    """
+    return json.dumps(_Walk().document(closed), separators=(",", ":"))
+
+
+class _Walk:
+    """One pass over a jaxpr and all those inside it."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, dict[Any, int]] = {"avals": {}, "sources": {}, "files": {}}
+        self._tables: dict[str, list[Any]] = {"avals": [], "sources": [], "files": []}
+        self._seen_avals: dict[int, int] = {}
+        self._seen_jaxprs: dict[int, int] = {}
+        self._found: list[Any] = []
+
+    def document(self, closed: Any) -> dict[str, Any]:
+        self._jaxpr_number(closed)
+        jaxprs: list[dict[str, Any]] = []
+        while len(jaxprs) < len(self._found):  # walking one may find more
+            jaxprs.append(self._jaxpr(self._found[len(jaxprs)]))
+        return {"form": FORM, "name": _program_name(closed.jaxpr), **self._tables, "jaxprs": jaxprs}
+
+    def _jaxpr_number(self, jaxpr: Any) -> int:
+        number = self._seen_jaxprs.get(id(jaxpr))
+        if number is None:
+            number = self._seen_jaxprs[id(jaxpr)] = len(self._found)
+            self._found.append(jaxpr)  # also keeps it alive, so that its id stays its own
+        return number
+
+    def _jaxpr(self, given: Any) -> dict[str, Any]:
+        closed = hasattr(given, "consts")
+        jaxpr = given.jaxpr if closed else given
+        values = given.consts if closed else [None] * len(jaxpr.constvars)
+        variables = [*jaxpr.constvars, *jaxpr.invars]
+        numbers = {id(variable): number for number, variable in enumerate(variables)}
+        return {
+            "consts": [
+                [self._aval(v.aval), constant(value)]
+                for v, value in zip(jaxpr.constvars, values, strict=True)
+            ],
+            "in": [self._aval(v.aval) for v in jaxpr.invars],
+            "eqns": [self._eqn(eqn, numbers) for eqn in jaxpr.eqns],
+            "out": [self._atom(atom, numbers) for atom in jaxpr.outvars],
+        }
+
+    def _eqn(self, eqn: Any, numbers: dict[int, int]) -> list[Any]:
+        inputs = [self._atom(atom, numbers) for atom in eqn.invars]
+        outputs = []
+        for variable in eqn.outvars:
+            numbers[id(variable)] = len(numbers)
+            outputs.append(self._aval(variable.aval))
+        params = {str(name): self.value(eqn.params[name]) for name in sorted(eqn.params)}
+        context = getattr(eqn, "ctx", None)
+        for name in ("compute_type", "xla_metadata"):
+            if said := getattr(context, name, None):
+                params[f"ctx {name}"] = self.value(said)
+        if eqn.effects:
+            params["ctx effects"] = _effects(eqn.effects)
+        return [eqn.primitive.name, inputs, outputs, params, self._source(eqn.source_info)]
+
+    def _atom(self, atom: Any, numbers: dict[int, int]) -> Any:
+        if hasattr(atom, "val"):
+            return [self._aval(atom.aval), literal(atom.val, atom.aval)]
+        return numbers[id(atom)]
+
+    def _aval(self, aval: Any) -> int:
+        number = self._seen_avals.get(id(aval))
+        if number is None:
+            said = _describe_aval(aval)
+            number = self._number("avals", json.dumps(said), said)
+            self._seen_avals[id(aval)] = number
+        return number
+
+    def _source(self, source_info: Any) -> int:
+        file, line = _user_line(source_info)
+        at = self._number("files", file, file) if file else -1
+        said = (str(source_info.name_stack), at, line)
+        return self._number("sources", said, said)
+
+    def _number(self, table: str, key: Any, said: Any) -> int:
+        numbers = self._numbers[table]
+        if key not in numbers:
+            numbers[key] = len(numbers)
+            self._tables[table].append(said)
+        return numbers[key]
+
+    def value(self, value: Any) -> Any:
+        """Return a parameter as plain data; jaxprs in it are walked later."""
+        kind = type(value)
+        if value is None or kind in _AS_IT_IS:
+            return value
+        spell = _SPELLING_OF.get(kind)
+        if spell is None:
+            spell = next(spell for applies, spell in _SPELLINGS if applies(value))
+            _SPELLING_OF[kind] = spell
+        return spell(self, value)
+
+    def values(self, values: Iterable[Any]) -> list[Any]:
+        """Return several parameters as plain data."""
+        return [self.value(value) for value in values]
+
+    def jaxpr(self, jaxpr: Any) -> dict[str, int]:
+        """Return what stands for a jaxpr, open or closed."""
+        return {"jaxpr": self._jaxpr_number(jaxpr)}
+
+    def aval(self, aval: Any) -> dict[str, int]:
+        """Return what stands for an aval."""
+        return {"aval": self._aval(aval)}
+
+    def record(self, name: str, items: Iterable[tuple[str, Any]]) -> list[Any]:
+        """Return a named tuple or dataclass as plain data."""
+        return [name, *([field, self.value(value)] for field, value in items)]
+
+
+def literal(value: Any, aval: Any) -> Any:
+    """Return a literal's value as plain data, rounded to its type: `0.1` of f32 is an f32."""
+    try:
+        return scalar(np.asarray(value).astype(aval.dtype)[()])
+    except Exception:  # noqa: BLE001 - literals of key or opaque types have no NumPy form
+        return constant(value)
+
+
+def constant(value: Any) -> Any:
+    """Return the data of a constant: see the module's DATA; null for one that is not there."""
+    if value is None or type(value) in {bool, int, float, complex}:
+        return scalar(value)
+    try:
+        if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+            value = jax.random.key_data(value)
+        array = np.asarray(value)
+    except Exception:  # noqa: BLE001 - sharded over other processes, deleted, or no array at all
+        return None
+    if array.dtype == object:
+        return _text(value)
+    if array.size > LARGEST:
+        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        data = np.ascontiguousarray(little).view(np.uint8).data
+        return f"sha256:{hashlib.sha256(data).hexdigest()}"
+    items = [scalar(item) for item in array.ravel()]
+    return items if array.ndim else items[0]
+
+
+def scalar(value: Any) -> Any:
+    """Return a number as JSON can say it: see the module."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, complex):
+        return ["complex", scalar(value.real), scalar(value.imag)]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
+    return value
+
+
+def without_addresses(text: str) -> str:
+    """Return a text without the addresses of objects in it."""
+    return _ADDRESS.sub("", text)
+
+
+def _is_jaxpr(value: Any) -> bool:
+    return hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns")
+
+
+def _is_enum(value: Any) -> bool:
+    # Those of jaxlib up to 0.4.34 are no enums of Python's.
+    return isinstance(value, enum.Enum) or hasattr(type(value), "@entries")
+
+
+def _enum_name(value: Any) -> str:
+    return str(value.name if isinstance(value, enum.Enum) else value.__name__)
+
+
+def _single(value: Any) -> list[Any]:
+    (device,) = value.device_set
+    return ["single", device.id, value.memory_kind]
+
+
+def _parts(tree: Any) -> list[Any]:
+    """Return how many leaves each part of a flattened tree has, as `num_consts` used to say."""
+    return ["parts", *(len(list(part)) for part in tree.unpack())]
+
+
+def _text(value: Any) -> dict[str, str]:
+    return {"text": without_addresses(str(value))}
+
+
+def _function_name(value: Any) -> str:
+    while isinstance(value, functools.partial):
+        value = value.func
+    for attribute in ("__qualname__", "__name__"):
+        name = getattr(value, attribute, None)
+        if isinstance(name, str):
+            return without_addresses(name)
+    return type(value).__qualname__
+
+
+def _program_name(jaxpr: Any) -> str:
+    """Return the name of the function a jaxpr was traced from; `func_src_info` says where too."""
+    debug = getattr(jaxpr, "debug_info", None)
+    name = getattr(debug, "func_name", None)
+    if name is None:
+        name = str(getattr(debug, "func_src_info", "") or "").partition(" at ")[0]
+    return without_addresses(str(name or ""))
+
+
+def _effects(effects: Any) -> list[str]:
+    return sorted(type(e).__name__ if not isinstance(e, type) else e.__name__ for e in effects)
+
+
+def _is_dtype(value: Any) -> bool:
+    return isinstance(value, np.dtype) or _is_extended(value)
+
+
+def _is_extended(value: Any) -> bool:
+    """Say whether it is a dtype that NumPy does not have, as that of PRNG keys."""
+    return hasattr(value, "_rules") and hasattr(value, "name") and hasattr(value, "type")
+
+
+def _class(value: type) -> Any:
+    return _dtype(value) if issubclass(value, np.generic) else value.__qualname__
+
+
+def _dtype(value: Any) -> dict[str, str]:
+    return {"dtype": _dtype_name(value)}
+
+
+def _dtype_name(dtype: Any) -> str:
+    return str(dtype.name if _is_extended(dtype) else np.dtype(dtype).name)
+
+
+def _describe_aval(aval: Any) -> list[Any]:
+    inner = getattr(aval, "inner_aval", None)
+    if inner is not None:
+        dtype, *rest = _describe_aval(inner)
+        return [f"ref<{dtype}>", *rest]
+    dtype = getattr(aval, "dtype", None)
+    if dtype is None:
+        token = type(aval).__name__ == "AbstractToken"
+        return ["token" if token else without_addresses(str(aval)), []]
+    shape = [size if type(size) is int else _size(size) for size in getattr(aval, "shape", ())]
+    more = dict(_more(aval))
+    return [_dtype_name(dtype), shape, more] if more else [_dtype_name(dtype), shape]
+
+
+def _size(size: Any) -> int | str:
+    try:
+        return int(size)
+    except Exception:  # noqa: BLE001 - a symbolic dimension
+        return without_addresses(str(size))
+
+
+def _more(aval: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what an aval says beyond dtype and shape, on releases that let it."""
+    if getattr(aval, "weak_type", False):
+        yield "weak_type", True
+    manual = getattr(aval, "manual_axis_type", None)  # in place of `vma` from 0.10
+    varying = getattr(aval, "vma", None) if manual is None else manual.varying
+    if varying:
+        yield "vma", sorted(map(str, varying))
+    for name in _AXIS_NAMES:
+        if axes := getattr(manual, name, None):
+            yield name, sorted(map(str, axes))
+    spec = getattr(getattr(aval, "sharding", None), "spec", None)
+    if spec is not None:
+        said = spec_data(spec)
+        if any(said):
+            yield "sharding", said
+    space = getattr(aval, "memory_space", None)
+    where = getattr(space, "name", space)
+    if where not in (None, "Device", "Any"):
+        yield "space", str(where).lower()
+
+
+def spec_data(spec: Any) -> list[Any]:
+    """Return a PartitionSpec as a list of axis names for each dimension."""
+    parts = getattr(spec, "_partitions", None)
+    said = [_axes(part) for part in (tuple(spec) if parts is None else parts)]
+    more = [(name, getattr(spec, name, None)) for name in _AXIS_NAMES]
+    return said + [[name, *sorted(map(str, axes))] for name, axes in more if axes]
+
+
+def _axes(part: Any) -> Any:
+    if part is None:
+        return []
+    if part is jax.sharding.PartitionSpec.UNCONSTRAINED:
+        return "unconstrained"
+    return [str(axis) for axis in part] if isinstance(part, (tuple, list)) else [str(part)]
+
+
+def mesh_data(mesh: Any) -> list[Any]:
+    """Return a mesh as its axes: name, size, and the type of one that is not Auto."""
+    names = list(mesh.axis_names)
+    if getattr(mesh, "empty", False) or not names:
+        return ["mesh"]
+    sizes = dict(mesh.shape)
+    kinds = getattr(mesh, "axis_types", None) or ()
+    if isinstance(kinds, Mapping):  # type to axis names, 0.5.0 to 0.5.2
+        by_name = {
+            axis: kind
+            for kind, axes in kinds.items()
+            for axis in ((axes,) if isinstance(axes, str) else axes)
+        }
+    else:
+        by_name = dict(zip(names, kinds, strict=False))
+    said = []
+    for name in names:
+        kind = getattr(by_name.get(name), "name", "Auto")
+        kind = _AXIS_TYPES.get(kind, kind)
+        said.append([str(name), sizes[name], *([] if kind == "Auto" else [kind])])
+    return ["mesh", *said]
+
+
+@functools.cache
+def _frames_take_source_info() -> bool:
+    """Say whether frames are asked of the source info; newer releases take its traceback."""
+    return "source_info" in inspect.signature(source_info_util.user_frames).parameters
+
+
+def _user_line(source_info: Any) -> tuple[str, int]:
+    """Return the innermost line outside jax and the kit that an equation comes from."""
+    given = source_info if _frames_take_source_info() else source_info.traceback
+    for frame in source_info_util.user_frames(given):
+        if not frame.file_name.startswith(KIT):
+            return frame.file_name, frame.start_line
+    return "", 0
+
+
+def _class_named(*names: str) -> Callable[[Any], bool]:
+    """Return a test for classes that move from module to module, or are private."""
+    return lambda value: not _names_of(type(value)).isdisjoint(names)
+
+
+def _names_of(kind: type) -> set[str]:
+    """Return the names of a class and of those it inherits from."""
+    return {base.__name__ for base in kind.__mro__}
+
+
+def _is_a(*kinds: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kinds)
+
+
+def _has(*names: str) -> Callable[[Any], bool]:
+    return lambda value: all(hasattr(value, name) for name in names)
+
+
+_AS_IT_IS = {bool, int, str}
+_Test: TypeAlias = "Callable[[Any], bool]"
+_Spell: TypeAlias = "Callable[[_Walk, Any], Any]"
+_SPELLING_OF: dict[type, _Spell] = {}
+_SPELLINGS: tuple[tuple[_Test, _Spell], ...] = (
+    (_is_a(type), lambda _, v: _class(v)),
+    (_is_jaxpr, _Walk.jaxpr),
+    (_is_a(jax.core.AbstractValue), _Walk.aval),
+    (_is_enum, lambda _, v: _enum_name(v)),
+    (_is_a(bool, int, float, complex, np.generic), lambda _, v: scalar(v)),
+    (_is_a(str), lambda _, v: str(v)),
+    (_is_dtype, lambda _, v: _dtype(v)),
+    (_has("__array__"), lambda _, v: ["array", _dtype_name(v.dtype), [*v.shape], constant(v)]),
+    (_is_a(jax.sharding.PartitionSpec), lambda _, v: spec_data(v)),
+    (
+        _is_a(jax.sharding.NamedSharding),
+        lambda _, v: ["sharding", mesh_data(v.mesh), spec_data(v.spec), v.memory_kind],
+    ),
+    (_is_a(jax.sharding.SingleDeviceSharding), lambda _, v: _single(v)),
+    (_class_named("DeprecatedArg"), lambda _, __: None),
+    (_class_named("UnspecifiedValue"), lambda _, __: "unspecified"),
+    (_class_named("ResourceEnv"), lambda _, v: mesh_data(v.physical_mesh)),
+    (_class_named("PRNGImpl"), lambda _, v: str(v.tag)),
+    (_class_named("FlatTree"), lambda _, v: _parts(v)),
+    (_class_named("PyTreeDef"), lambda _, v: str(v)),
+    (_class_named("Effect"), lambda _, v: type(v).__name__),
+    (_has("axis_names", "shape"), lambda _, v: mesh_data(v)),
+    (_has("platform", "id"), lambda _, v: ["device", v.id]),
+    (
+        _is_a(set, frozenset),
+        lambda walk, v: sorted(walk.values(v), key=json.dumps),
+    ),
+    (_is_a(Mapping), lambda walk, v: [walk.values(item) for item in v.items()]),
+    (
+        _has("_fields"),
+        lambda walk, v: walk.record(type(v).__name__, zip(v._fields, v, strict=True)),
+    ),
+    (_is_a(tuple, list), _Walk.values),
+    (lambda v: callable(v) or hasattr(v, "__name__"), lambda _, v: _function_name(v)),
+    (
+        dataclasses.is_dataclass,
+        lambda walk, v: walk.record(
+            type(v).__name__, ((f.name, getattr(v, f.name)) for f in dataclasses.fields(v))
+        ),
+    ),
+    (lambda _: True, lambda _, v: _text(v)),
+)
+"""How a value is spelled: the first whose test it passes, which its class alone decides."""

@@ -1,0 +1,342 @@
+"""A difference of IRs in a terminal: what matters first, in words, with the lines it is seen in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from conformance.ir.change import Severity
+from conformance.report.ir_facts import differing_facts
+from conformance.report.ir_lines import aligned, fitted, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rich.console import Console
+
+    from conformance.engine.comparing import ComparedIr, ComparedJobs, Group, Level
+    from conformance.ir.change import Change, IrDiff
+    from conformance.report.ir_lines import Styled
+
+STYLES: Final = {
+    Severity.SEMANTIC: "bold red",
+    Severity.STRUCTURAL: "yellow",
+    Severity.COSMETIC: "cyan",
+}
+_Line: TypeAlias = "tuple[Text, Styled]"
+T = TypeVar("T")
+BEFORE, AFTER = "red", "green"
+QUIET: Final = "bright_black"
+WIDE: Final = 140
+"""Columns from which before and after stand side by side."""
+POOR: Final = 0.7
+"""Share of instructions that correspond, below which the patterns are guesses."""
+LINES, FACTS, UNKNOWN, JOBS, GROUPS, PATTERNS, EXAMPLES = 4, 8, 3, 3, 30, 20, 6
+"""How many of each are shown unless everything is asked for."""
+INDENT, MARGIN = 4, 48
+
+
+TALLY = ("equal", "same work grouped otherwise", "different")
+
+
+class Detail(StrEnum):
+    """How much is shown."""
+
+    PATTERNS = "patterns"
+    """A line for each pattern."""
+    SHORT = "short"
+    """Patterns with a few of their lines, and the facts that gate."""
+    FULL = "full"
+    """Everything."""
+
+
+class DiffReport:
+    """Prints differences.
+
+    Args:
+        console: Where to; without a terminal lines are as long as they are, and nothing is cut.
+        level: Which differences count.
+        detail: How much is shown.
+    """
+
+    def __init__(self, console: Console, level: Level, detail: Detail) -> None:
+        self._console = console
+        self._level = level
+        self._detail = detail
+        self._full = detail is Detail.FULL
+        self._cells_told = True
+
+    def texts(self, names: tuple[str, str], diff: IrDiff) -> None:
+        """Print how two texts differ.
+
+        Args:
+            names: What they are called.
+            diff: How they differ.
+        """
+        self._line(Text(" -> ".join(names), style="bold"))
+        self._ir(diff.kind, diff)
+
+    def job(self, job: ComparedJobs) -> None:
+        """Print how two jobs of one case differ."""
+        self._line(Text(job.id, style="bold"))
+        if job.said:
+            self._line(Text.assemble(("differ: ", "bold red"), job.said))
+        if not job.irs:
+            self._line(Text("neither has an IR", style=QUIET))
+        for one in job.irs:
+            self._one(one)
+
+    def many(
+        self, names: tuple[str, str], jobs: Sequence[ComparedJobs], groups: Sequence[Group]
+    ) -> None:
+        """Print how many pairs of jobs differ, the same set of changes once.
+
+        Args:
+            names: What both sides are called.
+            jobs: The pairs.
+            groups: Their differences, grouped.
+        """
+        self._line(Text(" -> ".join(names), style="bold"))
+        self._tally(jobs)
+        self._cells_told = len({job.cells for job in jobs}) > 1
+        self._alike([(job.said, job) for job in jobs if job.said], "outcome or value differs")
+        self._alike([(said, job) for job in jobs for said in _problems(job)], "not compared")
+        told = [g for g in groups if self._full or not g.example.neutral_equal]
+        shown = told if self._full else told[:GROUPS]
+        for number, group in enumerate(shown):
+            self._group(group, brief=not self._full and number >= EXAMPLES)
+        if len(told) > len(shown):
+            self._more(len(told) - len(shown), "group")
+
+    def alone(self, where: str, jobs: Sequence[str]) -> None:
+        """Print the jobs that only one side has, if there are any.
+
+        Args:
+            where: What that side is called.
+            jobs: The jobs.
+        """
+        if jobs:
+            number = len(jobs)
+            self._line(Text(f"\n{number} {_plural('job', number)} only in {where}:", style="bold"))
+            self._members(jobs)
+
+    def _tally(self, jobs: Sequence[ComparedJobs]) -> None:
+        diffs = [one.diff for job in jobs for one in job.irs if one.diff is not None]
+        counts = Counter(
+            TALLY[0] if d.equal else TALLY[1] if d.neutral_equal else TALLY[2] for d in diffs
+        )
+        words = ", ".join(f"{counts[word]} {word}" for word in TALLY if counts[word])
+        ends = sum(bool(job.said) for job in jobs)
+        said = f"; {ends} {_plural('job', ends)} with another outcome or value" if ends else ""
+        found = f"{len(diffs)} pairs of IRs: {words or 'none to compare'}"
+        head = f"{len(jobs)} pairs of jobs, {found}{said}"
+        self._line(Text(head, style="bold"))
+
+    def _alike(self, found: Iterable[tuple[str, ComparedJobs]], title: str) -> None:
+        by_words: dict[str, list[ComparedJobs]] = {}
+        for said, job in found:
+            by_words.setdefault(said, []).append(job)
+        for said, members in sorted(by_words.items(), key=lambda item: -len(item[1])):
+            head = f"\n{title} in {len(members)} {_plural('job', len(members))}: "
+            self._line(Text.assemble((head, "bold"), said))
+            self._members([self._called(job) for job in members])
+
+    def _group(self, group: Group, *, brief: bool) -> None:
+        number = len(group.jobs)
+        self._line(Text(f"\n{group.ir}, in {number} {_plural('job', number)}:", style="bold"))
+        self._members([self._called(job) for job in group.jobs])
+        self._trust(group.example)
+        self._changes(group.example, brief=brief)
+
+    def _called(self, job: ComparedJobs) -> str:
+        return job.id if self._cells_told else job.case
+
+    def _members(self, jobs: Sequence[str]) -> None:
+        shown = jobs if self._full else jobs[:JOBS]
+        for job in shown:
+            self._line(Text(f"  {job}", style=QUIET))
+        if len(jobs) > len(shown):
+            self._more(len(jobs) - len(shown), "job")
+
+    def _one(self, one: ComparedIr) -> None:
+        if one.diff is None:
+            self._line(Text.assemble((f"\n{one.ir}", "bold"), (f"  {one.problem}", "yellow")))
+        else:
+            self._ir(one.ir, one.diff)
+
+    def _ir(self, ir: str, diff: IrDiff) -> None:
+        self._line(Text.assemble((f"\n{ir}", "bold"), "  ", headline(diff)))
+        if not diff.neutral_equal:
+            self._line(_aligned(diff))
+        self._trust(diff)
+        self._changes(diff)
+        if self._detail is not Detail.PATTERNS:
+            self._facts(diff.facts)
+
+    def _trust(self, diff: IrDiff) -> None:
+        """Say what stands in the way of trusting the patterns."""
+        if diff.aligned < POOR:
+            share = f"only {diff.aligned:.0%} of the instructions correspond"
+            self._line(Text(f"  warning: {share}, the patterns below may mislead", "bold yellow"))
+        if diff.not_understood:
+            items = sorted(diff.not_understood.items(), key=lambda item: -item[1])
+            shown = items if self._full else items[:UNKNOWN]
+            words = ", ".join(f"{name} x{n}" if n > 1 else name for name, n in shown)
+            more = f" and {len(items) - len(shown)} more" if len(items) > len(shown) else ""
+            self._line(Text(f"  compared as text only: {words}{more}", style="yellow"))
+
+    def _changes(self, diff: IrDiff, *, brief: bool = False) -> None:
+        """Print the patterns: the first with their lines, then a line each, then how many more."""
+        changes = self._level.shown(diff)
+        whole = 0 if brief or self._detail is Detail.PATTERNS else EXAMPLES
+        for number, change in enumerate(changes):
+            if not self._full and self._detail is Detail.SHORT and number >= PATTERNS:
+                self._more(len(changes) - number, "pattern")
+                break
+            if not self._full and number >= whole:
+                if number == whole > 0:
+                    self._line(Text())
+                self._line(_title(change))
+                continue
+            self._line(Text())
+            self._line(_title(change))
+            if change.where:
+                self._indented(Text(f"in {change.where}", style=QUIET))
+            self._excerpts(change)
+
+    def _excerpts(self, change: Change) -> None:
+        """Print the lines of the worked example, those that correspond against each other."""
+        rows = aligned(change.before, change.after)
+        there = {one: other for one, other in rows if one is not None}
+        back = {other: one for one, other in rows if other is not None}
+        before = [
+            (
+                Text("- ", style=BEFORE, end=""),
+                styled(line, _of(change.after, there.get(n)), BEFORE),
+            )
+            for n, line in enumerate(change.before)
+        ]
+        after = [
+            (Text("+ ", style=AFTER, end=""), styled(line, _of(change.before, back.get(n)), AFTER))
+            for n, line in enumerate(change.after)
+        ]
+        if self._console.is_terminal and self._console.width >= WIDE and before and after:
+            self._beside([(_of(before, one), _of(after, other)) for one, other in rows])
+            return
+        for lines in (before, after):
+            shown = lines if self._full else lines[:LINES]
+            for mark, line in shown:
+                self._quoted(mark, line)
+            self._cut_short(len(lines) - len(shown))
+
+    def _beside(self, rows: Sequence[tuple[_Line | None, _Line | None]]) -> None:
+        width = (self._console.width - 2 * INDENT) // 2
+        table = Table.grid(padding=(0, INDENT, 0, 0))
+        table.add_column(width=width, overflow="fold")
+        table.add_column(width=width, overflow="fold")
+        shown = rows if self._full else rows[:LINES]
+        for row in shown:
+            table.add_row(*(self._cell(line, width) for line in row))
+        self._console.print(Padding(table, (0, 0, 0, INDENT), expand=False))
+        self._cut_short(len(rows) - len(shown))
+
+    def _cell(self, line: _Line | None, width: int) -> Text:
+        if line is None:
+            return Text()
+        mark, text = line
+        return Text.assemble(mark, text.text if self._full else fitted(text, width - len(mark)))
+
+    def _quoted(self, mark: Text, line: Styled) -> None:
+        if self._full or not self._console.is_terminal:
+            self._indented(Text.assemble(mark, line.text))
+        else:
+            width = self._console.width - INDENT - len(mark)
+            self._indented(Text.assemble(mark, fitted(line, width)))
+
+    def _indented(self, text: Text) -> None:
+        """Print a text as long as it is; in a terminal, folded below its beginning."""
+        if self._console.is_terminal:
+            self._console.print(Padding(text, (0, 0, 0, INDENT), expand=False))
+        else:
+            self._line(Text.assemble(" " * INDENT, text))
+
+    def _cut_short(self, more: int) -> None:
+        if more > 0:
+            self._line(Text(f"{' ' * INDENT}... {more} more (--full)", style=QUIET))
+
+    def _facts(self, facts: Mapping[str, Mapping[str, Any]]) -> None:
+        """Print the facts that differ; unless all are asked for, those that gate, a few."""
+        rows = differing_facts(facts.get("a", {}), facts.get("b", {}))
+        shown = rows if self._full else [row for row in rows if row.gates][:FACTS]
+        if not rows:
+            return
+        more = len(rows) - len(shown)
+        if shown:
+            rest = f", {more} more with --full" if more else ""
+            self._line(Text.assemble(("\n  facts that differ", "bold"), (rest, QUIET)))
+        else:
+            words = f"\n  no fact that gates differs; {more} {_plural('other', more)} with --full"
+            self._line(Text(words, style=QUIET))
+        margin = max((min(len(row.name), MARGIN) for row in shown), default=0)
+        for row in shown:
+            gates = ("gates  ", "bold red") if row.gates else ("       ", "")
+            self._line(
+                Text.assemble(
+                    "    ", gates, f"{row.name:{margin}}  ",
+                    (row.before, BEFORE), " -> ", (row.after, AFTER),
+                )
+            )  # fmt: skip
+
+    def _more(self, number: int, what: str) -> None:
+        self._line(Text(f"  ... {number} more {_plural(what, number)} (--full)", style=QUIET))
+
+    def _line(self, text: Text) -> None:
+        self._console.print(text, soft_wrap=True)
+
+
+def _problems(job: ComparedJobs) -> list[str]:
+    """Return why IRs of two jobs were not compared, unless the jobs' ends say it all."""
+    by_words: dict[str, list[str]] = {}
+    for one in job.irs:
+        if one.problem and not (job.said and one.missing):
+            by_words.setdefault(one.problem, []).append(one.ir)
+    return [f"{', '.join(irs)}: {said}" for said, irs in by_words.items()]
+
+
+def headline(diff: IrDiff) -> Text:
+    """Say in a few words how two IRs differ."""
+    if diff.equal:
+        return Text("equal", style="green")
+    if diff.neutral_equal:
+        return Text("same work, grouped or written otherwise", style="yellow")
+    found = Counter(change.severity for change in diff.changes)
+    parts = ", ".join(f"{found[s]} {s}" for s in Severity if found[s])
+    number = len(diff.changes)
+    return Text(f"{number} {_plural('pattern', number)}: {parts}", style="bold red")
+
+
+def _title(change: Change) -> Text:
+    times = f" x{change.count}" if change.count > 1 else ""
+    about = f" ({change.about})" if change.about else ""
+    return Text.assemble(
+        "  ", (change.severity, STYLES[Severity(change.severity)]), (times, "bold"),
+        "  ", (change.title, "bold"), about,
+    )  # fmt: skip
+
+
+def _aligned(diff: IrDiff) -> Text:
+    counts = f"{diff.matched} matched, {diff.changed} changed, {diff.unmatched} unmatched"
+    return Text(f"  {diff.aligned:.0%} aligned: {counts}", style=QUIET)
+
+
+def _of(items: Sequence[T], number: int | None) -> T | None:
+    return None if number is None else items[number]
+
+
+def _plural(what: str, number: int) -> str:
+    return what if number == 1 else f"{what}s"

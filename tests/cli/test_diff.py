@@ -1,0 +1,259 @@
+"""`conformance diff`: two files, a case in two cells, two runs, and one file alone."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import zstandard
+
+from conformance.engine.irs import analysed
+from conformance.engine.rundir import Results, RunDirectory
+from conformance.model.codec import encode_value
+from conformance.model.outcome import Outcome, Stage
+from conformance.model.record import ErrorInfo, Record
+from tests.builders import f32
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.engine.blobs import BlobStore
+    from tests.projects import Project
+
+    from .conftest import MakeProject
+
+OLD, NEW = "jax0.5.3-py311-cpu8", "jax0.8.3-py311-cpu8"
+ADD = """\
+HloModule jit_f, entry_computation_layout={(f32[4]{0})->f32[4]{0}}
+
+ENTRY %main (x: f32[4]) -> f32[4] {
+  %x = f32[4]{0} parameter(0)
+  %one = f32[4]{0} sine(%x)
+  ROOT %sum.7 = f32[4]{0} add(%x, %one), metadata={op_name="jit(f)/add"}
+}
+"""
+MULTIPLY = ADD.replace("%sum.7 = f32[4]{0} add", "%product.8 = f32[4]{0} multiply")
+COPIED = ADD.replace("sine(%x)", "sine(%y)").replace(
+    "  %one", "  %y = f32[4]{0} copy(%x)\n  %one"
+)  # the same work
+RENAMED = ADD.replace("%one", "%another.3")
+FILES = {
+    "add.hlo": ADD, "multiply.hlo": MULTIPLY, "copied.hlo": COPIED, "renamed.hlo": RENAMED,
+    "broken.hlo": ADD.replace("parameter(0)", "parameter(0"), "plain.txt": "no IR at all",
+    "f.mlir": '"builtin.module"() ({\n}) : () -> ()\n',
+}  # fmt: skip
+
+
+@pytest.fixture
+def project(new_project: MakeProject) -> Project:
+    """A project with a few texts to compare."""
+    return new_project(FILES)
+
+
+def record(blobs: BlobStore, case: str, cell: str, hlo: str = "", **more: Any) -> Record:
+    """Return a record of a job that ended well, its artifacts stored."""
+    texts = {"hlo": hlo.encode()} if hlo else {}
+    artifacts = {"value": encode_value(f32(1, 2))} | texts
+    ended = {"outcome": Outcome.OK, "stage": Stage.EXECUTE} | more
+    return Record(
+        case=case, cell=cell, case_hash="", cell_hash="", ir=analysed(texts)[0],
+        artifacts={name: blobs.put(data) for name, data in artifacts.items()}, **ended,
+    )  # fmt: skip
+
+
+def make_run(project: Project, name: str, *jobs: tuple[str, str, str], **more: Any) -> Path:
+    """Make a run of jobs, each a case, a cell and its HLO; `more` applies to the last."""
+    run = RunDirectory(project.path / "reports" / "runs" / name)
+    cells = dict.fromkeys(cell for _, cell, _ in jobs)
+    releases = {cell: cell.removeprefix("jax").partition("-")[0] for cell in cells}
+    run.write_run({"cells": [{"id": c, "versions": {"jax": releases[c]}} for c in cells]})
+    results = Results(run)
+    for job in jobs:
+        results.append(record(run.blobs, *job, **(more if job is jobs[-1] else {})))
+    results.close()
+    return run.path
+
+
+@pytest.mark.parametrize(
+    ("other", "level", "code", "words"),
+    [
+        ("renamed.hlo", "structure", 0, "hlo  equal"),
+        ("copied.hlo", "structure", 1, "hlo  same work, grouped or written otherwise"),
+        ("copied.hlo", "neutral", 0, "hlo  same work, grouped or written otherwise"),
+        ("multiply.hlo", "structure", 1, "hlo  1 pattern: 1 semantic"),
+        ("multiply.hlo", "neutral", 1, "hlo  1 pattern: 1 semantic"),
+    ],
+)
+def test_two_files(project: Project, other: str, level: str, code: int, words: str) -> None:
+    """What counts as equal decides the exit status."""
+    ending = project.run("diff", "add.hlo", other, "--level", level)
+    assert (ending.code, ending.err) == (code, "")
+    first, _, headline, *_ = ending.out.splitlines()
+    assert (first, headline) == (f"add.hlo -> {other}", words)
+
+
+def test_the_lines_that_differ(project: Project) -> None:
+    """Of either side, with where they stand; as plain text when nobody watches."""
+    out = project.run("diff", "add.hlo", "multiply.hlo").out
+    assert "  semantic  add -> multiply\n    in entry, jit(f)/add\n" in out
+    assert "    - ROOT %sum.7 = f32[4]{0} add(%x, %one)\n" in out
+    assert "    + ROOT %product.8 = f32[4]{0} multiply(%x, %one)\n" in out
+    assert "\x1b" not in out
+
+
+def test_only_patterns(project: Project) -> None:
+    """A line for each, under how many there are."""
+    out = project.run("diff", "add.hlo", "multiply.hlo", "--patterns").out
+    assert out.splitlines()[-1] == "  semantic  add -> multiply"
+
+
+def test_everything(project: Project) -> None:
+    """With the facts that differ, also those that gate nothing."""
+    out = project.run("diff", "add.hlo", "multiply.hlo", "--full").out
+    assert "ops add       1 -> 0" in out
+
+
+def test_the_json_of_two_files(project: Project) -> None:
+    """One object that holds its contract."""
+    ending = project.run("diff", "add.hlo", "multiply.hlo", "--json")
+    data = ending.json
+    assert ending.code == 1
+    assert list(data) == [
+        *("equal", "neutral_equal", "changes", "facts", "matched", "changed", "unmatched"),
+        "not_understood",
+    ]
+    (change,) = data["changes"]
+    assert list(change) == [
+        *("kind", "count", "severity", "title", "about", "where", "before", "after")
+    ]
+    assert (data["equal"], change["kind"], change["severity"]) == (False, "replaced", "semantic")
+    assert data["facts"]["a"]["ops"]["add"] == 1
+
+
+def test_a_compressed_file_and_standard_input(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As blobs of a run are kept, and as another command writes."""
+    (project.path / "blob.zst").write_bytes(zstandard.compress(ADD.encode()))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(RENAMED.encode())))
+    assert project.run("diff", "blob.zst", "-").code == 0
+
+
+def test_one_file_is_printed_in_normal_form(project: Project) -> None:
+    """What goldens hold; a text in normal form compares with it."""
+    ending = project.run("diff", "copied.hlo")
+    assert ending.code == 0
+    assert ending.out.startswith("conformance-ir 1 hlo ")
+    assert "%sine.1 = f32[4] sine(%parameter.1)" in ending.out
+    (project.path / "golden.txt").write_text(ending.out)
+    assert project.run("diff", "golden.txt").out == ending.out
+    assert project.run("diff", "golden.txt", "add.hlo", "--level", "neutral").code == 0
+    data = project.run("diff", "copied.hlo", "--json").json
+    assert (data["kind"], data["text"]) == ("hlo", ending.out)
+    assert data["facts"]["ops"]["copy"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "nothing to compare, expected two files, two runs, or --cell A --cell B; "),
+        (["ad.hlo"], "ad.hlo: no such file or run (did you mean 'add.hlo'"),
+        (["add.hlo", "ad.hlo"], "ad.hlo: cannot be read: no such file or directory (did you mean"),
+        (["add.hlo", "plain.txt"], "plain.txt: begins with 'no IR at all', expected HLO, Stable"),
+        (["add.hlo", "f.mlir"], "add.hlo is hlo, f.mlir is stablehlo; expected two texts of one"),
+        (["add.hlo", "broken.hlo"], "broken.hlo: hlo line 4"),
+        (["broken.hlo"], "broken.hlo: hlo line 4"),
+        (["plain.txt", "--kind", "hlo"], "plain.txt: hlo line 1"),
+        (["add.hlo", "add.hlo", "add.hlo"], "got 3 files, expected two to compare, or one to"),
+        (["-", "-"], "- is standard input, which can be only one of the two"),
+        (["add.hlo", "--cell", "0.5.3"], "--cell is about jobs of runs, got files: add.hlo"),
+        (["add.hlo", "--ir", "hlo"], "--ir is about jobs of runs, got files"),
+        (["x", "--kind", "hlo"], "--kind says what files hold"),
+        (["add.hlo", "--full", "--patterns"], "--patterns and --full: give one of them"),
+        (["matrix"], "matrix is a folder without run.json, expected a run"),
+        (["--cell", "0.5.3"], "holds no run, expected one; `conformance run` makes it"),
+    ],
+)
+def test_what_is_not_understood(project: Project, arguments: list[str], words: str) -> None:
+    """Exit 2, and one line that says what was got and expected."""
+    ending = project.run("diff", *arguments)
+    assert ending.code == 2
+    assert words in ending.error
+
+
+def test_a_case_in_two_cells(project: Project) -> None:
+    """Of the newest run, by release; in one cell its normal form."""
+    make_run(project, "1", ("f/a", OLD, ADD), ("f/a", NEW, ADD))
+    make_run(project, "2", ("f/a", OLD, ADD), ("f/a", NEW, MULTIPLY))
+    ending = project.run("diff", "f/a", "--cell", "0.5.3", "--cell", ">=0.8")
+    assert ending.code == 1
+    assert ending.out.startswith(f"f/a on {OLD} -> {NEW}\n\nhlo  1 pattern: 1 semantic\n")
+    assert project.run("diff", "--run", "1", "--cell", OLD, "--cell", NEW).code == 0
+    assert project.run("diff", "f/a", "--cell", NEW).out == project.run("diff", "multiply.hlo").out
+    (form,) = project.run("diff", "f/a", "--cell", NEW, "--json").json
+    assert (form["case"], form["cell"], form["ir"]) == ("f/a", NEW, "hlo")
+
+
+def test_an_ending_that_differs(project: Project) -> None:
+    """In one line; and it alone is a difference."""
+    error = ErrorInfo(type="TypeError", message="bad shape")
+    more = {"outcome": Outcome.RAISED, "stage": Stage.TRACE, "error": error}
+    make_run(project, "1", ("f/a", OLD, ""), ("f/a", NEW, ""), **more)
+    ending = project.run("diff", "--cell", "0.5.3", "--cell", "0.8.3")
+    assert ending.code == 1
+    assert ending.out.splitlines() == [
+        f"f/a on {OLD} -> {NEW}",
+        "differ: ok at execute -> raised TypeError at trace: bad shape",
+        "neither has an IR",
+    ]
+
+
+def test_two_runs(project: Project) -> None:
+    """The same set of changes once, with its jobs; what only one has; where all is equal."""
+    both = [(f"f/{name}[{n}]", OLD) for name in "ab" for n in range(3)]
+    make_run(project, "1", *((*job, ADD) for job in both), ("f/gone", OLD, ADD))
+    later = [(*job, MULTIPLY if "a" in job[0] else COPIED) for job in both]
+    make_run(project, "2", *later, ("f/new", OLD, ADD))
+    ending = project.run("diff", "1", project.path / "reports" / "runs" / "2")
+    assert ending.code == 1
+    out = ending.out
+    assert out.startswith(
+        "1 -> 2\n6 pairs of jobs, 6 pairs of IRs: 3 same work grouped otherwise, 3 different\n"
+    )
+    assert "\nhlo, in 3 jobs:\n  f/a[0]\n  f/a[1]\n  f/a[2]\n" in out
+    assert out.count("semantic") == 1
+    assert f"\n1 job only in 1:\n  f/gone on {OLD}\n" in out
+    assert f"\n1 job only in 2:\n  f/new on {OLD}\n" in out
+    assert project.run("diff", "1", "2", "f/b", "--level", "neutral").code == 0
+    assert project.run("diff", "1", "2", "f/a[1]", "--cell", "0.5.3").code == 1
+    data = project.run("diff", "1", "2", "--json").json
+    assert [(e["case"], e["cells"], e["ir"]) for e in data][:1] == [("f/a[0]", [OLD, OLD], "hlo")]
+    assert [entry["equal"] for entry in data] == [False] * 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["1"], 2, "1 is one run, expected a second one; for cells of one run: "),
+        (["1", "12"], 2, "12: no such run"),
+        (["1", "2", "--run", "2"], 2, "--run 2: 1 is a run already"),
+        (["1", "2"], 3, "no case selected has a job in both 1 and 2"),
+        (["1", "2", "f/aa"], 3, "1 and 2: no record of f/aa (did you mean 'f/a'"),
+        (["1", "2", "--cell", "0.6.0"], 2, f"no such cell in 1 and 2, expected one of {OLD}"),
+        (["--run", "3", "--cell", "0.5.3"], 2, "3: no such run, expected its folder or its id"),
+        (["--run", "1", "--cell", "0.6.0"], 2, "--cell 0.6.0: no such cell in 1, expected one of"),
+        (["--run", "1", "--cell", "x"], 2, "selector 'x' is not understood; expected"),
+        (["--run", "1", "--cell", OLD, "--ir", "jaxpr"], 3, "holds no jaxpr of what is selected"),
+    ],
+)
+def test_runs_that_cannot_be_compared(
+    project: Project, arguments: list[str], code: int, words: str
+) -> None:
+    """One line again; exit 3 where nothing is left to compare."""
+    make_run(project, "1", ("f/a", OLD, ADD))
+    make_run(project, "2", ("f/b", OLD, ADD))
+    ending = project.run("diff", *arguments)
+    assert ending.code == code
+    assert words in ending.error

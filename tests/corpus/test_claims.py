@@ -1,0 +1,42 @@
+"""Patterns that claim nothing, or nothing that can be matched, are found before anything runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.corpus.claims import wrong_claim
+
+
+@pytest.mark.parametrize("ir", ["hlo", "stablehlo", "jaxpr"])
+def test_a_claim(ir: str) -> None:
+    """A pattern for any of the three IRs; with comments, variables and regular expressions."""
+    pattern = "COM: why\n  CHECK-LABEL: entry\n\n  CHECK: [[X:%add[.0-9]*]] = {{f(16|32)}}"
+    assert not wrong_claim({ir: pattern})
+
+
+@pytest.mark.parametrize(
+    ("claimed", "problem"),
+    [
+        ("CHECK: add", "got 'CHECK: add', expected a pattern for some of hlo, stablehlo, jaxpr"),
+        ({}, "got {}, expected a pattern"),
+        ({"ptx": "CHECK: add"}, "got 'ptx', expected some of hlo, stablehlo, jaxpr"),
+        ({"hlo": 3}, "hlo: got 3, expected text of lines such as `CHECK: all-reduce`"),
+        ({"hlo": ""}, "hlo: no check, expected lines such as"),
+        ({"hlo": "COM: only a comment"}, "hlo: no check, expected lines such as"),
+        ({"hlo": "CHECK: a\nadd"}, "hlo: line 2 `add` is no check, expected CHECK, "),
+        ({"hlo": "CHECK-NEXTT: a"}, "hlo: line 1 `CHECK-NEXTT: a` is no check, expected"),
+        ({"hlo": "CHECK:"}, "hlo: line 1 `CHECK:`: found empty check string"),
+        ({"hlo": "CHECK-COUNT-0: a"}, "hlo: line 1 `CHECK-COUNT-0: a`: invalid count"),
+        ({"hlo": "CHECK: {{a"}, "hlo: line 1 `CHECK: {{a`: invalid regex block, no }}"),
+        ({"hlo": "CHECK: a\nCHECK: {{[}}"}, "hlo: line 2 `CHECK: {{[}}`: `[` is no regular expr"),
+        ({"hlo": "CHECK: [[X:(]]"}, "hlo: line 1 `CHECK: [[X:(]]`: `(` is no regular expression"),
+        ({"hlo": "CHECK: {{[[:foo:]]}}"}, "hlo: line 1 `CHECK: {{[[:foo:]]}}`: `[[:foo:]]` is no"),
+        ({"hlo": "CHECK: {{x[[:punct:]]}}"}, "hlo: can't translate posix regex"),
+        ({"hlo": "CHECK: [[#X+1]]"}, "hlo: line 1 `CHECK: [[#X+1]]`: arithmetic on variables is"),
+    ],
+)
+def test_what_is_no_claim(claimed: Any, problem: str) -> None:
+    """Which line, what is wrong with it, what is expected."""
+    assert wrong_claim(claimed).startswith(problem)

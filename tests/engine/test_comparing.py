@@ -1,0 +1,149 @@
+"""Two jobs of one case against each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.engine.blobs import BlobStore
+from conformance.engine.comparing import ComparedIr, ComparedJobs, Level, Side, compare, grouped
+from conformance.engine.irs import analysed
+from conformance.ir.change import Change, IrDiff
+from conformance.model.codec import encode_value
+from conformance.model.outcome import Outcome, Stage
+from conformance.model.record import ErrorInfo, Record
+from tests.builders import f32
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HLO = """\
+HloModule jit_f, entry_computation_layout={(f32[4]{0})->f32[4]{0}}
+
+ENTRY %main (x: f32[4]) -> f32[4] {
+  %x = f32[4]{0} parameter(0)
+  ROOT %sum.7 = f32[4]{0} add(%x, %x)
+}
+"""
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> BlobStore:
+    """Where artifacts are."""
+    return BlobStore(tmp_path / "blobs")
+
+
+def side(blobs: BlobStore, hlo: str = "", value: float = 1, **more: Any) -> Side:
+    """Return a job that ended well, unless more says otherwise."""
+    texts = {"hlo": hlo.encode()} if hlo else {}
+    artifacts = {"value": encode_value(f32(value)), **texts}
+    record = Record(
+        case="f/a", cell="c", case_hash="", cell_hash="", ir=analysed(texts)[0],
+        artifacts={name: blobs.put(data) for name, data in artifacts.items()},
+        **{"outcome": Outcome.OK, "stage": Stage.EXECUTE, **more},
+    )  # fmt: skip
+    return Side(record, blobs)
+
+
+def failed(blobs: BlobStore, message: str) -> Side:
+    """Return a job that raised."""
+    error = ErrorInfo(type="TypeError", message=message)
+    return side(blobs, outcome=Outcome.RAISED, stage=Stage.TRACE, error=error)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_equal_jobs(blobs: BlobStore, quick: bool) -> None:
+    """Each IR is compared, read again or by its fingerprint; names mean nothing."""
+    found = compare(side(blobs, HLO), side(blobs, HLO.replace("sum.7", "s")), quick=quick)
+    assert found.equal(Level.STRUCTURE)
+    (one,) = found.irs
+    assert one.diff is not None
+    assert one.diff.equal
+    assert bool(one.diff.facts) == (not quick)
+
+
+def test_an_ir_of_one_side(blobs: BlobStore) -> None:
+    """It is not equal to none."""
+    found = compare(side(blobs, HLO), side(blobs))
+    assert [(one.ir, one.problem) for one in found.irs] == [("hlo", "only the first has one")]
+    assert not found.equal(Level.NEUTRAL)
+
+
+def test_an_ir_that_is_not_understood(blobs: BlobStore) -> None:
+    """Nothing is said about it but that."""
+    (one,) = compare(side(blobs, HLO), side(blobs, "HloModule ?"), ["hlo"]).irs
+    assert one.problem.startswith("not understood: hlo line 1")
+
+
+def test_a_blob_that_is_gone(blobs: BlobStore) -> None:
+    """It ends no comparison of many jobs."""
+    a, b = side(blobs, HLO), side(blobs, HLO.replace("add", "multiply"), 2)
+    for file in blobs.folder.iterdir():
+        file.unlink()
+    found = compare(a, b)
+    assert "cannot be read" in found.said
+    assert "cannot be read" in found.irs[0].problem
+
+
+def test_values(blobs: BlobStore) -> None:
+    """By the default tolerance."""
+    assert not compare(side(blobs), side(blobs, value=1 + 1e-7)).said
+    said = compare(side(blobs), side(blobs, value=2)).said
+    assert said.startswith("value: out 1 of 1 elements differ, worst at [0]: 2.0 against 1.0")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("bad shape", "bad shape", ""),
+        ("bad shape", "bad type", "raised TypeError at trace: bad shape -> raised TypeError at tr"),
+        ("bad\nx 1\ny", "bad\nx 1\nz", "raised TypeError at trace: bad ... 'y' -> 'z'"),
+    ],
+)
+def test_errors(blobs: BlobStore, before: str, after: str, said: str) -> None:
+    """Where the first lines are the same, the first that is not."""
+    found = compare(failed(blobs, before), failed(blobs, after)).said
+    assert found.startswith(said) if said else not found
+
+
+def test_a_failure_of_one_side(blobs: BlobStore) -> None:
+    """How each ended."""
+    found = compare(side(blobs), failed(blobs, "bad"))
+    assert found.said == "ok at execute -> raised TypeError at trace: bad"
+    assert found.outcomes == (Outcome.OK, Outcome.RAISED)
+
+
+def job(name: str, *changes: tuple[str, str, int], neutral: bool = False) -> ComparedJobs:
+    """Return two jobs whose HLO differs by some changes: severity, title, count."""
+    made = tuple(Change(kind="changed", severity=s, title=t, count=n) for s, t, n in changes)
+    diff = IrDiff(kind="hlo", equal=not made, neutral_equal=not made or neutral, changes=made)
+    ok = (Outcome.OK, Outcome.OK)
+    one = ComparedIr(ir="hlo", diff=diff)
+    return ComparedJobs(case=name, cells=("c", "c"), outcomes=ok, irs=(one,))
+
+
+def test_groups() -> None:
+    """By the set of the gravest changes, whatever their counts; the smallest is the example."""
+    found = grouped(
+        [
+            job("a", ("semantic", "x", 3)),
+            job("b", ("semantic", "x", 1), ("cosmetic", "z", 1)),
+            job("c", ("semantic", "x", 1), ("semantic", "y", 1)),
+            job("d"),
+            job("e", ("structural", "w", 1), neutral=True),
+        ],
+        Level.STRUCTURE,
+    )
+    assert [[one.case for one in group.jobs] for group in found] == [["b", "a"], ["c"], ["e"]]
+    assert found[0].example.changes[0].count == 1
+
+
+def test_the_same_work_is_no_group_on_the_level_neutral() -> None:
+    """Unless what differs is grave."""
+    work = [
+        job("a", ("structural", "x", 1), neutral=True),
+        job("b", ("semantic", "sharding", 1), neutral=True),
+    ]
+    (group,) = grouped(work, Level.NEUTRAL)
+    assert [one.case for one in group.jobs] == ["b"]

@@ -1,0 +1,57 @@
+"""From stored records to judged ones, without a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.engine.blobs import BlobStore
+from conformance.engine.job import Finished
+from conformance.engine.judging import Judge, record_of
+from conformance.model.outcome import Conformance, Outcome, Stage
+from tests.engine.worlds import job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.model.record import Record
+
+HLO = b"""\
+HloModule jit_f, entry_computation_layout={(f32[4]{0})->f32[4]{0}}
+
+ENTRY %main (x: f32[4]) -> f32[4] {
+  %x = f32[4]{0} parameter(0)
+  ROOT %add.7 = f32[4]{0} add(%x, %x)
+}
+"""
+
+
+def judged(folder: Path, pattern: dict[str, str], **blobs: bytes) -> Record:
+    """Return the record of a job that claims a pattern of what it produced."""
+    one = job(folder, facts={"filecheck": pattern})
+    store = BlobStore(folder / "blobs")
+    finished = Finished(job=one, outcome=Outcome.OK, stage=Stage.COMPILE, blobs=blobs)
+    return Judge(store).judge(one, record_of(finished, store))
+
+
+def test_a_pattern_is_matched_in_the_form_neutral(tmp_path: Path) -> None:
+    """Names and layouts of the text are gone from it; the claim alone makes the job conform."""
+    pattern = "CHECK: [[X:%parameter.1]] = f32[4] parameter()\nCHECK-NEXT: add([[X]], [[X]])"
+    record = judged(tmp_path, {"hlo": pattern}, hlo=HLO)
+    assert (record.conformance, record.verdict) == (Conformance.CONFORMS, "new")
+
+
+@pytest.mark.parametrize(
+    ("blobs", "reason"),
+    [
+        ({"hlo": HLO}, "filecheck of hlo: `CHECK: all-reduce` finds nothing in lines 1 to "),
+        ({}, "filecheck of hlo: none was observed that is understood, claimed `CHECK: all-reduce`"),
+        ({"hlo": b"HloModule x\n?"}, "filecheck of hlo: none was observed that is understood"),
+    ],
+)
+def test_a_pattern_that_is_not_met(tmp_path: Path, blobs: dict[str, bytes], reason: str) -> None:
+    """The job deviates, also where there is nothing to match: a claim is never passed over."""
+    record = judged(tmp_path, {"hlo": "CHECK: all-reduce"}, **blobs)
+    assert (record.conformance, record.verdict) == (Conformance.DEVIATES, "regressed")
+    assert record.reasons[0].startswith(reason)

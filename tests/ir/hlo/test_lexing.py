@@ -1,0 +1,38 @@
+"""Brackets, quotes and lists."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.ir.hlo.lexing import Unexpected, closing, parts, quoted, unquoted
+
+
+def test_parts_are_what_commas_outside_brackets_part() -> None:
+    """Quotes and brackets hide theirs."""
+    assert list(parts('a, {b, (c)} ,"d, }", e=[f, g]h')) == [
+        "a",
+        "{b, (c)}",
+        '"d, }"',
+        "e=[f, g]h",
+    ]
+    assert list(parts(" ")) == []
+
+
+@pytest.mark.parametrize("text", ["(", "(]", '("', "({)}", "(" * 101 + ")" * 101])
+def test_a_bracket_that_is_not_closed_is_an_error(text: str) -> None:
+    """Or not by its own kind, or nested too deep."""
+    with pytest.raises(Unexpected):
+        closing(text, 0)
+
+
+def test_escapes_are_those_of_c() -> None:
+    """Octal and hexadecimal codes too."""
+    assert unquoted(r'"a\"b\\c\n\303\x41\'"') == "a\"b\\c\n\xc3A'"
+
+
+@given(st.text())
+def test_quoted_text_is_read_back(text: str) -> None:
+    """Whatever is in it."""
+    assert unquoted(quoted(text)) == text

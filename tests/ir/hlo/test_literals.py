@@ -1,0 +1,104 @@
+"""Constants."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from conformance.ir.graph import Attribute, Opaque, Tensor, Type
+from conformance.ir.hlo.lexing import Unexpected
+from conformance.ir.hlo.literals import LONGEST, literal, spelled
+from tests.ir.hlo.same import instruction, module
+
+F32, S32, PRED, C64 = Tensor("f32"), Tensor("s32"), Tensor("pred"), Tensor("c64")
+
+
+@pytest.mark.parametrize(
+    ("text", "type_", "expected"),
+    [
+        ("1e+06", F32, "1000000.0"),
+        ("1000000", F32, "1000000.0"),
+        ("0", F32, "0.0"),
+        ("-0", F32, "-0.0"),
+        ("inf", F32, "inf"),
+        ("-inf", F32, "-inf"),
+        ("nan", F32, "nan"),
+        ("-nan(0x7fc00001)", F32, "-nan(0x7fc00001)"),
+        ("3.14159274", Tensor("bf16"), "3.14159274"),
+        ("-42", S32, "-42"),
+        ("18446744073709551615", Tensor("u64"), "18446744073709551615"),
+        ("true", PRED, "true"),
+        ("(1, -2)", C64, "(1.0,-2.0)"),
+        ("(nan(0x7f), inf)", C64, "(nan(0x7f),inf)"),
+        ("{1, 0, 1}", Tensor("pred", (3,)), "{true,false,true}"),
+        ("{ { 1, 2 }, { 3, 4 } }", Tensor("f32", (2, 2)), "{{1.0,2.0},{3.0,4.0}}"),
+        ("{ { /*i0=0*/ {-1} }, { /*i0=1*/ {4} } }", Tensor("s32", (2, 1, 1)), "{{{-1}},{{4}}}"),
+        ("{ (1, 2), (3, 4) }", Tensor("c64", (2,)), "{(1.0,2.0),(3.0,4.0)}"),
+        ("{}", Tensor("f32", (0,)), "{}"),
+        ("{ { /*i0=0*/ }, { /*i0=1*/ } }", Tensor("f32", (2, 0, 4)), "{{},{}}"),
+        ("( 1, { {1}, {2} } )", (S32, Tensor("s32", (2, 1))), ("1", "{{1},{2}}")),
+        ("()", (), ()),
+    ],
+)
+def test_a_value_has_one_text(text: str, type_: Type, expected: Attribute) -> None:
+    """Equal values are equal texts, and what is printed is read back."""
+    assert literal(text, type_) == expected
+    assert literal(spelled(expected), type_) == expected
+
+
+def test_a_long_array_is_kept_as_a_digest() -> None:
+    """It is the same with other spaces, and can be printed and read back."""
+    count = LONGEST + 1
+    type_ = Tensor("s32", (count,))
+    numbers = [str(n) for n in range(count)]
+    value = literal(f"{{{','.join(numbers)}}}", type_)
+    assert re.fullmatch("sha256:[0-9a-f]{16} of 1001 elements", str(value))
+    assert value == literal(f"{{ {', '.join(numbers)} }}", type_)
+    assert value != literal(f"{{{','.join(['7', *numbers[1:]])}}}", type_)
+    assert literal(spelled(value), type_) == value
+
+
+def test_long_complex_arrays_are_counted_too() -> None:
+    """Each element has a comma of its own."""
+    value = literal(f"{{{', '.join(['(1, 2)'] * 2000)}}}", Tensor("c64", (2000,)))
+    assert str(value).endswith("of 2000 elements")
+
+
+def test_what_the_text_leaves_out_is_counted() -> None:
+    """`as_text()` prints long constants as `{...}`: a change of value is invisible there."""
+    found = module("%c = f32[4]{0} constant({...})", "%d = (f32[4]{0}, f32[]) constant(({...}, 1))")
+    assert found.entry.instructions[1].attributes == {"value": Opaque("{...}")}
+    assert found.entry.instructions[2].attributes == {"value": (Opaque("{...}"), "1.0")}
+    assert found.not_understood == {"elided constant": 2}
+
+
+def test_the_value_comes_before_other_attributes() -> None:
+    """Whatever follows in the text."""
+    found = instruction('%c = f32[] constant(1), frontend_attributes={a="b"}')
+    assert list(found.attributes) == ["value", "frontend_attributes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [
+        ("", F32),
+        ("one", F32),
+        ("1.5.2", F32),
+        ("1 2", F32),
+        ("2", PRED),
+        ("{1}", F32),
+        ("1", Tensor("f32", (1,))),
+        ("{1, 2}", Tensor("f32", (3,))),
+        ("{1 2}", Tensor("f32", (2,))),
+        ("{1, 2, 3, 4}", Tensor("f32", (2, 2))),
+        ("{ { 1, 2 }, { 3, 4 }", Tensor("f32", (2, 2))),
+        ("(1, 2, 3)", (S32, S32)),
+        (f"{{{'1,' * 5000}}}", Tensor("f32", (5000,))),
+        (f"{{{'<,' * 4999}1}}", Tensor("f32", (5000,))),
+    ],
+)
+def test_what_does_not_fit_its_type_is_refused(text: str, type_: Type) -> None:
+    """Number of elements and nesting are those of the shape."""
+    with pytest.raises(Unexpected):
+        literal(text, type_)

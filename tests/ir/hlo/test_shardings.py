@@ -1,0 +1,105 @@
+"""Shardings in each spelling."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.ir.graph import Sharding
+from conformance.ir.hlo.lexing import Unexpected
+from conformance.ir.hlo.shardings import sharding, spelled
+
+REPLICATED = Sharding("replicated")
+ROWS = Sharding("tiled", (2, 1, 2), (0, 1, 2, 3), ("replicated",))
+
+SPELLINGS = {
+    "{replicated}": REPLICATED,
+    '{replicated metadata={op_name="a b" source_line=3}}': REPLICATED,
+    "{mesh['a'=2,'b'=4], replicated}": REPLICATED,
+    "{mesh['a'=2], replicated, metadata={{op_name=\"a\"}}}": REPLICATED,
+    "{mesh[], replicated}": REPLICATED,
+    "{mesh[], [{}, {}]}": REPLICATED,
+    "{devices=[1,1]0}": REPLICATED,
+    "{devices=[1,1,4]<=[4] last_tile_dim_replicate}": REPLICATED,
+    "{manual}": Sharding("manual"),
+    "{mesh['a'=2,'b'=4], manual}": Sharding("manual"),
+    "{devices=[1,4]<=[4] last_tile_dims={manual}}": Sharding("manual"),
+    "{unknown}": Sharding("unknown"),
+    "{unreduced}": Sharding("unreduced"),
+    "{mesh['a'=2,'b'=4], unreduced}": Sharding("unreduced"),
+    "{mesh['x'=2], [{}], unreduced=max{'x'}}": Sharding("unreduced max"),
+    "{mesh['x'=2], unreduced=max}": Sharding("unreduced max"),
+    "{maximal device=5}": Sharding("maximal", devices=(5,)),
+    "{maximal_mesh[device_id=5]}": Sharding("maximal", devices=(5,)),
+    "{single_device[device_id=5]}": Sharding("maximal", devices=(5,)),
+    "{devices=[4]<=[4]}": Sharding("tiled", (4,), (0, 1, 2, 3)),
+    "{devices=[4]0,1,2,3}": Sharding("tiled", (4,), (0, 1, 2, 3)),
+    "{mesh['x'=4], [{'x'}]}": Sharding("tiled", (4,), (0, 1, 2, 3)),
+    "{devices=[2,1,2]<=[4] last_tile_dim_replicate}": ROWS,
+    "{devices=[2,1,2]1,0,3,2 last_tile_dim_replicate}": ROWS,
+    "{devices=[2,1,2]<=[4] last_tile_dims={replicated}}": ROWS,
+    "{devices=[2,1,1,2]<=[4] last_tile_dims={manual, replicated}}": ROWS,
+    "{mesh['a'=2,'b'=2], [{'a'}, {}]}": ROWS,
+    "{mesh['a'=2,'b'=2], [{'a', ?}, {?}]}": ROWS,
+    "{mesh['a'=2,'b'=2], [{'a'}, {}], replicated={'b'}}": ROWS,
+    "{mesh['a'=4], [{'a':(1)2}, {}]}": ROWS,
+    "{devices=[2,2]<=[2,2]T(1,0)}": Sharding("tiled", (2, 2), (0, 2, 1, 3)),
+    "{mesh['x'=2,'y'=2], device_ids=(0,2,1,3), [{'x'}, {'y'}]}": Sharding(
+        "tiled", (2, 2), (0, 2, 1, 3)
+    ),
+    "{mesh['x'=2,'y'=2], [{'y'}, {}], manual={'x'}}": Sharding(
+        "tiled", (2, 1, 2), (0, 2, 1, 3), ("manual",)
+    ),
+    "{devices=[1,2,2]<=[4] last_tile_dims={replicated, manual}}": Sharding(
+        "tiled", (1, 2, 2), (0, 2, 1, 3), ("manual", "replicated")
+    ),
+    "{{replicated}, /*index=5*/{maximal device=0}}": Sharding(
+        "tuple", parts=(REPLICATED, Sharding("maximal", devices=(0,)))
+    ),
+    "{}": Sharding("tuple"),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), SPELLINGS.items(), ids=SPELLINGS)
+def test_a_sharding_has_one_meaning(text: str, expected: Sharding) -> None:
+    """Whatever release spelled it; and what is printed is read back."""
+    found, group = sharding(text)
+    assert (found, group) == (expected, ())
+    assert sharding(spelled(found)) == (found, ())
+
+
+def test_axes_without_a_word_are_the_replicated_ones() -> None:
+    """Parts of axes too; what is left over of all axes makes one last dimension."""
+    text = "{mesh['a'=2,'b'=4,'d'=8], [{'a'}, {}], replicated={'b'}, manual={'d':(4)2}}"
+    found, _ = sharding(text)
+    assert found.tiles == (2, 1, 2, 16)
+    assert found.subgroups == ("manual", "replicated")
+
+
+def test_shard_groups_stand_apart() -> None:
+    """`shard_as` and `shard_like` tie shardings to one another, before compilation."""
+    assert sharding("{manual shard_as 1}") == (Sharding("manual"), ("as 1",))
+    _, groups = sharding("{{replicated}, {replicated shard_like 2}}")
+    assert groups == ("", "like 2")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "replicated",
+        "{replicate}",
+        "{replicated, manual}",
+        "{maximal device=x}",
+        "{devices=[2,2]0,1,2}",
+        "{devices=[2,2]<=[4] last_tile_dims={nonsense}}",
+        "{devices=[2,2]<=[4] last_tile_dim_replicate x}",
+        "{mesh['x'=2], [{'y'}]}",
+        "{mesh['x'=2], [{'x'}], manual={'x'}}",
+        "{mesh['x'=2], [{'x'}], replicated={'x'}}",
+        "{mesh['x'=2], {'x'}}",
+        "{{replicated}, manual}",
+    ],
+)
+def test_what_is_no_sharding_is_refused(text: str) -> None:
+    """None is guessed."""
+    with pytest.raises(Unexpected):
+        sharding(text)

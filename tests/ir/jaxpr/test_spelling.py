@@ -1,0 +1,188 @@
+"""The spelling of every release brought to one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.ir.fingerprint import fingerprint
+from conformance.ir.jaxpr import normalise_spelling, parse, print_module, spelling
+from tests.ir.jaxpr.documents import F32, SAMPLES, VARYING, document, eqn, instruction_of, jaxpr
+
+MANUAL, EXPLICIT = ["mesh", ["x", 4, "Manual"]], ["mesh", ["x", 4, "Explicit"]]
+
+
+def test_one_program_has_one_graph_on_every_release() -> None:
+    """Seventeen spellings from 0.4.30 to 0.12.0.1, and what people read of it is the same."""
+    raw, normal, texts = set(), set(), set()
+    for file in SAMPLES:
+        module = parse(file.read_text())
+        raw.add(fingerprint(module))
+        normalise_spelling(module)
+        normal.add(fingerprint(module))
+        texts.add(print_module(module))
+    assert (len(raw), len(normal), len(texts)) == (len(SAMPLES), 1, 1)
+
+
+def test_normalising_twice_changes_nothing() -> None:
+    """Newest names and values are left alone."""
+    module = parse(SAMPLES[0].read_text())
+    normalise_spelling(module)
+    once = print_module(module)
+    normalise_spelling(module)
+    assert print_module(module) == once
+
+
+def rule(name: str, primitive: str, /, outputs: tuple[int, ...] = (F32,), **params: Any) -> Any:
+    """Apply one rule to an instruction."""
+    instruction = instruction_of(primitive, outputs, **params)
+    getattr(spelling, name)(instruction)
+    return instruction
+
+
+@pytest.mark.parametrize(
+    ("before", "params", "after"),
+    [
+        ("psum2", {}, "psum"),
+        ("psum_invariant", {}, "psum"),
+        ("pjit", {}, "jit"),
+        ("pbroadcast", {"axes": ["x"]}, "pvary"),
+        ("pbroadcast", {"axis_name": "x", "source": 0}, "pbroadcast"),
+        ("sin", {}, "sin"),
+    ],
+)
+def test_primitives_go_by_their_newest_names(before: str, params: Any, after: str) -> None:
+    """But for a name that another primitive has."""
+    assert rule("name_the_primitive", before, **params).op == after
+
+
+def test_parameters_go_by_their_newest_names() -> None:
+    """Those that became bodies too."""
+    assert rule("name_the_parameters", "shard_map", check_rep=True).attributes == {
+        "check_vma": True
+    }
+    call = eqn("custom_vjp_call", [0], fun_jaxpr={"jaxpr": 1})
+    module = parse(document(jaxpr(call), jaxpr(out=(0,))))
+    normalise_spelling(module)
+    assert [role for role, _ in module.entry.instructions[-1].bodies] == ["call_jaxpr"]
+
+
+@pytest.mark.parametrize(
+    ("primitive", "params", "axes"),
+    [
+        ("ppermute", {"axis_name": "x"}, ("x",)),
+        ("ppermute", {"axis_name": ["y", "x"]}, ("y", "x")),
+        ("psum", {"axes": ["y", "x"]}, ("x", "y")),
+        ("psum", {"axes": [0, "x"]}, (0, "x")),
+    ],
+)
+def test_axes_are_a_tuple(primitive: str, params: Any, axes: tuple[Any, ...]) -> None:
+    """In order for a reduction, in the program's order for what moves data."""
+    assert rule("name_the_axes", primitive, **params).attributes == {"axes": axes}
+
+
+def test_only_collectives_have_axes_to_name() -> None:
+    """A reduction over dimensions has them in its own order."""
+    made = rule("name_the_axes", "reduce_sum", axes=[1, 0])
+    assert made.attributes == {"axes": (1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("specs", "expected"),
+    [
+        ([[[0, ["x"]]], []], ((("x",),), ())),
+        ([[[1, ["x", "y"]]]], (((), ("x", "y")),)),
+        ([[["x"], [], []], [[]]], ((("x",),), ())),
+    ],
+)
+def test_specs_are_axes_by_dimension(specs: Any, expected: Any) -> None:
+    """Names by dimension up to 0.6.0; dimensions at the end that are not cut are left out."""
+    assert rule("name_the_specs", "shard_map", in_specs=specs).attributes["in_specs"] == expected
+
+
+def test_manual_axes_are_those_not_left_to_the_compiler() -> None:
+    """`auto` up to 0.6.0."""
+    made = rule("name_the_manual_axes", "shard_map", mesh=["mesh", ["x", 2], ["y", 2]], auto=["x"])
+    assert made.attributes["newly_manual_axes"] == ("y",)
+    assert "auto" not in made.attributes
+
+
+def test_a_scan_counts_its_constants_and_carries() -> None:
+    """Flat trees say so from 0.11.0 on."""
+    made = rule("count_the_parts", "scan", ft_in=["parts", 1, 2, 0], ft_out=["parts", 2, 0])
+    assert made.attributes == {"num_consts": 1, "num_carry": 2}
+
+
+@pytest.mark.parametrize(
+    ("primitive", "params", "left"),
+    [
+        ("mul", {"out_dtype": None, "n": 0}, {"n": 0}),
+        ("jit", {"keep_unused": False, "in_layouts": [None, None]}, {}),
+        ("jit", {"keep_unused": True}, {"keep_unused": True}),
+        ("jit", {"donated_invars": [False, True]}, {"donated_invars": (False, True)}),
+        ("jit", {"in_shardings": ["unspecified"], "ctx_mesh": ["mesh"]}, {}),
+        ("scan", {"_split_transpose": False}, {}),
+        ("scan", {"_split_transpose": 0}, {"_split_transpose": 0}),
+        ("sort", {"keep_unused": False}, {"keep_unused": False}),
+    ],
+)
+def test_what_says_nothing_is_dropped(primitive: str, params: Any, left: Any) -> None:
+    """A parameter that some releases lack, at the value that means the same."""
+    assert rule("drop_the_neutral", primitive, **params).attributes == left
+
+
+def test_a_constant_out_of_reach_keeps_its_value() -> None:
+    """That nothing is known of it is something."""
+    module = parse(document(jaxpr(consts=([F32, None],))))
+    normalise_spelling(module)
+    assert module.entry.instructions[0].attributes == {"value": None}
+
+
+@pytest.mark.parametrize(
+    ("mesh", "spec", "kept"),
+    [(MANUAL, [[]], False), (MANUAL, [["x"]], True), (EXPLICIT, [[]], True)],
+)
+def test_a_sharding_that_cuts_nothing_is_dropped(mesh: Any, spec: Any, kept: bool) -> None:
+    """Unless the axes are explicit: then it says that nothing is cut."""
+    made = rule("drop_trivial_shardings", "iota", sharding=["sharding", mesh, spec, None])
+    assert bool(made.attributes) is kept
+
+
+def test_bookkeeping_variance_and_axis_effects_are_dropped() -> None:
+    """What jax remembers for its own use, or derives."""
+    assert rule("drop_bookkeeping", "custom_jvp_call", jvp_jaxpr_fun="f").attributes == {}
+    assert rule("drop_variance", "psum", (VARYING,)).attributes == {}
+    some: dict[str, Any] = {"ctx effects": ["IOEffect", "NamedAxisEffect"]}
+    none: dict[str, Any] = {"ctx effects": ["NamedAxisEffect"]}
+    assert rule("drop_axis_effects", "f", **some).attributes == {"ctx effects": ("IOEffect",)}
+    assert rule("drop_axis_effects", "f", **none).attributes == {}
+
+
+def test_a_default_is_a_platform_without_a_name() -> None:
+    """Told apart up to 0.6.0."""
+    made = rule("name_the_platforms", "platform_index", platforms=[["cpu"]], has_default=True)
+    assert made.attributes == {"platforms": (("cpu",), None)}
+    newer = rule("name_the_platforms", "platform_index", platforms=[["cpu"], None])
+    assert newer.attributes == made.attributes
+
+
+def test_the_last_axis_is_not_named() -> None:
+    """Any other one is."""
+    assert rule("drop_the_last_axis", "top_k", (F32, F32), axis=0, k=2).attributes == {"k": 2}
+    other = rule("drop_the_last_axis", "top_k", (F32, F32), axis=1)
+    assert other.attributes == {"axis": 1}
+
+
+def test_a_reduction_of_several_is_one_for_each() -> None:
+    """As from 0.8.2 on; those that use its results use the pieces."""
+    several = eqn("psum", [0, 1], (F32, VARYING), axes=["x"])
+    one = [eqn("psum", [0], (F32,), axes=["x"]), eqn("psum", [1], (VARYING,), axes=["x"])]
+    programs = [
+        jaxpr(*eqns, eqn("add", [3, 2]), inputs=(F32, F32), out=(2, 4)) for eqns in ([several], one)
+    ]
+    modules = [parse(document(program)) for program in programs]
+    for module in modules:
+        normalise_spelling(module)
+    assert fingerprint(modules[0]) == fingerprint(modules[1])
+    assert print_module(modules[0]) == print_module(modules[1])

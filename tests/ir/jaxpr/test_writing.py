@@ -1,0 +1,139 @@
+"""The graph of a jaxpr, written and read again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.ir.fingerprint import fingerprint
+from conformance.ir.graph import Opaque, Sharding, Tensor
+from conformance.ir.jaxpr import dump, normalise_spelling, parse, print_module
+from tests.ir.jaxpr.documents import AVALS, S32, SAMPLES, WEAK, document, eqn, jaxpr, module_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.ir.graph import Computation, Module
+
+ATTRIBUTES: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8"))
+    | st.builds(Opaque, st.text(max_size=3))
+    | st.builds(Tensor, st.just("f32"), st.tuples(st.integers(0, 3)), st.just(""), st.just("5"))
+    | st.just(Sharding("tuple", parts=(Sharding("tiled", (2, 1), (0, 1), ("manual",)),))),
+    lambda part: st.lists(part, max_size=3).map(tuple),
+    max_leaves=6,
+)
+
+
+@st.composite
+def jaxprs(draw: st.DrawFn, number: int, count: int) -> dict[str, Any]:
+    """Draw a jaxpr that calls only those after it."""
+    inputs = draw(st.lists(st.integers(0, len(AVALS) - 1), min_size=1, max_size=3))
+    made, variables = [], len(inputs)
+    for _ in range(draw(st.integers(0, 4))):
+        atom = st.integers(0, variables - 1) | st.just([WEAK, 0.5])
+        outputs = draw(st.lists(st.integers(0, len(AVALS) - 1), max_size=3))
+        inner = [{"jaxpr": n} for n in draw(st.sets(st.integers(number + 1, count))) if n < count]
+        params = {"n": draw(st.integers(0, 2)), **({"branches": inner} if inner else {})}
+        made.append(["f", draw(st.lists(atom, max_size=3)), outputs, params, 0])
+        variables += len(outputs)
+    out = draw(st.lists(st.integers(0, variables - 1), max_size=3))
+    return jaxpr(*made, inputs=tuple(inputs), consts=([S32, 3],), out=tuple(out))
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> str:
+    """Draw a whole program."""
+    count = draw(st.integers(1, 4))
+    return document(*(draw(jaxprs(number, count)) for number in range(count)))
+
+
+def described(module: Module) -> list[Any]:
+    """Return all that a module holds, as plain data that compares by value."""
+    found = module.reachable()
+    names = {id(computation): number for number, computation in enumerate(found)}
+    return [
+        module.name,
+        module.attributes,
+        module.not_understood,
+        *(_described(computation, names) for computation in found),
+    ]
+
+
+def _described(computation: Computation, names: dict[int, int]) -> list[Any]:
+    places = {instruction: n for n, instruction in enumerate(computation.instructions)}
+    return [
+        computation.name,
+        computation.attributes,
+        [(places[instruction], path) for instruction, path in computation.results],
+        *(
+            [
+                i.name,
+                i.op,
+                i.type,
+                [places[operand] for operand in i.operands],
+                i.paths,
+                sorted(i.attributes.items()),
+                [(role, names[id(inner)]) for role, inner in i.bodies],
+                i.origin,
+            ]
+            for i in computation.instructions
+        ),
+    ]
+
+
+@given(documents())
+def test_what_is_dumped_reads_as_it_was(text: str) -> None:
+    """Names, attributes, bodies shared by two equations, origins: all of it."""
+    module = parse(text)
+    assert described(parse(dump(module))) == described(module)
+
+
+@given(ATTRIBUTES)
+def test_every_attribute_survives(value: Any) -> None:
+    """Also what only the passes make: shardings, tensors."""
+    module = module_of(eqn("f", [0]))
+    module.entry.instructions[-1].attributes["value"] = value
+    module.entry.attributes["value"] = module.attributes["value"] = value
+    again = parse(dump(module))
+    for found in (again.entry.instructions[-1], again.entry, again):
+        assert repr(found.attributes["value"]) == repr(value)
+
+
+@pytest.mark.parametrize("file", SAMPLES, ids=lambda file: file.stem)
+def test_samples_survive_before_and_after_normalising(file: Path) -> None:
+    """Real programs, in the spelling of each release and in the one spelling."""
+    module = parse(file.read_text())
+    assert described(parse(dump(module))) == described(module)
+    normalise_spelling(module)
+    assert fingerprint(parse(dump(module))) == fingerprint(module)
+
+
+def test_the_text_is_for_people() -> None:
+    """An equation a line, literals where they are used, inner jaxprs below."""
+    body = jaxpr(eqn("mul", [0, [WEAK, 2.0]]), out=(1,))
+    loop = eqn("while", [0, [S32, 0]], (0, S32), body_jaxpr={"jaxpr": 1}, cond_nconsts=0)
+    assert print_module(parse(document(jaxpr(loop, out=(1, 2)), body))) == (
+        "f:\n"
+        "  v0: f32[4] = parameter() index=0\n"
+        "  v1: (f32[4], s32[]) = while(v0, 0:s32[]) cond_nconsts=0 body=@f.v1.body\n"
+        "  return v1.0, v1.1\n"
+        "\n"
+        "f.v1.body:\n"
+        "  v0: f32[4] = parameter() index=0\n"
+        "  v1: f32[4] = mul(v0, 2.0:f32[])\n"
+        "  return v1\n"
+    )
+
+
+def test_the_text_spells_every_attribute() -> None:
+    """Names bare, other text quoted, what is not understood in angle brackets."""
+    module = module_of(eqn("f", [0], (), a="sum", b="a b", c=[1, None], d={"text": "Odd()"}))
+    assert 'v1: () = f(v0) a=sum b="a b" c=(1, None) d=<Odd()>' in print_module(module)

@@ -1,0 +1,290 @@
+"""Kernels that modules embed: the same ones are equal, others differ in words."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformance.ir import diff
+from conformance.ir.analysis import analyse
+from conformance.ir.fingerprint import fingerprints
+from conformance.ir.graph import Computation, Instruction, Module, Opaque, Tensor
+from conformance.ir.kernels.affine import affine_map
+from conformance.ir.kernels.cursor import Cursor, NotReadError
+from conformance.ir.kernels.effects import Effects
+from conformance.ir.kernels.operations import read_kernel
+from conformance.ir.kernels.spelling import canonical_op
+from conformance.ir.normal.forms import to_neutral, to_structure
+from conformance.ir.normal.text import dumps, loads
+from conformance.ir.reading import read
+from tests.ir.kernels.samples import bodies, body, embedded, mosaic, triton
+
+M6, M12 = "mosaic 0.6.2 ", "mosaic 0.12.0.1 "
+T8, T12 = "triton 0.8.3 ", "triton 0.12.0.1 "
+
+
+def structure(text: str) -> Module:
+    """Return a module in the form `structure`."""
+    module = read(text, "hlo")
+    to_structure(module)
+    return module
+
+
+def call_of(module: Module) -> Instruction:
+    """Return the custom call of a module."""
+    return next(i for i in module.entry.instructions if i.op == "custom-call")
+
+
+def function(kernel: Computation, symbol: str = "main") -> Instruction:
+    """Return a function of a kernel."""
+    return next(i for i in kernel.instructions if i.attributes.get("symbol") == symbol)
+
+
+@pytest.mark.parametrize("name", bodies())
+def test_every_sample_is_understood(name: str) -> None:
+    """None of its parts is kept as bytes."""
+    module = structure(embedded(name))
+    assert not module.not_understood
+    assert [role for role, _ in call_of(module).bodies] == ["kernel"]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (M6 + "plain", M6 + "elsewhere"),
+        (T8 + "plain", T8 + "elsewhere"),
+        *[(M6 + name, M12 + name) for name in ("plain", "loop", "condition")],
+        *[(T8 + name, T12 + name) for name in ("plain", "loop", "repeated")],
+    ],
+)
+def test_the_same_kernel_is_equal(a: str, b: str) -> None:
+    """Wherever it was written, and whichever release stored it."""
+    assert diff(embedded(a), embedded(b)).equal
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "titles"),
+    [
+        ("plain", "scale", ["value of arith.constant"]),
+        ("plain", "subtract", ["arith.addf -> arith.subf"]),
+        ("subtract", "swapped", ["operands of arith.subf"]),
+        ("plain", "exp", ["math.exp added"]),
+        ("plain", "late", ["operands of vector.load"]),
+        ("plain", "grid", ["iteration_bounds of kernel.func"]),
+        ("grid", "window", ["window_params of kernel.func"]),
+        ("window", "dtype", ["type of arith.addf"]),
+        ("loop", "condition", ["scf.if added"]),
+        ("reduced", "largest", ["kernel_kind of vector.multi_reduction"]),
+    ],
+)
+def test_a_change_is_told(a: str, b: str, titles: list[str]) -> None:
+    """In the words of the kernel's own operations."""
+    found = diff(embedded(M12 + a), embedded(M12 + b))
+    assert not found.neutral_equal
+    told = " | ".join(change.title for change in found.changes)
+    assert all(title in told for title in titles), told
+
+
+def test_a_change_of_a_triton_kernel_is_told() -> None:
+    """As for Mosaic."""
+    found = diff(embedded(T12 + "plain"), embedded(T12 + "scale"))
+    assert [change.title for change in found.changes] == ["value of arith.constant"]
+
+
+def test_operations_are_instructions() -> None:
+    """With their types, and the order in which memory is used."""
+    kernel = read_kernel(body(M12 + "plain")).body
+    [main] = [inner for _, inner in function(kernel).bodies]
+    store = main.instructions[-1]
+    assert store.op == "tpu.vector_store"
+    assert main.results == [(store, ())]
+    assert store.operands[-1].op == "vector.load"
+    assert [p.type.dtype for p in main.parameters[:2]] == ["s32", "memref<f32 vmem>"]  # type: ignore[union-attr]
+
+
+def test_the_function_it_begins_with_has_one_name() -> None:
+    """Releases call it by another."""
+    symbols = [
+        [i.attributes["symbol"] for i in read_kernel(body(v + "plain")).body.instructions]
+        for v in (M6, M12)
+    ]
+    assert symbols[0] == symbols[1]
+    assert "main" in symbols[0]
+
+
+def test_regions_are_closed() -> None:
+    """A loop's body takes what it uses."""
+    kernel = read_kernel(body(M12 + "loop")).body
+    [main] = [inner for _, inner in function(kernel).bodies]
+    loop = next(i for i in main.instructions if i.op == "scf.for")
+    [(_, inner)] = loop.bodies
+    inside = set(inner.instructions)
+    assert loop.attributes["captured"]
+    assert all(operand in inside for i in inner.instructions for operand in i.operands)
+
+
+@pytest.mark.parametrize("key", ["debug_locations", "serialization_format", "cost_estimate"])
+def test_notes_in_the_configuration_are_nothing(key: str) -> None:
+    """They say nothing of the kernel."""
+    text = bodies()[M12 + "plain"]
+    assert diff(mosaic(text), mosaic(text, **{key: "TUzvUg"})).equal
+
+
+@pytest.mark.parametrize("key", ["has_communication", "collective_id", "internal_scratch_in_bytes"])
+def test_settings_in_the_configuration_count(key: str) -> None:
+    """A kernel that communicates is another one."""
+    text = bodies()[M12 + "plain"]
+    assert not diff(mosaic(text), mosaic(text, **{key: 7})).neutral_equal
+
+
+def test_settings_of_triton_count() -> None:
+    """The number of warps is the user's."""
+    data = body(T12 + "plain")
+    other = triton(data, "num_stages = 3 : i32, num_warps = 8 : i32")
+    assert not diff(triton(data), other).neutral_equal
+
+
+@pytest.mark.parametrize("name", [M12 + "condition", M12 + "repeated", T12 + "loop"])
+def test_the_text_of_a_kernel_is_read_again(name: str) -> None:
+    """And normalising it twice is normalising it once."""
+    module = structure(embedded(name))
+    once = to_neutral(module)
+    again = loads(dumps(module, 1))
+    assert to_structure(again)
+    assert to_neutral(again) == once
+
+
+@pytest.mark.parametrize(
+    ("op", "name"),
+    [
+        ("stable_mosaic.arith.addf", "arith.addf"),
+        ("stable_mosaic_gpu.gpu.launch", "gpu.launch"),
+        ("stable_mosaic.func.call", "kernel.call"),
+        ("tt.load", "tt.load"),
+    ],
+)
+def test_operations_have_their_usual_names(op: str, name: str) -> None:
+    """But for functions, which are not the module's."""
+    assert canonical_op(op) == name
+
+
+def test_affine_maps_are_spelled_as_mlir_does() -> None:
+    """Earlier releases store the spelling."""
+    # Two dimensions, general: one symbol, two results, d1 * 8 + s0 and d0 mod 3.
+    numbers = [2 << 2 | 3, 1, 2, 3, 4, 0, 1, 2, 16, 1, 0, 5, 0, 0, 2, 6]
+    cursor = Cursor(bytes(number << 1 | 1 for number in numbers))
+    assert affine_map(cursor) == "affine_map<(d0, d1)[s0] -> (d1 * 8 + s0, d0 mod 3)>"
+    assert affine_map(Cursor(b"\x11")) == "affine_map<(d0, d1) -> (d0, d1)>"
+
+
+def test_a_map_larger_than_any_is_not_read() -> None:
+    """A few bytes must not become a long text."""
+    with pytest.raises(NotReadError, match="dimensions"):
+        affine_map(Cursor(b"\x00" + b"\xf0" * 8))
+
+
+def test_stablehlo_embeds_kernels_too() -> None:
+    """There the configuration is a text within the text."""
+    inner = f"{{\\22body\\22: \\22{bodies()[M12 + 'plain']}\\22}}"
+    config = f"{{\\22custom_call_config\\22: {inner}}}"
+    text = (
+        '"builtin.module"() <{sym_name = "m"}> ({\n'
+        '  "func.func"() <{function_type = (tensor<8xf32>) -> tensor<8xf32>, sym_name = "main"}> '
+        "({\n  ^bb0(%arg0: tensor<8xf32>):\n"
+        f'    %0 = "stablehlo.custom_call"(%arg0) <{{backend_config = "{config}", '
+        'call_target_name = "tpu_custom_call"}> : (tensor<8xf32>) -> tensor<8xf32>\n'
+        '    "func.return"(%0) : (tensor<8xf32>) -> ()\n  }) : () -> ()\n}) : () -> ()\n'
+    )
+    found = analyse(text, "stablehlo", with_text=True)
+    assert "vector.load" in found.text
+    assert not found.not_understood
+
+
+def test_what_is_done_in_regions_is_done_in_order() -> None:
+    """Whatever the operation around it; what is pure there has no place in the order."""
+    space = Tensor("memref<f32>", (8,))
+    memory = Instruction("p", "parameter", space, attributes={"index": 0})
+    inner = Computation("region", [Instruction("s", "vector.store", (), (memory,), ((),))])
+    loop = Instruction("l", "affine.for", (), bodies=(("region 0", inner),))
+    load = Instruction("v", "vector.load", Tensor("f32"), (memory,), ((),))
+    add = Instruction("a", "arith.addf", Tensor("f32"), (load, load), ((), ()))
+    outer = Computation("f", [memory, loop, add, load])
+    effects = Effects()
+    effects.chain(inner)
+    effects.chain(outer)
+    assert load.operands == (memory, loop)
+    assert add.operands == (load, load)
+    assert outer.results == [(load, ())]
+
+
+# What is not understood
+
+
+def test_a_kernel_that_is_cut_off_is_counted() -> None:
+    """And kept as what its bytes are."""
+    data = body(M12 + "plain")[:-9]
+    module = structure(mosaic(base64.b64encode(data).decode()))
+    assert module.not_understood == {"kernel of tpu_custom_call": 1}
+    assert isinstance(call_of(module).attributes["kernel"], Opaque)
+
+
+def test_another_version_is_counted() -> None:
+    """It may store things otherwise."""
+    data = bytearray(body(M12 + "plain"))
+    data[4] = 2 * 7 + 1
+    assert structure(mosaic(base64.b64encode(data).decode())).not_understood
+
+
+def test_what_is_not_read_differs_from_what_is() -> None:
+    """Two kernels that are not understood are equal only if their bytes are."""
+    cut = [base64.b64encode(body(M12 + n)[:-9]).decode() for n in ("plain", "scale")]
+    assert diff(mosaic(cut[0]), mosaic(cut[0])).equal
+    assert not diff(mosaic(cut[0]), mosaic(cut[1])).neutral_equal
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(sorted(bodies())), st.data())
+def test_odd_bytes_never_raise_anything_else(name: str, data: st.DataObject) -> None:
+    """Nor is there anything in them that cannot be hashed."""
+    raw = bytearray(body(name))
+    for _ in range(data.draw(st.integers(1, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    del raw[data.draw(st.integers(len(raw) // 2, 2 * len(raw))) :]
+    try:
+        kernel = read_kernel(bytes(raw))
+    except NotReadError:
+        return
+    assert fingerprints(Module("hlo", "", kernel.body)).computations
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_configuration(raw: bytes) -> None:
+    """Whatever follows the mark of bytecode."""
+    text = base64.b64encode(b"ML\xefR" + raw).decode()
+    assert structure(mosaic(text)).not_understood
+
+
+@pytest.mark.parametrize(
+    ("raw", "number"),
+    [
+        (b"\x01", 0),
+        (b"\xff", 127),
+        (b"\x02\x02", 128),
+        (b"\x00" + b"\xff" * 8, (1 << 64) - 1),
+        (b"\x80" + b"\xff" * 7, (1 << 56) - 1),
+    ],
+)
+def test_numbers(raw: bytes, number: int) -> None:
+    """The first byte says how many follow."""
+    cursor = Cursor(raw)
+    assert cursor.varint() == number
+    assert cursor.left == 0
+
+
+@pytest.mark.parametrize(("raw", "number"), [(b"\x01", 0), (b"\x03", -1), (b"\x05", 1)])
+def test_signed_numbers(raw: bytes, number: int) -> None:
+    """The lowest bit is the sign."""
+    assert Cursor(raw).signed() == number

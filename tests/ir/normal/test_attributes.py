@@ -1,0 +1,115 @@
+"""Attributes: spelling, the compiler's choice, meaning."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.ir.normal.attributes import drop_compilers_choice, drop_spelling
+from tests.ir.texts import ADD, LOOP, STEPS, after, hlo, module, neutral, stablehlo, structure, the
+
+REDUCE = "%r = f32[4] all-reduce(%x), "
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'metadata={op_name="jit(f)/add" source_file="f.py" source_line=3}',
+        "operand_layout_constraints={f32[4]{0}}",
+        'frontend_attributes={_xla_op_name="f",mhlo.x="1"}',
+        "control-predecessors={%x}",
+        'backend_config={"outer_dimension_partitions":["4"]}',
+    ],
+)
+def test_spelling_is_no_part_of_the_structure(said: str) -> None:
+    """Nothing of it computes anything."""
+    assert structure(hlo(f"%r = f32[4] add(%x, %y), {said}")) == structure(
+        hlo("%r = f32[4] add(%x, %y)")
+    )
+
+
+def test_groups_are_in_order_their_members_as_they_are() -> None:
+    """An all-gather lays its parts out in the order of the members."""
+    one, two, three = (
+        structure(hlo(f"{REDUCE}replica_groups={groups}, to_apply=%add", before=ADD))
+        for groups in ("{{0,1},{2,3}}", "{{2,3},{0,1}}", "{{1,0},{2,3}}")
+    )
+    assert one == two
+    assert one != three
+
+
+def test_the_number_of_a_channel_is_nothing_that_there_is_one_is_something() -> None:
+    """A channel makes a collective one of all partitions; for `neutral` it is the same."""
+    one, two, none = (
+        hlo(f"{REDUCE}{channel}replica_groups={{}}, to_apply=%add", before=ADD)
+        for channel in ("channel_id=1, ", "channel_id=7, ", "")
+    )
+    assert structure(one) == structure(two) != structure(none)
+    assert neutral(one) == neutral(none)
+
+
+@pytest.mark.parametrize(
+    "order", ["condition=%condition, body=%body", "body=%body, condition=%condition"]
+)
+def test_computations_are_in_the_order_of_their_roles(order: str) -> None:
+    """However the text names them."""
+    lines = [line.replace("condition=%condition, body=%body", order) for line in LOOP]
+    assert structure(hlo(*lines, before=STEPS)) == structure(hlo(*LOOP, before=STEPS))
+
+
+def test_the_trip_count_is_kept_and_is_the_compilers_to_know() -> None:
+    """It is a fact of the structure."""
+    config = ', backend_config={"known_trip_count":{"n":"5"}}'
+    lines = [line + config if "while(" in line else line for line in LOOP]
+    found = after(hlo(*lines, before=STEPS), drop_spelling)
+    assert the(found, "while").attributes["trip_count"] == "5"
+    assert neutral(hlo(*lines, before=STEPS)) == neutral(hlo(*LOOP, before=STEPS))
+
+
+def test_a_custom_call_keeps_what_its_configuration_says() -> None:
+    """But not how it is tuned."""
+    call = '%r = f32[4] custom-call(%x), custom_call_target="f", backend_config='
+    plain, tuned, other = (
+        structure(hlo(call + config))
+        for config in ('{"k":"1"}', '{"k":"1","selected_algorithm":"7"}', '{"k":"2"}')
+    )
+    assert plain == tuned
+    assert plain != other
+
+
+def test_headers_say_little() -> None:
+    """Scheduling and layouts of the entry are spelling, donation means something."""
+    schedule = "HloModule m, is_scheduled=true, entry_computation_layout={(f32[4]{0})->f32[4]{0}}"
+    donation = "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }"
+    plain = structure(hlo("%r = f32[4] add(%x, %y)"))
+    assert structure(hlo("%r = f32[4] add(%x, %y)", head=schedule)) == plain
+    assert structure(hlo("%r = f32[4] add(%x, %y)", head=donation)) != plain
+    assert neutral(hlo("%r = f32[4] add(%x, %y)", head=donation)) != neutral(
+        hlo("%r = f32[4] add(%x, %y)")
+    )
+
+
+def test_stablehlo_and_hlo_name_alike() -> None:
+    """What has several names has the one that HLO uses."""
+    call = '%r = "stablehlo.custom_call"(%x) <{call_target_name = "f"}> : '
+    found = after(stablehlo(f"{call}(tensor<4xf32>) -> tensor<4xf32>"), drop_spelling)
+    assert the(found, "stablehlo.custom_call").attributes["custom_call_target"] == "f"
+
+
+def test_how_optimised_code_was_cut_is_a_note() -> None:
+    """Each device runs the code of its own part by then."""
+    text = hlo("%r = f32[4] add(%x, %y)").replace(
+        "parameter(0)", "parameter(0), sharding={devices=[2]0,1}"
+    )
+    found = after(text, drop_spelling)
+    assert "sharding" in found.entry.parameters[0].attributes
+    drop_compilers_choice(found)
+    assert "sharding" not in found.entry.parameters[0].attributes
+
+
+def test_what_is_shared_is_rewritten_once() -> None:
+    """Instructions of one attribute dictionary keep having one."""
+    found = module(hlo("%a = f32[4] negate(%x)", "%b = f32[4] negate(%y)"))
+    one, two = found.entry.instructions[-2:]
+    one.attributes = two.attributes = {"channel_id": 3}
+    drop_spelling(found)
+    assert one.attributes is two.attributes

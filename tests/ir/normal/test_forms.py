@@ -1,0 +1,131 @@
+"""The two forms, and what they do to modules of odd shapes."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import pytest
+
+from conformance.ir.graph import Computation, Instruction, IrSyntaxError, Module, Tensor
+from conformance.ir.normal.forms import VERSION, to_neutral, to_structure
+from conformance.ir.normal.text import dumps, loads
+from conformance.ir.reading import read
+from tests.ir.jaxpr.documents import SAMPLES as JAXPRS
+from tests.ir.texts import ADD, LOOP, STEPS, hlo, module, neutral, ops, settled
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+KINDS = {".hlo": "hlo", ".generic": "stablehlo", ".json": "jaxpr"}
+FILES = [
+    file
+    for file in sorted([*SAMPLES.rglob("*.hlo"), *SAMPLES.rglob("*.generic"), *JAXPRS])
+    if file.stat().st_size < 40_000
+][::4]
+VARIADIC = """%both {
+  %a = f32[] parameter(0)
+  %b = s32[] parameter(1)
+  %c = f32[] parameter(2)
+  %d = s32[] parameter(3)
+  %s = f32[] add(%a, %c)
+  %m = s32[] maximum(%b, %d)
+  ROOT %r = (f32[], s32[]) tuple(%s, %m)
+}"""
+TALKING = STEPS.replace(
+    "%most = s32[] constant(5)",
+    "%most = s32[] constant(5)\n  %q = f32[4] get-tuple-element(%p), index=1\n"
+    "  %w = f32[4] all-reduce(%q), replica_groups={}, to_apply=%add",
+)
+ODD = {
+    "a result that is a parameter": hlo("%r = (f32[4], f32[4]) tuple(%y, %x)"),
+    "no result at all": hlo("%r = () tuple()"),
+    "two operands the same": hlo(
+        "%which = pred[] constant(true)",
+        "%r = f32[4] conditional(%which, %x, %x), true_computation=%f, false_computation=%f",
+        before="%f {\n  %p = f32[4] parameter(0)\n  ROOT %n = f32[4] negate(%p)\n}",
+    ),
+    "an empty computation": hlo(
+        "%r = f32[4] call(%x), to_apply=%f", before="%f {\n  ROOT %p = f32[4] parameter(0)\n}"
+    ),
+    "a collective in a condition": hlo(*LOOP, before=f"{ADD}\n\n{TALKING}"),
+    "a variadic reduction": hlo(
+        "%i = s32[4] iota(), iota_dimension=0",
+        "%z = f32[] constant(0)",
+        "%k = s32[] constant(0)",
+        "%r = (f32[], s32[]) reduce(%x, %i, %z, %k), dimensions={0}, to_apply=%both",
+        "%s = s32[] get-tuple-element(%r), index=1",
+        before=VARIADIC,
+    ),
+    "three branches": hlo(
+        "%which = s32[] constant(1)",
+        "%r = f32[4] conditional(%which, %x, %y, %x), branch_computations={%f, %f, %f}",
+        before="%f {\n  %p = f32[4] parameter(0)\n  ROOT %n = f32[4] negate(%p)\n}",
+    ),
+    "a barrier": hlo(
+        "%t = (f32[4], f32[4]) tuple(%x, %y)", "%b = (f32[4], f32[4]) opt-barrier(%t)"
+    ),
+    "a call into the unknown": hlo(
+        '%c = () custom-call(%x), custom_call_target="f", custom_call_has_side_effect=true',
+        "%r = f32[4] negate(%y)",
+    ),
+    "a loop within a condition": hlo(*LOOP, before=STEPS.replace(
+        "%most = s32[] constant(5)",
+        "%most = s32[] constant(5)\n  %l = (s32[], f32[4], f32[4]) while(%p), "
+        "condition=%inner, body=%step",
+    ) + "\n\n" + STEPS.replace("%condition", "%inner").replace("%body", "%step")),
+}  # fmt: skip
+
+
+def test_forms_are_twelve_bytes_of_hexadecimal() -> None:
+    """And differ from one another."""
+    found = module(hlo("%r = f32[4] copy(%x)"))
+    one, other = to_structure(found), to_neutral(found)
+    assert len(one) == len(other) == 24
+    assert one != other
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
+def test_odd_modules_are_settled(text: str) -> None:
+    """Twice is once, and as text as well."""
+    found = settled(text)
+    before = dumps(found, VERSION)
+    to_structure(found)
+    to_neutral(found)
+    again = loads(before)
+    to_structure(again)
+    to_neutral(again)
+    assert before == dumps(found, VERSION) == dumps(again, VERSION)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.name}")
+def test_real_modules_are_settled(file: Path) -> None:
+    """Programs of many releases and platforms."""
+    found = read(file.read_text(encoding="utf-8"), KINDS[file.suffix])
+    to_structure(found)
+    first = to_neutral(found)
+    text = dumps(found, VERSION)
+    again = loads(text)
+    to_structure(again)
+    assert to_neutral(again) == first
+    assert dumps(again, VERSION) == text
+
+
+def test_a_dead_loop_leaves_nothing() -> None:
+    """Not even its beginning."""
+    assert ops(settled(hlo(*LOOP, "%n = f32[4] negate(%x)", before=STEPS))) == ["negate"]
+
+
+def test_a_computation_that_calls_itself_is_refused() -> None:
+    """By name, in both forms."""
+    loop = Computation("f")
+    one = Instruction(name="c", op="call", type=Tensor("f32"), bodies=(("to_apply", loop),))
+    loop.instructions.append(one)
+    loop.results.append((one, ()))
+    with pytest.raises(IrSyntaxError, match="computation f calls itself"):
+        to_structure(Module("hlo", "m", loop))
+
+
+def test_the_collector_is_as_it_was() -> None:
+    """Also when something goes wrong."""
+    assert gc.isenabled()
+    neutral(hlo("%r = f32[4] copy(%x)"))
+    assert gc.isenabled()

@@ -1,0 +1,98 @@
+"""Calls and fusions."""
+
+from __future__ import annotations
+
+from conformance.ir.normal.inlining import inline_calls
+from tests.ir.jaxpr.documents import document, eqn, jaxpr
+from tests.ir.texts import after, hlo, neutral, ops, reads, stablehlo, the
+
+CALLEE = """%callee {
+  %p = f32[4] parameter(0)
+  %q = f32[4] parameter(1)
+  ROOT %s = f32[4] subtract(%p, %q)
+}"""
+PAIR = """%callee {
+  %p = f32[4] parameter(0)
+  %n = f32[4] negate(%p)
+  %s = f32[4] sine(%p)
+  ROOT %t = (f32[4], f32[4]) tuple(%n, %s)
+}"""
+
+
+def test_calls_and_fusions_are_what_they_call() -> None:
+    """With the operands in the place of the parameters."""
+    plain = hlo("%r = f32[4] subtract(%y, %x)")
+    call = hlo("%r = f32[4] call(%y, %x), to_apply=%callee", before=CALLEE)
+    fusion = hlo("%r = f32[4] fusion(%y, %x), kind=kLoop, calls=%callee", before=CALLEE)
+    assert reads(the(after(call, inline_calls), "subtract")) == ["y", "x"]
+    assert neutral(plain) == neutral(call) == neutral(fusion)
+
+
+def test_a_callee_used_twice_is_there_twice() -> None:
+    """Each use has instructions of its own."""
+    lines = [f"%c{n} = f32[4] call(%x, %y), to_apply=%callee" for n in range(2)]
+    found = after(hlo(*lines, "%r = f32[4] add(%c0, %c1)", before=CALLEE), inline_calls)
+    assert ops(found) == ["subtract", "subtract", "add"]
+    assert len(set(found.entry.results[0][0].operands)) == 2
+
+
+def test_several_results_are_read_by_their_path() -> None:
+    """As a tuple in HLO."""
+    text = hlo(
+        "%c = (f32[4], f32[4]) fusion(%x), kind=kLoop, calls=%callee",
+        "%r = f32[4] get-tuple-element(%c), index=1",
+        before=PAIR,
+    )
+    assert neutral(text) == neutral(hlo("%r = f32[4] sine(%x)"))
+
+
+def test_a_call_whose_type_names_another_memory_is_still_its_result() -> None:
+    """A fusion may put a part of its result elsewhere than its root says."""
+    text = hlo(
+        "%c = (f32[4]{0:S(5)}, f32[4]{0}) fusion(%x), kind=kLoop, calls=%callee",
+        "%r = f32[4] get-tuple-element(%c), index=1",
+        before=PAIR,
+    )
+    assert neutral(text) == neutral(hlo("%r = f32[4] sine(%x)"))
+
+
+def test_work_of_the_host_stays_a_call() -> None:
+    """Being called is what places it."""
+    mark = 'frontend_attributes={_xla_compute_type="host"}'
+    text = hlo(f"%r = f32[4] call(%x, %y), to_apply=%callee, {mark}", before=CALLEE)
+    assert ops(after(text, inline_calls)) == ["call"]
+    assert neutral(text) != neutral(hlo("%r = f32[4] subtract(%x, %y)"))
+
+
+def test_calls_that_multiply_beyond_reason_stay() -> None:
+    """Forty functions that each call the next twice are a trillion instructions."""
+    first = "%f0 {\n  %p = f32[4] parameter(0)\n  ROOT %r = f32[4] negate(%p)\n}"
+    others = [
+        f"%f{n} {{\n  %p = f32[4] parameter(0)\n  %a = f32[4] call(%p), to_apply=%f{n - 1}\n"
+        f"  %b = f32[4] call(%a), to_apply=%f{n - 1}\n  ROOT %r = f32[4] add(%a, %b)\n}}"
+        for n in range(1, 40)
+    ]
+    text = hlo("%r = f32[4] call(%x), to_apply=%f39", before="\n\n".join([first, *others]))
+    found = after(text, inline_calls)
+    assert sum(len(one.instructions) for one in found.reachable()) < 200
+
+
+def test_functions_of_stablehlo_are_inlined() -> None:
+    """The callee's only result is the call's."""
+    call = '%r = "func.call"(%x) <{callee = @f}> : (tensor<4xf32>) -> tensor<4xf32>'
+    function = (
+        '  "func.func"() <{function_type = (tensor<4xf32>) -> tensor<4xf32>, sym_name = "f", '
+        'sym_visibility = "private"}> ({\n  ^bb0(%p: tensor<4xf32>):\n'
+        '    %n = "stablehlo.negate"(%p) : (tensor<4xf32>) -> tensor<4xf32>\n'
+        '    "func.return"(%n) : (tensor<4xf32>) -> ()\n  }) : () -> ()\n}) : () -> ()\n'
+    )
+    text = stablehlo(call).removesuffix("}) : () -> ()\n") + function
+    plain = stablehlo('%r = "stablehlo.negate"(%x) : (tensor<4xf32>) -> tensor<4xf32>')
+    assert neutral(text) == neutral(plain)
+
+
+def test_a_jitted_function_is_inlined() -> None:
+    """In a jaxpr as well."""
+    inner = jaxpr(eqn("neg", [0]), out=(1,))
+    text = document(jaxpr(eqn("jit", [0], jaxpr={"jaxpr": 1}), out=(1,)), inner)
+    assert neutral(text) == neutral(document(jaxpr(eqn("neg", [0]), out=(1,))))

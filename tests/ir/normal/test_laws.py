@@ -1,0 +1,85 @@
+"""What holds for any program: the forms see its meaning and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from conformance.ir import diff
+from conformance.ir.normal.forms import VERSION, to_neutral, to_structure
+from conformance.ir.normal.text import dumps, loads
+from tests.ir.modules import Block, mutants, programs, written
+from tests.ir.texts import settled
+
+if TYPE_CHECKING:
+    from conformance.ir.change import IrDiff
+    from conformance.ir.graph import Module
+
+MOST = 3
+"""How many entries one change may take to report."""
+MIRROR = {"added": "removed", "removed": "added"}
+seeds = st.integers(0, 2**32)
+slow = settings(
+    derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+def again(module: Module) -> tuple[str, str]:
+    """Return the fingerprint and text of a module that is brought into its form once more."""
+    to_structure(module)
+    return to_neutral(module), dumps(module, VERSION)
+
+
+def said(found: IrDiff, mirror: dict[str, str] | None = None) -> list[tuple[str, int, str]]:
+    """Return the entries of a difference, seen from the other side if asked to."""
+    kinds = mirror or {}
+    return sorted((kinds.get(c.kind, c.kind), c.count, c.severity) for c in found.changes)
+
+
+@slow
+@given(programs(), seeds)
+def test_normalising_twice_is_normalising_once(program: Block, seed: int) -> None:
+    """Of the module, and of what is loaded from its text."""
+    module = settled(written(program, seed))
+    text = dumps(module, VERSION)
+    fingerprint = text.split(maxsplit=4)[3]
+    assert again(module) == again(loads(text)) == (fingerprint, text)
+
+
+@slow
+@given(programs(), seeds)
+def test_how_a_program_is_written_is_nothing(program: Block, seed: int) -> None:
+    """Names, order, tuples, fusions, calls, copies, pairs of start and done, slots of loops."""
+    plain, noisy = settled(written(program)), settled(written(program, seed))
+    assert dumps(plain, VERSION) == dumps(noisy, VERSION)
+
+
+@slow
+@given(programs(tidy=True), seeds, st.data())
+def test_a_change_of_meaning_is_seen(program: Block, seed: int, data: st.DataObject) -> None:
+    """As a semantic change, in few entries, the same from both sides."""
+    made = mutants(program)
+    assume(made)
+    _, other = data.draw(st.sampled_from(made))
+    one, two = written(program), written(other, seed)
+    found = diff(one, two)
+    assert not found.neutral_equal
+    assert found.severity == "semantic"
+    assert len(found.changes) <= MOST
+    assert said(found) == said(diff(two, one), MIRROR)
+
+
+@slow
+@given(programs(), seeds, seeds)
+def test_a_difference_is_empty_if_and_only_if_there_is_none(
+    program: Block, one: int, two: int
+) -> None:
+    """And never semantic between two ways of writing one program."""
+    text = written(program, one)
+    same, other = diff(text, text), diff(text, written(program, two))
+    assert same.equal
+    assert not same.changes
+    assert other.equal is (not other.changes)
+    assert other.severity != "semantic"

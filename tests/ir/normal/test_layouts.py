@@ -1,0 +1,63 @@
+"""Bitcasts said by what they do; layouts gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.ir.graph import Tensor
+from conformance.ir.normal.layouts import FROM_ORDER, drop_layouts, resolve_bitcasts
+from tests.ir.texts import after, hlo, neutral, ops, stablehlo, the
+
+
+def bitcast(before: str, to: str) -> str:
+    """Return HLO in which something of a type is seen as another."""
+    return hlo(f"%a = {before} iota(), iota_dimension=0", f"%r = {to} bitcast(%a)")
+
+
+@pytest.mark.parametrize(
+    ("before", "to", "op"),
+    [
+        ("f32[2,3]{1,0}", "f32[6]{0}", "reshape"),
+        ("f32[2,3]{1,0}", "f32[3,2]{0,1}", "transpose"),
+        ("f32[2,1,3]{2,1,0}", "f32[2,3]{1,0}", "reshape"),
+        ("f32[1,4]{1,0}", "f32[4,1]{1,0}", "reshape"),
+        ("f32[4]{0}", "s32[4]{0}", "bitcast-convert"),
+        ("f32[2,3]{1,0}", "f32[2,3]{0,1}", "reshape"),
+    ],
+)
+def test_a_bitcast_is_what_it_does(before: str, to: str, op: str) -> None:
+    """By the layouts of what it takes and gives."""
+    assert ops(after(bitcast(before, to), resolve_bitcasts)) == ["iota", op]
+
+
+def test_a_transposing_bitcast_is_that_transpose() -> None:
+    """With the dimensions in the order that a transpose names."""
+    text = bitcast("f32[2,3,4]{2,1,0}", "f32[4,2,3]{0,2,1}")
+    assert the(after(text, resolve_bitcasts), "transpose").attributes["dimensions"] == (2, 0, 1)
+    said = hlo(
+        "%a = f32[2,3,4]{2,1,0} iota(), iota_dimension=0",
+        "%r = f32[4,2,3]{2,1,0} transpose(%a), dimensions={2,0,1}",
+    )
+    assert neutral(text) == neutral(said)
+
+
+def test_what_moves_and_reshapes_is_not_folded_away() -> None:
+    """The same shape in another layout puts elements elsewhere."""
+    text = bitcast("f32[2,3]{1,0}", "f32[2,3]{0,1}")
+    assert FROM_ORDER in the(after(text, resolve_bitcasts), "reshape").attributes
+    assert neutral(text) != neutral(bitcast("f32[2,3]{1,0}", "f32[2,3]{1,0}"))
+
+
+def test_layouts_are_gone_memory_is_not() -> None:
+    """Also within tuples."""
+    text = hlo("%r = (f32[4]{0:T(8,128)S(5)}, f32[2,2]{0,1}) tuple(%x, %y)")
+    assert the(after(text, drop_layouts), "tuple").type == (
+        Tensor("f32", (4,), "", "5"),
+        Tensor("f32", (2, 2)),
+    )
+
+
+def test_other_kinds_have_no_layouts() -> None:
+    """An operation of StableHLO that is called bitcast_convert is one already."""
+    text = stablehlo('%r = "stablehlo.bitcast_convert"(%x) : (tensor<4xf32>) -> tensor<4xf32>')
+    assert ops(after(text, resolve_bitcasts)) == ["stablehlo.bitcast_convert"]

@@ -1,0 +1,77 @@
+"""Values, their types, and replacing one by another."""
+
+from __future__ import annotations
+
+from conformance.ir.graph import Instruction, Tensor
+from conformance.ir.normal.rewriting import (
+    copy_of_computation,
+    grows_reasonably,
+    is_tuple,
+    operands_of,
+    redirect,
+    redirect_results,
+    resolve,
+    set_operands,
+    type_at,
+    type_of,
+)
+from tests.ir.texts import LOOP, STEPS, hlo, module, reads, the
+
+F32, S32 = Tensor("f32"), Tensor("s32")
+A = Instruction(name="a", op="negate", type=F32)
+B = Instruction(name="b", op="custom-call", type=(F32, (S32, F32)))
+PAIR = Instruction(name="t", op="tuple", type=(F32, (S32, F32)), operands=(A, B), paths=((), (1,)))
+
+
+def test_a_value_is_a_result_or_a_part_of_one() -> None:
+    """Its type is found along its path."""
+    assert type_of((B, ())) == B.type
+    assert type_of((B, (1, 0))) == S32
+    assert type_at(F32, (3,)) == F32
+    assert (is_tuple(B.type), is_tuple(F32), is_tuple(())) == (True, False, True)
+
+
+def test_a_tuple_is_read_through() -> None:
+    """As far as the path goes; what was replaced is replaced on the way."""
+    assert resolve((PAIR, (1, 0)), {}) == (B, (1, 0))
+    assert resolve((PAIR, (0,)), {A: (B, (0,))}) == (B, (0,))
+    assert resolve((PAIR, ()), {}) == (PAIR, ())
+
+
+def test_operands_follow_what_stands_for_them() -> None:
+    """Only where something does."""
+    reader = Instruction(name="r", op="add", type=F32)
+    set_operands(reader, [(A, ()), (PAIR, (0,))])
+    redirect(reader, {A: (B, (0,))})
+    assert operands_of(reader) == [(B, (0,)), (B, (0,))]
+
+
+def test_results_follow_too() -> None:
+    """Those of a computation."""
+    found = module(hlo("%a = f32[4] negate(%x)", "%b = f32[4] sine(%a)"))
+    x, _, a, b = found.entry.instructions
+    redirect_results(found.entry, {b: (a, ()), a: (x, ())})
+    assert found.entry.results == [(x, ())]
+
+
+def test_a_copy_shares_no_loops() -> None:
+    """Reducers it may share: nobody rewrites them for one use."""
+    entry = module(hlo(*LOOP, before=STEPS)).entry
+    copy = copy_of_computation(entry)
+    ours, theirs = (next(i for i in c.instructions if i.op == "while") for c in (entry, copy))
+    assert reads(ours) == reads(theirs)
+    assert not {id(inner) for _, inner in ours.bodies} & {id(inner) for _, inner in theirs.bodies}
+
+
+def test_what_grows_without_bound_is_known_before() -> None:
+    """By counting, not by growing."""
+    one = "%f0 {\n  %p = f32[4] parameter(0)\n  ROOT %r = f32[4] negate(%p)\n}"
+    more = [
+        f"%f{n} {{\n  %p = f32[4] parameter(0)\n  %a = f32[4] call(%p), to_apply=%f{n - 1}\n"
+        f"  ROOT %b = f32[4] call(%a), to_apply=%f{n - 1}\n}}"
+        for n in range(1, 64)
+    ]
+    found = module(hlo("%r = f32[4] call(%x), to_apply=%f63", before="\n\n".join([one, *more])))
+    assert not grows_reasonably(found.reachable(), lambda _: True)
+    assert grows_reasonably(found.reachable(), lambda _: False)
+    assert the(found, "negate").op == "negate"

@@ -1,0 +1,103 @@
+"""Places that differ, and which belong together."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.ir.deltas import Rewrite, rewrites
+from tests.ir.test_alignment import aligned
+from tests.ir.texts import ADD, LOOP, STEPS, hlo
+
+REDUCE = "%r = f32[4] all-reduce(%x), replica_groups={{{{0,1}}}}, to_apply=%add"
+
+
+def found(a: str, b: str) -> list[Rewrite]:
+    """Return the rewrites between two texts."""
+    alignment, _, _ = aligned(a, b)
+    return rewrites(alignment)
+
+
+def said(rewrite: Rewrite) -> list[tuple[str, str]]:
+    """Return what a rewrite says, each place by its sign and operation."""
+    return sorted((str(delta.side), delta.op) for delta in rewrite.deltas)
+
+
+def test_nothing_differs() -> None:
+    """In equal modules."""
+    text = hlo("%r = f32[4] add(%x, %y)")
+    assert found(text, text) == []
+
+
+def test_one_for_another_is_one_rewrite() -> None:
+    """With what reads it."""
+    one, two = (
+        hlo(f"%a = f32[4] {op}(%x)", "%r = f32[4] divide(%a, %y)") for op in ("sine", "tanh")
+    )
+    (rewrite,) = found(one, two)
+    assert said(rewrite) == [("+", "tanh"), ("-", "sine"), (">", "divide")]
+
+
+def test_two_places_far_apart_are_two_rewrites() -> None:
+    """Nothing joins them."""
+    text = hlo(
+        "%a = f32[4] sine(%x)", "%b = f32[4] sine(%y)", "%r = (f32[4], f32[4]) tuple(%a, %b)"
+    )
+    assert len(found(text, text.replace("sine", "tanh"))) == 2
+
+
+def test_an_attribute_that_differs_is_named() -> None:
+    """Of a pair."""
+    one = hlo("%r = f32[4] iota(), iota_dimension=0, about=1")
+    (rewrite,) = found(one, one.replace("about=1", "about=2"))
+    assert [(d.side, d.what) for d in rewrite.deltas if d.what] == [("~", ("about",))]
+
+
+def test_a_type_that_spreads_is_one_rewrite() -> None:
+    """From where it begins to where it ends."""
+    one = hlo("%a = f32[4] negate(%x)", "%b = f32[4] sine(%a)", "%r = f32[4] abs(%b)")
+    rewrite, *others = found(one, one.replace("f32", "f64"))
+    assert len(rewrite.deltas) == 4
+    assert {d.what for d in rewrite.deltas} == {("type",)}
+    assert all(d.op == "parameter" for one in others for d in one.deltas)
+
+
+@pytest.mark.parametrize(("op", "count"), [("divide", 1), ("add", 0)])
+def test_swapped_operands_are_rewired(op: str, count: int) -> None:
+    """Unless their order is nothing."""
+    one, two = (hlo(f"%r = f32[4] {op}({operands})") for operands in ("%x, %y", "%y, %x"))
+    assert len(found(one, two)) == count
+
+
+def test_another_result_of_a_loop_is_another_result() -> None:
+    """Its results are in the order of its slots, yet each is one of its own."""
+    same = STEPS.replace(
+        "%z = f32[4] multiply(%x, %w)", "%z = f32[4] sine(%x)\n  %v = f32[4] abs(%w)"
+    )
+    same = same.replace("tuple(%j, %z, %w)", "tuple(%j, %z, %v)")
+    one = hlo(*LOOP, before=same)
+    two = hlo(*LOOP[:3], "%r = f32[4] get-tuple-element(%loop), index=2", before=same)
+    assert [said(rewrite) for rewrite in found(one, two)] == [[("=", "while")]]
+
+
+def test_a_slot_that_only_one_side_carries_is_one_rewrite() -> None:
+    """It shows around the loop, within it and at its results."""
+    text = STEPS.replace(
+        "%z = f32[4] multiply(%x, %w)", "%z = f32[4] sine(%x)\n  %v = f32[4] tanh(%w)"
+    )
+    more = text.replace("tuple(%j, %z, %w)", "tuple(%j, %z, %v)")
+    end = [
+        "%s = f32[4] get-tuple-element(%loop), index=2",
+        "%q = f32[4] divide(%r, %s)",
+    ]
+    one, two = hlo(*LOOP, *end, before=text), hlo(*LOOP, *end, before=more)
+    (rewrite,) = found(one, two)
+    assert ("+", "tanh") in said(rewrite)
+
+
+def test_a_reducer_differs_within() -> None:
+    """At the place in the reducer."""
+    line = "%r = f32[4] all-reduce(%x), replica_groups={{0,1}}, to_apply=%add"
+    one = hlo(line, before=ADD)
+    two = hlo(line, before=ADD.replace("= f32[] add", "= f32[] maximum"))
+    (rewrite,) = found(one, two)
+    assert {delta.at.path for delta in rewrite.deltas} == {("all-reduce to_apply",)}

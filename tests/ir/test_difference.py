@@ -1,0 +1,148 @@
+"""The difference of two texts."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.ir import IrSyntaxError, diff
+from conformance.ir.change import Change, Severity
+from tests.ir.texts import LOOP, STEPS, hlo, stablehlo
+
+PLAIN = hlo("%a = f32[4] sine(%x)", "%r = f32[4] divide(%a, %y)")
+DONATED = "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }"
+
+
+def test_a_text_is_equal_to_itself() -> None:
+    """All of it matches."""
+    found = diff(PLAIN, PLAIN)
+    assert (found.equal, found.neutral_equal, found.changes) == (True, True, ())
+    assert (found.matched, found.aligned, found.severity) == (4, 1.0, None)
+
+
+def test_another_grouping_is_structural() -> None:
+    """The same for `neutral`, and said in one entry."""
+    other = hlo("%c = f32[4] copy(%x)", "%a = f32[4] sine(%c)", "%r = f32[4] divide(%a, %y)")
+    found = diff(PLAIN, other)
+    assert (found.equal, found.neutral_equal, found.severity) == (False, True, "structural")
+    assert [c.line for c in found.changes] == [
+        "structural: fused, copied or annotated otherwise: copy 0 -> 1"
+    ]
+
+
+def test_what_is_only_passed_through_otherwise_is_said_so() -> None:
+    """The same instructions, in another arrangement."""
+    one = hlo("%a = f32[4] add(%x, %y)", "%r = f32[4] sine(%a)")
+    two = one.replace("%x, %y)", "%y, %x)")
+    (change,) = diff(one, two).changes
+    assert "the same instructions" in change.title
+
+
+def test_a_change_is_shown_with_an_example() -> None:
+    """Where it is, and the lines before and after."""
+    said = 'metadata={op_name="jit(f)/sin" source_file="f.py" source_line=3}'
+    one = PLAIN.replace("sine(%x)", f"sine(%x), {said}")
+    (change,) = diff(one, one.replace("sine(", "tanh(")).changes
+    assert (change.kind, change.count, change.title) == ("replaced", 1, "sine -> tanh")
+    assert change.where == "entry, jit(f)/sin, f.py:3"
+    assert change.before[0] == "%a = f32[4] sine(%x)"
+    assert change.after[0] == "%a = f32[4] tanh(%x)"
+
+
+def test_a_change_within_a_loop_says_so() -> None:
+    """From the inside out."""
+    (change,) = diff(
+        hlo(*LOOP, before=STEPS), hlo(*LOOP, before=STEPS.replace("multiply", "divide"))
+    ).changes
+    assert change.where == "while body"
+
+
+def test_numbers_say_how_much_corresponds() -> None:
+    """A poor share says not to trust the entries."""
+    found = diff(PLAIN, PLAIN.replace("sine", "tanh"))
+    assert (found.matched, found.changed, found.unmatched) == (2, 1, 2)
+    assert found.aligned == pytest.approx(0.6)
+
+
+def test_donation_is_semantic() -> None:
+    """It is in the header, and nothing else differs."""
+    found = diff(PLAIN, PLAIN.replace("HloModule m", DONATED))
+    assert not found.neutral_equal
+    assert [(c.about, c.title, c.severity) for c in found.changes] == [
+        ("donation", "donation added", "semantic")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "severity"),
+    [
+        ("{devices=[2]0,1}", "{devices=[2]1,0}", "semantic"),
+        ("{devices=[2]0,1}", "", "cosmetic"),
+    ],
+)
+def test_shardings_of_parameters_are_compared(one: str, two: str, severity: str) -> None:
+    """Two that differ; or one that is not said."""
+    texts = [
+        PLAIN.replace("parameter(0)", f"parameter(0), sharding={said}" if said else "parameter(0)")
+        for said in (one, two)
+    ]
+    found = diff(*texts)
+    assert found.changes[0].about == "sharding"
+    assert found.severity == severity
+
+
+def test_the_facts_of_both_are_there() -> None:
+    """By side."""
+    facts = diff(PLAIN, PLAIN.replace("sine", "tanh")).facts
+    assert facts["a"]["ops"]["sine"] == facts["b"]["ops"]["tanh"] == 1
+
+
+def test_stablehlo_is_compared_alike() -> None:
+    """By its own lines."""
+    line = '%r = "stablehlo.{}"(%x) : (tensor<4xf32>) -> tensor<4xf32>'
+    one, two = (stablehlo(line.replace("{}", op)) for op in ("sine", "tanh"))
+    (change,) = diff(one, two, "stablehlo").changes
+    assert change.title == "sine -> tanh"
+    assert change.before == (line.replace("{}", "sine"),)
+
+
+@pytest.mark.parametrize(
+    ("a", "kind", "message"),
+    [
+        (PLAIN, "llvm", "kind 'llvm', expected one of hlo, stablehlo, jaxpr"),
+        (PLAIN, "stablehlo", "got what looks like hlo, expected stablehlo"),
+        (PLAIN.replace("divide(", "divide["), "hlo", "hlo line"),
+    ],
+)
+def test_what_is_not_understood_is_an_error(a: str, kind: str, message: str) -> None:
+    """With the line, never skipped."""
+    with pytest.raises(IrSyntaxError, match=message):
+        diff(a, a, kind)
+
+
+def test_a_change_has_a_line() -> None:
+    """For lists of them."""
+    plain = Change(kind="added", count=1, severity="semantic", title="sine added")
+    assert plain.line == "semantic: sine added"
+    often = Change(kind="added", count=4, severity="cosmetic", title="note", about="sharding")
+    assert often.line == "cosmetic (sharding): note x4"
+    assert min(Severity, key=list(Severity).index) == "semantic"
+
+
+def test_many_alike_that_all_changed_are_one_entry() -> None:
+    """None of them is likelier than another to be another's; the results tell them apart."""
+
+    def squares(first: int) -> str:
+        lines = [
+            line
+            for n in range(1500)
+            for line in (
+                f"%c{n} = f32[4] constant({{{first + n}, 1, 2, 3}})",
+                f"%m{n} = f32[4] multiply(%x, %c{n})",
+            )
+        ]
+        types = ", ".join(["f32[4]"] * 1500)
+        results = ", ".join(f"%m{n}" for n in range(1500))
+        return hlo(*lines, f"%r = ({types}) tuple({results})")
+
+    (change,) = diff(squares(0), squares(10_000)).changes
+    assert (change.title, change.count) == ("value of constant", 1500)

@@ -1,0 +1,51 @@
+"""Lines that are quoted."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.ir.excerpts import Excerpts
+from tests.ir.texts import hlo, module
+
+ADD = "%r = f32[4]{0} add(%x, %y)"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        ', metadata={op_name="jit(f)/a{b}\\"c" source_file="f.py" source_line=1}',
+        ', backend_config={"a":{"b":"c"}}',
+        ", operand_layout_constraints={f32[4]{0}, f32[4]{0}}",
+        ', metadata={op_name="f"}, backend_config={"a":["1"]}',
+    ],
+)
+def test_what_tells_nothing_is_left_out(rest: str) -> None:
+    """As far as the line is a line of HLO."""
+    text = hlo(ADD + rest)
+    assert Excerpts(text, "hlo").line(module(text).entry.instructions[-1]) == ADD
+
+
+def test_long_lines_are_cut() -> None:
+    """So that one fits a report."""
+    text = hlo(f'%r = f32[4] custom-call(%x), custom_call_target="{"f" * 400}"')
+    line = Excerpts(text, "hlo").line(module(text).entry.instructions[-1])
+    assert len(line) == 220
+    assert line.endswith("...")
+
+
+def test_without_a_text_an_instruction_speaks_for_itself() -> None:
+    """A jaxpr's lines mean nothing to people."""
+    one = module(hlo(ADD + ", dimensions={0}")).entry.instructions[-1]
+    assert Excerpts("", "jaxpr").line(one) == "%r = f32[4]{0} add(%x, %y), dimensions=(0,)"
+    one.line = 0
+    assert Excerpts(hlo(ADD), "hlo").line(one).startswith("%r = ")
+    one.line = 10_000
+    assert Excerpts(hlo(ADD), "hlo").line(one).startswith("%r = ")
+
+
+def test_a_few_lines_stand_for_many() -> None:
+    """In the order of the text, each once."""
+    text = hlo(*(f"%n{n} = f32[4] negate(%x)" for n in range(9)))
+    ones = module(text).entry.instructions[2:]
+    lines = Excerpts(text, "hlo").lines_of([*reversed(ones), *ones])
+    assert lines == (*(f"%n{n} = f32[4] negate(%x)" for n in range(6)), "... 3 more")

@@ -1,0 +1,141 @@
+"""What a module says in compiler-neutral terms."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from conformance.ir import facts
+from conformance.ir.fact_table import GATING, gating, sharding_text
+from conformance.ir.graph import Sharding
+from tests.ir.jaxpr.documents import document, eqn, jaxpr
+from tests.ir.texts import ADD, LOOP, STEPS, hlo
+
+HOST = """%r = f32[4] call(%x), to_apply=%h, frontend_attributes={_xla_compute_type="host"}"""
+REDUCE = "all-reduce(%x), replica_groups={{1,0},{2,3}}, to_apply=%add"
+
+
+def of(*lines: str, before: str = ADD, head: str = "HloModule m") -> dict[str, Any]:
+    """Return the facts of HLO."""
+    return facts(hlo(*lines, before=before, head=head))
+
+
+def test_facts_are_plain_data() -> None:
+    """All are there, also of a module with nothing to say."""
+    found = of("%r = f32[4] negate(%x)")
+    assert json.loads(json.dumps(found)) == found
+    assert list(gating(found)) == list(GATING)
+    assert found["collectives"] == {}
+    assert found["parameters"] == [{"type": "f32[4]"}, {"type": "f32[4]"}]
+    assert found["results"] == [{"type": "f32[4]"}]
+    assert found["dtypes"] == ["f32"]
+
+
+def test_a_collective_says_what_it_does() -> None:
+    """Operation, reducer, type, groups."""
+    found = of(f"%r = f32[4] {REDUCE}")
+    assert found["collectives"] == {"all-reduce": 1}
+    assert found["collective_ops"] == {"all-reduce add f32[4] over [[1,0],[2,3]]": 1}
+
+
+def test_a_start_and_its_done_are_one_collective() -> None:
+    """Of the type that is awaited."""
+    found = of(
+        "%s = (f32[4], f32[8]) all-gather-start(%x), replica_groups={{0,1}}, dimensions={0}",
+        "%d = f32[8] all-gather-done(%s)",
+    )
+    assert found["collective_ops"] == {"all-gather f32[8] dim [0] over [[0,1]]": 1}
+
+
+def test_a_collective_in_a_loop_says_so() -> None:
+    """It happens more than once."""
+    steps = STEPS.replace("multiply(%x, %w)", REDUCE)
+    found = of(*LOOP, before=f"{ADD}\n\n{steps}")
+    assert list(found["collective_ops"]) == ["all-reduce add f32[4] over [[1,0],[2,3]] in a loop"]
+    assert found["loops"] == {"trip count unknown": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "expected"),
+    [
+        ("%r = s32[4] convert(%x)", "converts", {"f32->s32": 1}),
+        ('%r = f32[4] custom-call(%x), custom_call_target="f"', "custom_calls", {"f": 1}),
+        ("%r = f32[4]{0:S(5)} copy(%x)", "memory_spaces", {"pinned_host": 1}),
+        (
+            "%r = f32[] dot(%x, %y), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+            "contractions",
+            {"dot f32[]": 1},
+        ),
+        (
+            HOST,
+            "host_compute",
+            True,
+        ),
+        ("%r = f32[4] negate(%x)", "ops", {"negate": 1, "parameter": 2}),
+    ],
+    ids=lambda value: value if isinstance(value, str) and " " not in value else "",
+)
+def test_other_facts(line: str, name: str, expected: object) -> None:
+    """Each counts what it is named for."""
+    callee = "%h {\n  ROOT %p = f32[4] parameter(0)\n}"
+    found = of(line, before=callee if line == HOST else ADD)
+    assert found[name] == expected
+
+
+def test_fusions_are_counted_by_kind() -> None:
+    """Of the structure: they are gone later."""
+    fused = "%f {\n  %p = f32[4] parameter(0)\n  ROOT %n = f32[4] negate(%p)\n}"
+    found = of("%r = f32[4] fusion(%x), kind=kLoop, calls=%f", before=fused)
+    assert found["fusions"] == {"kLoop": 1}
+
+
+def test_donation_is_said_by_parameter() -> None:
+    """Which output may take its place."""
+    alias = "HloModule m, input_output_alias={ {}: (1, {}, must-alias) }"
+    assert of("%r = f32[4] negate(%x)", head=alias)["donation"] == [
+        "parameter 1 -> output [] must-alias"
+    ]
+
+
+def test_parameters_say_where_they_are_and_how_they_are_cut() -> None:
+    """As far as the text does."""
+    text = hlo("%r = f32[4] negate(%x)").replace(
+        "%y = f32[4]{0} parameter(1)", "%y = f32[4]{0:S(5)} parameter(1), sharding={devices=[2]0,1}"
+    )
+    assert facts(text)["parameters"][1] == {
+        "type": "f32[4]",
+        "memory": "pinned_host",
+        "sharding": "tiled [2] over 0,1",
+    }
+
+
+def test_a_jaxprs_collectives_have_the_names_of_hlo() -> None:
+    """And the reducer that their primitive implies."""
+    text = document(jaxpr(eqn("psum", [0], axes=["i"]), out=(1,)))
+    found = facts(text, "jaxpr")
+    assert found["collectives"] == {"all-reduce": 1}
+    assert next(iter(found["collective_ops"])).startswith("all-reduce add f32[4]")
+
+
+@pytest.mark.parametrize(
+    ("sharding", "text"),
+    [
+        (Sharding("replicated"), "replicated"),
+        (Sharding("maximal", devices=(3,)), "maximal 3"),
+        (
+            Sharding("tiled", (2, 2), (0, 1, 2, 3), ("replicated",)),
+            "tiled [2,2] replicated last over 0,1,2,3",
+        ),
+        (
+            Sharding("tiled", (32,), tuple(range(32))),
+            "tiled [32] over 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,... 32 devices",
+        ),
+        (Sharding("tuple", parts=(Sharding("manual"),)), "(manual)"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_shardings_in_short(sharding: Sharding, text: str) -> None:
+    """Few devices are named, many counted."""
+    assert sharding_text(sharding) == text

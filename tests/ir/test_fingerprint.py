@@ -1,0 +1,95 @@
+"""Hashes of instructions, computations and modules."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.ir.fingerprint import Fingerprints, fingerprint, fingerprints, spelled
+from conformance.ir.graph import Instruction, Tensor
+from tests.ir.texts import ADD, hlo, module
+
+RNG = "f32[4] rng(%x, %y), distribution=rng_uniform"
+
+
+def of(*lines: str) -> str:
+    """Return the fingerprint of a module as parsed."""
+    return fingerprint(module(hlo(*lines, before=ADD)))
+
+
+def test_names_and_order_are_nothing() -> None:
+    """Nor is where it is written."""
+    one = of("%a = f32[4] negate(%x)", "%b = f32[4] sine(%y)", "%r = f32[4] divide(%a, %b)")
+    two = of("%q = f32[4] sine(%y)", "%p = f32[4] negate(%x)", "%s = f32[4] divide(%p, %q)")
+    assert one == two
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["%a = f32[4] negate(%y)", "%r = f32[4] divide(%a, %y)"],
+        ["%a = f32[4] sine(%x)", "%r = f32[4] divide(%a, %y)"],
+        ["%a = f32[4] negate(%x)", "%r = f32[4] divide(%y, %a)"],
+        ["%a = f32[4] negate(%x)", "%r = f32[2,2] divide(%a, %y)"],
+        ["%a = f32[4] negate(%x)", "%b = f32[4] negate(%x)", "%r = f32[4] divide(%a, %y)"],
+        ["%a = f32[4] negate(%x)", '%r = f32[4] divide(%a, %y), about="x"'],
+    ],
+)
+def test_everything_else_is_something(lines: list[str]) -> None:
+    """Operands, operations, their order, types, attributes, and how often."""
+    assert of(*lines) != of("%a = f32[4] negate(%x)", "%r = f32[4] divide(%a, %y)")
+
+
+def test_the_order_of_a_sum_is_nothing_if_asked() -> None:
+    """In the form `neutral`."""
+    found = module(
+        hlo("%a = f32[4] add(%x, %y)", "%b = f32[4] add(%y, %x)", "%r = f32[4] sine(%b)")
+    )
+    _, _, a, b, _ = found.entry.instructions
+    strict, loose = fingerprints(found), fingerprints(found, commutative=True)
+    assert strict.of[a] != strict.of[b]
+    assert loose.of[a] == loose.of[b]
+
+
+@pytest.mark.parametrize("twin", [RNG, "f32[4] all-reduce(%x), replica_groups={}, to_apply=%add"])
+def test_which_of_two_alike_is_read_is_something(twin: str) -> None:
+    """Two random numbers are two."""
+    twins = [f"%a = {twin}", f"%b = {twin}"]
+    assert of(*twins, "%r = f32[4] divide(%a, %b)") == of(*twins, "%r = f32[4] divide(%b, %a)")
+    assert of(*twins, "%r = f32[4] divide(%a, %b)") != of(*twins, "%r = f32[4] divide(%a, %a)")
+
+
+def test_a_part_of_a_result_is_not_another() -> None:
+    """Nor the whole."""
+    whole = Instruction(name="w", op="sort", type=(Tensor("f32"), Tensor("f32")))
+    hashes = Fingerprints()
+    hashes.add(whole)
+    readers = [
+        Instruction(name="r", op="negate", type=Tensor("f32"), operands=(whole,), paths=(path,))
+        for path in ((), (0,), (1,), (0, 1))
+    ]
+    assert len({hashes.add(reader) for reader in readers}) == 4
+
+
+@pytest.mark.parametrize(
+    ("type_", "text"),
+    [
+        (Tensor("f32"), "f32[]"),
+        (Tensor("f32", (2, "<=8"), "1,0", "5"), "f32[2,<=8]{1,0}S(5)"),
+        ((Tensor("s32"), (Tensor("token"),)), "(s32[], (token[]))"),
+        ((), "()"),
+    ],
+)
+def test_types_are_spelled(type_: Tensor, text: str) -> None:
+    """As HLO would."""
+    assert spelled(type_) == text
+
+
+def test_headers_and_kinds_count() -> None:
+    """The same entry under another header is another module."""
+    plain, other = (module(hlo("%r = f32[4] negate(%x)")) for _ in range(2))
+    other.attributes = {"buffer_donor": ((0, ()),)}
+    assert fingerprint(plain) != fingerprint(other)
+    other.attributes = plain.attributes
+    assert fingerprint(plain) == fingerprint(other)
+    other.kind = "stablehlo"
+    assert fingerprint(plain) != fingerprint(other)

@@ -1,0 +1,119 @@
+"""IRs and facts against their goldens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.judge.ir import changed_facts, status
+from conformance.judge.verdict import Judgement, judge
+from conformance.model.case import Policy
+from conformance.model.golden import GoldenEntry, GoldenIr
+from conformance.model.outcome import Verdict
+from conformance.model.record import IrRecord, IrStatus
+from tests.builders import case, deviation, f32, f64, ok
+
+SEEN = IrRecord(structure="s", neutral="n", version=1)
+FACTS = {"collectives": {"all-reduce": 1}, "dtypes": ["f32"], "host_compute": False}
+
+
+@pytest.mark.parametrize(
+    ("golden", "expected"),
+    [
+        (GoldenIr(structure="s", neutral="n"), IrStatus.SAME),
+        (GoldenIr(structure="other", neutral="n"), IrStatus.REGROUPED),
+        (GoldenIr(structure="", neutral="n"), IrStatus.SAME),
+        (GoldenIr(structure="s", neutral="other"), IrStatus.CHANGED),
+        (GoldenIr(), IrStatus.UNKNOWN),
+        (None, IrStatus.UNKNOWN),
+    ],
+)
+def test_fingerprints_say_how_an_ir_compares(golden: GoldenIr | None, expected: IrStatus) -> None:
+    """The same structure, the same work, or neither; nothing where nothing is recorded."""
+    assert status(SEEN, golden) is expected
+
+
+def test_what_was_not_understood_is_never_the_same() -> None:
+    """Nor is it said to have changed."""
+    nothing = IrRecord(version=1, not_understood={"hlo line 3: got '?'": 1})
+    assert status(nothing, GoldenIr(structure="s", neutral="n")) is IrStatus.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("fact", "seen", "sentence"),
+    [
+        (
+            "collectives",
+            {"all-reduce": 1, "all-gather": 2},
+            "fact collectives: all-gather 2, golden 0",
+        ),
+        ("dtypes", ["bf16"], "fact dtypes: bf16 new; f32 gone"),
+        ("host_compute", True, "fact host_compute: True, golden False"),
+        ("parameters", [{"type": "f32[2]"}], "fact parameters: 1 of them, golden 0"),
+    ],
+)
+def test_a_changed_fact_is_one_sentence(fact: str, seen: Any, sentence: str) -> None:
+    """It names the fact, what is seen and what is recorded."""
+    golden = {**FACTS, "parameters": []}
+    assert list(changed_facts({**golden, fact: seen}, golden)) == [sentence]
+
+
+def test_a_sharding_that_one_side_does_not_say_is_no_change() -> None:
+    """Some releases do not print the shardings of parameters."""
+    said = {"parameters": [{"type": "f32[2]", "sharding": "tiled [4] over 0,1,2,3"}]}
+    unsaid = {"parameters": [{"type": "f32[2]"}]}
+    other = {"parameters": [{"type": "f32[2]", "sharding": "replicated"}]}
+    assert not list(changed_facts(unsaid, said))
+    assert list(changed_facts(other, said)) == [
+        "fact parameters[0] sharding: replicated, golden tiled [4] over 0,1,2,3"
+    ]
+
+
+def test_facts_that_do_not_gate_are_left_alone() -> None:
+    """The number of fusions is the compiler's affair."""
+    assert not list(changed_facts({"fusions": {"kLoop": 2}}, {"fusions": {"kLoop": 1}}))
+
+
+def _judge(what: Any, **seen: Any) -> Judgement:
+    golden = GoldenEntry(
+        span="0.5.0",
+        value=f32(1),
+        facts=FACTS,
+        ir={"hlo": GoldenIr(structure="s", neutral="n"), "jaxpr": GoldenIr(neutral="n")},
+    )
+    facts = seen.pop("facts", FACTS)
+    observation = ok(f32(1), facts=facts, ir=seen.pop("ir", {"hlo": SEEN}), **seen)
+    return judge(what, "0.5.3", "cpu", {"jax": "0.5.3"}, observation, golden)
+
+
+def test_the_same_value_by_other_collectives_is_a_change() -> None:
+    """Facts gate, and the sentence says how to accept."""
+    judged = _judge(case(), facts={**FACTS, "collectives": {"all-reduce": 2}})
+    assert judged.verdict is Verdict.CHANGED
+    assert judged.reasons == (
+        "fact collectives: all-reduce 2, golden 1; if intended: conformance accept family/name",
+    )
+
+
+def test_a_case_may_loosen_the_policy() -> None:
+    """Its facts are shown then, and fail nothing."""
+    loose = case(policy={"facts": Policy.WARN})
+    judged = _judge(loose, facts={**FACTS, "collectives": {"all-reduce": 2}})
+    assert judged.verdict is Verdict.MATCH
+
+
+def test_other_work_is_told_and_gates_where_the_case_says_so() -> None:
+    """By default optimised HLO informs."""
+    changed = {"hlo": IrRecord(structure="x", neutral="x", version=1)}
+    assert _judge(case(), ir=changed).verdict is Verdict.MATCH
+    assert _judge(case(), ir=changed).ir == {"hlo": IrStatus.CHANGED}
+    strict = case(policy={"hlo": Policy.GATE})
+    assert _judge(strict, ir=changed).verdict is Verdict.CHANGED
+
+
+def test_a_known_deviation_with_other_facts_is_a_change() -> None:
+    """What is declared is the value; nothing was said of the facts."""
+    declared = case(deviations=(deviation("<0.6", outcome="ok"),))
+    judged = _judge(declared, facts={**FACTS, "dtypes": ["f64"]}, reference=f64(2))
+    assert judged.verdict is Verdict.CHANGED

@@ -1,0 +1,134 @@
+"""What a release tells of a program, on an old and on the newest one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.bench import Bench
+
+pytestmark = pytest.mark.cell
+TOP = """
+    import jax, jax.numpy as jnp
+    from pathlib import Path
+    from jax.sharding import NamedSharding, PartitionSpec as P
+    from conformance.kit import capture
+    TABLE = np.square(np.arange(4096, dtype=np.float32))  # a plain arange becomes an iota
+"""
+
+
+def captured(bench: Bench, body: str, decorator: str = "program()") -> dict[str, str]:
+    """Return the texts that a program leaves."""
+    finished = bench.run(body, decorator, TOP)
+    assert finished.error is None, finished.error
+    return {name: data.decode() for name, data in finished.blobs.items() if name != "value"}
+
+
+def layout_of(bench: Bench, body: str, decorator: str = "program()") -> dict[str, Any]:
+    """Return where a program's inputs and outputs lie."""
+    layout: dict[str, Any] = json.loads(captured(bench, body, decorator)["layout"])
+    return layout
+
+
+def test_large_constants_are_told(bench: Bench) -> None:
+    """`as_text()` hides them; a change of a value must be seen."""
+    texts = captured(bench, "return Program(lambda x: x + TABLE, (TABLE,))")
+    assert "{...}" not in texts["hlo"]
+    assert "16769025" in texts["hlo"]
+    assert "dense_resource" not in texts["stablehlo"]
+
+
+def test_constants_beyond_the_limit_are_left_out(bench: Bench) -> None:
+    """Printing them would take gigabytes; they are counted before, not printed and thrown away."""
+    body = "capture.LARGEST_HLO = 1000; return Program(lambda x: x + TABLE, (TABLE,))"
+    assert "{...}" in captured(bench, body)["hlo"]
+
+
+def test_stablehlo_is_generic_and_says_where(bench: Bench) -> None:
+    """The form that a parser reads without knowing the dialects."""
+    text = captured(bench, "return Program(lambda x: x + 1, (TABLE,))")["stablehlo"]
+    assert '"builtin.module"()' in text
+    assert '"stablehlo.add"(' in text
+    assert "topic.py" in text
+
+
+def test_an_input_that_is_not_used_lies_nowhere(bench: Bench) -> None:
+    """Its neighbours keep their own places; None is no array."""
+    body = """
+        mesh = env.mesh(2, "x")
+        x = jax.device_put(np.float32([1, 2]), NamedSharding(mesh, P("x")))
+        y = jax.device_put(np.float32([1, 2]), NamedSharding(mesh, P()))
+        return Program(lambda none, unused, x, y: (x + y, None, 3), (None, x, x, y),
+                       jit={"donate_argnums": 2})
+    """
+    layout = layout_of(bench, body, "program(devices=2)")
+    assert layout["inputs"] == [None, "tiles[0=0:1 1=1:2]", "replicated[2]"]
+    assert layout["outputs"] == ["tiles[0=0:1 1=1:2]", "replicated[2]"]
+    assert layout["donated"] == [False, True, False]
+    memory = "unpinned_host" if bench.planned.release == "0.5.3" else "device"
+    assert layout["input_memories"] == [None, memory, memory]
+    assert layout["output_memories"] == [memory, memory]
+
+
+def test_keys_have_a_place_too(bench: Bench) -> None:
+    """Of the key's own shape, not of the numbers within."""
+    body = "return Program(lambda k: jax.random.split(k, 3), (jax.random.key(0),))"
+    layout = layout_of(bench, body)
+    assert (layout["inputs"], layout["outputs"]) == (["single"], ["single"])
+
+
+HIDDEN = """
+    class Hidden:
+        def __init__(self, compiled): self.compiled = compiled
+        def __getattr__(self, name): return getattr(self.compiled, name)
+        {hides}
+    lowered = jax.jit(lambda x: jnp.sin(x) + TABLE).lower(TABLE)
+    compiled = Hidden(lowered.compile())
+"""
+
+
+def told(bench: Bench, hides: str) -> bytes:
+    """Return the HLO of an executable that hides something."""
+    body = HIDDEN.format(hides=hides) + (
+        "    text = capture.hlo(lowered, compiled)\n"
+        "    return Observed(0, artifacts={'hlo': text})\n"
+    )
+    finished = bench.run(body, top=TOP)
+    assert finished.error is None, finished.error
+    return finished.blobs["hlo"]
+
+
+def test_hlo_that_is_hidden_is_dumped(bench: Bench) -> None:
+    """A compile-only backend may give no text at all, but dumps it."""
+    text = told(bench, "def as_text(self): return None")
+    assert text.startswith(b"HloModule jit")
+    assert b"sine(" in text
+    assert b"{...}" not in text
+
+
+def test_an_executable_without_modules_gives_its_text(bench: Bench) -> None:
+    """One of several processes, or one that was deserialised, may keep them to itself."""
+    text = told(bench, "def runtime_executable(self): raise RuntimeError('not here')")
+    assert b"sine(" in text
+
+
+def test_of_dumped_modules_the_last_is_taken(bench: Bench) -> None:
+    """Numbers are compared, not names; other dumps of the same module are passed over."""
+    body = """
+        folder = Path("dump")
+        folder.mkdir()
+        for name in ("module_0009.a.sm_9.0_gpu", "module_0010.b.cpu"):
+            (folder / f"{name}_after_optimizations.txt").write_text(name)
+            (folder / f"{name}_after_optimizations-buffer-assignment.txt").write_text("no")
+        found = capture.hlo_from_dump(folder)
+        try:
+            capture.hlo_from_dump(Path())
+        except capture.NotTold as error:
+            return Observed(0, artifacts={"found": found, "none": str(error)})
+    """
+    finished = bench.run(body, top=TOP)
+    assert finished.blobs["found"] == b"module_0010.b.cpu"
+    assert b"dumped no after_optimizations.txt" in finished.blobs["none"]
