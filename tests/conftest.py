@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# A loaded machine is no failure of the law under test.
-settings.register_profile("house", deadline=None)
+# A loaded machine is no failure of the law under test, and a change is judged by examples that
+# were there before it. `--hypothesis-profile explore` looks for new ones.
+settings.register_profile("house", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.load_profile("house")
 
 

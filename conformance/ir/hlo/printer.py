@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from conformance.ir.graph import Attribute, Computation, Instruction, Module, Opaque, Sharding
@@ -65,14 +66,18 @@ def _spelled(name: str, value: Attribute) -> str:
 
 
 def _bodies(instruction: Instruction) -> str:
-    """Return `, to_apply=%add`, or lists of them for numbered roles."""
-    lists: dict[str, list[str]] = {}
+    """Return `, to_apply=%add`, or lists of them for numbered roles, in the instruction's order."""
     texts: list[str] = []
-    for role, computation in instruction.bodies:
-        if role in _NAMES:
-            texts.append(f", {_NAMES[role]}=%{computation.name}")
-        else:
-            head = role.rpartition(" ")[0]
-            lists.setdefault(_NAMES.get(f"{head} {{}}", head), []).append(f"%{computation.name}")
-    texts += [f", {name}={{{', '.join(each)}}}" for name, each in lists.items()]
+    for name, group in groupby(instruction.bodies, lambda body: _attribute_of(body[0])):
+        roles, called = zip(*group, strict=True)
+        names = ", ".join([f"%{computation.name}" for computation in called])
+        texts.append(f", {name}={names if roles[0] in _NAMES else f'{{{names}}}'}")
     return "".join(texts)
+
+
+def _attribute_of(role: str) -> str:
+    """Return the attribute that names the computation of a role."""
+    if role in _NAMES:
+        return _NAMES[role]
+    head = role.rpartition(" ")[0]
+    return _NAMES.get(f"{head} {{}}", head)

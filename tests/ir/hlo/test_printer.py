@@ -46,3 +46,10 @@ def test_long_constants_are_printed_as_digests() -> None:
     text = print_module(found)
     assert "constant(sha256:" in text
     assert same_graph(parse(text), found)
+
+
+def test_called_computations_keep_their_order() -> None:
+    """Lists of them among single ones."""
+    found = module("%y = f32[4] foo(%x), branch_computations={%add, %add}, to_apply=%add")
+    assert "branch_computations={%add, %add}, to_apply=%add" in print_module(found)
+    assert same_graph(parse(print_module(found)), found)
