@@ -46,7 +46,7 @@ def one_process(python: Path, jobs: list[Job], rounds: int) -> list[float]:
         capture_output=True,
         text=True,
         check=True,
-        env=worker_environment(os.environ, keep_python_path=False),
+        env=worker_environment(os.environ, {}, keep_python_path=False),
     )
     return [float(value) for value in json.loads(done.stdout)]
 

@@ -13,6 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from conformance.cells.platform.platform import DEFAULT_CPU_DEVICES, Platform, get_platform
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,10 +21,9 @@ if TYPE_CHECKING:
 
 PATH_PREFIX = "path:"
 DEPS = ("era", "latest")
-DEFAULT_DEVICES = 8
 COMPACT_PIN = re.compile(r"(?P<name>[a-z][a-z0-9_]*?)(?P<version>\d[\w.!+]*)")
 RESERVED_FACTOR = re.compile(
-    r"jax\d.*|py\d+|cpu\d*|mp\d+|(tpu|cuda|gpu|rocm)([:\d].*)?|era|latest|x64"
+    r"jax\d.*|py\d+|cpu\d*|mp\d+|(tpu|cuda|gpu|rocm)([:.\d].*)?|era|latest|x64"
 )
 _PYTHON = re.compile(r"\d+\.\d+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -36,8 +36,9 @@ class Cell:
     Attributes:
         release: Exact jax release, or `path:/abs/bin/python` for an existing environment.
         python: Python of the cell, `major.minor`.
-        platform: Platform; today `cpu`.
-        devices: Devices the platform offers; a case states how many it needs.
+        platform: Name of its platform, see `conformance.cells.platform`.
+        devices: Devices the platform offers; a case states how many it needs. 0 is the
+            platform's own number, which a topology has whatever is said here.
         deps: `era` (dependencies as of the release's date) or `latest`.
         pins: Packages pinned on top, `name==version`.
         x64: Whether `jax_enable_x64` is on for every case.
@@ -48,7 +49,7 @@ class Cell:
     release: str
     python: str
     platform: str = "cpu"
-    devices: int = DEFAULT_DEVICES
+    devices: int = 0
     deps: str = "era"
     pins: tuple[str, ...] = ()
     x64: bool = False
@@ -56,16 +57,17 @@ class Cell:
     xla_flags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_platform(self.platform)
+        platform = get_platform(self.platform)
         if not _PYTHON.fullmatch(self.python):
             raise UsageError(f"python {self.python!r} of a cell: expected major.minor, e.g. '3.11'")
         if self.deps not in DEPS:
             raise UsageError(f"deps {self.deps!r} of a cell: expected one of {', '.join(DEPS)}")
-        if self.devices < 1:
+        if self.devices < 0:
             raise UsageError(f"devices {self.devices} of a cell: expected 1 or more")
         # Equal places must be equal cells, whatever order or spelling they were written in.
         for name, value in (
             ("release", _canonical_release(self.release)),
+            ("devices", _devices(platform, self.devices)),
             ("pins", tuple(sorted({canonical_pin(pin) for pin in self.pins}))),
             ("config", tuple(sorted(dict(_checked_config(self.config)).items()))),
             ("xla_flags", tuple(canonical_flag(flag) for flag in self.xla_flags)),
@@ -74,8 +76,20 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """Name of the cell, as tox spells environments: `jax0.6.0-py311-cpu8`."""
-        return "-".join((self._install_id(), f"{self.platform}{self.devices}", *self._options()))
+        """Name of the cell, as tox spells environments: `jax0.6.0-py311-cpu8`.
+
+        No colon can stand in the name of a folder on a search path: `tpu:v5e:2x2` is spelled
+        `tpu.v5e.2x2`.
+        """
+        kind, _, processes = self.platform.replace(":", ".").partition("-")
+        fixed = self.place.devices is not None
+        factors = [kind if fixed else f"{kind}{self.devices}", *filter(None, [processes])]
+        return "-".join((self._install_id(), *factors, *self._options()))
+
+    @property
+    def place(self) -> Platform:
+        """Its platform, and what that takes."""
+        return get_platform(self.platform)
 
     @property
     def env_id(self) -> str:
@@ -99,34 +113,22 @@ class Cell:
         return f"path-{stem}-{digest}-{python}"
 
     def _install_options(self) -> Iterator[str]:
+        if self.place.packages:
+            yield self.place.packages
         if self.deps != "era":
             yield self.deps
         yield from map(_pin_factor, self.pins)
 
     def _options(self) -> Iterator[str]:
-        yield from self._install_options()
+        if self.deps != "era":
+            yield self.deps
+        yield from map(_pin_factor, self.pins)
         if self.x64:
             yield "x64"
         for name, value in self.config:
             yield f"cfg.{name}={_quoted(value)}"
         for flag in self.xla_flags:
             yield f"xla.{_quoted(flag.removeprefix('--'))}"
-
-
-def check_platform(platform: str) -> None:
-    """Refuse the platforms that cells do not offer today.
-
-    Args:
-        platform: Platform as written, e.g. `cpu` or `tpu:v5e:2x2`.
-
-    Raises:
-        UsageError: If it is not `cpu`.
-    """
-    if platform != "cpu":
-        raise UsageError(
-            f"platform {platform!r}: not supported yet, expected 'cpu'; "
-            "take it out of the matrix or of the cell id"
-        )
 
 
 def canonical_pin(pin: str) -> str:
@@ -189,6 +191,12 @@ def _canonical_release(release: str) -> str:
         return str(Version(release))
     except InvalidVersion as error:
         raise UsageError(f"release {release!r} of a cell: expected a version") from error
+
+
+def _devices(platform: Platform, given: int) -> int:
+    if platform.devices is not None:
+        return platform.devices
+    return given or (1 if platform.real else DEFAULT_CPU_DEVICES)
 
 
 def _pin_factor(pin: str) -> str:

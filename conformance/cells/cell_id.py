@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from conformance.cells.cell import COMPACT_PIN, RESERVED_FACTOR, Cell, check_platform
+from conformance.cells.cell import COMPACT_PIN, RESERVED_FACTOR, Cell
+from conformance.cells.platform.platform import FORMS
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 
 _HEAD = re.compile(r"jax(?P<release>\d.*)")
 _PYTHON = re.compile(r"py(\d)(\d+)")
-_CPU = re.compile(r"cpu(\d*)")
+_DEVICES = re.compile(r"(cpu|gpu|tpu)([1-9]\d*)?")
+_PROCESSES = re.compile(r"mp\d+")
+_TOPOLOGY = re.compile(r"(tpu|cuda|rocm)[:.](.*)")
 _FULL_PIN = re.compile(r"(?P<name>[a-z0-9][a-z0-9_.]*)==(?P<version>[\w.!+]+)")
 
 
@@ -61,8 +64,8 @@ def _read_factor(factor: str, fields: dict[str, Any], text: str) -> None:
         fields["pins"] = (*fields.get("pins", ()), f"{pin['name']}=={pin['version']}")
     else:
         raise UsageError(
-            f"cell {text!r}: unknown factor {factor!r}; expected pyXY, cpuN, latest, x64, "
-            "a pin (numpy2.0.2), cfg.NAME=VALUE or xla.FLAG=VALUE"
+            f"cell {text!r}: unknown factor {factor!r}; expected pyXY, cpuN, a platform "
+            "(tpu:v5e:2x2), latest, x64, a pin (numpy2.0.2), cfg.NAME=VALUE or xla.FLAG=VALUE"
         )
 
 
@@ -70,10 +73,15 @@ def _read_single(factor: str, fields: dict[str, Any], text: str) -> None:
     """Read a factor that may stand once."""
     if python := _PYTHON.fullmatch(factor):
         found: dict[str, Any] = {"python": f"{python[1]}.{python[2]}"}
-    elif cpu := _CPU.fullmatch(factor):
-        found = {"platform": "cpu"}
-        if cpu[1]:
-            found["devices"] = int(cpu[1])
+    elif real := _DEVICES.fullmatch(factor):
+        found = {"platform": real[1]}
+        if real[2]:
+            found["devices"] = int(real[2])
+    elif topology := _TOPOLOGY.fullmatch(factor):
+        found = {"platform": f"{topology[1]}:{topology[2].replace('.', ':')}"}
+    elif _PROCESSES.fullmatch(factor) and fields.get("platform") == "cpu":
+        fields["platform"] = f"cpu-{factor}"
+        return
     elif factor in {"era", "latest"}:
         found = {"deps": factor}
     elif factor == "x64":
@@ -81,8 +89,7 @@ def _read_single(factor: str, fields: dict[str, Any], text: str) -> None:
     elif factor.startswith("jax"):
         raise UsageError(f"cell {text!r}: {factor!r} is a second release; expected one")
     else:
-        check_platform(f"cpu-{factor}" if factor.startswith("mp") else factor)
-        return
+        raise UsageError(f"cell {text!r}: {factor!r} is no platform; expected one of {FORMS}")
     if not found.keys().isdisjoint(fields):
         raise UsageError(f"cell {text!r}: {factor!r} says {min(found)} twice; leave one out")
     fields.update(found)

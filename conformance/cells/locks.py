@@ -25,9 +25,24 @@ HOSTS = {
     "linux-aarch64": "aarch64-unknown-linux-gnu",
     "macos-arm64": "aarch64-apple-darwin",
 }
+# libtpu is built for a newer C library than jax is.
+_TPU_HOSTS = {"linux-x86_64": "x86_64-manylinux_2_31", "linux-aarch64": "aarch64-manylinux_2_31"}
 _REASON_LENGTH = 200
 # A pin is wanted whatever the era: this date is after any upload.
 _NO_CUT_OFF = "2999-01-01T00:00:00Z"
+
+# A jax without its plugins compiles for one only with what XLA calls: ptxas and libdevice.
+_PLATFORM_PACKAGES = {
+    "": (),
+    "tpu": ("jax[tpu]=={release.version}",),
+    "gpu": ("jax[cuda12]=={release.version}",),
+    "cuda": (
+        "jax-cuda12-plugin=={release.jaxlib}",
+        "jax-cuda12-pjrt=={release.jaxlib}",
+        "nvidia-cuda-nvcc-cu12",
+    ),
+    "rocm": ("jax-rocm60-plugin=={release.jaxlib}", "jax-rocm60-pjrt=={release.jaxlib}"),
+}
 
 
 def find_lock(cell: Cell, releases: Releases, *, folders: Sequence[Path], cache: Path) -> Lock:
@@ -109,7 +124,8 @@ class _Resolver:
 
     def resolve(self, requirements: Sequence[str], host: str = "linux-x86_64") -> Pins:
         base = getattr(sys, "_base_executable", None) or sys.executable
-        arguments = ["pip", "compile", "-", "--python", base, "--python-platform", HOSTS[host]]
+        hosts = HOSTS | (_TPU_HOSTS if self._cell.place.packages == "tpu" else {})
+        arguments = ["pip", "compile", "-", "--python", base, "--python-platform", hosts[host]]
         arguments += ["--python-version", self._cell.python, "--only-binary", ":all:"]
         arguments += ["--exclude-newer", self.cut_off, "--format", "pylock.toml", "--no-header"]
         for pin in self._cell.pins:
@@ -165,6 +181,7 @@ def _required(cell: Cell, releases: Releases) -> tuple[list[str], set[str]]:
     release = releases.get(cell.release)
     pinned = {pin.partition("==")[0] for pin in cell.pins}
     required = [f"jax=={release.version}", f"jaxlib=={release.jaxlib}"]
+    required += [text.format(release=release) for text in _PLATFORM_PACKAGES[cell.place.packages]]
     required = [text for text in required if text.partition("==")[0] not in pinned]
     return [*required, *cell.pins], pinned
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -30,7 +30,11 @@ AXES: Mapping[str, _Axis] = {
     "jax": _Axis(type=tuple[str, ...], words="selectors, e.g. ['0.6.2', '>=0.8']", default=()),
     "python": _Axis(type=tuple[str, ...], words="Pythons, e.g. ['3.11']", default=()),
     "platform": _Axis(type=tuple[str, ...], words="platforms, e.g. ['cpu']", default=("cpu",)),
-    "devices": _Axis(type=tuple[int, ...], words="device counts, e.g. [8]", default=(8,)),
+    "devices": _Axis(
+        type=tuple[Annotated[int, msgspec.Meta(ge=1)], ...],
+        words="device counts, e.g. [8]",
+        default=(0,),
+    ),
     "deps": _Axis(type=tuple[str, ...], words="'era' or 'latest'", default=("era",)),
     "pins": _Axis(
         type=tuple[tuple[str, ...], ...],

@@ -58,11 +58,14 @@ class WorkerDiedError(ConformanceError):
     """The worker ended, or hung, with the job in its hands."""
 
 
-def worker_environment(outer: Mapping[str, str], *, keep_python_path: bool) -> dict[str, str]:
+def worker_environment(
+    outer: Mapping[str, str], variables: Mapping[str, str], *, keep_python_path: bool
+) -> dict[str, str]:
     """Return the environment of a worker: nothing of the caller's that jax, XLA or Python heed.
 
     Args:
         outer: Environment of the orchestrator.
+        variables: What the cell's platform sets.
         keep_python_path: Whether PYTHONPATH stays: a development build in a `path:` cell may
             live by it.
 
@@ -72,7 +75,7 @@ def worker_environment(outer: Mapping[str, str], *, keep_python_path: bool) -> d
     kept = {name: value for name, value in outer.items() if not name.startswith(DROPPED)}
     if keep_python_path and "PYTHONPATH" in outer:
         kept["PYTHONPATH"] = outer["PYTHONPATH"]
-    return kept | PINNED
+    return {**kept, **PINNED, **variables}
 
 
 class Worker:
@@ -80,6 +83,7 @@ class Worker:
 
     Args:
         python: Interpreter of the cell's environment.
+        variables: Environment variables that the cell's platform sets.
         spawn: Whether to ask for a fresh interpreter per job.
         keep_python_path: See `worker_environment`.
 
@@ -88,7 +92,12 @@ class Worker:
     """
 
     def __init__(
-        self, python: Path, *, spawn: bool = False, keep_python_path: bool = False
+        self,
+        python: Path,
+        *,
+        variables: Mapping[str, str] = {},
+        spawn: bool = False,
+        keep_python_path: bool = False,
     ) -> None:
         self._lock = threading.Lock()
         self._pending: dict[str, queue.SimpleQueue[frames.Frame | None]] = {}
@@ -107,7 +116,7 @@ class Worker:
                 stderr=self._log,
                 pass_fds=[write_end],
                 env={
-                    **worker_environment(os.environ, keep_python_path=keep_python_path),
+                    **worker_environment(os.environ, variables, keep_python_path=keep_python_path),
                     SCRATCH: self._scratch,
                 },
                 start_new_session=True,

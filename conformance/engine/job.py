@@ -69,7 +69,8 @@ class Job:
             "kind": case.kind,
             "params": dict(case.params),
             "devices": case.devices,
-            "xla_flags": [*cell.xla_flags, *case.xla_flags],
+            "processes": cell.place.processes,
+            "xla_flags": [*cell.place.xla_flags, *cell.xla_flags, *case.xla_flags],
             "config": {**dict(cell.config), **case.config},
             "x64": self.x64,
             "timeout": case.timeout,
@@ -79,6 +80,7 @@ class Job:
                 "release": self.planned.release,
                 "platform": cell.platform,
                 "versions": dict(self.planned.versions),
+                "topology": dict(cell.place.topology),
             },
         }
 

@@ -9,6 +9,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from conformance.engine.job import Job
+from conformance.model.case import is_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -71,8 +72,11 @@ def why_not(case: Case, planned: PlannedCell) -> str:
         The reason, in the words of the case's own metadata.
     """
     cell = planned.cell
-    if case.platforms and cell.platform not in case.platforms:
+    named = any(is_on(cell.platform, platform) for platform in case.platforms)
+    if case.platforms and not named:
         return f"runs on {', '.join(case.platforms)}, the cell is {cell.platform}"
+    if case.kind == "probe" and not named and cell.place.compile_only:
+        return f"is a probe, which runs; for {cell.platform} programs are compiled only"
     if case.devices > cell.devices:
         return f"needs {case.devices} devices, the cell has {cell.devices}"
     if planned.failure:  # its versions are not known; that it failed is what there is to say

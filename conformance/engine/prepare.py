@@ -63,6 +63,7 @@ class Provider:
         environment = provision(cell, lock=self._locks[cell.id], cache=self._cache)
         worker = Worker(
             environment.python,
+            variables=cell.place.environment,
             spawn=self._spawn,
             keep_python_path=cell.interpreter is not None,
         )

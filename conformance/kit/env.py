@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from conformance.kit import compat
 from conformance.kit.case import Unsupported
+from conformance.kit.topology import topology_devices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,12 +27,15 @@ class CellInfo:
         release: jax release.
         platform: Platform, e.g. `cpu`.
         versions: Version of every installed package.
+        topology: What is compiled for when the devices are not here, as
+            `jax.experimental.topologies.get_topology_desc` takes it; empty where they are.
     """
 
     id: str
     release: str
     platform: str
     versions: Mapping[str, str] = field(default_factory=dict)
+    topology: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Env:
@@ -46,9 +51,19 @@ class Env:
         self.compat = compat
 
     @property
+    def compile_only(self) -> bool:
+        """Whether programs are compiled here and never run: the devices are descriptions."""
+        return bool(self.cell.topology)
+
+    @cached_property
     def devices(self) -> list[Any]:
-        """Devices of the cell's platform, by id."""
-        return sorted(jax.devices(), key=lambda device: device.id)
+        """Devices of the cell's platform, by id.
+
+        Raises:
+            Unsupported: If the installed release cannot compile for the platform.
+        """
+        found = topology_devices(self.cell.topology) if self.compile_only else jax.devices()
+        return sorted(found, key=lambda device: device.id)
 
     def mesh(
         self, shape: int | Sequence[int], names: str | Sequence[str], *, explicit: bool = False
@@ -75,6 +90,34 @@ class Env:
                 f"raise `devices=` of the case"
             )
         return compat.make_mesh(sizes, axes, devices=np.array(devices[:count]), explicit=explicit)
+
+    def put(self, value: Any, sharding: Any) -> Any:
+        """Return an argument of a program, placed.
+
+        Args:
+            value: A NumPy array.
+            sharding: A `jax.sharding.Sharding` over devices of the cell.
+
+        Returns:
+            An array; where programs are compiled only, its shape, dtype and sharding.
+        """
+        if self.compile_only:
+            array = np.asarray(value)
+            dtype = jax.dtypes.canonicalize_dtype(array.dtype)
+            return jax.ShapeDtypeStruct(array.shape, dtype, sharding=sharding)
+        return jax.device_put(value, sharding)
+
+    def lower(self, traced: Any) -> Any:
+        """Return a traced program lowered for the cell's devices.
+
+        Args:
+            traced: What `jax.jit(f).trace(...)` returned. Where programs are compiled only, one
+                that names no devices by its meshes and arguments is lowered for the first.
+        """
+        if not self.compile_only:
+            return traced.lower()
+        with jax.default_device(self.devices[0]):
+            return traced.lower()
 
     def rng(self, seed: int = 0) -> np.random.Generator:
         """Return a NumPy generator whose stream is the same on every host and NumPy release."""

@@ -48,7 +48,7 @@ class Observer:
                 with self._stage("build"):
                     built = _build(fn, env, params)
                 reference = _reference(built.reference, built.args, built.kwargs)
-                self._program(built)
+                self._program(built, env)
             else:
                 with self._stage("execute"):
                     seen = fn(env, **params)
@@ -72,15 +72,18 @@ class Observer:
         finally:
             self._emit({"seconds": [name, time.perf_counter() - start]}, b"")
 
-    def _program(self, built: Program) -> None:
+    def _program(self, built: Program, env: Env) -> None:
         # Not `hasattr(fn, "lower")`: wrappers may carry the attributes of what they wrap.
         jitted = isinstance(built.fn, type(jax.jit(lambda: None)))
         fn: Any = built.fn if jitted else jax.jit(built.fn, **built.jit)
+        args, kwargs = built.args, built.kwargs
+        if env.compile_only:
+            args, kwargs = described(built)
         with self._stage("trace"):
-            traced = fn.trace(*built.args, **built.kwargs)
+            traced = fn.trace(*args, **kwargs)
             self._capture(jaxpr=lambda: capture.jaxpr(traced))
         with self._stage("lower"):
-            lowered = traced.lower()
+            lowered = env.lower(traced)
             self._capture(stablehlo=lambda: capture.stablehlo(lowered))
         with self._stage("compile"):
             compiled = lowered.compile()
@@ -90,6 +93,8 @@ class Observer:
                 memory=lambda: capture.memory(compiled),
                 layout=lambda: capture.layout(lowered, compiled),
             )
+        if env.compile_only:
+            return
         with self._stage("execute"):
             args, kwargs = _dynamic(built)
             result = jax.block_until_ready(compiled(*args, **kwargs))
@@ -155,19 +160,54 @@ def _reference(reference: Any, args: Any, kwargs: Any) -> Callable[[], Any] | No
 
 
 def _as_numpy(leaf: Any) -> Any:
-    is_key = isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return np.array(leaf) if isinstance(leaf, jax.Array) and not is_key else leaf
+    return np.array(leaf) if isinstance(leaf, jax.Array) and not _is_key(leaf) else leaf
+
+
+def _is_key(array: jax.Array) -> bool:
+    return bool(jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key))
+
+
+def _static(built: Program) -> tuple[set[int], set[str]]:
+    """Return the positions and names of static arguments."""
+    numbers = built.jit.get("static_argnums", ())
+    static = {numbers} if isinstance(numbers, int) else set(numbers)
+    names = built.jit.get("static_argnames", ())
+    named = {names} if isinstance(names, str) else set(names)
+    return {n % len(built.args) for n in static} if built.args else set(), named
 
 
 def _dynamic(built: Program) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Leave static arguments out: a compiled function is called without them."""
-    numbers = built.jit.get("static_argnums", ())
-    static = {numbers} if isinstance(numbers, int) else set(numbers)
-    static = {n % len(built.args) for n in static} if built.args else set()
-    names = built.jit.get("static_argnames", ())
-    hidden = {names} if isinstance(names, str) else set(names)
+    static, named = _static(built)
     args = tuple(arg for n, arg in enumerate(built.args) if n not in static)
-    return args, {name: value for name, value in built.kwargs.items() if name not in hidden}
+    return args, {name: value for name, value in built.kwargs.items() if name not in named}
+
+
+def described(built: Program) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return arguments by shape and dtype: values that lie on a device are not for another.
+
+    Args:
+        built: A program; its static arguments are left as they are.
+
+    Returns:
+        Positional and keyword arguments.
+    """
+    static, named = _static(built)
+    args = [
+        arg if n in static else jax.tree_util.tree_map(_shape, arg)
+        for n, arg in enumerate(built.args)
+    ]
+    return tuple(args), {
+        name: value if name in named else jax.tree_util.tree_map(_shape, value)
+        for name, value in built.kwargs.items()
+    }
+
+
+def _shape(leaf: Any) -> Any:
+    """Return a concrete array as uncommitted; what is described already stays so."""
+    if not isinstance(leaf, jax.Array) or _is_key(leaf):
+        return leaf
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
 
 
 def _said(error: BaseException) -> str:

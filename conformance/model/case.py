@@ -73,7 +73,7 @@ class Deviation:
         Returns:
             True when release, platform and every package fall into the declared ranges.
         """
-        if self.platform and self.platform != platform:
+        if self.platform and not is_on(platform, self.platform):
             return False
         if not SpecifierSet(self.releases, prereleases=True).contains(Version(release)):
             return False
@@ -145,3 +145,17 @@ class Case:
     def policy_of(self, artifact: str) -> Policy:
         """Return what a change of an artifact does to a run."""
         return self.policy.get(artifact, POLICY[artifact])
+
+
+def is_on(platform: str, named: str) -> bool:
+    """Say whether a platform is one that a case names.
+
+    Args:
+        platform: A cell's platform, e.g. `tpu:v5e:2x2`.
+        named: The platform itself, or all of a kind: `tpu`, `tpu:v5e`, `cpu`; `gpu` is CUDA and
+            ROCm too.
+    """
+    parts, head = platform.split(":"), named.split(":")
+    if named == "gpu":
+        return parts[0] in {"gpu", "cuda", "rocm"}
+    return parts[: len(head)] == head or (named == "cpu" and platform.startswith("cpu-mp"))

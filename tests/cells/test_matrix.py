@@ -117,7 +117,10 @@ def test_a_python_without_wheels_is_an_exclusion(tmp_path: Path, releases: Relea
             "[matrix]\naxes = {jax = '0.6.0', x64 = 1}",
             "matrix.axes.x64: got [1], expected booleans",
         ),
-        ("[matrix]\naxes = {jax = '0.6.0', platform = ['tpu']}", "platform 'tpu': not supported"),
+        (
+            "[matrix]\naxes = {jax = '0.6.0', platform = ['tpu:v5e']}",
+            "platform 'tpu:v5e': expected one of",
+        ),
         ("[matrix]\naxes = {jax = '0.6.9'}", "unknown jax release '0.6.9'"),
         (
             "[matrix]\naxes = {jax = '0.6.0'}\nexclude = [{jax = '0.6.0'}]",

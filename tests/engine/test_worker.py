@@ -32,15 +32,16 @@ def spawning(bench: Bench) -> Iterator[Bench]:
 def test_the_environment_of_a_worker_has_nothing_that_jax_heeds() -> None:
     """What the caller set for jax, XLA, TPUs or Python does not get in; what is pinned does."""
     outer = {"JAX_ENABLE_X64": "1", "XLA_FLAGS": "--x", "PYTHONPATH": "/p", "HOME": "/h", "TZ": "X"}
-    seen = worker_environment(outer, keep_python_path=False)
+    seen = worker_environment(outer, {"TPU_LOG_DIR": "disabled"}, keep_python_path=False)
     assert seen["HOME"] == "/h"
     assert seen["TZ"] == "UTC"
+    assert seen["TPU_LOG_DIR"] == "disabled"
     assert not {"JAX_ENABLE_X64", "XLA_FLAGS", "PYTHONPATH"} & set(seen)
 
 
 def test_a_development_build_keeps_its_python_path() -> None:
     """A `path:` cell may live by PYTHONPATH."""
-    assert worker_environment({"PYTHONPATH": "/p"}, keep_python_path=True)["PYTHONPATH"] == "/p"
+    assert worker_environment({"PYTHONPATH": "/p"}, {}, keep_python_path=True)["PYTHONPATH"] == "/p"
 
 
 def test_an_interpreter_that_is_not_there_is_infrastructure(tmp_path: Path) -> None:
