@@ -24,7 +24,7 @@ from conformance.ir.normal.ordering import has_equal_loops, order_slots
 from conformance.ir.normal.partitioning import unify_partitioning
 from conformance.ir.normal.regions import close_regions
 from conformance.ir.normal.slots import hoist_invariants, name_slots
-from conformance.ir.normal.spaces import keep_host_spaces, note_spaces
+from conformance.ir.normal.spaces import drop_scalar_memory, keep_host_spaces, note_spaces
 from conformance.ir.normal.spelling import spell_alike
 from conformance.ir.normal.tuples import fold_tuples
 
@@ -43,6 +43,7 @@ STRUCTURE: Final[tuple[Pass, ...]] = (
     spell_alike,
     close_regions,
     resolve_bitcasts,
+    drop_scalar_memory,
     note_spaces,
     drop_layouts,
     drop_spelling,

@@ -11,6 +11,34 @@ if TYPE_CHECKING:
 
 HOST: Final = {"5": "pinned_host", "6": "unpinned_host"}
 """Memory spaces of the host by the number XLA prints."""
+UNPINNED: Final = "6"
+TILED: Final = "T("
+"""In the layout of what lies on a TPU, whose scalar memory has the number of `UNPINNED`."""
+
+
+def drop_scalar_memory(module: Module) -> None:
+    """Forget the scalar memory of a TPU: elsewhere its number is a memory of the host.
+
+    Args:
+        module: Rewritten in place; its types still have layouts, its header is whole.
+    """
+    known: dict[int, tuple[Type, Type]] = {}
+    for instruction in module.walk():
+        type_ = instruction.type
+        found = known.get(id(type_))
+        if found is None:
+            found = known[id(type_)] = (type_, _on_device(type_))
+        instruction.type = found[1]
+    layout: Any = module.attributes.get("entry_computation_layout")
+    if isinstance(layout, tuple):
+        module.attributes = {**module.attributes, "entry_computation_layout": _on_device(layout)}
+
+
+def _on_device(type_: Any) -> Any:
+    if isinstance(type_, Tensor):
+        scalar = type_.space == UNPINNED and TILED in type_.layout
+        return type_._replace(space="") if scalar else type_
+    return tuple(map(_on_device, type_)) if isinstance(type_, tuple) else type_
 
 
 def note_spaces(module: Module) -> None:
