@@ -6,7 +6,7 @@ plugin does nothing unless --matrix or --cell is given.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -134,7 +134,7 @@ class Bench:
         record = self._execute(job)
         judged = self.judge.judge(job, record)
         if judged.verdict in CONFIRMED:
-            judged = self.judge.judge(job, record, [self._execute(job)])
+            judged = self.judge.judge(job, record, [self._execute(replace(job, alone=True))])
         if judged.verdict is not Verdict.FLAKY:
             self.cache.put(job, record, blobs)
         return judged

@@ -33,30 +33,29 @@ from conformance.kit import Observed, Program, probe, program, raises
 
 
 @cache
-def cell_of(release: str) -> Cell:
-    """Return the default cell of a release."""
-    (cell,) = select_cells(release, load_releases(MATRICES))
+def cell_of(selector: str) -> Cell:
+    """Return the cell of an id, or the default cell of a release."""
+    (cell,) = select_cells(selector, load_releases(MATRICES))
     return cell
 
 
 @cache
-def lock_of(release: str) -> Lock:
-    """Return the committed lock of a release."""
+def lock_of(cell: Cell) -> Lock:
+    """Return the committed lock of a cell."""
     releases = load_releases(MATRICES)
-    return find_lock(cell_of(release), releases, folders=[MATRICES], cache=cache_root())
+    return find_lock(cell, releases, folders=[MATRICES], cache=cache_root())
 
 
-def planned_cell(release: str) -> PlannedCell:
-    """Return the default cell of a release as a plan has it."""
-    lock = lock_of(release)
-    return PlannedCell(
-        cell=cell_of(release), versions=lock.pins, lock_hash=lock.hash, cell_hash=lock.hash[:16]
-    )
+def planned_cell(selector: str) -> PlannedCell:
+    """Return the cell of an id, or the default cell of a release, as a plan has it."""
+    cell = cell_of(selector)
+    lock = lock_of(cell)
+    return PlannedCell(cell=cell, versions=lock.pins, lock_hash=lock.hash, cell_hash=lock.hash[:16])
 
 
 def python_of(planned: PlannedCell) -> Path:
     """Return the interpreter of a planned cell, provisioned from its committed lock."""
-    lock = lock_of(planned.cell.release)
+    lock = lock_of(planned.cell)
     return provision(planned.cell, lock=lock, cache=cache_root()).python
 
 
@@ -106,7 +105,9 @@ class Bench:
     ) -> None:
         self.planned = planned
         self.folder = folder
-        self.worker = worker or Worker(python_of(planned), spawn=spawn)
+        self.worker = worker or Worker(
+            python_of(planned), variables=planned.cell.place.environment, spawn=spawn
+        )
 
     @property
     def pid(self) -> int:

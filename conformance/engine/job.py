@@ -44,10 +44,17 @@ class PlannedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Job:
-    """One case in one cell."""
+    """One case in one cell.
+
+    Attributes:
+        case: The case.
+        planned: The cell.
+        alone: Whether it must have a process of its own also where jobs may share one.
+    """
 
     case: Case
     planned: PlannedCell
+    alone: bool = False
 
     @property
     def id(self) -> tuple[str, str]:
@@ -73,6 +80,7 @@ class Job:
             "xla_flags": [*cell.place.xla_flags, *cell.xla_flags, *case.xla_flags],
             "config": {**dict(cell.config), **case.config},
             "x64": self.x64,
+            "alone": self.alone,
             "timeout": case.timeout,
             "memory": case.memory,
             "cell": {
@@ -95,7 +103,8 @@ def job_key(job: Job, kit_hash: str) -> str:
     Returns:
         32 hexadecimal digits.
     """
-    request = {name: value for name, value in job.request().items() if name not in {"file", "cell"}}
+    elsewhere = {"file", "cell", "alone"}
+    request = {name: value for name, value in job.request().items() if name not in elsewhere}
     facts = (kit_hash, job.case.content_hash, job.planned.cell_hash, job.planned.cell.id, request)
     return hashlib.sha256(msgspec.json.encode(facts, order="sorted")).hexdigest()[:32]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from conformance.engine.blobs import CorruptBlobError
@@ -64,17 +64,18 @@ class Run:
                 unchanged = judged_from_cache(job, self.cache, judge, self.directory.blobs)
                 if unchanged is not None:
                     records[job.id] = self._final(unchanged, results, sync=False)
-            unsure: dict[Job, Record] = {}
+            unsure: dict[tuple[str, str], tuple[Job, Record]] = {}
             for job, record in self._executed([j for j in self.plan.jobs if j.id not in records]):
                 judged = judge.judge(job, record)
                 if judged.verdict in CONFIRMED:
-                    unsure[job] = record
+                    unsure[job.id] = (job, record)
                     continue
                 records[job.id] = self._final(judged, results)
                 # Only now: a cache whose disk is full does not cost the run this record.
                 self.cache.put(job, record, self.directory.blobs)
-            for job, again in self._executed(reversed(unsure)):
-                judged = judge.judge(job, unsure[job], [again])
+            once_more = [replace(job, alone=True) for job, _ in reversed(unsure.values())]
+            for job, again in self._executed(once_more):
+                judged = judge.judge(job, unsure[job.id][1], [again])
                 records[job.id] = self._final(judged, results)
                 if judged.verdict is not Verdict.FLAKY:
                     self.cache.put(job, again, self.directory.blobs)

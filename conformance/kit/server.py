@@ -20,6 +20,7 @@ from typing import Any
 
 from conformance.kit import frames, scout
 from conformance.kit.job import identity, load_case, run_job
+from conformance.kit.shared import run_jobs, share_key
 from conformance.kit.supervisor import (
     POLL,
     PR_SET_CHILD_SUBREAPER,
@@ -143,8 +144,10 @@ class Server:
             self._start(request)
 
     def _start(self, request: dict[str, Any]) -> None:
+        known = self._files.get(request["file"])
+        share = share_key(request) if known is not None and known.state == "loaded" else ""
         try:
-            self._supervisor.start(request)
+            self._supervisor.start({**request, "share": share}, share)
         except OSError as error:
             self._route(
                 {"kind": "done", "job": request["id"], "ended": "infra", "stderr": str(error)}, b""
@@ -156,6 +159,8 @@ class Server:
             _exec(request, fd)
         if "scout" in request:
             scout.scout(request, fd)
+        elif request["share"]:
+            run_jobs(request, fd)
         else:
             run_job(request, fd)
 

@@ -63,36 +63,62 @@ class Tail:
 
 
 class Child:
-    """A running job.
+    """A process that runs a job, or several jobs one after another.
 
     Attributes:
-        pid: Its process, leader of its own process group.
+        pid: The process, leader of its own process group.
+        share: What jobs it runs, see `conformance.kit.shared`; empty when it runs one only.
+        request: The job it runs; None between two.
         ended: Why it was ended by us: `timeout` or `memory`; empty otherwise.
     """
 
-    def __init__(self, request: dict[str, Any], main: Main, close: tuple[int, ...]) -> None:
-        self.request = request
+    def __init__(
+        self, request: dict[str, Any], share: str, main: Main, close: tuple[int, ...]
+    ) -> None:
+        self.share = share
         self.ended = ""
         self.scratch = tempfile.mkdtemp(prefix="job-", dir=os.environ.get(SCRATCH))
-        self.start = time.monotonic()
-        self.deadline = self.start + float(request["timeout"])
-        self.memory = int(request["memory"]) * 2**20
-        self.tails = {"stdout": Tail(), "stderr": Tail()}
         self.decoder = frames.Decoder()
-        self.peak = 0
+        self._take(request)
         pipes = {name: os.pipe() for name in ("record", "stdout", "stderr")}
+        given, self._give = os.pipe()
+        if not share:  # nothing comes: to the job this is an empty standard input
+            os.close(self._give)
         self.pid = os.fork()
         if self.pid == 0:
-            _become_job(request, main, pipes, self.scratch, close)
+            if share:
+                os.close(self._give)
+            _become_job(request, main, pipes, self.scratch, given=given, close=close)
+        os.close(given)
         for _, write_end in pipes.values():
             os.close(write_end)
         self.fds = {read_end: name for name, (read_end, _) in pipes.items()}
         for fd in self.fds:
             os.set_blocking(fd, False)
 
+    def _take(self, request: dict[str, Any]) -> None:
+        self.request: dict[str, Any] | None = request
+        self.start = time.monotonic()
+        self.deadline = self.start + float(request["timeout"])
+        self.memory = int(request["memory"]) * 2**20
+        self.tails = {"stdout": Tail(), "stderr": Tail()}
+        self.peak = 0
+
+    def give(self, request: dict[str, Any]) -> None:
+        """Give an idle process its next job."""
+        self._take(request)
+        with contextlib.suppress(BrokenPipeError):  # it died idle: the job is told so by its end
+            frames.write(self._give, request)
+
+    def close(self) -> None:
+        """Close what is left open of a process that has ended."""
+        if self.share:
+            os.close(self._give)
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
     def look(self) -> None:
         """Kill the job if its time is over or its memory beyond the limit."""
-        if self.ended:
+        if self.ended or self.request is None:
             return
         rss = _resident(self.pid)
         self.peak = max(self.peak, rss)
@@ -115,6 +141,8 @@ def _become_job(
     main: Main,
     pipes: dict[str, tuple[int, int]],
     scratch: str,
+    *,
+    given: int,
     close: tuple[int, ...],
 ) -> None:
     """Turn the forked child into the job; never returns."""
@@ -126,10 +154,9 @@ def _become_job(
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        null = os.open(os.devnull, os.O_RDONLY)
         for fd in close:  # before the streams are set: one of these may be standard input
             os.close(fd)
-        os.dup2(null, 0)
+        os.dup2(given, 0)
         os.dup2(pipes["stdout"][1], 1)
         os.dup2(pipes["stderr"][1], 2)
         for read_end, _ in pipes.values():
@@ -179,15 +206,23 @@ class Supervisor:
     @property
     def busy(self) -> bool:
         """Whether a job is running."""
-        return bool(self._children)
+        return any(child.request is not None for child in self._children.values())
 
-    def start(self, request: dict[str, Any]) -> None:
-        """Fork a child for a job.
+    def start(self, request: dict[str, Any], share: str) -> None:
+        """Give a job to an idle process that runs such jobs, or fork a child for it.
+
+        Args:
+            request: The job.
+            share: What jobs may follow it in its process; empty is none.
 
         Raises:
             OSError: If there is no process, descriptor or disk left for it.
         """
-        child = Child(request, self._main, self._close)
+        for child in self._children.values() if share else ():
+            if child.share == share and child.request is None and not child.ended:
+                child.give(request)
+                return
+        child = Child(request, share, self._main, self._close)
         self._children[child.pid] = child
         for fd in child.fds:
             self._selector.register(fd, selectors.EVENT_READ, child)
@@ -212,8 +247,24 @@ class Supervisor:
             child.kill("garbled")
             return
         for frame in arrived:
-            header = {**frame.header, "kind": "event", "job": child.request["id"]}
-            self._send(header, frame.body)
+            if child.request is None:  # said by a process that has no job
+                child.kill("garbled")
+            elif "idle" in frame.header:
+                self._rest(child)
+            else:
+                header = {**frame.header, "kind": "event", "job": child.request["id"]}
+                self._send(header, frame.body)
+
+    def _rest(self, child: Child) -> None:
+        """Report a job that ended while its process stays."""
+        self._drain(child, "stdout", "stderr")
+        child.look()
+        if child.ended:
+            return
+        self._report(child, exit=0, signal=None)
+        child.request = None
+        if child.peak > child.memory // 2:
+            child.kill("idle")
 
     def watch(self) -> None:
         """Look at every child's limits and report those that ended."""
@@ -229,23 +280,36 @@ class Supervisor:
         del self._children[child.pid]
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)  # whatever the job left behind in its group
+        self._drain(child, *child.fds.values())
+        for fd in child.fds:
+            self._selector.unregister(fd)
+            os.close(fd)
+        child.close()
+        scale = 1 if sys.platform == "darwin" else 1024
+        child.peak = max(child.peak, usage.ru_maxrss * scale)
+        if child.request is not None:
+            self._report(
+                child,
+                exit=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+                signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+            )
+
+    def _drain(self, child: Child, *names: str) -> None:
         for fd, name in list(child.fds.items()):
-            for _ in range(DRAIN):
+            for _ in range(DRAIN if name in names else 0):
                 if not (data := _read(fd)):
                     break
                 self._take(child, name, data)
-            self._selector.unregister(fd)
-            os.close(fd)
-        shutil.rmtree(child.scratch, ignore_errors=True)
-        scale = 1 if sys.platform == "darwin" else 1024
+
+    def _report(self, child: Child, **ending: int | None) -> None:
+        assert child.request is not None  # noqa: S101 - only a job in hand is reported
         self._send(
             {
                 "kind": "done",
                 "job": child.request["id"],
-                "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
-                "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+                **ending,
                 "ended": child.ended,
-                "max_rss_bytes": max(child.peak, usage.ru_maxrss * scale),
+                "max_rss_bytes": child.peak,
                 "seconds": time.monotonic() - child.start,
                 "stdout": child.tails["stdout"].text(),
                 "stderr": child.tails["stderr"].text(),
@@ -259,7 +323,7 @@ class Supervisor:
             child.kill("cancelled")
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(child.pid, 0)
-            shutil.rmtree(child.scratch, ignore_errors=True)
+            child.close()
         self._children.clear()
         reap_strays()
 

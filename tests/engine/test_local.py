@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from conformance.cells.accelerators import Turns
 from conformance.cells.cache import cache_root
 from conformance.engine.client import Worker
 from conformance.engine.job import Job
@@ -81,7 +82,7 @@ def test_a_cell_that_cannot_start_is_infra_for_all_its_jobs(idle: Bench) -> None
         tries.append(planned)
         return failing(planned)
 
-    found = list(LocalExecutor(opening, slots=2).run(some_jobs(idle, 5)))
+    found = list(LocalExecutor(opening, slots=2, turns=Turns(idle.folder)).run(some_jobs(idle, 5)))
     assert {(f.outcome, f.stage) for f in found} == {(Outcome.INFRA, Stage.PROVISION)}
     assert all(f.error is not None and "no network" in f.error.message for f in found)
     assert (len(found), len(tries)) == (5, 1)
@@ -94,12 +95,12 @@ def test_a_fault_of_ours_is_loud(idle: Bench) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        list(LocalExecutor(opening, slots=1).run(some_jobs(idle, 2)))
+        list(LocalExecutor(opening, slots=1, turns=Turns(idle.folder)).run(some_jobs(idle, 2)))
 
 
 def test_nothing_to_run(idle: Bench) -> None:
     """No jobs, no worker."""
-    assert list(LocalExecutor(failing, slots=2).run([])) == []
+    assert list(LocalExecutor(failing, slots=2, turns=Turns(idle.folder)).run([])) == []
 
 
 def test_a_mismatch_names_the_first_package_that_differs(idle: Bench) -> None:
@@ -114,9 +115,9 @@ def test_a_mismatch_names_the_first_package_that_differs(idle: Bench) -> None:
 def test_a_mismatch_of_identity_is_infra(idle: Bench) -> None:
     """A worker that is not what the lock says never gives a verdict."""
     planned = replace(idle.planned, versions={**idle.planned.versions, "numpy": "1.0"})
-    provider = Provider({planned.cell.id: lock_of(OLD)}, cache_root())
+    provider = Provider({planned.cell.id: lock_of(planned.cell)}, cache_root())
     job = Job(case=idle.job("return 1").case, planned=planned)
-    (finished,) = LocalExecutor(provider.open, slots=1).run([job])
+    (finished,) = LocalExecutor(provider.open, slots=1, turns=Turns(idle.folder)).run([job])
     assert finished.outcome is Outcome.INFRA
     assert finished.error is not None
     assert "expected 1.0; delete" in finished.error.message
@@ -127,7 +128,7 @@ def test_jobs_of_several_cells_each_end_once(idle: Bench, opener: Opener) -> Non
     """Two cells, three jobs each, two slots: six results, one worker a cell, none left."""
     jobs = [idle.job(f"return {n}", topic=f"t{n}") for n in range(3)]
     jobs += [named(job, "other", 3) for job in jobs]
-    executor = LocalExecutor(opener, slots=2)
+    executor = LocalExecutor(opener, slots=2, turns=Turns(idle.folder))
     found = Counter(finished.job.id for finished in executor.run(jobs))
     assert found == Counter(job.id for job in jobs)
     assert len(opener.opened) == 2
@@ -149,7 +150,7 @@ def test_a_worker_killed_once_is_started_anew_and_the_job_run_again(
         return 1
     """
     jobs = [idle.job(killer), idle.job("return 2", topic="next")]
-    found = list(LocalExecutor(opener, slots=1).run(jobs))
+    found = list(LocalExecutor(opener, slots=1, turns=Turns(idle.folder)).run(jobs))
     assert [leaf_of(finished).data for finished in found] == [b"1", b"2"]
     assert len(opener.opened) == 2
 
@@ -159,7 +160,7 @@ def test_a_job_that_kills_every_worker_is_the_one_that_crashed(idle: Bench, open
     """After two workers it is held to be the job; the next one runs."""
     killer = "os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)"
     jobs = [idle.job(killer), idle.job("return 2", topic="next")]
-    killed, after = LocalExecutor(opener, slots=1).run(jobs)
+    killed, after = LocalExecutor(opener, slots=1, turns=Turns(idle.folder)).run(jobs)
     assert killed.outcome is Outcome.CRASHED
     assert killed.error is not None
     assert killed.error.message.startswith("2 workers ended with this job")
@@ -172,7 +173,7 @@ def test_an_interrupted_run_leaves_nothing(idle: Bench, opener: Opener, begun: i
     """Closing the iterator, as Ctrl-C does, ends everything, and soon."""
     jobs = [idle.job("return os.getpid()")]
     jobs += [idle.job("time.sleep(50); return 1", topic=f"t{n}") for n in range(4)]
-    results = LocalExecutor(opener, slots=2).run(jobs)
+    results = LocalExecutor(opener, slots=2, turns=Turns(idle.folder)).run(jobs)
     if begun:
         next(results)
         while len(opener.processes) < 2:
@@ -199,7 +200,7 @@ def test_an_interrupted_run_leaves_no_strays_and_no_folders(idle: Bench, opener:
     """
     waiting = f"while not os.path.exists({str(report)!r}): time.sleep(0.01)\nreturn 1"
     jobs = [idle.job(waiting), idle.job(body, topic="stray")]
-    results = LocalExecutor(opener, slots=2).run(jobs)
+    results = LocalExecutor(opener, slots=2, turns=Turns(idle.folder)).run(jobs)
     next(results)
     pid, folder = report.read_text().split()
     stray = psutil.Process(int(pid))

@@ -1,0 +1,118 @@
+"""Compile-only jobs, which share a process: real ones, for a TPU that is not here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.ir.analysis import analyse
+from conformance.kit.shared import share_key
+from conformance.model.outcome import Outcome
+from tests.bench import Bench, planned_cell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from conformance.engine.job import Finished
+
+TPU = "jax0.10.2-py311-tpu.v5e.2x2"
+TELL_PID = "raise ValueError(os.getpid())"
+PSUM = """
+mesh = env.mesh(4, "x")
+spec = jax.sharding.PartitionSpec("x")
+f = env.compat.shard_map(lambda x: jax.lax.psum(x, "x"), mesh=mesh, in_specs=spec,
+                         out_specs=jax.sharding.PartitionSpec())
+return Program(f, args=(np.ones((8, 4), np.float32),))
+"""
+
+
+@pytest.fixture(scope="module")
+def tpu_bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """A worker of a compile-only TPU cell."""
+    with Bench(planned_cell(TPU), tmp_path_factory.mktemp("cases")) as bench:
+        yield bench
+
+
+@pytest.fixture
+def tpu(tpu_bench: Bench, tmp_path: Path) -> Bench:
+    """The worker, with a folder of case files of this test's own."""
+    return tpu_bench.at(tmp_path)
+
+
+def pid_of(finished: Finished) -> int:
+    """Return the process that a job of `TELL_PID` ran in."""
+    assert finished.error is not None
+    return int(finished.error.message)
+
+
+def test_jobs_with_the_same_flags_share_a_process(tpu: Bench) -> None:
+    """Those with others do not."""
+    job = tpu.job(TELL_PID, "program()")
+    other = tpu.job(TELL_PID, "program(x64=True)", topic="other")
+    first = pid_of(tpu.worker.run(job))
+    assert pid_of(tpu.worker.run(job)) == first
+    assert pid_of(tpu.worker.run(other)) != first
+    assert pid_of(tpu.worker.run(job)) == first
+
+
+def test_a_job_may_ask_to_run_alone(tpu: Bench) -> None:
+    """As the second look at something unexpected does."""
+    job = tpu.job(TELL_PID, "program()")
+    alone = replace(job, alone=True)
+    assert len({pid_of(tpu.worker.run(each)) for each in (job, alone, alone)}) == 3
+    assert share_key(job.request())
+    assert not share_key(alone.request())
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["jax.config.update('jax_log_compiles', True)", "os.environ['SOME_VARIABLE'] = 'set'"],
+)
+def test_a_process_that_a_job_has_changed_is_not_used_again(tpu: Bench, change: str) -> None:
+    """The next job sees nothing of it."""
+    job = tpu.job(TELL_PID, "program()")
+    changing = tpu.job(f"{change}\n{TELL_PID}", "program()", "import jax", topic="changing")
+    first = pid_of(tpu.worker.run(job))
+    assert pid_of(tpu.worker.run(changing)) == first
+    assert pid_of(tpu.worker.run(job)) != first
+
+
+@pytest.mark.parametrize(
+    ("ending", "outcome"),
+    [
+        ("os.kill(os.getpid(), signal.SIGSEGV)", Outcome.CRASHED),
+        ("os._exit(0)", Outcome.CRASHED),
+        ("time.sleep(60)", Outcome.TIMED_OUT),
+    ],
+)
+def test_a_job_that_ends_its_process_harms_no_other(
+    tpu: Bench, ending: str, outcome: Outcome
+) -> None:
+    """It is told apart, and the next gets another process."""
+    job = tpu.job(TELL_PID, "program()")
+    bad = tpu.job(ending, "program(timeout=1)", topic="bad")
+    first = pid_of(tpu.worker.run(job))
+    assert tpu.worker.run(bad).outcome is outcome
+    assert pid_of(tpu.worker.run(job)) != first
+
+
+def test_output_belongs_to_the_job_that_wrote_it(tpu: Bench) -> None:
+    """Though the streams are those of the process."""
+    one = tpu.job("print('said by one')\nraise ValueError", "program()")
+    two = tpu.job("raise ValueError", "program()", topic="two")
+    assert b"said by one" in tpu.worker.run(one).blobs["stdout"]
+    assert "stdout" not in tpu.worker.run(two).blobs
+
+
+def test_a_program_compiles_alike_alone_and_after_others(tpu: Bench) -> None:
+    """To the same structure, in a process that has compiled it before as well."""
+    job = tpu.job(PSUM, "program(devices=4)", "import jax")
+    runs = [tpu.worker.run(each) for each in (job, job, replace(job, alone=True))]
+    assert [run.outcome for run in runs] == [Outcome.OK] * 3
+    assert b"all-reduce" in runs[0].blobs["hlo"]
+    assert "value" not in runs[0].blobs
+    for ir in ("jaxpr", "stablehlo", "hlo"):
+        assert len({analyse(run.blobs[ir].decode(), ir).structure for run in runs}) == 1
