@@ -49,6 +49,7 @@ class Env:
     def __init__(self, cell: CellInfo) -> None:
         self.cell = cell
         self.compat = compat
+        self._described: dict[int, tuple[Any, Any]] = {}
 
     @property
     def compile_only(self) -> bool:
@@ -104,8 +105,19 @@ class Env:
         if self.compile_only:
             array = np.asarray(value)
             dtype = jax.dtypes.canonicalize_dtype(array.dtype)
-            return jax.ShapeDtypeStruct(array.shape, dtype, sharding=sharding)
+            described = jax.ShapeDtypeStruct(array.shape, dtype, sharding=sharding)
+            self._described[id(described)] = (described, array.astype(dtype))
+            return described
         return jax.device_put(value, sharding)
+
+    def values(self, tree: Any) -> Any:
+        """Return arguments of a program with their values: what `put` described is what it got.
+
+        Args:
+            tree: Any pytree.
+        """
+        known = self._described
+        return jax.tree_util.tree_map(lambda leaf: known.get(id(leaf), (leaf, leaf))[1], tree)
 
     def lower(self, traced: Any) -> Any:
         """Return a traced program lowered for the cell's devices.

@@ -47,7 +47,7 @@ class Observer:
             if kind == "program":
                 with self._stage("build"):
                     built = _build(fn, env, params)
-                reference = _reference(built.reference, built.args, built.kwargs)
+                reference = _reference(built.reference, *env.values((built.args, built.kwargs)))
                 self._program(built, env)
             else:
                 with self._stage("execute"):
