@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from common import line, prepared, provider, seconds, throughput_jobs
 
+from conformance.cells.accelerators import Turns
 from conformance.cells.provision import provision
 from conformance.cli.setting import here
 from conformance.corpus.project import PACKAGE
@@ -58,7 +59,9 @@ def scaling(preparation: Preparation, jobs: list[Job], rounds: int) -> list[floa
     for _ in range(rounds):
         took = {}
         for slots in (1, 2):
-            executor = LocalExecutor(provider(preparation).open, slots=slots)
+            executor = LocalExecutor(
+                provider(preparation).open, slots=slots, turns=Turns(here().cache)
+            )
             results = executor.run(many)
             next(results)
             took[slots] = seconds(partial(list, results))
@@ -90,8 +93,11 @@ def measure(release: str) -> Medians:
     environment = provision(
         planned.cell, lock=preparation.locks[planned.cell.id], cache=here().cache
     )
-    forked = timed_in(CellWorker(planned, provider(preparation).open), jobs, ROUNDS)
-    spawned = timed_in(CellWorker(planned, provider(preparation, spawn=True).open), jobs[:4], 1)
+    turns = Turns(here().cache)
+    forked = timed_in(CellWorker(planned, provider(preparation).open, turns), jobs, ROUNDS)
+    spawned = timed_in(
+        CellWorker(planned, provider(preparation, spawn=True).open, turns), jobs[:4], 1
+    )
     single = one_process(environment.python, jobs, ROUNDS)
     print(f"jax {release}")
     print(line("  a fork per job", forked))

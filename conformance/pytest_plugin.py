@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from conformance.cells.accelerators import Turns
 from conformance.cli.preparing import prepare_in
 from conformance.cli.run import Request, describe
 from conformance.cli.setting import Setting
@@ -42,13 +43,18 @@ DIRECTORY = "conformance_directory"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --matrix, --cell, --run-dir and --fresh."""
+    """Add the options of the cells and of the run."""
     group = parser.getgroup("conformance", "JAX conformance cases as tests")
     group.addoption("--matrix", help="run cases in the cells of this matrix, e.g. smoke")
     group.addoption(
         "--cell", action="append", default=[], help="run cases in these cells, e.g. 0.6.2"
     )
     group.addoption("--run-dir", type=Path, help="run directory, for `conformance accept`")
+    group.addoption(
+        "--require-platform",
+        action="store_true",
+        help="an accelerator (gpu, tpu) that is not there is an error, not a skip",
+    )
     group.addoption("--fresh", action="store_true", help="run jobs that have not changed too")
 
 
@@ -123,7 +129,8 @@ class Bench:
     @cached_property
     def provider(self) -> Provider:
         """Opens the cells' workers."""
-        return Provider(self.preparation.locks, self.setting.cache)
+        required = self.config.option.require_platform
+        return Provider(self.preparation.locks, self.setting.cache, require_platform=required)
 
     def run(self, job: Job) -> Record:
         """Run one job, twice when what it does is unexpected, and judge it."""
@@ -142,7 +149,7 @@ class Bench:
     def _execute(self, job: Job) -> Record:
         if self._current is None or self._current.planned is not job.planned:
             self.close()
-            self._current = CellWorker(job.planned, self.provider.open)
+            self._current = CellWorker(job.planned, self.provider.open, Turns(self.setting.cache))
         return record_of(self._current.run(job), self.directory.blobs)
 
     def close(self) -> None:

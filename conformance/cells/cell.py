@@ -6,7 +6,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -17,7 +17,7 @@ from conformance.cells.platform.platform import DEFAULT_CPU_DEVICES, Platform, g
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 PATH_PREFIX = "path:"
 DEPS = ("era", "latest")
@@ -26,6 +26,9 @@ RESERVED_FACTOR = re.compile(
     r"jax\d.*|py\d+|cpu\d*|mp\d+|(tpu|cuda|gpu|rocm)([:.\d].*)?|era|latest|x64"
 )
 _PYTHON = re.compile(r"\d+\.\d+")
+_WORDS: Final = {"true": True, "false": False, "none": None}
+_INTEGER = re.compile(r"[+-]?\d+")
+_FLOAT = re.compile(r"[+-]?(\d+\.\d*|\.?\d+)([eE][+-]?\d+)?")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -90,6 +93,11 @@ class Cell:
     def place(self) -> Platform:
         """Its platform, and what that takes."""
         return get_platform(self.platform)
+
+    @property
+    def settings(self) -> Mapping[str, bool | int | float | str | None]:
+        """Its `jax.config` values as jax takes them: `true` is a boolean, `2` a number."""
+        return {name: _setting(text) for name, text in self.config}
 
     @property
     def env_id(self) -> str:
@@ -179,6 +187,14 @@ def _checked_config(config: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str
         if not _NAME.fullmatch(name):
             raise UsageError(f"config name {name!r} of a cell: expected a jax.config name")
     return config
+
+
+def _setting(text: str) -> bool | int | float | str | None:
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _FLOAT.fullmatch(text) else text
 
 
 def _canonical_release(release: str) -> str:

@@ -13,6 +13,7 @@ import msgspec
 from rich.console import Console
 
 from conformance import __version__
+from conformance.cells.accelerators import Turns
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cli.preparing import prepare_in
 from conformance.cli.progress import live_progress
@@ -53,6 +54,7 @@ class Request:
     matrix: str | None = None
     cell: tuple[str, ...] = ()
     shard: str = "1/1"
+    require_platform: bool = False
 
 
 def default_jobs() -> int:
@@ -78,6 +80,10 @@ def default_jobs() -> int:
 @click.option("--resume", is_flag=True, help="Continue --run-dir, or the newest run.")
 @click.option("--fresh", is_flag=True, help="Run every job, also those that have not changed.")
 @click.option("--shard", default="1/1", metavar="I/N", help="Run the I-th of N equal parts.")
+@click.option(
+    "--require-platform", is_flag=True,
+    help="An accelerator (gpu, tpu) that is not there is an error, not unsupported.",
+)  # fmt: skip
 @click.option("--spawn", is_flag=True, help="A fresh interpreter per job instead of a fork.")
 @click.option(
     "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
@@ -94,6 +100,7 @@ def command(
     resume: bool,
     fresh: bool,
     shard: str,
+    require_platform: bool,
     spawn: bool,
     json_file: Path | None,
     verbose: bool,
@@ -111,22 +118,28 @@ def command(
     conformance run --cell path:/opt/jax-dev/bin/python my/cases/topic.py
     conformance run --resume                            after a crash or Ctrl-C
     """  # noqa: D301 - \b is click's own mark
-    request = Request(select=select, matrix=matrix, cell=cell, shard=shard)
+    request = Request(
+        select=select, matrix=matrix, cell=cell, shard=shard, require_platform=require_platform
+    )
     setting = here()
     if json_file is not None:
         _check_json_file(json_file)
     if resume and request != Request():
         raise UsageError("--resume continues a run as it was asked for: give no SELECT, --matrix, "
-                         "--cell or --shard with it")  # fmt: skip
+                         "--cell, --shard or --require-platform with it")  # fmt: skip
     directory = _directory(setting, run_dir, resume=resume)
     if resume:
         request = request_of(directory)
     to_stdout = str(json_file) == "-"
     console = Console(stderr=to_stdout, highlight=False)
     planned, preparation = _plan(setting, request)
-    executor = LocalExecutor(
-        Provider(preparation.locks, setting.cache, spawn=spawn).open, slots=jobs
+    provider = Provider(
+        preparation.locks,
+        setting.cache,
+        spawn=spawn,
+        require_platform=request.require_platform,
     )
+    executor = LocalExecutor(provider.open, slots=jobs, turns=Turns(setting.cache))
     described = describe(_from_anywhere(request, setting), planned)
     directory.write_run(described)
     run = Run(

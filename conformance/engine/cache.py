@@ -74,8 +74,9 @@ class ResultCache:
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        if record.outcome not in CACHED or job.planned.cell.interpreter is not None:
-            return
+        cell = job.planned.cell
+        if record.outcome not in CACHED or cell.interpreter is not None or cell.place.real:
+            return  # what an environment of the user's, or an accelerator, does is not known by id
         try:
             for name in record.artifacts.values():
                 self.blobs.adopt(name, run_blobs)

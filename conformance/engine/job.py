@@ -28,6 +28,7 @@ class PlannedCell:
         cell_hash: Hash of all that decides what a job observes there, but the case.
         failure: Why the cell cannot be provided, when that is known already; its jobs are
             `infra`.
+        missing: Why this host cannot serve it: its jobs are `unsupported`.
     """
 
     cell: Cell
@@ -35,6 +36,7 @@ class PlannedCell:
     lock_hash: str
     cell_hash: str
     failure: str = ""
+    missing: str = ""
 
     @property
     def release(self) -> str:
@@ -78,7 +80,7 @@ class Job:
             "devices": case.devices,
             "processes": cell.place.processes,
             "xla_flags": [*cell.place.xla_flags, *cell.xla_flags, *case.xla_flags],
-            "config": {**dict(cell.config), **case.config},
+            "config": {**cell.settings, **case.config},
             "x64": self.x64,
             "alone": self.alone,
             "timeout": case.timeout,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import queue
+import re
 import threading
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from conformance.engine.checking import UnsupportedCellError
 from conformance.engine.client import WorkerDiedError
 from conformance.engine.job import Finished
 from conformance.engine.observe import abnormal
@@ -17,6 +19,7 @@ from conformance.model.outcome import Outcome, Stage
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
 
+    from conformance.cells.accelerators import Turns
     from conformance.engine.client import Worker
     from conformance.engine.job import Job, PlannedCell
 
@@ -24,21 +27,29 @@ if TYPE_CHECKING:
 
 TRIES = 2
 """Workers that may die with a job in their hands before the job itself is held to kill them."""
+DEVICE_ERROR: Final = re.compile(
+    r"CUDA_ERROR_|cudaError|HIP_ERROR|hipError|illegal memory access"
+    r"|XLA:(GPU|TPU).*(fault|fail)|device.*(halted|lost|fallen off)",
+    re.IGNORECASE,
+)
+"""Errors after which an accelerator may refuse whoever held it until they let go of it."""
 
 
 class CellWorker:
     """The worker of one cell, started when the first job comes and replaced when it dies.
 
-    Several threads may run jobs in it at once.
+    Several threads may run jobs in it at once; on an accelerator one waits for the other.
 
     Args:
         planned: The cell.
         open_worker: Provides the cell's environment and starts its worker.
+        turns: Whose turn it is on the accelerators of this host.
     """
 
-    def __init__(self, planned: PlannedCell, open_worker: OpenWorker) -> None:
+    def __init__(self, planned: PlannedCell, open_worker: OpenWorker, turns: Turns) -> None:
         self.planned = planned
         self._open = open_worker
+        self._turns = turns
         self._lock = threading.Lock()
         self._worker: Worker | None = None
         self._failure: ConformanceError | None = None
@@ -50,9 +61,25 @@ class CellWorker:
             job: A job of this cell.
 
         Returns:
-            How it ended; `infra` when the cell cannot start, `crashed` when the job takes one
-            worker after another with it.
+            How it ended; `infra` when the cell cannot start, `unsupported` when it cannot be
+            served, `crashed` when the job takes one worker after another with it.
         """
+        try:
+            with self._turns.of(self.planned.cell.place, self._go_on):
+                finished = self._tried(job)
+                if self.planned.cell.place.real and device_error(finished):
+                    self._retire()
+        except UnsupportedCellError as error:
+            return _not_run(job, Outcome.UNSUPPORTED, str(error))
+        except ConformanceError as error:
+            return _not_run(job, Outcome.INFRA, str(error))
+        return finished
+
+    def _go_on(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _tried(self, job: Job) -> Finished:
         dead: Worker | None = None
         last = ""
         for _ in range(TRIES):
@@ -61,16 +88,13 @@ class CellWorker:
                 return dead.run(job)
             except WorkerDiedError as error:
                 last = str(error)
-            except ConformanceError as error:
-                return _infra(job, str(error))
         killer = abnormal("worker", f"{TRIES} workers ended with this job: {last}", job)
         return Finished(job=job, outcome=Outcome.CRASHED, stage=Stage.IMPORT, error=killer)
 
     def _living(self, dead: Worker | None) -> Worker:
         """Return the worker, started first, or in the place of the dead one."""
         with self._lock:
-            if self._failure is not None:
-                raise self._failure
+            self._go_on()
             if self._worker is not None and (self._worker is dead or not self._worker.alive):
                 self._worker.close()
                 self._worker = None
@@ -93,6 +117,9 @@ class CellWorker:
 
     def close(self) -> None:
         """End the worker."""
+        self._retire()
+
+    def _retire(self) -> None:
         with self._lock:
             if self._worker is not None:
                 self._worker.close()
@@ -107,6 +134,12 @@ class CellQueue:
     jobs: deque[Job]
     slots: int = 0
 
+    @property
+    def accelerator(self) -> str:
+        """The accelerator it runs on, which has room for one slot; empty for none."""
+        place = self.worker.planned.cell.place
+        return place.name if place.real else ""
+
 
 class LocalExecutor:
     """Runs jobs in workers on this machine.
@@ -114,11 +147,13 @@ class LocalExecutor:
     Args:
         open_worker: Provides a cell's environment and starts its worker.
         slots: Jobs that run at the same time.
+        turns: Whose turn it is on the accelerators of this host.
     """
 
-    def __init__(self, open_worker: OpenWorker, *, slots: int) -> None:
+    def __init__(self, open_worker: OpenWorker, *, slots: int, turns: Turns) -> None:
         self._open = open_worker
         self._slots = slots
+        self._turns = turns
         self._identities: dict[str, Mapping[str, Any]] = {}
 
     @property
@@ -130,9 +165,10 @@ class LocalExecutor:
         """Run jobs and yield each as it ends; see `Executor.run`.
 
         Each slot takes the next cell that no slot works on, and helps with the longest queue
-        when there is none: starting a cell's worker overlaps with another cell's jobs.
+        when there is none: starting a cell's worker overlaps with another cell's jobs. An
+        accelerator has one slot, whatever the number of cells on it.
         """
-        board = _Board(jobs, self._worker)
+        board = _Board(jobs, self._worker, self._turns)
         results: queue.SimpleQueue[Finished | BaseException | None] = queue.SimpleQueue()
         threads = [
             threading.Thread(
@@ -180,12 +216,12 @@ class LocalExecutor:
 class _Board:
     """Which cells have jobs left, and which slots work on them."""
 
-    def __init__(self, jobs: Iterable[Job], open_worker: OpenWorker) -> None:
+    def __init__(self, jobs: Iterable[Job], open_worker: OpenWorker, turns: Turns) -> None:
         grouped: dict[str, list[Job]] = {}
         for job in jobs:
             grouped.setdefault(job.planned.cell.id, []).append(job)
         self._cells = [
-            CellQueue(CellWorker(own[0].planned, open_worker), deque(own))
+            CellQueue(CellWorker(own[0].planned, open_worker, turns), deque(own))
             for own in grouped.values()
         ]
         self._lock = threading.Lock()
@@ -193,7 +229,8 @@ class _Board:
 
     def take_cell(self) -> CellQueue | None:
         with self._lock:
-            waiting = [cell for cell in self._cells if cell.jobs]
+            taken = {cell.accelerator for cell in self._cells if cell.slots} - {""}
+            waiting = [c for c in self._cells if c.jobs and c.accelerator not in taken]
             if not waiting:
                 return None
             idle = [cell for cell in waiting if cell.slots == 0]
@@ -222,6 +259,17 @@ class _Board:
             cell.worker.interrupt()
 
 
-def _infra(job: Job, message: str) -> Finished:
-    error = abnormal("infra", message, job)
-    return Finished(job=job, outcome=Outcome.INFRA, stage=Stage.PROVISION, error=error)
+def device_error(finished: Finished) -> bool:
+    """Say whether a job ended with an error of its device, not of its own."""
+    said = finished.error.message if finished.error is not None else ""
+    texts = [said, *(_text(finished.blobs.get(name, b"")) for name in ("traceback", "stderr"))]
+    return finished.outcome is not Outcome.OK and any(map(DEVICE_ERROR.search, texts))
+
+
+def _text(blob: bytes) -> str:
+    return blob.decode("utf-8", "replace")
+
+
+def _not_run(job: Job, outcome: Outcome, message: str) -> Finished:
+    error = abnormal(str(outcome), message, job)
+    return Finished(job=job, outcome=outcome, stage=Stage.PROVISION, error=error)

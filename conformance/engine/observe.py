@@ -10,6 +10,7 @@ import msgspec
 
 from conformance.engine.job import Finished
 from conformance.judge.errors import signature
+from conformance.kit.checks import refused_flags
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
@@ -98,6 +99,8 @@ class Transcript:
         if self.unsupported is not None:
             return Outcome.UNSUPPORTED, abnormal("unsupported", self.unsupported, job)
         if not self.ended:
+            if refused := refused_flags(done.get("stderr", "")):
+                return Outcome.UNSUPPORTED, abnormal("unsupported", refused, job)
             return Outcome.CRASHED, _crash(done, job)
         if self.error is None:
             return Outcome.OK, None

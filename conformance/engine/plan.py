@@ -79,7 +79,7 @@ def why_not(case: Case, planned: PlannedCell) -> str:
         return f"is a probe, which runs; for {cell.platform} programs are compiled only"
     if case.devices > cell.devices:
         return f"needs {case.devices} devices, the cell has {cell.devices}"
-    if planned.failure:  # its versions are not known; that it failed is what there is to say
+    if planned.failure or planned.missing:  # its versions are not known: there is no more to say
         return ""
     if not SpecifierSet(case.releases, prereleases=True).contains(planned.release):
         return f"applies to jax{case.releases}, the cell has {planned.release}"

@@ -7,14 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from conformance.cells.accelerators import missing_accelerator
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
 from conformance.cells.lock import UnsupportedHostError, check_host
 from conformance.cells.locks import find_lock
 from conformance.cells.provision import provision
+from conformance.engine.checking import UnsupportedCellError, check_cell, needs_check
 from conformance.engine.client import Worker
 from conformance.engine.job import PlannedCell
 from conformance.engine.plan import Exclusion
-from conformance.errors import InfrastructureError, UsageError
+from conformance.errors import ConformanceError, InfrastructureError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -44,21 +46,34 @@ class Provider:
         locks: Lock of each cell, by cell id.
         cache: Cache folder.
         spawn: Whether workers run each job in a fresh interpreter.
+        require_platform: Whether an accelerator that is not there is a fault of the host.
     """
 
-    def __init__(self, locks: Mapping[str, Lock], cache: Path, *, spawn: bool = False) -> None:
+    def __init__(
+        self,
+        locks: Mapping[str, Lock],
+        cache: Path,
+        *,
+        spawn: bool = False,
+        require_platform: bool = False,
+    ) -> None:
         self._locks = locks
         self._cache = cache
         self._spawn = spawn
+        self._require_platform = require_platform
+        self._checked: set[str] = set()
 
     def open(self, planned: PlannedCell) -> Worker:
         """Return a worker of a cell, its identity checked.
 
         Raises:
             InfrastructureError: If the cell cannot be provided, or is not what the lock says.
+            UnsupportedCellError: If the release or this host cannot serve the cell.
         """
         if planned.failure:
             raise InfrastructureError(planned.failure)
+        if planned.missing:
+            raise self._refused(planned, planned.missing)
         cell = planned.cell
         environment = provision(cell, lock=self._locks[cell.id], cache=self._cache)
         worker = Worker(
@@ -73,7 +88,27 @@ class Provider:
             raise InfrastructureError(
                 f"{cell.id}: {wrong}; delete {environment.python.parent.parent} to make it anew"
             )
+        try:
+            self._check(worker, planned)
+        except BaseException:
+            worker.close()
+            raise
         return worker
+
+    def _check(self, worker: Worker, planned: PlannedCell) -> None:
+        """Try the cell when it is opened first; not when its worker is replaced."""
+        if planned.cell.id in self._checked or not needs_check(planned):
+            return
+        try:
+            check_cell(worker, planned)
+        except UnsupportedCellError as error:
+            raise self._refused(planned, str(error)) from error
+        self._checked.add(planned.cell.id)
+
+    def _refused(self, planned: PlannedCell, reason: str) -> ConformanceError:
+        if planned.cell.place.real and self._require_platform:
+            return InfrastructureError(f"{planned.cell.id}: {reason}")
+        return UnsupportedCellError(reason)
 
 
 def identity_mismatch(planned: PlannedCell, versions: Mapping[str, str]) -> str:
@@ -106,14 +141,16 @@ def prepare(
     Returns:
         What can be planned. A cell whose Python is missing, that has no wheels for this host, or
         whose requirements have no solution, is an exclusion; one whose lock cannot be had now is
-        planned to fail as infra.
+        planned to fail as infra, one whose accelerator this host lacks to be unsupported.
     """
     planned: list[PlannedCell] = []
     exclusions: list[Exclusion] = []
     locks: dict[str, Lock] = {}
 
-    def look(cell: Cell) -> Lock | Exception:
+    def look(cell: Cell) -> Lock | Exception | str:
         try:
+            if missing := missing_accelerator(cell.place):
+                return missing  # before anything is resolved or installed for it
             if cell.interpreter is None:
                 find_interpreter(cell.python)
             lock = find_lock(cell, releases, folders=folders, cache=cache)
@@ -128,9 +165,12 @@ def prepare(
         found = list(zip(unique, pool.map(look, unique), strict=True))
     for cell, result in found:
         if isinstance(result, (MissingInterpreterError, UnsupportedHostError, UsageError)):
-            exclusions.append(Exclusion(case="", cell=cell.id, reason=str(result)))
+            reason = str(result).removeprefix(f"{cell.id}: ")
+            exclusions.append(Exclusion(case="", cell=cell.id, reason=reason))
         elif isinstance(result, Exception):
-            planned.append(_failed(cell, result))
+            planned.append(_unprovided(cell, failure=str(result)))
+        elif isinstance(result, str):
+            planned.append(_unprovided(cell, missing=result))
         else:
             locks[cell.id] = result
             planned.append(_planned(cell, result))
@@ -147,11 +187,12 @@ def _planned(cell: Cell, lock: Lock) -> PlannedCell:
     )
 
 
-def _failed(cell: Cell, error: Exception) -> PlannedCell:
+def _unprovided(cell: Cell, *, failure: str = "", missing: str = "") -> PlannedCell:
     return PlannedCell(
         cell=cell,
         versions={"jax": cell.release},
         lock_hash="",
         cell_hash="",
-        failure=str(error),
+        failure=failure,
+        missing=missing,
     )

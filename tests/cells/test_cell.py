@@ -88,6 +88,20 @@ def test_an_id_names_only_what_is_not_default(fields: dict[str, Any], expected: 
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("true", True), ("False", False), ("none", None), ("2", 2), ("-1", -1), ("0.5", 0.5),
+        ("1e-05", 1e-05), ("highest", "highest"), ("2x", "2x"), ("", ""), ("1.2.3", "1.2.3"),
+    ],
+)  # fmt: skip
+def test_config_reaches_jax_as_what_it_means(text: str, value: object) -> None:
+    """An id is text; jax.config takes booleans, numbers and words."""
+    settings = Cell(release="0.6.0", python="3.11", config=(("jax_a", text),)).settings
+    assert settings == {"jax_a": value}
+    assert type(settings["jax_a"]) is type(value)
+
+
+@pytest.mark.parametrize(
     ("text", "python", "devices"),
     [("jax0.6.0", "3.11", 8), ("jax0.6.0-cpu4", "3.11", 4), ("jax0.11.0-cpu", "3.12", 8)],
 )

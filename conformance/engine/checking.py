@@ -1,0 +1,69 @@
+"""Trying a cell once, before its jobs: what it cannot do is one reason, not a pile of failures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from conformance.corpus.project import PACKAGE
+from conformance.engine.job import Job
+from conformance.errors import ConformanceError, InfrastructureError
+from conformance.model.case import Case
+from conformance.model.outcome import Outcome, Stage
+
+if TYPE_CHECKING:
+    from conformance.engine.client import Worker
+    from conformance.engine.job import PlannedCell
+
+FILE: Final = PACKAGE / "kit" / "checks.py"
+TIMEOUT: Final = 300.0
+"""Seconds that looking at the devices may take: the first look at a pod of accelerators is slow."""
+
+
+class UnsupportedCellError(ConformanceError):
+    """A cell that the release or this host cannot serve: its jobs are `unsupported`."""
+
+
+def needs_check(planned: PlannedCell) -> bool:
+    """Say whether there is anything about a cell that may not be had."""
+    cell = planned.cell
+    return bool(cell.place.compile_only or cell.place.real or cell.config or cell.xla_flags)
+
+
+def check_cell(worker: Worker, planned: PlannedCell) -> None:
+    """Try a cell: its config, its XLA flags, its platform, its devices.
+
+    Args:
+        worker: A worker of the cell.
+        planned: The cell.
+
+    Raises:
+        UnsupportedCellError: If the release or this host refuses.
+        InfrastructureError: If the devices cannot be looked at for another reason.
+        WorkerDiedError: If the worker ended first.
+    """
+    finished = worker.run(Job(case=_case(planned), planned=planned))
+    if finished.outcome is Outcome.OK:
+        return
+    error = finished.error
+    said = error.message if error is not None else str(finished.outcome)
+    if finished.outcome is Outcome.UNSUPPORTED:
+        raise UnsupportedCellError(f"jax {planned.release}: {said}")
+    if finished.outcome is Outcome.RAISED and finished.stage is Stage.IMPORT:
+        raise UnsupportedCellError(f"jax {planned.release}: config: {said}")
+    raise InfrastructureError(f"{planned.cell.id}: cannot look at its devices: {said}")
+
+
+def _case(planned: PlannedCell) -> Case:
+    return Case(
+        id="kit/check",
+        family="kit",
+        topic="checks",
+        name="check",
+        kind="probe",
+        file=FILE,
+        line=1,
+        content_hash="",
+        # A CPU makes as many as a case asks for, a topology has as many as its name says.
+        params={"devices": planned.cell.devices if planned.cell.place.real else 1},
+        timeout=TIMEOUT,
+    )

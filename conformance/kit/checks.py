@@ -1,0 +1,122 @@
+"""Trying a cell before its jobs: what it cannot do is told once, not by every job.
+
+Run as a probe of its own. XLA ends the process when it does not know a flag, and a plugin may
+abort as it is loaded, so that the devices are looked at in a child.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from conformance.kit.case import Observed, Unsupported
+
+if TYPE_CHECKING:
+    from conformance.kit.env import Env
+
+ACCELERATORS = ("gpu", "tpu")
+SAID = "said.txt"
+FOUND = "found.txt"
+MOST = 16 * 1024
+"""Bytes read of what a child said: XLA prints every flag it knows after the one it does not."""
+_LOGGED = re.compile(
+    r"^(?:[EF]\d{4} .*?\]|\d{4}-\d\d-\d\d [\d:.]+: [EF] .*?\]) +(.*)$", re.MULTILINE
+)
+_FLAGS = re.compile(r"Unknown flags? in XLA_FLAGS: .*|Couldn't interpret value .* for flag .*")
+
+
+class CheckError(Exception):
+    """The devices of a cell cannot be looked at, for no reason that the release gives."""
+
+
+def check(env: Env, devices: int) -> Observed:
+    """Look at the devices of a cell.
+
+    Args:
+        env: Of the cell.
+        devices: How many there must be.
+
+    Returns:
+        How many there are.
+
+    Raises:
+        Unsupported: If the release refuses: the platform, the topology, an XLA flag.
+        CheckError: If the process came to another end.
+    """
+    child = os.fork()
+    if child == 0:
+        _look(env)
+    _, status = os.waitpid(child, 0)
+    said = Path(SAID).read_bytes()[:MOST].decode("utf-8", "replace")
+    if refused := refused_flags(said):
+        raise Unsupported(refused)
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        raise CheckError(
+            f"the process was ended by {signal.Signals(-code).name}: {_last_words(said)}"
+        )
+    if not Path(FOUND).exists():
+        raise CheckError(f"the process exited with status {code}: {_last_words(said)}")
+    kind, _, found = Path(FOUND).read_text(encoding="utf-8").partition(" ")
+    if kind != "devices":
+        raise (Unsupported if kind == "unsupported" else CheckError)(found)
+    if int(found) < devices:
+        raise Unsupported(f"the cell has {devices} devices, here are {found}")
+    return Observed({"devices": np.int64(found)})
+
+
+def refused_flags(said: str) -> str:
+    """Return what XLA says of flags that it does not know or cannot read, empty when nothing.
+
+    Args:
+        said: Standard error of a process.
+    """
+    match = _FLAGS.search(said)
+    return " ".join(match.group().rstrip(". ").split()) if match else ""
+
+
+def _look(env: Env) -> None:
+    """Find the devices in a child, and write down how many; never returns."""
+    try:
+        os.dup2(os.open(SAID, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        found = _found(env)
+        Path(FOUND).write_text(found, encoding="utf-8")
+    except BaseException:  # noqa: BLE001 - its last words
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def _found(env: Env) -> str:
+    try:
+        devices = env.devices
+        kind, wanted = devices[0].platform, env.cell.platform
+        # Without a plugin of its own jax goes on with the next platform it was allowed.
+        if kind == "cpu" and wanted in ACCELERATORS:
+            return f"unsupported it sees no {wanted.upper()} here, only CPUs"
+        return f"devices {len(devices)}"
+    except Unsupported as reason:
+        return f"unsupported {reason}"
+    except Exception as error:  # noqa: BLE001 - whatever a plugin raises
+        # A backend that is not there says so by a RuntimeError, of any class.
+        return f"unsupported {_first_line(error)}"
+
+
+def _first_line(error: BaseException) -> Any:
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"
+
+
+def _last_words(said: str) -> str:
+    """Return the first thing logged as an error, else the last line."""
+    logged = _LOGGED.search(said)
+    if logged:
+        return logged[1].strip()
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[-1] if lines else "it said nothing"
