@@ -31,7 +31,7 @@ def sharded_call(env):
     x, y = env.rng().standard_normal((2, 4, 6)).astype(np.float32)
     return Program(
         _affine,
-        args=(jax.device_put(x, rows), jax.device_put(y, columns)),
+        args=(env.put(x, rows), env.put(y, columns)),
         jit={"in_shardings": (rows, columns), "out_shardings": columns},
         reference=_affine,
     )

@@ -17,6 +17,9 @@ from conformance.kit.topology import topology_devices
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+NO_MEMORY = "can address the following memory kinds: . "
+"""Of the message of a device that has no memories."""
+
 
 @dataclass(frozen=True)
 class CellInfo:
@@ -130,6 +133,23 @@ class Env:
             return traced.lower()
         with jax.default_device(self.devices[0]):
             return traced.lower()
+
+    def compile(self, lowered: Any) -> Any:
+        """Return a lowered program compiled.
+
+        Args:
+            lowered: What `lower` returned.
+
+        Raises:
+            Unsupported: If jax cannot say where the results lie: for one device of a CUDA
+                topology 0.8.2 and 0.8.3 look for a memory that such a device has not.
+        """
+        try:
+            return lowered.compile()
+        except ValueError as error:
+            if self.compile_only and NO_MEMORY in str(error):
+                raise Unsupported(f"compiled, but not described: {error}") from error
+            raise
 
     def rng(self, seed: int = 0) -> np.random.Generator:
         """Return a NumPy generator whose stream is the same on every host and NumPy release."""

@@ -86,7 +86,7 @@ class Observer:
             lowered = env.lower(traced)
             self._capture(stablehlo=lambda: capture.stablehlo(lowered))
         with self._stage("compile"):
-            compiled = lowered.compile()
+            compiled = env.compile(lowered)
             self._capture(
                 hlo=lambda: capture.hlo(lowered, compiled),
                 cost=lambda: capture.cost(compiled),
