@@ -1,4 +1,4 @@
-"""What a compile-only job costs, alone and in a shared process; and whether it always says the same.
+"""What a compile-only job costs, alone and in a shared process; whether it says the same each time.
 
 `python benchmarks/compile_only.py [CELL...]`, side by side in one run; medians over rounds.
 Targets: at most 0.6 s a small program for a TPU, 0.8 s for CUDA, the compiler's start included or
