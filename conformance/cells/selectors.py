@@ -1,10 +1,10 @@
-"""Selectors: `0.6.0`, `>=0.8`, `latest-3`, `path:/env/bin/python`, or a whole cell id."""
+"""Selectors: `0.6.0`, `>=0.8@tpu:v5e:2x2`, `path:/env/bin/python@gpu`, or a whole cell id."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -12,14 +12,20 @@ from packaging.version import InvalidVersion, Version
 from conformance.cells.cell import PATH_PREFIX, Cell
 from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.cells.inspection import inspect_path_environment
+from conformance.cells.platform.platform import get_platform
 from conformance.cells.releases import REFRESH
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
     from conformance.cells.releases import Releases
 
+_PLATFORM = re.compile(r"(?P<selector>[^@].*)@(?P<platform>[a-z][a-z0-9]*([:-][^/@]*)?)")
+_COUNTED = re.compile(r"(cpu|gpu|tpu)([1-9]\d*)")
 _LATEST = re.compile(r"latest(?:-(\d+))?")
-_FORMS = "an exact release, a PEP 440 specifier, latest, latest-N, or path:/env/bin/python"
+_FORMS = (
+    "an exact release, a PEP 440 specifier, latest, latest-N, or path:/env/bin/python, "
+    "and @PLATFORM after it for another than cpu"
+)
 
 
 def resolve_selector(selector: str, releases: Releases) -> tuple[str, ...]:
@@ -85,7 +91,8 @@ def select_cells(text: str, releases: Releases) -> tuple[Cell, ...]:
     """Return the cells that a command-line `--cell` names.
 
     Args:
-        text: A cell id (`jax0.6.0-cpu4`) or a selector (`>=0.8`).
+        text: A cell id (`jax0.6.0-cpu4`), or a selector (`>=0.8`) and maybe a platform
+            (`>=0.8@tpu:v5e:2x2`, `path:/env/bin/python@gpu`).
         releases: Known releases.
 
     Returns:
@@ -97,10 +104,54 @@ def select_cells(text: str, releases: Releases) -> tuple[Cell, ...]:
     """
     if is_cell_id(text):
         return (parse_cell(text, releases),)
+    selector, place = split_platform(text)
     return tuple(
-        Cell(release=release, python=cell_python(release, releases))
-        for release in resolve_selector(text, releases)
+        Cell(release=release, python=cell_python(release, releases), **place)
+        for release in resolve_selector(selector, releases)
     )
+
+
+def split_platform(text: str) -> tuple[str, dict[str, Any]]:
+    """Return a selector, and the platform that may follow it after an `@`.
+
+    Args:
+        text: `>=0.8@tpu:v5e:2x2`, `latest@gpu4`; a path may have an `@` of its own in it.
+
+    Returns:
+        Selector, and what is said of a cell: its platform, its devices; nothing when none is
+        named.
+
+    Raises:
+        UsageError: If there is no such platform.
+    """
+    match = _PLATFORM.fullmatch(text.strip())
+    if match is None:
+        return text, {}
+    selector, name = match["selector"].strip(), match["platform"]
+    if counted := _COUNTED.fullmatch(name):
+        return selector, {"platform": counted[1], "devices": int(counted[2])}
+    return selector, {"platform": get_platform(name).name}
+
+
+def matches_cell(text: str, cell: Cell, releases: Releases) -> bool:
+    """Say whether a command-line `--cell` names a cell; naming none is no error.
+
+    Args:
+        text: As for `select_cells`; a selector without a platform is for any.
+        cell: A cell.
+        releases: Known releases.
+
+    Returns:
+        True when it does.
+
+    Raises:
+        UsageError: If it is neither a cell id nor a selector.
+    """
+    if is_cell_id(text):
+        return parse_cell(text, releases) == cell
+    selector, place = split_platform(text)
+    here = all(getattr(cell, name) == value for name, value in place.items())
+    return here and matches_selector(selector, cell.release, releases)
 
 
 def cell_python(release: str, releases: Releases) -> str:

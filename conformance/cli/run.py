@@ -69,8 +69,8 @@ def default_jobs() -> int:
 @click.option("--matrix", metavar="NAME|FILE", help="Cells to run in.  [default: smoke]")
 @click.option(
     "--cell", multiple=True, metavar="SELECTOR",
-    help="A cell id, release, specifier, latest, latest-N or path:PYTHON; repeatable. "
-    "Narrows --matrix when both are given.",
+    help="A cell id, release, specifier, latest, latest-N or path:PYTHON, each maybe with "
+    "@PLATFORM; repeatable. Narrows --matrix when both are given.",
 )  # fmt: skip
 @click.option(
     "--jobs", "-j", type=click.IntRange(1, 256), default=default_jobs,
@@ -116,6 +116,8 @@ def command(
     conformance run 'linearize_transpose/*grad*' --cell 0.5.3 --cell 0.6.2
     conformance run --matrix releases --json result.json
     conformance run --cell path:/opt/jax-dev/bin/python my/cases/topic.py
+    conformance run --cell 'latest@tpu:v5e:2x2'         compiled for TPUs that are not here
+    conformance run --cell path:/usr/bin/python3@gpu4   a container's own jax, on its GPUs
     conformance run --resume                            after a crash or Ctrl-C
     """  # noqa: D301 - \b is click's own mark
     request = Request(

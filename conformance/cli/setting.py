@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.cells.cache import cache_root
-from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.cells.matrix import load_matrix
 from conformance.cells.releases import load_releases
-from conformance.cells.selectors import matches_selector, select_cells
+from conformance.cells.selectors import matches_cell, select_cells
 from conformance.corpus.project import PACKAGE, Project, find_project
 from conformance.corpus.select import absolute_selects, select_cases
 from conformance.engine.plan import Exclusion
@@ -95,12 +94,7 @@ class Setting:
         return tuple(chosen), left_out
 
     def _selected(self, cell: Cell, selectors: Sequence[str]) -> bool:
-        return any(
-            parse_cell(text, self.releases) == cell
-            if is_cell_id(text)
-            else matches_selector(text, cell.release, self.releases)
-            for text in selectors
-        )
+        return any(matches_cell(text, cell, self.releases) for text in selectors)
 
 
 def here() -> Setting:

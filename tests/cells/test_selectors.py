@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.cells.selectors import matches_selector, resolve_selector, select_cells
+from conformance.cells.selectors import (
+    matches_cell,
+    matches_selector,
+    resolve_selector,
+    select_cells,
+    split_platform,
+)
 from conformance.errors import InfrastructureError, UsageError
 
 from .builders import table
@@ -92,3 +98,53 @@ def test_a_path_without_jax_is_no_cell(releases: Releases) -> None:
     """An interpreter that has no jax is refused with what to do."""
     with pytest.raises(InfrastructureError, match=r"no jax among its .* install jax"):
         select_cells(f"path:{sys.executable}", releases)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.6.2@tpu:v5e:2x2", ["jax0.6.2-py311-tpu.v5e.2x2"]),
+        (">=0.6,<0.7@cuda:h100:1x1x4", [f"jax0.6.{n}-py311-cuda.h100.1x1x4" for n in (0, 2)]),
+        ("latest@gpu4", ["jax0.11.0-py312-gpu4"]),
+        ("0.5.3@cpu-mp2", ["jax0.5.3-py311-cpu8-mp2"]),
+        ("0.5.3 @cpu4", ["jax0.5.3-py311-cpu4"]),
+    ],
+)
+def test_a_selector_may_name_a_platform(text: str, expected: list[str], releases: Releases) -> None:
+    """For any selector alike."""
+    assert [cell.id for cell in select_cells(text, releases)] == expected
+
+
+def test_a_path_may_name_a_platform_and_have_an_at_sign_in_it() -> None:
+    """What stands before the last `@` is a path; `python@3.11` is one itself."""
+    path = "path:/opt/python@3.11/bin/python"
+    assert split_platform(path) == (path, {})
+    assert split_platform("path:/opt/python@3.11") == ("path:/opt/python@3.11", {})
+    assert split_platform(f"{path}@gpu") == (path, {"platform": "gpu"})
+
+
+def test_a_platform_that_there_is_none_of_is_told(releases: Releases) -> None:
+    """By its own error."""
+    with pytest.raises(UsageError, match="platform 'nope': expected one of"):
+        select_cells("0.6.2@nope", releases)
+    with pytest.raises(UsageError, match="v5e has no topology 3x3"):
+        select_cells("0.6.2@tpu:v5e:3x3", releases)
+
+
+@pytest.mark.parametrize(
+    ("text", "matches"),
+    [
+        (">=0.6", True),
+        (">=0.6@tpu:v5e:2x2", True),
+        ("0.6.2@tpu:v5e:4x4", False),
+        ("0.5.3@tpu:v5e:2x2", False),
+        ("jax0.6.2-tpu.v5e.2x2", True),
+        ("jax0.6.2", False),
+    ],
+)
+def test_cells_of_a_matrix_are_narrowed_by_platform_too(
+    text: str, matches: bool, releases: Releases
+) -> None:
+    """A selector without a platform is for any."""
+    (cell,) = select_cells("0.6.2@tpu:v5e:2x2", releases)
+    assert matches_cell(text, cell, releases) is matches
