@@ -12,6 +12,7 @@ import numpy as np
 
 from conformance.kit import capture
 from conformance.kit.case import CaseError, Observed, Program, Raises, Unsupported
+from conformance.kit.cross_lowering import CrossLowering
 from conformance.kit.values import flatten
 
 if TYPE_CHECKING:
@@ -82,9 +83,7 @@ class Observer:
         with self._stage("trace"):
             traced = fn.trace(*args, **kwargs)
             self._capture(jaxpr=lambda: capture.jaxpr(traced))
-        with self._stage("lower"):
-            lowered = env.lower(traced)
-            self._capture(stablehlo=lambda: capture.stablehlo(lowered))
+        lowered = self._lower(traced, env)
         with self._stage("compile"):
             compiled = env.compile(lowered)
             self._capture(
@@ -99,6 +98,22 @@ class Observer:
             args, kwargs = _dynamic(built)
             result = jax.block_until_ready(compiled(*args, **kwargs))
             self._value(result)
+
+    def _lower(self, traced: Any, env: Env) -> Any:
+        lowered = None
+        try:
+            with self._stage("lower"):
+                lowered = env.lower(traced)
+                self._capture(stablehlo=lambda: capture.stablehlo(lowered))
+        finally:  # what is refused here may be welcome elsewhere
+            if env.cell.platform == "cpu":
+                self._cross_lower(traced, lowered)
+        return lowered
+
+    def _cross_lower(self, traced: Any, lowered: Any | None) -> None:
+        start = time.perf_counter()
+        self._capture(**CrossLowering(traced, lowered).artifacts())
+        self._emit({"seconds": ["cross_lower", time.perf_counter() - start]}, b"")
 
     def _capture(self, **artifacts: Callable[[], str]) -> None:
         """Emit what a release and backend can tell; what they cannot is told instead of it."""

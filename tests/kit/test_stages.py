@@ -33,6 +33,7 @@ def test_a_program_leaves_an_artifact_of_every_stage(bench: Bench) -> None:
         "build",
         "trace",
         "lower",
+        "cross_lower",
         "compile",
         "execute",
         "job",
