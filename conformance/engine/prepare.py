@@ -147,10 +147,10 @@ def prepare(
     exclusions: list[Exclusion] = []
     locks: dict[str, Lock] = {}
 
-    def look(cell: Cell) -> Lock | Exception | str:
+    def look(cell: Cell) -> Lock | Exception | None:
         try:
-            if missing := missing_accelerator(cell.place):
-                return missing  # before anything is resolved or installed for it
+            if missing_accelerator(cell.place) and cell.interpreter is None:
+                return None  # nothing is resolved or installed for what is not here
             if cell.interpreter is None:
                 find_interpreter(cell.python)
             lock = find_lock(cell, releases, folders=folders, cache=cache)
@@ -168,31 +168,26 @@ def prepare(
             reason = str(result).removeprefix(f"{cell.id}: ")
             exclusions.append(Exclusion(case="", cell=cell.id, reason=reason))
         elif isinstance(result, Exception):
-            planned.append(_unprovided(cell, failure=str(result)))
-        elif isinstance(result, str):
-            planned.append(_unprovided(cell, missing=result))
+            planned.append(_planned(cell, failure=str(result)))
+        elif result is None:
+            planned.append(_planned(cell, missing=missing_accelerator(cell.place)))
         else:
             locks[cell.id] = result
-            planned.append(_planned(cell, result))
+            planned.append(_planned(cell, result, missing=missing_accelerator(cell.place)))
     return Preparation(cells=tuple(planned), exclusions=tuple(exclusions), locks=locks)
 
 
-def _planned(cell: Cell, lock: Lock) -> PlannedCell:
-    facts = f"{cell.id} {cell.python} {lock.hash}"
+def _planned(
+    cell: Cell, lock: Lock | None = None, *, failure: str = "", missing: str = ""
+) -> PlannedCell:
+    versions = lock.pins if lock is not None else {"jax": cell.release}
+    # Without a hash nothing that is recorded of the cell now stands for it later.
+    facts = "" if lock is None or missing else f"{cell.id} {cell.python} {lock.hash}"
     return PlannedCell(
         cell=cell,
-        versions=lock.pins,
-        lock_hash=lock.hash,
-        cell_hash=hashlib.sha256(facts.encode()).hexdigest()[:16],
-    )
-
-
-def _unprovided(cell: Cell, *, failure: str = "", missing: str = "") -> PlannedCell:
-    return PlannedCell(
-        cell=cell,
-        versions={"jax": cell.release},
-        lock_hash="",
-        cell_hash="",
+        versions=versions,
+        lock_hash=lock.hash if lock is not None else "",
+        cell_hash=hashlib.sha256(facts.encode()).hexdigest()[:16] if facts else "",
         failure=failure,
         missing=missing,
     )
