@@ -122,7 +122,7 @@ def _rows(records: Sequence[Record], *, verbose: bool) -> Rows:
 
 
 def _by_family(rows: Rows, labels: Mapping[str, str]) -> Table:
-    table = _table("family", labels.values())
+    table = _table("family", (label.replace(" ", "\n") for label in labels.values()))
     for name in sorted(rows):
         table.add_row(name, *(_counts(rows[name].get(cell, Counter())) for cell in labels))
     return table
@@ -179,12 +179,27 @@ def _timelines(rows: Rows, labels: Mapping[str, str], width: int) -> Iterator[Te
 
 
 def cell_labels(plan: Plan) -> dict[str, str]:
-    """Return a short name for each cell of a plan: the release, unless cells share it."""
-    releases = Counter(planned.release for planned in plan.cells)
-    return {
-        planned.cell.id: planned.release if releases[planned.release] == 1 else planned.cell.id
-        for planned in plan.cells
-    }
+    """Return a short name for each cell of a plan: its release, and what sets it apart.
+
+    A factor of the id says nothing where all cells have it, nor does the Python that all cells
+    of a release have.
+    """
+    factors = {planned.cell.id: planned.cell.id.split("-")[1:] for planned in plan.cells}
+    of_all = _shared(factors.values())
+    labels = {}
+    for planned in plan.cells:
+        of_release = _shared(
+            factors[other.cell.id] for other in plan.cells if other.release == planned.release
+        )
+        silent = of_all | {factor for factor in of_release if factor.startswith("py")}
+        own = [factor for factor in factors[planned.cell.id] if factor not in silent]
+        labels[planned.cell.id] = " ".join([planned.release, *own])
+    return labels
+
+
+def _shared(factors: Iterable[Sequence[str]]) -> set[str]:
+    each = [set(own) for own in factors]
+    return set.intersection(*each) if each else set()
 
 
 def _legend(records: Sequence[Record]) -> Text:

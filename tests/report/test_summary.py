@@ -111,11 +111,20 @@ def test_every_verdict_has_a_letter_of_its_own() -> None:
 
 
 def test_a_cell_is_called_by_its_release_while_that_is_enough() -> None:
-    """Two cells of one release need their ids."""
+    """Beside it stands what sets two cells apart."""
     made = plan("0.5.3", "0.6.0")
     assert list(cell_labels(made).values()) == ["0.5.3", "0.6.0"]
-    twice = Plan(jobs=(), exclusions=(), cells=(planned("0.6.0"), planned("0.6.0", devices=4)))
-    assert list(cell_labels(twice).values()) == [cell.cell.id for cell in twice.cells]
+    several = (
+        planned("0.6.0"),
+        planned("0.6.0", platform="tpu:v5e:2x2", x64=True),
+        planned("0.12.0", python="3.12"),
+    )
+    made = Plan(jobs=(), exclusions=(), cells=several)
+    assert list(cell_labels(made).values()) == [
+        "0.6.0 cpu8",
+        "0.6.0 tpu.v5e.2x2 x64",
+        "0.12.0 cpu8",
+    ]
 
 
 def test_the_report_shows_families_by_release() -> None:
