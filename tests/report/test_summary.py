@@ -119,7 +119,6 @@ def test_a_cell_is_called_by_its_release_while_that_is_enough() -> None:
     assert list(cell_labels(made).values()) == [
         "0.6.0 cpu8",
         "0.6.0 tpu.v5e.2x2 x64",
-        "0.12.0 cpu8",
     ]
 
 
