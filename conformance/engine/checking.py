@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.project import PACKAGE
@@ -41,7 +42,10 @@ def check_cell(worker: Worker, planned: PlannedCell) -> None:
         InfrastructureError: If the devices cannot be looked at for another reason.
         WorkerDiedError: If the worker ended first.
     """
-    finished = worker.run(Job(case=_case(planned), planned=planned))
+    # Each of several processes is as one alone: what is refused, is refused to it.
+    alone = replace(planned.cell, platform="cpu") if planned.cell.place.processes > 1 else None
+    asked = replace(planned, cell=alone) if alone else planned
+    finished = worker.run(Job(case=_case(asked), planned=asked))
     if finished.outcome is Outcome.OK:
         return
     error = finished.error

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.corpus.project import PACKAGE
 from conformance.engine.observe import Transcript
+from conformance.engine.ranks import RankTranscripts
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.kit import frames
 from conformance.kit.supervisor import SCRATCH
@@ -163,7 +164,8 @@ class Worker:
             self._count += 1
             number = str(self._count)
             self._pending[number] = channel
-        transcript = Transcript()
+        processes = job.planned.cell.place.processes
+        transcript = Transcript() if processes == 1 else RankTranscripts(processes)
         try:
             self._send({**job.request(), "id": number})
             while True:

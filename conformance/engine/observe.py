@@ -94,19 +94,17 @@ class Transcript:
 
     def _ending(self, job: Job, done: Mapping[str, Any]) -> tuple[Outcome, ErrorInfo | None]:
         if done.get("ended"):
-            outcome, text = _cut_short(done, job)
+            outcome, text = cut_short(done, job)
             return outcome, abnormal(done["ended"], text, job)
         if self.unsupported is not None:
             return Outcome.UNSUPPORTED, abnormal("unsupported", self.unsupported, job)
         if not self.ended:
             if refused := refused_flags(done.get("stderr", "")):
                 return Outcome.UNSUPPORTED, abnormal("unsupported", refused, job)
-            return Outcome.CRASHED, _crash(done, job)
+            return Outcome.CRASHED, crash(done, job)
         if self.error is None:
             return Outcome.OK, None
-        said = f"{self.error.type}: {self.error.message}"
-        memory = any(word in said for word in OUT_OF_MEMORY)
-        return Outcome.OUT_OF_MEMORY if memory else Outcome.RAISED, self.error
+        return raised(self.error), self.error
 
 
 def value_from_wire(head: Mapping[str, Any], body: bytes) -> Value:
@@ -145,8 +143,23 @@ def _error(error: Mapping[str, Any]) -> ErrorInfo:
     )
 
 
-def _cut_short(done: Mapping[str, Any], job: Job) -> tuple[Outcome, str]:
-    """Return the outcome of a job that its supervisor ended, or could not begin."""
+def raised(error: ErrorInfo) -> Outcome:
+    """Return the outcome of a job that raised an error."""
+    said = f"{error.type}: {error.message}"
+    memory = any(word in said for word in OUT_OF_MEMORY)
+    return Outcome.OUT_OF_MEMORY if memory else Outcome.RAISED
+
+
+def cut_short(done: Mapping[str, Any], job: Job) -> tuple[Outcome, str]:
+    """Return the outcome of a job that its supervisor ended, or could not begin.
+
+    Args:
+        done: The supervisor's last word.
+        job: The job.
+
+    Returns:
+        The outcome, and why.
+    """
     match done["ended"]:
         case "timeout":
             return Outcome.TIMED_OUT, f"no end within the timeout of {job.case.timeout:g} s"
@@ -158,13 +171,20 @@ def _cut_short(done: Mapping[str, Any], job: Job) -> tuple[Outcome, str]:
             return Outcome.INFRA, str(done.get("stderr") or done["ended"])
 
 
-def _crash(done: Mapping[str, Any], job: Job) -> ErrorInfo:
+def crash(done: Mapping[str, Any], job: Job, who: str = "the process") -> ErrorInfo:
+    """Return the error of a job whose process ended too early.
+
+    Args:
+        done: Its exit status, or the signal that ended it.
+        job: The job.
+        who: What ended.
+    """
     number = done.get("signal")
     if number is None:
-        text = f"the process exited with status {done.get('exit')} before the job ended"
+        text = f"{who} exited with status {done.get('exit')} before the job ended"
         return abnormal("exit", text, job)
     try:
         name = signal.Signals(number).name
     except ValueError:
         name = f"signal {number}"
-    return abnormal(name, f"the process was ended by {name}", job)
+    return abnormal(name, f"{who} was ended by {name}", job)

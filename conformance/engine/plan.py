@@ -14,6 +14,7 @@ from conformance.model.case import is_on
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from conformance.cells.cell import Cell
     from conformance.engine.job import PlannedCell
     from conformance.model.case import Case
 
@@ -71,19 +72,34 @@ def why_not(case: Case, planned: PlannedCell) -> str:
     Returns:
         The reason, in the words of the case's own metadata.
     """
-    cell = planned.cell
+    misplaced = _misplaced(case, planned.cell)
+    if misplaced or planned.failure or planned.missing:  # its versions are not known then
+        return misplaced
+    if not SpecifierSet(case.releases, prereleases=True).contains(planned.release):
+        return f"applies to jax{case.releases}, the cell has {planned.release}"
+    return _missing(case.requires, planned)
+
+
+def _misplaced(case: Case, cell: Cell) -> str:
+    """Return why a case cannot run on a cell's platform, empty when it can."""
     named = any(is_on(cell.platform, platform) for platform in case.platforms)
     if case.platforms and not named:
         return f"runs on {', '.join(case.platforms)}, the cell is {cell.platform}"
     if case.kind == "probe" and not named and cell.place.compile_only:
         return f"is a probe, which runs; for {cell.platform} programs are compiled only"
+    processes = cell.place.processes
+    if case.kind == "probe" and processes > 1 and not _for_ranks(case, cell.platform):
+        return f"is a probe, written for one process; {cell.platform} has {processes}"
     if case.devices > cell.devices:
         return f"needs {case.devices} devices, the cell has {cell.devices}"
-    if planned.failure or planned.missing:  # its versions are not known: there is no more to say
-        return ""
-    if not SpecifierSet(case.releases, prereleases=True).contains(planned.release):
-        return f"applies to jax{case.releases}, the cell has {planned.release}"
-    return _missing(case.requires, planned)
+    if case.devices % processes:
+        return f"needs {case.devices} devices, which {processes} processes cannot share evenly"
+    return ""
+
+
+def _for_ranks(case: Case, platform: str) -> bool:
+    """Say whether a case names a platform of several processes, not only CPUs as such."""
+    return any(name != "cpu" and is_on(platform, name) for name in case.platforms)
 
 
 def _missing(requires: Iterable[str], planned: PlannedCell) -> str:

@@ -9,7 +9,7 @@ from conformance.corpus.claims import FILECHECK
 from conformance.errors import UsageError
 from conformance.judge.filecheck import filecheck
 from conformance.judge.values import compare_reference
-from conformance.model.observation import ExpectedError
+from conformance.model.observation import RANKS_DIFFER, ExpectedError
 from conformance.model.outcome import Conformance, Outcome
 
 if TYPE_CHECKING:
@@ -118,7 +118,9 @@ def _of_failure(case: Case, observation: Observation) -> Answer:
             return Conformance.CONFORMS, ()
         reason = f"{ending(observation)}; reference expects {_spelled(expected)}"
         return Conformance.DEVIATES, (reason,)
-    if expected is not None or case.facts or case.deviations:
+    # Processes of one program that disagree are wrong whatever it should compute.
+    differ = observation.error is not None and observation.error.type == RANKS_DIFFER
+    if expected is not None or case.facts or case.deviations or differ:
         return Conformance.DEVIATES, (f"{ending(observation)}; the case expects a result",)
     return Conformance.UNKNOWN, ()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import jax
 import numpy as np
 
-from conformance.kit import compat
+from conformance.kit import compat, distributed
 from conformance.kit.case import Unsupported
 from conformance.kit.topology import topology_devices
 
@@ -103,7 +103,8 @@ class Env:
             sharding: A `jax.sharding.Sharding` over devices of the cell.
 
         Returns:
-            An array; where programs are compiled only, its shape, dtype and sharding.
+            An array; where programs are compiled only, its shape, dtype and sharding. Among ranks
+            each holds its part.
         """
         if self.compile_only:
             array = np.asarray(value)
@@ -111,6 +112,10 @@ class Env:
             described = jax.ShapeDtypeStruct(array.shape, dtype, sharding=sharding)
             self._described[id(described)] = (described, array.astype(dtype))
             return described
+        if not sharding.is_fully_addressable:
+            spread = distributed.spread(value, sharding)
+            self._described[id(spread)] = (spread, np.asarray(value).astype(spread.dtype))
+            return spread
         return jax.device_put(value, sharding)
 
     def values(self, tree: Any) -> Any:

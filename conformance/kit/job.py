@@ -13,8 +13,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conformance.kit import frames
-from conformance.kit.case import CaseError
+from conformance.kit import frames, ranks
+from conformance.kit.case import CaseError, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,10 +26,13 @@ def run_job(request: dict[str, Any], fd: int) -> None:
     """Run one job and write what it observes as frames.
 
     Args:
-        request: The job: `file`, `family`, `name`, `kind`, `params`, `devices`, `xla_flags`,
-            `config`, `x64`, `cell`.
+        request: The job: `file`, `family`, `name`, `kind`, `params`, `devices`, `processes`,
+            `xla_flags`, `config`, `x64`, `cell`; `rank` for one rank of several.
         fd: Descriptor the frames go to.
     """
+    if request["processes"] > 1 and "rank" not in request:
+        ranks.launch(request, fd, run_job)
+        return
 
     def emit(header: dict[str, Any], body: bytes = b"") -> None:
         frames.write(fd, header, body)
@@ -38,11 +41,17 @@ def run_job(request: dict[str, Any], fd: int) -> None:
     emit({"stage": "import"})
     set_flags(request)
     # Imported here, not above: the flags must be in the environment before jax is.
-    from conformance.kit import env, stages  # noqa: PLC0415 - order matters, see above
+    from conformance.kit import distributed, env, stages  # noqa: PLC0415 - order matters, see above
 
     try:
         configure(request)
+        if "rank" in request:
+            distributed.join(request["rank"])
         fn = load_case(request["file"], request["family"], request["name"])
+    except Unsupported as reason:
+        emit({"unsupported": str(reason)})
+        emit({"end": True})
+        return
     except BaseException as error:  # noqa: BLE001 - whatever an import raises is an observation
         described = stages.describe_error(error)
         described["where"] = described["where"] or import_site(error, request["file"])

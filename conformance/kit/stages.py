@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import jax
-import numpy as np
 
-from conformance.kit import capture
+from conformance.kit import capture, distributed
 from conformance.kit.case import CaseError, Observed, Program, Raises, Unsupported
 from conformance.kit.cross_lowering import CrossLowering
 from conformance.kit.values import flatten
@@ -79,7 +78,9 @@ class Observer:
         fn: Any = built.fn if jitted else jax.jit(built.fn, **built.jit)
         args, kwargs = built.args, built.kwargs
         if env.compile_only:
-            args, kwargs = described(built)
+            args, kwargs = described(built, _shape)
+        elif distributed.joined():
+            args, kwargs = described(built, distributed.described)
         with self._stage("trace"):
             traced = fn.trace(*args, **kwargs)
             self._capture(jaxpr=lambda: capture.jaxpr(traced))
@@ -96,6 +97,8 @@ class Observer:
             return
         with self._stage("execute"):
             args, kwargs = _dynamic(built)
+            if distributed.joined():
+                args, kwargs = distributed.placed((args, kwargs), compiled.input_shardings)
             result = jax.block_until_ready(compiled(*args, **kwargs))
             self._value(result)
 
@@ -175,7 +178,7 @@ def _reference(reference: Any, args: Any, kwargs: Any) -> Callable[[], Any] | No
 
 
 def _as_numpy(leaf: Any) -> Any:
-    return np.array(leaf) if isinstance(leaf, jax.Array) and not _is_key(leaf) else leaf
+    return distributed.gathered(leaf) if isinstance(leaf, jax.Array) and not _is_key(leaf) else leaf
 
 
 def _is_key(array: jax.Array) -> bool:
@@ -198,22 +201,25 @@ def _dynamic(built: Program) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return args, {name: value for name, value in built.kwargs.items() if name not in named}
 
 
-def described(built: Program) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def described(
+    built: Program, describe: Callable[[Any], Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return arguments by shape and dtype: values that lie on a device are not for another.
 
     Args:
         built: A program; its static arguments are left as they are.
+        describe: Describes a leaf.
 
     Returns:
         Positional and keyword arguments.
     """
     static, named = _static(built)
     args = [
-        arg if n in static else jax.tree_util.tree_map(_shape, arg)
+        arg if n in static else jax.tree_util.tree_map(describe, arg)
         for n, arg in enumerate(built.args)
     ]
     return tuple(args), {
-        name: value if name in named else jax.tree_util.tree_map(_shape, value)
+        name: value if name in named else jax.tree_util.tree_map(describe, value)
         for name, value in built.kwargs.items()
     }
 

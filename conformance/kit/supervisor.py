@@ -121,6 +121,8 @@ class Child:
         if self.ended or self.request is None:
             return
         rss = _resident(self.pid)
+        if self.request["processes"] > 1:
+            rss += sum(map(_resident, _children(self.pid)))
         self.peak = max(self.peak, rss)
         if time.monotonic() > self.deadline:
             self.kill("timeout")
@@ -333,7 +335,7 @@ def reap_strays() -> None:
 
     The server is a subreaper, so that they became its children; it calls this when no job runs.
     """
-    while strays := _children():  # the children of a stray come to the server as it dies
+    while strays := _children(os.getpid()):  # the children of a stray come to the server as it dies
         for pid in strays:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -341,9 +343,9 @@ def reap_strays() -> None:
                 os.waitpid(pid, 0)
 
 
-def _children() -> list[int]:
+def _children(pid: int) -> list[int]:
     try:
-        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:  # noqa: PTH123
+        with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:  # noqa: PTH123
             return [int(pid) for pid in file.read().split()]
     except OSError:
         return []

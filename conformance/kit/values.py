@@ -7,6 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from conformance.kit.distributed import device_numbers
+
 PYTHON_SCALARS = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -20,7 +22,9 @@ def flatten(tree: Any, root: str = "out") -> tuple[dict[str, Any], bytes]:
 
     Returns:
         `{"structure", "leaves": [{path, kind, dtype, shape, weak_type, sharding, memory_kind,
-        nbytes}]}` and the concatenated little-endian C-order bytes.
+        nbytes}]}` and the concatenated little-endian C-order bytes. A leaf of which this process
+        holds but a part has `tiles` too, `{"shape": SHAPE, "at": [[[START, STOP], ...], ...]}`:
+        its bytes are those of the tiles, one after the other.
 
     Raises:
         TypeError: If a leaf is neither an array nor a Python scalar (a leaked tracer, say).
@@ -70,7 +74,18 @@ def _jax_leaf(leaf: Any) -> tuple[dict[str, Any], bytes]:
         sharding=describe_sharding(leaf.sharding, leaf.shape),
         memory_kind=_memory_kind(leaf),
     )
-    return head, _bytes(np.asarray(data))
+    if data.is_fully_addressable:
+        return head, _bytes(np.asarray(data))
+    tiles = {
+        _spans(shard.index, data.shape): shard.data
+        for shard in sorted(data.addressable_shards, key=lambda shard: -shard.device.id)
+    }
+    head["tiles"] = {"shape": list(data.shape), "at": sorted(tiles)}
+    return head, b"".join(_bytes(np.asarray(tiles[at])) for at in sorted(tiles))
+
+
+def _spans(index: tuple[slice, ...], shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    return tuple(piece.indices(size)[:2] for piece, size in zip(index, shape, strict=True))
 
 
 def _bytes(array: np.ndarray) -> bytes:
@@ -87,9 +102,9 @@ def describe_sharding(sharding: Any, shape: tuple[int, ...]) -> str:
     Returns:
         `single` (device 0), `single@3`, `replicated[4]`, or `tiles[0=0:2,: 1=2:4,:]`.
     """
-    tiles = sorted(
-        (device.id, index) for device, index in sharding.devices_indices_map(tuple(shape)).items()
-    )
+    indices = sharding.devices_indices_map(tuple(shape))
+    numbers = device_numbers(indices)
+    tiles = sorted((numbers[device], index) for device, index in indices.items())
     if len(tiles) == 1:
         device = tiles[0][0]
         return f"single@{device}" if device else "single"
@@ -109,7 +124,7 @@ def _tile(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:
 
 def _memory_kind(leaf: Any) -> str:
     kind = getattr(leaf.sharding, "memory_kind", None)
-    device = next(iter(leaf.sharding.device_set))
+    device = next(iter(leaf.sharding.addressable_devices or leaf.sharding.device_set))
     try:
         default = device.default_memory().kind
     except Exception:  # noqa: BLE001 - some backends have no memories at all

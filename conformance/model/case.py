@@ -152,10 +152,12 @@ def is_on(platform: str, named: str) -> bool:
 
     Args:
         platform: A cell's platform, e.g. `tpu:v5e:2x2`.
-        named: The platform itself, or all of a kind: `tpu`, `tpu:v5e`, `cpu`; `gpu` is CUDA and
-            ROCm too.
+        named: The platform itself, or all of a kind: `tpu`, `tpu:v5e`, `cpu`; `cpu-mp` is any
+            number of processes; `gpu` is CUDA and ROCm too.
     """
     parts, head = platform.split(":"), named.split(":")
     if named == "gpu":
         return parts[0] in {"gpu", "cuda", "rocm"}
-    return parts[: len(head)] == head or (named == "cpu" and platform.startswith("cpu-mp"))
+    return parts[: len(head)] == head or (
+        named in {"cpu", "cpu-mp"} and platform.startswith("cpu-mp")
+    )

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from conformance.model.value import Value
 
 
+RANKS_DIFFER = "RanksDiffer"
+"""Type of the error of a job whose processes do not agree on what they observed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedError:
     """A reference that says: conforming behaviour is to raise.

@@ -1,0 +1,234 @@
+"""From what the ranks of one job said to how the job ended: pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from conformance.engine.job import Finished
+from conformance.engine.observe import (
+    Transcript,
+    abnormal,
+    crash,
+    cut_short,
+    raised,
+    value_from_wire,
+)
+from conformance.engine.tiles import DisagreementError, assembled
+from conformance.judge.errors import signature
+from conformance.kit.checks import refused_flags
+from conformance.model.codec import encode_value
+from conformance.model.observation import RANKS_DIFFER
+from conformance.model.outcome import Outcome, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.engine.job import Job
+    from conformance.engine.tiles import Wire
+    from conformance.model.record import ErrorInfo
+
+ORDER = ("jaxpr", "stablehlo", "hlo", "layout")
+"""What is named first where ranks differ in much: each follows from the one before it."""
+SHOWN = 120
+"""Characters shown of a line in which ranks differ."""
+STAGES = list(Stage)
+
+
+class RankTranscripts:
+    """What the ranks of one job said so far; to be used as a `Transcript`.
+
+    Args:
+        count: How many ranks there are.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._ranks = [Transcript() for _ in range(count)]
+        self._values: dict[str, dict[int, Wire]] = {"value": {}, "reference": {}}
+        self._lost: dict[int, Mapping[str, Any]] = {}
+        self._left: set[int] = set()
+        self._ended = False
+
+    def take(self, header: Mapping[str, Any], body: bytes) -> None:
+        """Take one event, as `conformance.kit.stages` and `conformance.kit.ranks` emit them.
+
+        Args:
+            header: The event, with the rank it comes from.
+            body: Its bytes.
+        """
+        rank = header.get("rank")
+        match header:
+            case {"end": True} if rank is None:
+                self._ended = True
+            case {"lost": ending}:
+                self._lost[header["rank"]] = ending
+            case {"left": True}:
+                self._left.add(header["rank"])
+            case {"value": head}:
+                self._values["value"][header["rank"]] = (head, body)
+            case {"reference": head}:
+                self._values["reference"][header["rank"]] = (head, body)
+            case _:
+                self._ranks[header["rank"]].take(header, body)
+
+    def finish(self, job: Job, done: Mapping[str, Any]) -> Finished:
+        """Return how the job ended.
+
+        Args:
+            job: The job.
+            done: The supervisor's last word.
+
+        Returns:
+            The finished job: what all ranks agree on, once. What they do not is an error of type
+            `RanksDiffer`, and kept with the rank in its name, `hlo.rank1`.
+        """
+        outcome, error, stage = self._ending(job, done)
+        blobs, differences = self._merged()
+        if outcome in {Outcome.OK, Outcome.RAISED} and differences:
+            message = "; ".join(differences)
+            said = f"; besides, {error.type}: {error.message}" if error else ""
+            outcome, error = Outcome.RAISED, abnormal(RANKS_DIFFER, message + said, job)
+        if outcome is not Outcome.OK:
+            for name in ("stdout", "stderr"):
+                if done.get(name):
+                    blobs[name] = done[name].encode("utf-8", "replace")
+        return Finished(
+            job=job,
+            outcome=outcome,
+            stage=stage,
+            error=error,
+            blobs=blobs,
+            seconds={**self._seconds(), "job": done.get("seconds", 0.0)},
+            max_rss_bytes=done.get("max_rss_bytes", 0),
+        )
+
+    def _ending(self, job: Job, done: Mapping[str, Any]) -> tuple[Outcome, ErrorInfo | None, Stage]:
+        """Return outcome and error, and the stage that those who are to blame for it reached."""
+        everyone = list(range(len(self._ranks)))
+        if done.get("ended"):
+            outcome, text = cut_short(done, job)
+            late = self._latest([rank for rank in everyone if not self._ranks[rank].ended])
+            if outcome is Outcome.TIMED_OUT and late:
+                text += f"; {self._named(late)} did not come beyond {self._stage(late)}"
+            return outcome, abnormal(done["ended"], text, job), self._stage(late or everyone)
+        if self._lost and (refused := refused_flags(done.get("stderr", ""))):
+            error = abnormal("unsupported", refused, job)
+            return Outcome.UNSUPPORTED, error, self._stage(everyone)
+        if self._lost:
+            ending = next(iter(self._lost.values()))
+            lost = [rank for rank, other in self._lost.items() if other == ending]
+            if "garbled" in ending:
+                text = f"{self._named(lost)} wrote into the worker's own channel"
+                error = abnormal("garbled", text, job)
+            else:
+                error = crash(ending, job, self._named(lost))
+            return Outcome.CRASHED, error, self._stage(lost[:1])
+        if not self._ended:
+            error = crash(done, job, "the launcher of the ranks")
+            return Outcome.CRASHED, error, self._stage(everyone)
+        return self._said(job)
+
+    def _said(self, job: Job) -> tuple[Outcome, ErrorInfo | None, Stage]:
+        """Return the ending of ranks that could all say how theirs was."""
+        said: dict[str, list[int]] = {}
+        for rank, transcript in enumerate(self._ranks):
+            if rank in self._left:
+                continue
+            if transcript.unsupported is not None:
+                said.setdefault(f"unsupported: {transcript.unsupported}", []).append(rank)
+            elif transcript.error is not None:
+                said.setdefault(transcript.error.signature, []).append(rank)
+        if not said:
+            return Outcome.OK, None, self._stage([0])
+        failed = next(iter(said.values()))
+        first = self._ranks[failed[0]]
+        alone = len(failed) < len(self._ranks)
+        if len(said) > 1 or (alone and first.unsupported is not None):
+            texts = [f"{self._named(ranks)} {text}" for text, ranks in said.items()]
+            error = abnormal(RANKS_DIFFER, "; ".join(texts), job)
+            return Outcome.RAISED, error, self._stage(failed)
+        if first.unsupported is not None:
+            error = abnormal("unsupported", first.unsupported, job)
+            return Outcome.UNSUPPORTED, error, self._stage(failed)
+        assert first.error is not None  # noqa: S101 - one of the two was said
+        raised_by = first.error
+        if alone:
+            message = f"on {self._named(failed)} only: {raised_by.message}"
+            named = signature(raised_by.type, message)
+            raised_by = replace(raised_by, message=message, signature=named)
+        return raised(raised_by), raised_by, self._stage(failed)
+
+    def _named(self, ranks: list[int]) -> str:
+        count = len(self._ranks)
+        if len(ranks) == count:
+            return f"each of {count} ranks"
+        numbers = " and ".join(map(str, sorted(ranks)))
+        return f"rank{'s' if len(ranks) > 1 else ''} {numbers} of {count}"
+
+    def _latest(self, ranks: list[int]) -> list[int]:
+        """Return those of some ranks that are furthest behind."""
+        stage = self._stage(ranks) if ranks else None
+        return [rank for rank in ranks if self._ranks[rank].stage is stage]
+
+    def _stage(self, ranks: list[int]) -> Stage:
+        return min((self._ranks[rank].stage for rank in ranks), key=STAGES.index)
+
+    def _seconds(self) -> dict[str, float]:
+        """Return the seconds of each stage, those of the slowest rank."""
+        seconds: dict[str, float] = {}
+        for transcript in self._ranks:
+            for name, taken in transcript.seconds.items():
+                seconds[name] = max(taken, seconds.get(name, 0.0))
+        return seconds
+
+    def _merged(self) -> tuple[dict[str, bytes], list[str]]:
+        """Return the artifacts of all ranks, and what they do not agree on."""
+        blobs: dict[str, bytes] = {}
+        differences: list[str] = []
+        names = dict.fromkeys(name for rank in self._ranks for name in rank.blobs)
+        for name in sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else 9):
+            texts = {n: r.blobs[name] for n, r in enumerate(self._ranks) if name in r.blobs}
+            problem = self._problem(name, texts)
+            if problem is None:
+                blobs[name] = next(iter(texts.values()))
+                continue
+            blobs |= {f"{name}.rank{rank}": text for rank, text in texts.items()}
+            if name != "traceback":  # the errors speak for themselves
+                differences.append(problem)
+        for name, wires in self._values.items():
+            if not wires or (name == "value" and len(wires) < len(self._ranks)):
+                continue  # of a job that failed: of what it computed there is but a part
+            try:
+                blobs[name] = encode_value(assembled(wires))
+            except DisagreementError as problem:
+                differences.append(f"{name}: {problem}")
+                for rank, (head, body) in wires.items():
+                    blobs[f"{name}.rank{rank}"] = encode_value(value_from_wire(head, body))
+        return blobs, differences
+
+    def _problem(self, name: str, texts: Mapping[int, bytes]) -> str | None:
+        """Return how the ranks differ in an artifact, None when they agree."""
+        for rank, transcript in enumerate(self._ranks):
+            if rank not in texts and transcript.ended and transcript.error is None:
+                return f"{name}: rank {rank} has none, rank {min(texts)} has"
+        first = min(texts)
+        for rank, text in texts.items():
+            if text != texts[first]:
+                return f"{name}: {_difference(first, texts[first], rank, text)}"
+        return None
+
+
+def _difference(rank: int, text: bytes, other: int, other_text: bytes) -> str:
+    """Return the first line in which two texts differ."""
+    pairs = zip_longest(*(t.decode("utf-8", "replace").splitlines() for t in (text, other_text)))
+    for number, (line, other_line) in enumerate(pairs, 1):
+        if line != other_line:
+            return (
+                f"line {number} of rank {rank} is {_cut(line)}, of rank {other} {_cut(other_line)}"
+            )
+    return f"ranks {rank} and {other} differ in how their lines end"
+
+
+def _cut(line: str | None) -> str:
+    return "missing" if line is None else f"`{line.strip()[:SHOWN]}`"

@@ -1,0 +1,160 @@
+"""One value from the parts that ranks hold of it: pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from conformance.engine.observe import value_from_wire
+from conformance.model.codec import CorruptValueError, to_array
+from conformance.model.value import Leaf, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import TypeAlias
+
+    from numpy.typing import NDArray
+
+Wire: TypeAlias = "tuple[Mapping[str, Any], bytes]"
+"""A value as a rank sent it, see `conformance.kit.values.flatten`."""
+ASPECTS = ("path", "kind", "dtype", "shape", "weak_type", "sharding", "memory_kind")
+
+
+class DisagreementError(Exception):
+    """Ranks do not agree on a value; the message names them and the first difference."""
+
+
+def assembled(wires: Mapping[int, Wire]) -> Value:
+    """Return the value that ranks observed together.
+
+    Args:
+        wires: What each rank sent.
+
+    Returns:
+        The value, each array whole.
+
+    Raises:
+        DisagreementError: If they do not agree on structure, types or placement, replicas differ
+            in a bit, or a part of an array lies on no rank.
+    """
+    wires = dict(sorted(wires.items()))
+    values = {rank: value_from_wire(head, body) for rank, (head, body) in wires.items()}
+    first = min(wires)
+    for rank, value in values.items():
+        _agree(first, values[first].structure, rank, value.structure, "structure")
+        _agree(first, len(values[first].leaves), rank, len(value.leaves), "number of leaves")
+    leaves = []
+    for number, leaf in enumerate(values[first].leaves):
+        for rank, value in values.items():
+            for aspect in ASPECTS:
+                got, other = getattr(leaf, aspect), getattr(value.leaves[number], aspect)
+                _agree(first, got, rank, other, f"{leaf.path} {aspect.replace('_', ' ')}")
+        parts = {
+            rank: (value.leaves[number].data, wires[rank][0]["leaves"][number].get("tiles"))
+            for rank, value in values.items()
+        }
+        leaves.append(_whole(leaf, parts))
+    return Value(structure=values[first].structure, leaves=tuple(leaves))
+
+
+def _agree(first: int, got: object, rank: int, other: object, aspect: str) -> None:
+    if got != other:
+        raise DisagreementError(f"{aspect} is {got} on rank {first}, {other} on rank {rank}")
+
+
+def _whole(leaf: Leaf, parts: Mapping[int, tuple[bytes, Mapping[str, Any] | None]]) -> Leaf:
+    """Return a leaf with the data of all ranks, `tiles` None where one has it whole."""
+    shape = next((tuple(tiles["shape"]) for _, tiles in parts.values() if tiles), None)
+    if shape is None:
+        return _same(leaf, {rank: data for rank, (data, _) in parts.items()})
+    every = [(0, size) for size in shape]
+    tiled = {
+        rank: (data, [every] if tiles is None else tiles["at"])
+        for rank, (data, tiles) in parts.items()
+    }
+    canvas = _Canvas(leaf, shape, _item_size(tiled))
+    for rank, (data, tiles) in tiled.items():
+        start = 0
+        for tile in tiles:
+            end = start + canvas.bytes_of(tile)
+            canvas.paint(rank, tile, data[start:end])
+            start = end
+    return canvas.leaf()
+
+
+def _same(leaf: Leaf, data: Mapping[int, bytes]) -> Leaf:
+    first = min(data)
+    for rank, other in data.items():
+        if other == data[first]:
+            continue
+        if leaf.kind == "python" or len(other) != len(data[first]) or not leaf.shape:
+            got, found = _shown(leaf, data[first]), _shown(leaf, other)
+            raise DisagreementError(f"{leaf.path} is {got} on rank {first}, {found} on rank {rank}")
+        canvas = _Canvas(leaf, leaf.shape, len(other) // prod(leaf.shape))
+        every = [(0, size) for size in leaf.shape]
+        canvas.paint(first, every, data[first])
+        canvas.paint(rank, every, other)
+    return leaf
+
+
+def _elements(tile: Sequence[Sequence[int]]) -> int:
+    return prod(stop - start for start, stop in tile)
+
+
+def _item_size(tiled: Mapping[int, tuple[bytes, Sequence[Any]]]) -> int:
+    for data, tiles in tiled.values():
+        count = sum(map(_elements, tiles))
+        if count:
+            return len(data) // count
+    return 1
+
+
+class _Canvas:
+    """An array's bytes that are filled in tile by tile, and which rank filled in each element."""
+
+    def __init__(self, leaf: Leaf, shape: tuple[int, ...], item_size: int) -> None:
+        self._leaf = leaf
+        self._size = item_size
+        self._bytes: NDArray[np.uint8] = np.zeros((*shape, item_size), np.uint8)
+        self._ranks: NDArray[np.int64] = np.full(shape, -1)
+
+    def bytes_of(self, tile: Sequence[Sequence[int]]) -> int:
+        return self._size * _elements(tile)
+
+    def paint(self, rank: int, tile: Sequence[Sequence[int]], data: bytes) -> None:
+        # The ellipsis keeps a scalar an array that can be painted.
+        at: Any = (*(slice(start, stop) for start, stop in tile), ...)
+        there, ranks = self._bytes[at], self._ranks[at]
+        piece = np.frombuffer(data, np.uint8).reshape(there.shape)
+        wrong = (ranks >= 0) & (there != piece).any(axis=-1)
+        if wrong.any():
+            place = tuple(int(n) for n in np.argwhere(wrong)[0])
+            index = [start + n for (start, _), n in zip(tile, place, strict=True)]
+            got = _shown(self._leaf, there[place].tobytes(), ())
+            found = _shown(self._leaf, piece[place].tobytes(), ())
+            raise DisagreementError(
+                f"{self._leaf.path} at {index} is {got} on rank {int(ranks[place])}, "
+                f"{found} on rank {rank}; {int(wrong.sum())} of {wrong.size} elements differ"
+            )
+        there[...] = piece
+        ranks[...] = rank
+
+    def leaf(self) -> Leaf:
+        if (self._ranks < 0).any():
+            index = [int(n) for n in np.argwhere(self._ranks < 0)[0]]
+            raise DisagreementError(f"{self._leaf.path} at {index} lies on no rank")
+        return replace(self._leaf, data=self._bytes.tobytes())
+
+
+def _shown(leaf: Leaf, data: bytes, shape: tuple[int, ...] | None = None) -> str:
+    """Return data of a leaf as text, elements where it has some."""
+    if leaf.kind == "python":
+        return data.decode("utf-8", "replace")
+    try:
+        shown = replace(leaf, data=data, shape=leaf.shape if shape is None else shape)
+        return str(to_array(shown))
+    except CorruptValueError:
+        return f"0x{data.hex()}"

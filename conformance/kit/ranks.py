@@ -1,0 +1,317 @@
+"""One job as several processes: its launcher, which holds the ranks and speaks for them.
+
+The process of the job forks one process a rank, before any has a backend, and stays their parent
+in the job's process group. What a rank says goes on with its number, `{"rank": N, ...}`; the
+launcher adds `{"rank": N, "lost": {"exit", "signal"}}` for a rank that ended before its job did,
+`{"rank": N, "left": True}` for one that was ended because it waited for another that had failed,
+and `{"end": True}` of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from conformance.kit import frames
+from conformance.kit.supervisor import DRAIN, PR_SET_PDEATHSIG, prctl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    RunJob = Callable[[dict[str, Any], int], None]
+
+HOST = "127.0.0.1"
+LOOK = 0.25
+"""Seconds between two looks at how much the ranks compute."""
+BUSY = 0.1
+"""Part of a processor that a rank at work takes at least, also on a loaded host."""
+PATIENCE = 4
+"""Looks without work after which ranks are held to wait for one that has failed."""
+REAP = 1.0
+"""Seconds that a rank whose pipe has closed may take to end."""
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def hold_port() -> socket.socket:
+    """Return a socket that holds a port of the loopback address for the ranks' coordinator.
+
+    It is bound and never listens. The kernel hands a bound port to nobody who asks for any, so
+    that jobs beside each other get different ones; the coordinator, which like this socket is
+    bound with SO_REUSEPORT, may have it all the same.
+    """
+    held = socket.socket()
+    try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind((HOST, 0))
+    except OSError:
+        held.close()
+        raise
+    return held
+
+
+def launch(request: dict[str, Any], fd: int, run: RunJob) -> None:
+    """Run one job as ranks and relay what they observe.
+
+    Args:
+        request: The job; `processes` says how many ranks, which share `devices` evenly.
+        fd: Descriptor the frames go to.
+        run: Runs the job as one rank: its request has `rank`, see `conformance.kit.distributed`.
+    """
+    count = request["processes"]
+    with hold_port() as held:
+        place = {"count": count, "coordinator": f"{HOST}:{held.getsockname()[1]}"}
+        launcher = Launcher(fd)
+        try:
+            for number in range(count):
+                launcher.start(
+                    {
+                        **request,
+                        "devices": request["devices"] // count,
+                        "rank": {"number": number, **place},
+                    },
+                    run,
+                )
+            launcher.watch()
+        finally:
+            launcher.stop()
+    frames.write(fd, {"end": True})
+
+
+class Labels:
+    """Lines of several ranks on one stream, each with the rank's number before it."""
+
+    def __init__(self) -> None:
+        self._open: int | None = None
+
+    def feed(self, rank: int, data: bytes) -> bytes:
+        """Return what a rank wrote, labelled; a line that another began is broken off."""
+        labelled = b""
+        for line in data.splitlines(keepends=True):
+            if self._open != rank:
+                labelled += b"" if self._open is None else b"\n"
+                labelled += b"[rank %d] " % rank
+            labelled += line
+            self._open = None if line.endswith(b"\n") else rank
+        return labelled
+
+
+class Rank:
+    """One rank's process.
+
+    Attributes:
+        number: The rank.
+        pid: Its process.
+        fds: What its pipes are for, by descriptor.
+        open: Whether it still has its job to do.
+        failed: Whether it raised, or was lost.
+        ending: How its process ended; empty while it runs.
+    """
+
+    def __init__(self, request: dict[str, Any], run: RunJob) -> None:
+        self.number: int = request["rank"]["number"]
+        self.decoder = frames.Decoder()
+        self.open, self.failed = True, False
+        self.ending: dict[str, Any] = {}
+        pipes = {name: os.pipe() for name in ("record", "stdout", "stderr")}
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become_rank(request, run, {name: pipe[1] for name, pipe in pipes.items()})
+        for _, write_end in pipes.values():  # also so that the next rank does not hold it
+            os.close(write_end)
+        self.fds = {read_end: name for name, (read_end, _) in pipes.items()}
+        for fd in self.fds:
+            os.set_blocking(fd, False)
+
+    @property
+    def silent(self) -> bool:
+        """Whether its record has ended."""
+        return "record" not in self.fds.values()
+
+    def reap(self, seconds: float = 0.0) -> bool:
+        """Say whether the process has ended, waiting for it a while."""
+        end = time.monotonic() + seconds
+        while not self.ending:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.ending = {
+                    "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+                    "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
+                }
+            elif time.monotonic() >= end:
+                return False
+            else:
+                time.sleep(0.001)
+        return True
+
+    def kill(self) -> None:
+        """End the process and wait for it."""
+        if not self.reap():
+            os.kill(self.pid, signal.SIGKILL)
+            self.reap(REAP)
+
+
+def _become_rank(request: dict[str, Any], run: RunJob, pipes: dict[str, int]) -> None:
+    """Turn the forked child into a rank; never returns."""
+    try:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        os.dup2(pipes["stdout"], 1)
+        os.dup2(pipes["stderr"], 2)
+        run(request, pipes["record"])
+        _flush()
+        frames.write(pipes["record"], {"done": True})
+        while True:  # the coordinator and the collectives live until the last rank is done
+            signal.pause()
+    except BaseException:  # noqa: BLE001 - the last words of a rank that could not say more
+        traceback.print_exc()
+        _flush()
+    finally:
+        os._exit(70)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # a case may have closed it
+            stream.flush()
+
+
+class Launcher:
+    """The ranks of one job.
+
+    Args:
+        fd: Descriptor their frames go to.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._ranks: list[Rank] = []
+        self._selector = selectors.DefaultSelector()
+        self._labels = {"stdout": (1, Labels()), "stderr": (2, Labels())}
+
+    def start(self, request: dict[str, Any], run: RunJob) -> None:
+        """Fork a process for a rank."""
+        rank = Rank(request, run)
+        self._ranks.append(rank)
+        for fd in rank.fds:
+            self._selector.register(fd, selectors.EVENT_READ, rank)
+
+    def watch(self) -> None:
+        """Relay until every rank is done, lost, or waits for one that has failed."""
+        work = Work()
+        while any(rank.open for rank in self._ranks):
+            for key, _ in self._selector.select(LOOK):
+                self._pump(key.data, key.fd)
+                if key.data.open and key.data.silent:  # the first that is lost comes first
+                    self._lose(key.data)
+            for rank in self._ranks:
+                if rank.open and rank.reap():  # what it left behind holds its pipes open
+                    self._lose(rank)
+            pids = [rank.pid for rank in self._ranks if rank.open]
+            if any(rank.failed for rank in self._ranks) and work.missing(pids) >= PATIENCE:
+                self._leave()
+
+    def stop(self) -> None:
+        """End what is left of the ranks, and relay the last of what they wrote."""
+        for rank in self._ranks:
+            rank.kill()
+            for fd in list(rank.fds):
+                self._pump(rank, fd)
+        self._selector.close()
+
+    def _pump(self, rank: Rank, fd: int) -> None:
+        """Relay what a rank wrote to one of its pipes."""
+        for _ in range(DRAIN):
+            try:
+                data = os.read(fd, 1 << 18)
+            except BlockingIOError:
+                return
+            if data:
+                self._take(rank, rank.fds[fd], data)
+                continue
+            self._selector.unregister(fd)
+            os.close(fd)
+            del rank.fds[fd]
+            return
+
+    def _take(self, rank: Rank, name: str, data: bytes) -> None:
+        if name != "record":
+            target, labels = self._labels[name]
+            _write(target, labels.feed(rank.number, data))
+            return
+        try:
+            arrived = rank.decoder.feed(data)
+        except frames.FrameError:
+            rank.kill()
+            rank.ending = {"garbled": True}
+            return
+        for frame in arrived:
+            if "done" in frame.header:
+                rank.open = False
+                continue
+            rank.failed = rank.failed or not {"error", "unsupported"}.isdisjoint(frame.header)
+            self._say(rank, frame.header, frame.body)
+
+    def _lose(self, rank: Rank) -> None:
+        rank.reap(REAP)
+        for fd, name in list(rank.fds.items()):
+            if name == "record":
+                self._pump(rank, fd)
+        rank.open, rank.failed = False, True
+        self._say(rank, {"lost": rank.ending})
+
+    def _leave(self) -> None:
+        """End the ranks that wait for one that will not come."""
+        for rank in self._ranks:
+            if rank.open:
+                rank.open = False
+                rank.kill()
+                self._say(rank, {"left": True})
+
+    def _say(self, rank: Rank, header: dict[str, Any], body: bytes = b"") -> None:
+        frames.write(self._fd, {**header, "rank": rank.number}, body)
+
+
+def _write(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+class Work:
+    """Whether processes compute, seen from how much of the processors they take."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, float] = {}
+        self._last = 0.0
+        self._missing = 0
+
+    def missing(self, pids: list[int]) -> int:
+        """Return at how many looks in a row none of the processes computed.
+
+        Args:
+            pids: The processes; a look is taken once in `LOOK` seconds, however often it is asked.
+        """
+        now = time.monotonic()
+        if now - self._last >= LOOK:
+            used = {pid: _processor_seconds(pid) for pid in pids}
+            enough = BUSY * min(now - self._last, 2 * LOOK)
+            worked = any(now - self._seen.get(pid, -enough) >= enough for pid, now in used.items())
+            self._missing = 0 if worked else self._missing + 1
+            self._seen, self._last = used, now
+        return self._missing
+
+
+def _processor_seconds(pid: int) -> float:
+    """Return how long a process has computed; 0 where that cannot be told."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - hot path
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / TICKS
