@@ -29,6 +29,7 @@ from conformance.engine.comparing import (
     Level,
     Side,
     compare,
+    compare_within,
     difference,
     grouped,
     text_of,
@@ -37,7 +38,7 @@ from conformance.engine.rundir import latest_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.ir.analysis import analyse
 from conformance.ir.change import IrDiff
-from conformance.ir.graph import IRS, IrSyntaxError
+from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError, kind_of_artifact
 from conformance.ir.normal.text import head_of
 from conformance.ir.reading import PARSERS
 from conformance.report.ir_terminal import Detail, DiffReport
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from conformance.engine.rundir import RunDirectory
     from conformance.model.record import Record
 
+ARTIFACTS = (*IRS, *CROSS_LOWERED)
 PAIR = 2
 MANY = 50
 """Jobs from which it is shown how the comparison gets on."""
@@ -62,14 +64,14 @@ class Wanted:
 
     Attributes:
         cells: Selectors of cells.
-        irs: The IRs to compare.
+        irs: The IRs to compare, by artifact; None for what says something of its own.
         level: What counts as equal.
         detail: How much is shown.
         as_json: Whether JSON is printed.
     """
 
     cells: tuple[str, ...]
-    irs: tuple[str, ...]
+    irs: tuple[str, ...] | None
     level: Level
     detail: Detail
     as_json: bool
@@ -82,7 +84,15 @@ class Wanted:
     help="Cells of a run, by id, release or specifier; the first is compared with each other.",
 )  # fmt: skip
 @click.option("--run", "run_dir", metavar="RUN", help="Run with --cell; the newest by default.")
-@click.option("--ir", multiple=True, type=click.Choice(IRS), help="IRs to compare; all by default.")
+@click.option(
+    "--ir", multiple=True, type=click.Choice(ARTIFACTS), metavar="ARTIFACT",
+    help=f"IRs to compare, of {', '.join(ARTIFACTS)}; by default all that say something of their "
+    "own.",
+)  # fmt: skip
+@click.option(
+    "--between", nargs=2, type=click.Choice(ARTIFACTS), metavar="A B",
+    help="Compare two IRs of each job, e.g. its StableHLO with that for another platform.",
+)  # fmt: skip
 @click.option(
     "--kind", type=click.Choice(tuple(PARSERS)), help="What files hold, if it is not recognised."
 )
@@ -100,6 +110,7 @@ def command(
     cell: tuple[str, ...],
     run_dir: str | None,
     ir: tuple[str, ...],
+    between: tuple[str, str] | None,
     kind: str | None,
     level: str,
     patterns: bool,
@@ -118,6 +129,10 @@ def command(
         conformance diff shard_map_while/while_carry --cell 0.5.3 --cell 0.8.3
         conformance diff 'nnx_*' --cell 0.6.2 --cell '>=0.8' --ir hlo --run reports/runs/ID
     \b
+    Two platforms: what a program is lowered to for its own cell and, without its wheels, for
+    another: --between takes two of stablehlo, stablehlo-tpu, stablehlo-cuda and stablehlo-rocm.
+        conformance diff --cell 0.10.2 --between stablehlo stablehlo-tpu
+    \b
     Two runs, by folder or id: every job that both have, grouped by the same set of changes.
         conformance diff RUN_A RUN_B
         conformance diff RUN_A RUN_B aot_placement --cell 0.8.3 --patterns
@@ -133,9 +148,10 @@ def command(
         raise UsageError("--patterns and --full: give one of them")
     detail = Detail.PATTERNS if patterns else Detail.FULL if full else Detail.SHORT
     setting = here()
-    wanted = Wanted(cells=cell, irs=ir or IRS, level=Level(level), detail=detail, as_json=as_json)
+    wanted = Wanted(cells=cell, irs=ir or None, level=Level(level), detail=detail, as_json=as_json)
     if any(map(is_file, what)):
-        for name, given in (("--cell", cell), ("--run", run_dir), ("--ir", ir)):
+        about_jobs = {"--cell": cell, "--run": run_dir, "--ir": ir, "--between": between}
+        for name, given in about_jobs.items():
             if given:
                 raise UsageError(f"{name} is about jobs of runs, got files: {' '.join(what)}")
         return _files(what, kind, wanted)
@@ -144,11 +160,17 @@ def command(
     runs = [(name, run) for name in what[:PAIR] if (run := run_of(setting, name)) is not None]
     if runs and run_dir is not None:
         raise UsageError(f"--run {run_dir}: {runs[0][0]} is a run already, expected only one")
+    if runs and between is not None:
+        raise UsageError(
+            f"--between is about jobs of one run, got {runs[0][0]}; name it with --run"
+        )
     if len(runs) == PAIR:
         return _runs(setting, runs[0][1], runs[1][1], what[PAIR:], wanted)
     if runs or not cell:
         raise UsageError(wrong(setting, what, [name for name, _ in runs]))
     directory = named_run(setting, run_dir) if run_dir else latest_run(setting.project.root)
+    if between is not None:
+        return _between(setting, directory, what, between, wanted)
     return _cells(setting, directory, what, wanted)
 
 
@@ -200,6 +222,32 @@ def _cells(
         for other in others
     ]
     return _tell(pairs, (base, " or ".join(others)), wanted)
+
+
+def _between(
+    setting: Setting,
+    directory: RunDirectory,
+    selects: Sequence[str],
+    names: tuple[str, str],
+    wanted: Wanted,
+) -> int:
+    """Compare two IRs of each job of the cells chosen."""
+    if wanted.irs or len({kind_of_artifact(name) for name in names}) > 1:
+        raise UsageError(f"--between {' '.join(names)}: expected two of one kind, and no --ir")
+    records = records_of(directory)
+    cases = cases_of(selects, records, directory.id)
+    chosen = [
+        Side(records[case, cell], directory.blobs)
+        for case in cases
+        for cell in cells_of(setting, directory, wanted.cells)
+        if (case, cell) in records
+    ]
+    jobs = [job for side in chosen if (job := compare_within(side, *names)) is not None]
+    if not jobs:
+        raise NothingSelectedError(
+            f"no job selected of {directory.id} has both {names[0]} and {names[1]}, expected one"
+        )
+    return _print(jobs, names, wanted)
 
 
 def _runs(
@@ -255,16 +303,22 @@ def _tell(pairs: Sequence[Pair], names: tuple[str, str], wanted: Wanted) -> int:
         compare(*sides, wanted.irs, quick=not wanted.as_json)
         for sides in track(both, "comparing", console=console, transient=True, disable=silent)
     ]
+    status = _print(jobs, names, wanted)
+    if not wanted.as_json:
+        for side, name in enumerate(names):
+            alone = list(dict.fromkeys(filter(None, (p.alone(side) for p in pairs))))
+            _report(wanted).alone(name, alone)
+    return status
+
+
+def _print(jobs: Sequence[ComparedJobs], names: tuple[str, str], wanted: Wanted) -> int:
+    """Print how jobs differ, and return the exit status."""
     if wanted.as_json:
         _print_json(list(_jobs_told(jobs)))
+    elif len(jobs) == 1:
+        _report(wanted).job(jobs[0])
     else:
-        report = _report(wanted)
-        if len(jobs) == 1:
-            report.job(jobs[0])
-        else:
-            report.many(names, jobs, grouped(jobs, wanted.level))
-        for side, name in enumerate(names):
-            report.alone(name, list(dict.fromkeys(filter(None, (p.alone(side) for p in pairs)))))
+        _report(wanted).many(names, jobs, grouped(jobs, wanted.level))
     return 0 if all(job.equal(wanted.level) for job in jobs) else 1
 
 
@@ -272,13 +326,13 @@ def _one_cell(records: Sequence[Record], directory: RunDirectory, wanted: Wanted
     found = [
         (record, text)
         for record in records
-        for ir in wanted.irs
+        for ir in wanted.irs or IRS
         if (text := text_of(Side(record, directory.blobs), ir)) is not None
     ]
     if not found:
         raise NothingSelectedError(
-            f"{directory.path} holds no {' or '.join(wanted.irs)} of what is selected, expected "
-            "one to print; name a second --cell to compare"
+            f"{directory.path} holds no {' or '.join(wanted.irs or IRS)} of what is selected, "
+            "expected one to print; name a second --cell to compare"
         )
     forms = []
     for record, text in found:

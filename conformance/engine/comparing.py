@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -14,7 +14,7 @@ from conformance.engine.judging import observation_of
 from conformance.ir.change import IrDiff, Severity
 from conformance.ir.difference import diff_modules
 from conformance.ir.excerpts import Excerpts
-from conformance.ir.graph import IRS, IrSyntaxError
+from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError, kind_of_artifact
 from conformance.ir.normal.text import loads
 from conformance.ir.reading import read
 from conformance.judge.agreement import recorded_error, same_ending
@@ -93,7 +93,7 @@ class ComparedIr:
     """One IR of two jobs.
 
     Attributes:
-        ir: `hlo`, `stablehlo` or `jaxpr`.
+        ir: The artifact, e.g. `hlo` or `stablehlo-tpu`; both where one job has both.
         diff: How they differ; None if they could not be compared.
         problem: Why they could not.
         missing: Whether that is because one job has none.
@@ -138,19 +138,22 @@ class ComparedJobs:
         return not self.said and all(one.equal(level) for one in self.irs)
 
 
-def compare(a: Side, b: Side, irs: Iterable[str] = IRS, *, quick: bool = False) -> ComparedJobs:
+def compare(
+    a: Side, b: Side, irs: Iterable[str] | None = None, *, quick: bool = False
+) -> ComparedJobs:
     """Compare two jobs of one case.
 
     Args:
         a: The first.
         b: The second.
-        irs: The IRs to compare.
+        irs: The IRs to compare, by artifact; by default all that say something of their own.
         quick: Whether IRs whose fingerprints say that they are equal are read no more; such a
             difference is without facts.
 
     Returns:
         What is the same and what is not; a blob that cannot be read is a difference of its own.
     """
+    irs = _telling(a.record, b.record) if irs is None else irs
     try:
         said = _said(observation_of(*a), observation_of(*b))
     except CorruptBlobError as error:
@@ -162,6 +165,52 @@ def compare(a: Side, b: Side, irs: Iterable[str] = IRS, *, quick: bool = False) 
         said=said,
         irs=tuple(found for ir in irs if (found := _compared(a, b, ir, quick=quick)) is not None),
     )
+
+
+def _telling(a: Record, b: Record) -> tuple[str, ...]:
+    """Return the IRs of two jobs that say something of their own.
+
+    What is lowered for another platform does so where both jobs have it, and it is not, on both
+    sides, the very text of the cell's own StableHLO.
+    """
+    crossed = [ir for ir in CROSS_LOWERED if ir in a.artifacts and ir in b.artifacts]
+    return (*IRS, *(ir for ir in crossed if not (_is_own(a, ir) and _is_own(b, ir))))
+
+
+def _is_own(record: Record, ir: str) -> bool:
+    return record.artifacts[ir] == record.artifacts.get(kind_of_artifact(ir))
+
+
+def compare_within(side: Side, first: str, second: str) -> ComparedJobs | None:
+    """Compare two IRs of one job, e.g. its StableHLO with that for another platform.
+
+    Args:
+        side: The job.
+        first: The one artifact.
+        second: The other, which holds the same kind of IR.
+
+    Returns:
+        What is the same and what is not, None if the job lacks one of them.
+    """
+    if first not in side.record.artifacts or second not in side.record.artifacts:
+        return None
+    kind = kind_of_artifact(first)
+    a, b = (_only(side, name, kind) for name in (first, second))
+    found = _compared(a, b, kind, quick=True)
+    return ComparedJobs(
+        case=side.record.case,
+        cells=(side.record.cell, side.record.cell),
+        outcomes=(side.record.outcome, side.record.outcome),
+        irs=() if found is None else (replace(found, ir=f"{first} -> {second}"),),
+    )
+
+
+def _only(side: Side, name: str, kind: str) -> Side:
+    """Return a job whose IR of a kind is one of its artifacts."""
+    kept = side.record.ir.get(name)
+    irs = {} if kept is None else {kind: kept}
+    artifacts = {kind: side.record.artifacts[name]}
+    return Side(replace(side.record, artifacts=artifacts, ir=irs), side.blobs)
 
 
 def difference(a: IrText, b: IrText) -> IrDiff:
@@ -191,7 +240,7 @@ def text_of(side: Side, ir: str) -> IrText | None:
     name = side.record.artifacts.get(ir)
     if name is None:
         return None
-    return IrText(side.blobs.get(name).decode("utf-8", "surrogatepass"), ir)
+    return IrText(side.blobs.get(name).decode("utf-8", "surrogatepass"), kind_of_artifact(ir))
 
 
 def _compared(a: Side, b: Side, ir: str, *, quick: bool) -> ComparedIr | None:

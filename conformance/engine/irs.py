@@ -9,7 +9,7 @@ from conformance.ir.analysis import analyse
 from conformance.ir.difference import diff_modules
 from conformance.ir.excerpts import Excerpts
 from conformance.ir.fact_table import STATED_BY
-from conformance.ir.graph import IRS, IrSyntaxError
+from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError, kind_of_artifact
 from conformance.ir.normal.forms import VERSION
 from conformance.ir.normal.text import loads
 from conformance.model.record import IrRecord
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.model.record import Record
 
-_COST: Final = "cost"
-_COSTS: Final = {"flops": "flops", "bytes": "bytes accessed"}
-"""Facts that the cost analysis states, by its names for them."""
+_ESTIMATES: Final = {
+    "cost": {"flops": "flops", "bytes": "bytes accessed", "optimal_seconds": "optimal_seconds"},
+    "memory": {"temp_bytes": "temp_size_in_bytes", "peak_bytes": "peak_memory_in_bytes"},
+}
+"""Facts that XLA's analyses state, by the artifact and by its names for them."""
 
-ANALYSED: Final = frozenset({*IRS, _COST})
+ANALYSED: Final = frozenset({*IRS, *CROSS_LOWERED, *_ESTIMATES})
 """The artifacts that `analysed` looks at."""
 
 
@@ -35,28 +37,38 @@ def analysed(artifacts: Mapping[str, bytes]) -> tuple[dict[str, IrRecord], dict[
         artifacts: What the job produced, by name.
 
     Returns:
-        What is kept of each IR; and the facts, stated by the optimised HLO and, of flops and
-        bytes, by the cost analysis.
+        What is kept of each IR; and the facts, stated by the optimised HLO and, of time, work
+        and memory, by the cost and memory analyses.
     """
     irs: dict[str, IrRecord] = {}
     facts: dict[str, Any] = {}
-    for ir in IRS:
-        if ir not in artifacts:
+    # Most programs are lowered to the same text for every platform.
+    known: dict[bytes, IrRecord] = {}
+    for ir in (*IRS, *CROSS_LOWERED):
+        text = artifacts.get(ir)
+        if text is None:
             continue
-        try:
-            analysis = analyse(_text(artifacts[ir]), ir)
-        except IrSyntaxError as error:  # said, and a claim on what was not read is not met
-            irs[ir] = IrRecord(version=VERSION, not_understood={str(error): 1})
-            continue
-        irs[ir] = IrRecord(
-            structure=analysis.structure,
-            neutral=analysis.neutral,
-            version=VERSION,
-            not_understood=dict(analysis.not_understood),
-        )
-        if ir == STATED_BY:
-            facts = {**analysis.facts, **_costs(artifacts.get(_COST, b"{}"))}
+        if text not in known:
+            known[text], said = _one(text, kind_of_artifact(ir))
+            if ir == STATED_BY and known[text].neutral:
+                facts = {**said, **_estimates(artifacts)}
+        irs[ir] = known[text]
     return irs, facts
+
+
+def _one(text: bytes, kind: str) -> tuple[IrRecord, Mapping[str, Any]]:
+    """Return what is kept of one IR, and the facts that it states."""
+    try:
+        analysis = analyse(_text(text), kind)
+    except IrSyntaxError as error:  # said, and a claim on what was not read is not met
+        return IrRecord(version=VERSION, not_understood={str(error): 1}), {}
+    kept = IrRecord(
+        structure=analysis.structure,
+        neutral=analysis.neutral,
+        version=VERSION,
+        not_understood=dict(analysis.not_understood),
+    )
+    return kept, analysis.facts
 
 
 def neutral_text(record: Record, blobs: BlobStore, ir: str) -> str:
@@ -66,7 +78,8 @@ def neutral_text(record: Record, blobs: BlobStore, ir: str) -> str:
         CorruptBlobError: If its blob is missing or changed.
         IrSyntaxError: If it is not understood.
     """
-    return analyse(_text(blobs.get(record.artifacts[ir])), ir, with_text=True).text
+    text = _text(blobs.get(record.artifacts[ir]))
+    return analyse(text, kind_of_artifact(ir), with_text=True).text
 
 
 def changed_lines(golden: str, seen: str) -> tuple[str, ...]:
@@ -88,8 +101,12 @@ def _text(artifact: bytes) -> str:
     return artifact.decode("utf-8", "surrogatepass")
 
 
-def _costs(cost: bytes) -> dict[str, float]:
-    """Return what XLA estimates of a program's work, as far as the backend says it."""
-    # Not msgspec: estimates may be NaN, which the worker's json writes and only json reads.
-    said = json.loads(cost)
-    return {name: said[key] for name, key in _COSTS.items() if key in said}
+def _estimates(artifacts: Mapping[str, bytes]) -> dict[str, float]:
+    """Return what XLA estimates of a program's time, work and memory, as far as it says it."""
+    found: dict[str, float] = {}
+    for artifact, names in _ESTIMATES.items():
+        # Not msgspec: estimates may be NaN, which the worker's json writes and only json reads.
+        said = json.loads(artifacts.get(artifact, b"{}"))
+        # A backend that cannot tell says a negative number.
+        found |= {name: said[key] for name, key in names.items() if said.get(key, -1) >= 0}
+    return found

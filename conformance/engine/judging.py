@@ -193,12 +193,18 @@ class Judge:
     ) -> dict[str, IrRecord]:
         """Return what is kept of each IR with how it compares with its golden."""
         irs: dict[str, IrRecord] = {}
+        known: dict[tuple[str, str], tuple[str, ...]] = {}
         for ir, kept in record.ir.items():
             status = judgement.ir.get(ir, IrStatus.UNKNOWN)
             changes: tuple[str, ...] = ()
             if status is IrStatus.CHANGED and golden is not None:
-                recorded = golden.ir[ir].text
-                changes = changed_lines(recorded, neutral_text(record, self._blobs, ir))
+                recorded = golden.ir[ir]
+                # One change of all platforms is looked into once.
+                pair = (recorded.neutral, kept.neutral)
+                if pair not in known:
+                    seen = neutral_text(record, self._blobs, ir)
+                    known[pair] = changed_lines(recorded.text, seen)
+                changes = known[pair]
             irs[ir] = replace(kept, status=status, changes=changes)
         return irs
 

@@ -12,10 +12,18 @@ from conformance.files import write_atomically
 from conformance.golden.contents import Content, content_of, encode, encode_facts, same
 from conformance.golden.document import Document, dumps
 from conformance.golden.errors import GoldenError
-from conformance.golden.layout import ENDING, STRUCTURE, content_name, file_name, folder_of
+from conformance.golden.layout import (
+    AS_OWN,
+    ENDING,
+    STRUCTURE,
+    content_name,
+    file_name,
+    folder_of,
+)
 from conformance.golden.spans import insert, lookup, version
 from conformance.golden.sweep import remove_unreferenced
 from conformance.ir.fact_table import STATED_BY
+from conformance.ir.graph import CROSS_LOWERED
 from conformance.ir.normal.forms import VERSION
 from conformance.ir.normal.text import head_of
 from conformance.judge.tolerance import Tolerance
@@ -246,10 +254,20 @@ def _facts(draft: _Draft, candidate: Candidate) -> dict[str, str]:
 
 
 def _irs(store: GoldenStore, draft: _Draft, candidate: Candidate) -> dict[str, str]:
-    """Return the names of the texts and the fingerprints of the IRs that were understood."""
+    """Return the names of the texts and the fingerprints of the IRs that were understood.
+
+    Of what is lowered for other platforms no structure is kept: two lines for each case and
+    platform that would say what those of the cell's own StableHLO say.
+    """
     names: dict[str, str] = {}
-    for ir, seen in candidate.observation.ir.items():
+    irs = candidate.observation.ir
+    own = irs.get(AS_OWN)
+    for ir, seen in irs.items():
         if not seen.neutral or seen.version != VERSION:
+            continue
+        crossed = ir in CROSS_LOWERED
+        if crossed and own is not None and seen.neutral == own.neutral:
+            names[ir] = AS_OWN
             continue
         name = _recorded_text(store, draft, candidate, ir, seen.neutral)
         if name is None and candidate.text is not None:
@@ -258,7 +276,9 @@ def _irs(store: GoldenStore, draft: _Draft, candidate: Candidate) -> dict[str, s
             draft.fresh[name] = data
             draft.texts[name] = seen.neutral
         if name is not None:
-            names |= {ir: name, f"{ir}{STRUCTURE}": f"{VERSION}:{seen.structure}"}
+            names[ir] = name
+            if not crossed:
+                names[f"{ir}{STRUCTURE}"] = f"{VERSION}:{seen.structure}"
     return names
 
 
@@ -268,6 +288,8 @@ def _recorded_text(
     """Return the text already recorded that has a fingerprint."""
     for span in draft.variants.get(candidate.variant, {}).get(ir, ()):
         name = span.content
+        if name == AS_OWN:
+            continue
         if name not in draft.texts:
             try:
                 head = head_of(store.text(draft.folder / name))

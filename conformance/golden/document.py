@@ -12,6 +12,7 @@ import tomllib
 
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import (
+    AS_OWN,
     CONTENT_NAME,
     FINGERPRINT,
     STRUCTURE,
@@ -19,7 +20,7 @@ from conformance.golden.layout import (
     track_of,
 )
 from conformance.golden.spans import Span, parse, version
-from conformance.ir.graph import IRS
+from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +34,7 @@ Spans = tuple[Span[str], ...]
 Tracks = Mapping[str, Spans]
 """Spans by track, see `layout.track_of`."""
 
-_ARTIFACTS = (*SUFFIXES, *(f"{ir}{STRUCTURE}" for ir in IRS))
+_ARTIFACTS = (*SUFFIXES, *CROSS_LOWERED, *(f"{ir}{STRUCTURE}" for ir in IRS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ class Document:
             for tracks in self.variants.values()
             for track, spans in tracks.items()
             for span in spans
-            if not track.endswith(STRUCTURE)
+            if not track.endswith(STRUCTURE) and span.content != AS_OWN
         }
 
 
@@ -82,7 +83,9 @@ def dumps(document: Document) -> str:
 
 
 def _is_of(span: Span[str], artifact: str) -> bool:
-    return artifact.endswith(STRUCTURE) or span.content.startswith(f"{artifact}-")
+    if artifact in CROSS_LOWERED or artifact.endswith(STRUCTURE):
+        return True
+    return span.content.startswith(f"{artifact}-")
 
 
 def loads(text: str, file: Path) -> Document:
@@ -137,17 +140,26 @@ def _disjoint(spans: list[Span[str]], where: str, file: Path) -> Spans:
 
 
 def _span(key: str, name: object, artifact: str, file: Path) -> Span[str]:
-    hashed = artifact.endswith(STRUCTURE)
-    pattern = FINGERPRINT if hashed else CONTENT_NAME
-    matched = pattern.fullmatch(name) if isinstance(name, str) else None
-    if matched is None or (not hashed and matched[1] != artifact):
-        wanted = (
-            "a version and 24 hex digits"
-            if hashed
-            else f"{artifact}-<8 hex digits>{SUFFIXES[artifact]}"
-        )
-        raise GoldenError.of(file, f"{key!r} names {name!r}", wanted, _REMEDY)
+    if not isinstance(name, str) or not _names_content(name, artifact):
+        raise GoldenError.of(file, f"{key!r} names {name!r}", _wanted(artifact), _REMEDY)
     try:
-        return parse(key, matched[0])
+        return parse(key, name)
     except ValueError as error:
         raise GoldenError.of(file, str(error), "first..last, PEP 440 versions", _REMEDY) from None
+
+
+def _names_content(name: str, artifact: str) -> bool:
+    if artifact.endswith(STRUCTURE):
+        return FINGERPRINT.fullmatch(name) is not None
+    if artifact in CROSS_LOWERED and name == AS_OWN:
+        return True
+    matched = CONTENT_NAME.fullmatch(name)
+    return matched is not None and matched[1] == kind_of_artifact(artifact)
+
+
+def _wanted(artifact: str) -> str:
+    if artifact.endswith(STRUCTURE):
+        return "a version and 24 hex digits"
+    kind = kind_of_artifact(artifact)
+    file = f"{kind}-<8 hex digits>{SUFFIXES[kind]}"
+    return f"{file}, or {AS_OWN}" if artifact in CROSS_LOWERED else file

@@ -7,6 +7,8 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+from conformance.ir.graph import kind_of_artifact
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -22,7 +24,7 @@ SUFFIXES: Final = {
     "stablehlo": ".txt",
     "hlo": ".txt",
 }
-"""File suffix by artifact, in the order of the TOML file."""
+"""File suffix by what a content file holds, in the order of the TOML file."""
 
 ENDING: Final = "ending"
 ENDINGS: Final = frozenset({"value", "error", "ok"})
@@ -30,6 +32,9 @@ ENDINGS: Final = frozenset({"value", "error", "ok"})
 
 STRUCTURE: Final = "-structure"
 """Behind the name of an IR: its fingerprints, which stand in the TOML file itself."""
+
+AS_OWN: Final = "stablehlo"
+"""In the place of a content: a cross-lowered StableHLO does the same work as the cell's own."""
 
 CONTENT_NAME: Final = re.compile(rf"({'|'.join(SUFFIXES)})-([0-9a-f]{{8}})\.(safetensors|txt|json)")
 FINGERPRINT: Final = re.compile(r"(\d+):([0-9a-f]{24})")
@@ -71,15 +76,19 @@ def file_name(case_id: str) -> str:
 
 
 def content_name(artifact: str, content: bytes) -> str:
-    """Return the name of a content file: artifact, hash of the bytes, suffix."""
-    return f"{artifact}-{_digest(content)}{SUFFIXES[artifact]}"
+    """Return the name of a content file: what it holds, hash of the bytes, suffix.
+
+    A StableHLO is the same file for whichever platform it is.
+    """
+    kind = kind_of_artifact(artifact)
+    return f"{kind}-{_digest(content)}{SUFFIXES[kind]}"
 
 
 def track_of(artifact: str) -> str:
     """Return what an artifact is recorded as: `ending`, or its own name.
 
     The spans of a track are disjoint: a release has one ending, one set of facts, one text of
-    each IR.
+    each IR, and of StableHLO one for each platform.
 
     Args:
         artifact: An artifact, or an IR's name with `STRUCTURE` behind it.

@@ -9,9 +9,16 @@ from conformance.files import said_by
 from conformance.golden.contents import Content, decode, decode_facts
 from conformance.golden.document import Document, loads
 from conformance.golden.errors import GoldenError
-from conformance.golden.layout import ENDING, STRUCTURE, content_name, file_name, folder_of
+from conformance.golden.layout import (
+    AS_OWN,
+    ENDING,
+    STRUCTURE,
+    content_name,
+    file_name,
+    folder_of,
+)
 from conformance.golden.spans import lookup
-from conformance.ir.graph import IRS, IrSyntaxError
+from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
 from conformance.ir.normal.forms import VERSION
 from conformance.ir.normal.text import head_of
 from conformance.model.codec import CorruptValueError
@@ -74,7 +81,11 @@ class GoldenStore:
             value=content.value,
             error=content.error,
             facts=self._facts(folder, tracks, release) if content.error is None else {},
-            ir={ir: golden for ir in IRS if (golden := self._ir(folder, tracks, ir, release))},
+            ir={
+                ir: golden
+                for ir in (*IRS, *CROSS_LOWERED)
+                if (golden := self._ir(folder, tracks, ir, release))
+            },
         )
 
     def _facts(self, folder: Path, tracks: Tracks, release: str) -> Mapping[str, Any]:
@@ -83,6 +94,8 @@ class GoldenStore:
 
     def _ir(self, folder: Path, tracks: Tracks, ir: str, release: str) -> GoldenIr | None:
         found = lookup(tracks.get(ir, ()), release)
+        if found is not None and found.span.content == AS_OWN:
+            found = lookup(tracks.get(AS_OWN, ()), release)
         if found is None:
             return None
         text = self.text(folder / found.span.content)

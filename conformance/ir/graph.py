@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 IRS: Final = ("jaxpr", "stablehlo", "hlo")
 """The kinds of IR, in the order in which a program is lowered."""
 
+CROSS_LOWERED: Final = ("stablehlo-tpu", "stablehlo-cuda", "stablehlo-rocm")
+"""A program's StableHLO for platforms other than its cell's, by the artifact's name."""
+
+
+def kind_of_artifact(name: str) -> str:
+    """Return which kind of IR an artifact holds: `stablehlo-tpu` holds `stablehlo`."""
+    return name.partition("-")[0]
+
 
 class IrSyntaxError(ConformanceError):
     """Text that is not understood; the message names kind, line and token."""

@@ -31,6 +31,9 @@ POLICY = {
     "facts": Policy.GATE,
     "jaxpr": Policy.WARN,
     "stablehlo": Policy.WARN,
+    "stablehlo-tpu": Policy.WARN,
+    "stablehlo-cuda": Policy.WARN,
+    "stablehlo-rocm": Policy.WARN,
     "hlo": Policy.INFORM,
 }
 """Policy by artifact, where a case says nothing else; values and errors always gate."""

@@ -74,14 +74,15 @@ class Record:
         stage: Last stage reached.
         error: The error, when there was one.
         artifacts: Blob hash by artifact: `value`, `reference`, `jaxpr`, `stablehlo`, `hlo`,
-            `cost`, `memory`, `layout` (shardings, donation), `stdout`, `stderr`; `no_hlo` and the
-            like say why a release could not tell one.
+            `stablehlo-tpu`, `stablehlo-cuda`, `stablehlo-rocm` (lowered for platforms that are
+            not the cell's), `cost`, `memory`, `layout` (shardings, donation), `stdout`, `stderr`;
+            `no_hlo` and the like say why a release could not tell one.
         facts: What the optimised HLO says in compiler-neutral terms.
-        ir: What is kept of `jaxpr`, `stablehlo` and `hlo`.
+        ir: What is kept of `jaxpr`, `hlo` and each `stablehlo`, by artifact.
         conformance: Observation against the reference.
         verdict: Observation against golden, deviations and reference.
         reasons: Why the verdict is what it is, one sentence each.
-        seconds: Wall-clock seconds by stage.
+        seconds: Wall-clock seconds by stage; `cross_lower` for all other platforms together.
         attempts: How many times the job ran.
         max_rss_bytes: Peak resident memory of the job's process.
         cached: Whether the observation came from the cache.

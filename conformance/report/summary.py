@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.engine.runner import unexpected
+from conformance.ir.graph import kind_of_artifact
 from conformance.model.case import Policy
 from conformance.model.outcome import Verdict
 from conformance.model.record import IrStatus
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from conformance.engine.plan import Plan
+    from conformance.model.case import Case
     from conformance.model.record import Record
 
 
@@ -66,7 +68,7 @@ class IrGroup:
     """Jobs whose IR of one kind differs from its golden in the same way.
 
     Attributes:
-        ir: `jaxpr`, `stablehlo` or `hlo`.
+        ir: The artifact, e.g. `stablehlo` or `stablehlo-tpu`.
         policy: What such a change does to a run.
         changes: How it differs, one line for each pattern.
         records: The jobs.
@@ -81,6 +83,8 @@ class IrGroup:
 def ir_groups(plan: Plan, records: Iterable[Record]) -> list[IrGroup]:
     """Return the IRs that changed, grouped by how, what warns first, then the largest group.
 
+    What is lowered for another platform and changed as the cell's own StableHLO did is left out.
+
     Args:
         plan: What was planned, for the policies of the cases.
         records: Judged records.
@@ -89,8 +93,8 @@ def ir_groups(plan: Plan, records: Iterable[Record]) -> list[IrGroup]:
     groups: dict[tuple[str, Policy, tuple[str, ...]], list[Record]] = {}
     for record in records:
         for ir, kept in record.ir.items():
-            if kept.status is IrStatus.CHANGED:
-                policy = cases[record.case].policy_of(ir)
+            policy = cases[record.case].policy_of(ir)
+            if kept.status is IrStatus.CHANGED and not _repeats(record, ir, policy, cases):
                 groups.setdefault((ir, policy, kept.changes), []).append(record)
     made = [
         IrGroup(ir=ir, policy=policy, changes=changes, records=members)
@@ -98,6 +102,16 @@ def ir_groups(plan: Plan, records: Iterable[Record]) -> list[IrGroup]:
     ]
     order = list(Policy)
     return sorted(made, key=lambda group: (order.index(group.policy), -len(group.records)))
+
+
+def _repeats(record: Record, ir: str, policy: Policy, cases: Mapping[str, Case]) -> bool:
+    """Say whether what changed in a cross-lowered StableHLO is told of the cell's own already."""
+    own = kind_of_artifact(ir)
+    if own == ir or own not in record.ir:
+        return False
+    told = record.ir[own]
+    same = told.status is IrStatus.CHANGED and told.changes == record.ir[ir].changes
+    return same and cases[record.case].policy_of(own) is policy
 
 
 def understood(records: Iterable[Record]) -> tuple[int, int]:
