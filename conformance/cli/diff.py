@@ -65,6 +65,7 @@ class Wanted:
     Attributes:
         cells: Selectors of cells.
         irs: The IRs to compare, by artifact; None for what says something of its own.
+        between: Two IRs of each job, to be compared instead of jobs.
         level: What counts as equal.
         detail: How much is shown.
         as_json: Whether JSON is printed.
@@ -72,6 +73,7 @@ class Wanted:
 
     cells: tuple[str, ...]
     irs: tuple[str, ...] | None
+    between: tuple[str, str] | None
     level: Level
     detail: Detail
     as_json: bool
@@ -148,7 +150,14 @@ def command(
         raise UsageError("--patterns and --full: give one of them")
     detail = Detail.PATTERNS if patterns else Detail.FULL if full else Detail.SHORT
     setting = here()
-    wanted = Wanted(cells=cell, irs=ir or None, level=Level(level), detail=detail, as_json=as_json)
+    wanted = Wanted(
+        cells=cell,
+        irs=ir or None,
+        between=between,
+        level=Level(level),
+        detail=detail,
+        as_json=as_json,
+    )
     if any(map(is_file, what)):
         about_jobs = {"--cell": cell, "--run": run_dir, "--ir": ir, "--between": between}
         for name, given in about_jobs.items():
@@ -160,17 +169,11 @@ def command(
     runs = [(name, run) for name in what[:PAIR] if (run := run_of(setting, name)) is not None]
     if runs and run_dir is not None:
         raise UsageError(f"--run {run_dir}: {runs[0][0]} is a run already, expected only one")
-    if runs and between is not None:
-        raise UsageError(
-            f"--between is about jobs of one run, got {runs[0][0]}; name it with --run"
-        )
     if len(runs) == PAIR:
         return _runs(setting, runs[0][1], runs[1][1], what[PAIR:], wanted)
     if runs or not cell:
         raise UsageError(wrong(setting, what, [name for name, _ in runs]))
     directory = named_run(setting, run_dir) if run_dir else latest_run(setting.project.root)
-    if between is not None:
-        return _between(setting, directory, what, between, wanted)
     return _cells(setting, directory, what, wanted)
 
 
@@ -207,6 +210,8 @@ def _files(names: tuple[str, ...], kind: str | None, wanted: Wanted) -> int:
 def _cells(
     setting: Setting, directory: RunDirectory, selects: Sequence[str], wanted: Wanted
 ) -> int:
+    if wanted.between is not None:
+        return _between(setting, directory, selects, wanted.between, wanted)
     records = records_of(directory)
     cases = cases_of(selects, records, directory.id)
     base, *others = cells_of(setting, directory, wanted.cells)
@@ -253,6 +258,8 @@ def _between(
 def _runs(
     setting: Setting, a: RunDirectory, b: RunDirectory, selects: Sequence[str], wanted: Wanted
 ) -> int:
+    if wanted.between is not None:
+        raise UsageError(f"--between is about jobs of one run, got two; choose it: --run {a.id}")
     ours, theirs = records_of(a), records_of(b)
     both = {**ours, **theirs}
     cases = set(cases_of(selects, both, f"{a.id} and {b.id}"))
