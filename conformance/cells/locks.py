@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +30,7 @@ HOSTS = {
 # libtpu is built for a newer C library than jax is.
 _TPU_HOSTS = {"linux-x86_64": "x86_64-manylinux_2_31", "linux-aarch64": "aarch64-manylinux_2_31"}
 _REASON_LENGTH = 200
+_CONCLUSION = re.compile(r".*?\bbecause (.*?),? we can conclude\b.*", re.IGNORECASE | re.DOTALL)
 # A pin is wanted whatever the era: this date is after any upload.
 _NO_CUT_OFF = "2999-01-01T00:00:00Z"
 
@@ -41,8 +44,15 @@ _PLATFORM_PACKAGES = {
         "jax-cuda12-pjrt=={release.jaxlib}",
         "nvidia-cuda-nvcc-cu12",
     ),
-    "rocm": ("jax-rocm60-plugin=={release.jaxlib}", "jax-rocm60-pjrt=={release.jaxlib}"),
 }
+# What flax asks for and imports only to store checkpoints: a tenth of a compile-only cell.
+_CHECKPOINTS = ("orbax-checkpoint", "tensorstore")
+# From 0.4.35 to 0.5.0 jax asks for a libtpu, and for an empty libtpu-nightly to clear the one
+# of older releases away: no index has either nightly.
+_NIGHTLY = "libtpu-nightly"
+# libtpu came to the index on one day, for releases older than that: each asks for its own.
+_UPLOADED_LATE = {"tpu": {"libtpu": datetime(2025, 2, 7, tzinfo=UTC)}}
+_LEFT_OUT = {"tpu": (_NIGHTLY, *_CHECKPOINTS), "cuda": _CHECKPOINTS}
 
 
 def find_lock(cell: Cell, releases: Releases, *, folders: Sequence[Path], cache: Path) -> Lock:
@@ -60,8 +70,11 @@ def find_lock(cell: Cell, releases: Releases, *, folders: Sequence[Path], cache:
 
     Raises:
         InfrastructureError: If the index cannot be reached, or a lock not be read or written.
-        UsageError: If the resolver refuses the cell's pins, or the Python does not fit.
+        UsageError: If the resolver refuses the cell's pins, the Python does not fit, or no
+            release can be had for the platform.
     """
+    if cell.place.refused:
+        raise UsageError(f"{cell.id}: {cell.place.refused}")
     if cell.interpreter is not None:
         return _installed(cell, cell.interpreter)
     for folder in folders:
@@ -102,7 +115,12 @@ def resolve_lock(cell: Cell, releases: Releases, *, work: Path) -> Lock:
     try:
         pins = resolver.resolve(required)
     except NoSolutionError as error:
-        raise UsageError(f"{cell.id}: no environment satisfies it: {error}") from error
+        raise UsageError(f"{cell.id}: no environment satisfies it: {_cause(error)}") from error
+    if cell.place.packages == "tpu" and "libtpu" not in pins:
+        raise UsageError(
+            f"{cell.id}: jax {release.version} asks for {_NIGHTLY}, which no package index has; "
+            "releases from 0.4.35 on ask for libtpu"
+        )
     refused: dict[str, str] = {}
     for package in (name for name in releases.packages if name not in pinned):
         wider = resolver.resolve_or_reason([*required, package])
@@ -119,6 +137,10 @@ class _Resolver:
 
     def __init__(self, cell: Cell, cut_off: datetime, work: Path) -> None:
         self.cut_off = f"{cut_off:%Y-%m-%dT%H:%M:%SZ}"
+        late = _UPLOADED_LATE.get(cell.place.packages, {})
+        self._newer = {
+            name: f"{day:%Y-%m-%dT%H:%M:%SZ}" for name, day in late.items() if day > cut_off
+        } | {pin.partition("==")[0]: _NO_CUT_OFF for pin in cell.pins}
         self._cell = cell
         self._work = work
 
@@ -128,17 +150,20 @@ class _Resolver:
         arguments = ["pip", "compile", "-", "--python", base, "--python-platform", hosts[host]]
         arguments += ["--python-version", self._cell.python, "--only-binary", ":all:"]
         arguments += ["--exclude-newer", self.cut_off, "--format", "pylock.toml", "--no-header"]
-        for pin in self._cell.pins:
-            name = pin.partition("==")[0]
-            arguments += ["--exclude-newer-package", f"{name}={_NO_CUT_OFF}"]
-        text = run_uv(arguments, cwd=self._work, stdin="\n".join(requirements) + "\n")
+        for name, until in self._newer.items():
+            arguments += ["--exclude-newer-package", f"{name}={until}"]
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as left_out:
+            left_out.write("\n".join(_left_out(self._cell)))
+            left_out.flush()
+            arguments += ["--excludes", left_out.name]
+            text = run_uv(arguments, cwd=self._work, stdin="\n".join(requirements) + "\n")
         return parse_pylock(text)
 
     def resolve_or_reason(self, requirements: Sequence[str]) -> Pins | str:
         try:
             return self.resolve(requirements)
         except NoSolutionError as error:
-            return str(error)[:_REASON_LENGTH]
+            return _cause(error)[:_REASON_LENGTH]
 
     def same_on(self, host: str, pins: Pins) -> Pins | None:
         """Resolve exactly these versions on another host; None when it cannot have them."""
@@ -168,6 +193,8 @@ def _format(
         f"# exclude-newer: {resolver.cut_off}",
         f"# hosts: {' '.join(hosts)}",
     ]
+    if left_out := _left_out(cell):
+        lines.append(f"# left out: {' '.join(left_out)}")
     lines += [f"# without {package}: {reason}" for package, reason in refused.items()]
     for name in sorted(pins):
         parts = [f"{name}=={pins[name].version}", *sorted(f"--hash={h}" for h in hashes[name])]
@@ -191,11 +218,23 @@ def _requires(cell: Cell, releases: Releases) -> str:
     return " ".join([*required, *(name for name in releases.packages if name not in pinned)])
 
 
+def _left_out(cell: Cell) -> tuple[str, ...]:
+    """Return the packages that are not installed whoever asks for them; pinned ones are."""
+    pinned = {pin.partition("==")[0] for pin in cell.pins}
+    return tuple(name for name in _LEFT_OUT.get(cell.place.packages, ()) if name not in pinned)
+
+
+def _cause(error: NoSolutionError) -> str:
+    """Return the premises that a resolver's proof begins with, without what follows from them."""
+    said = str(error)
+    match = _CONCLUSION.fullmatch(said)
+    return match[1] if match else said
+
+
 def _answers(lock: Lock, cell: Cell, releases: Releases) -> bool:
     """Say whether a lock was made for this very request; packages asked for may have changed."""
-    return lock.headers.get("environment") == cell.env_id and lock.headers.get(
-        "requires"
-    ) == _requires(cell, releases)
+    made_for = [lock.headers.get(name, "") for name in ("environment", "requires", "left out")]
+    return made_for == [cell.env_id, _requires(cell, releases), " ".join(_left_out(cell))]
 
 
 def _fresh(lock: Lock, cell: Cell) -> bool:

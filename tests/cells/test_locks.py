@@ -198,6 +198,73 @@ def test_every_release_has_a_committed_lock(real_releases: Releases, tmp_path: P
         assert "://" not in lock.text
 
 
+@pytest.mark.parametrize(
+    ("platform", "wheel", "first"),
+    [("tpu:v5e:2x2", "libtpu", "0.4.35"), ("cuda:h100:1x1x4", "jax-cuda12-pjrt", "0.4.30")],
+)
+def test_every_release_that_can_has_a_committed_platform_lock(
+    platform: str, wheel: str, first: str, real_releases: Releases, tmp_path: Path
+) -> None:
+    """With flax, the jaxlib of the release, the platform's plugin, and no checkpoints."""
+    for row in real_releases.rows[real_releases.versions.index(first) :]:
+        python = real_releases.python_for(row.version)
+        cell = Cell(release=row.version, python=python, platform=platform)
+        lock = find_lock(cell, real_releases, folders=[MATRICES], cache=tmp_path)
+        assert lock.path.parent == MATRICES / "locks"
+        assert (lock.pins["jax"], lock.pins["jaxlib"]) == (row.version, row.jaxlib)
+        assert {wheel, "flax"} <= lock.pins.keys()
+        assert not {"orbax-checkpoint", "tensorstore", "libtpu-nightly"} & lock.pins.keys()
+
+
+def test_a_platform_cell_leaves_out_what_only_stores_checkpoints(
+    releases: Releases, upstream: FakeIndex, tmp_path: Path
+) -> None:
+    """Unless it is pinned; a CPU cell has what flax asks for."""
+    upstream.projects["flax"].clear()
+    upstream.add("flax", "0.1.0", requires="tensorstore")
+    upstream.add("tensorstore", "0.1.0")
+    upstream.projects["jax"].clear()
+    upstream.add("jax", "0.6.0", requires="libtpu")
+    upstream.add("libtpu", "0.0.1", day="2025-02-05")
+    tpu = replace(CELL, platform="tpu:v5e:2x2", devices=0)
+    lock = resolve_lock(tpu, releases, work=tmp_path)
+    assert lock.pins["libtpu"] == "0.0.1"
+    assert "tensorstore" not in lock.pins
+    assert lock.headers["left out"] == "libtpu-nightly orbax-checkpoint tensorstore"
+    pinned = resolve_lock(replace(tpu, pins=("tensorstore==0.1.0",)), releases, work=tmp_path)
+    assert pinned.pins["tensorstore"] == "0.1.0"
+    upstream.projects["jax"].clear()
+    upstream.add("jax", "0.6.0")
+    assert "tensorstore" in resolve_lock(CELL, releases, work=tmp_path).pins
+
+
+def test_a_release_without_libtpu_is_refused(
+    releases: Releases, upstream: FakeIndex, tmp_path: Path
+) -> None:
+    """One line that says what it asks for, not the resolver's proof."""
+    cell = replace(CELL, platform="tpu:v5e:2x2", devices=0)
+    said = r"^jax0.6.0-py311-tpu.v5e.2x2: jax 0.6.0 asks for libtpu-nightly, which no package index"
+    with pytest.raises(UsageError, match=said):
+        resolve_lock(cell, releases, work=tmp_path)
+
+
+def test_rocm_is_refused_by_name(releases: Releases, tmp_path: Path) -> None:
+    """For every release, before any lock is looked for."""
+    cell = replace(CELL, platform="rocm:mi300x:1x1x4", devices=0)
+    with pytest.raises(UsageError, match=r"rocm.mi300x.1x1x4: no release compiles for ROCm"):
+        find_lock(cell, releases, folders=[MATRICES], cache=tmp_path)
+
+
+def test_a_refusal_tells_the_cause_without_the_proof(
+    releases: Releases, upstream: FakeIndex, tmp_path: Path
+) -> None:
+    """The premises of the resolver; what it concludes from them says nothing new."""
+    with pytest.raises(UsageError) as caught:
+        resolve_lock(replace(CELL, pins=("numpy==1.0",)), releases, work=tmp_path)
+    assert "there is no version of numpy==1.0" in str(caught.value)
+    assert "conclude" not in str(caught.value)
+
+
 def test_a_file_that_is_no_lock_is_refused(tmp_path: Path, releases: Releases) -> None:
     """A lock of another format is named, with got and expected."""
     (tmp_path / "locks").mkdir()

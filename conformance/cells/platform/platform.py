@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.cells.platform.gpus import gpu_topology
+from conformance.cells.platform.gpus import gpu_devices, gpu_topology
 from conformance.cells.platform.tpus import tpu_topology
 from conformance.errors import UsageError
 
@@ -18,7 +18,11 @@ FORMS: Final = (
     "cpu, cpu-mpN, tpu:GENERATION:TOPOLOGY, cuda:GPU:TOPOLOGY, rocm:GPU:TOPOLOGY, gpu, tpu"
 )
 COMPILED_FOR: Final = frozenset({"tpu", "cuda", "rocm"})
-"""Kinds that have compile-only platforms."""
+"""Kinds whose platforms name a model and a topology."""
+NO_ROCM: Final = (
+    "no release compiles for ROCm without hardware: its plugin links to an installed ROCm and "
+    "starts only where there is an AMD GPU"
+)
 REAL: Final = frozenset({"gpu", "tpu"})
 """Accelerators that a host has or has not."""
 DEFAULT_CPU_DEVICES: Final = 8
@@ -37,7 +41,7 @@ _GPU_ENVIRONMENT: Final = {"JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}
 # What is measured on a device that is not there cannot be; nothing is chosen by it.
 _GPU_FLAGS: Final = ("--xla_gpu_autotune_level=0",)
 _REAL_ENVIRONMENT: Final = {
-    "gpu": {"JAX_PLATFORMS": "cuda", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+    "gpu": {"JAX_PLATFORMS": "cuda,cpu", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
     "tpu": {"JAX_PLATFORMS": "tpu,cpu", "TPU_LOG_DIR": "disabled"},
 }
 
@@ -49,14 +53,15 @@ class Platform:
     Attributes:
         name: As cells are given it, e.g. `tpu:v5e:2x2`.
         kind: `cpu`, `tpu`, `cuda`, `rocm` or `gpu`.
-        packages: What must be installed for it beside jax: `tpu`, `cuda`, `rocm`, `gpu`; empty
-            for nothing.
+        packages: What must be installed for it beside jax: `tpu`, `cuda`, `gpu`; empty for
+            nothing.
         devices: How many devices it has, None where a cell says so.
         processes: Processes a job takes.
         topology: For compile-only platforms the arguments of
             `jax.experimental.topologies.get_topology_desc`, else empty.
         environment: Environment variables of its workers.
         xla_flags: XLA flags of its jobs.
+        refused: Why no environment can be made for it, empty when one can.
     """
 
     name: str
@@ -67,6 +72,7 @@ class Platform:
     topology: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     xla_flags: tuple[str, ...] = ()
+    refused: str = ""
 
     @property
     def compile_only(self) -> bool:
@@ -85,7 +91,8 @@ def get_platform(name: str) -> Platform:
 
     Args:
         name: `cpu`; `cpu-mp2`, two processes; `tpu:v5e:2x2`, `cuda:h100:1x1x4`,
-            `rocm:mi300x:1x1x4`, compile-only; `gpu` and `tpu`, what the host has.
+            compile-only; `rocm:mi300x:1x1x4`, refused with a reason; `gpu` and `tpu`, what
+            the host has.
 
     Raises:
         UsageError: If there is none of that name.
@@ -103,10 +110,12 @@ def get_platform(name: str) -> Platform:
 
 
 def _compile_only(name: str, kind: str, model: str, layout: str) -> Platform:
+    if kind == "rocm":
+        return Platform(name=name, kind=kind, devices=gpu_devices(name, layout), refused=NO_ROCM)
     if kind == "tpu":
         topology, devices = tpu_topology(model, layout)
     else:
-        topology, devices = gpu_topology(kind, model, layout)
+        topology, devices = gpu_topology(model, layout)
     return Platform(
         name=name,
         kind=kind,

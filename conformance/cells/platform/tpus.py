@@ -13,7 +13,10 @@ from conformance.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_LAYOUT = re.compile(r"\d+(x\d+){1,2}")
+_LAYOUT = re.compile(r"[1-9]\d*(x[1-9]\d*){1,2}")
+_SHORT: Final = (1, 2)
+_CUBE: Final = 4
+"""Chips along an axis of the block that larger slices are made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +72,13 @@ GENERATIONS: Final = {
         ),
         Generation(
             name="tpu7x", axes=3, largest=24, devices=2, host=(2, 2, 1),
-            examples=("2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "8x8x8"),
+            examples=("1x1x1", "2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "8x8x8"),
         ),
     )
 }  # fmt: skip
 """By name. Sizes are those of cloud.google.com/tpu/docs (system architecture); how many devices
-jax sees was asked of libtpu itself. An installed libtpu may know fewer generations."""
+jax sees was asked of libtpu itself, 0.0.11 and 0.0.50: both take every example, but the older
+does not know tpu7x."""
 
 
 def tpu_topology(model: str, layout: str) -> tuple[Mapping[str, Any], int]:
@@ -104,11 +108,14 @@ def tpu_topology(model: str, layout: str) -> tuple[Mapping[str, Any], int]:
     sizes = [int(size) for size in layout.split("x")]
     if len(sizes) != generation.axes:
         raise UsageError(f"{problem}: its chips lie along {generation.axes} axes; {examples}")
-    if max(sizes) > generation.largest or min(sizes) < 1:
+    if max(sizes) > generation.largest:
         raise UsageError(f"{problem}: an axis has 1 to {generation.largest} chips; {examples}")
-    host = generation.host if prod(sizes) > 1 else (1, 1, 1)
+    alone = layout in generation.examples and prod(sizes) == 1
+    host = (1, 1, 1) if alone else generation.host
     if any(size % chips for size, chips in zip(sizes, host, strict=False)):
         raise UsageError(f"{problem}: its hosts have 2x2 chips each; {examples}")
+    if any(size not in _SHORT and size % _CUBE for size in sizes):
+        raise UsageError(f"{problem}: an axis has 1, 2 or a multiple of 4 chips; {examples}")
     options = dict(generation.options)
     if host != generation.host:
         options["chips_per_host_bounds"] = list(host)
