@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from tests.builders import f32
+from tests.ir.texts import stablehlo
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -257,3 +259,55 @@ def test_runs_that_cannot_be_compared(
     ending = project.run("diff", *arguments)
     assert ending.code == code
     assert words in ending.error
+
+
+SINE, COSINE = (
+    stablehlo(f'%r = "stablehlo.{op}"(%x) : (tensor<4xf32>) -> tensor<4xf32>').encode()
+    for op in ("sine", "cosine")
+)
+
+
+@pytest.fixture
+def lowered(project: Project) -> Project:
+    """A project with a run whose case is lowered otherwise for one platform."""
+    path = make_run(project, "1", ("f/a", OLD, ADD))
+    texts = {"stablehlo": SINE, "stablehlo-tpu": COSINE, "stablehlo-cuda": SINE}
+    run = RunDirectory(path)
+    found = replace(record(run.blobs, "f/a", OLD), artifacts={
+        name: run.blobs.put(text) for name, text in texts.items()
+    })  # fmt: skip
+    results = Results(run)
+    results.append(replace(found, ir=analysed(texts)[0]))
+    results.close()
+    return project
+
+
+def test_two_platforms(lowered: Project) -> None:
+    """What a program is lowered to for another one than its own."""
+    between = ("diff", "f/a", "--cell", OLD, "--between", "stablehlo")
+    ending = lowered.run(*between, "stablehlo-tpu")
+    assert (ending.code, ending.err) == (1, "")
+    assert ending.out.startswith(f"f/a on {OLD}\n\nstablehlo -> stablehlo-tpu  1 pattern")
+    assert "semantic  sine -> cosine" in ending.out
+    assert lowered.run(*between, "stablehlo-cuda").code == 0
+    (told,) = lowered.run(*between, "stablehlo-tpu", "--json").json
+    assert (told["cells"], told["ir"]) == ([OLD, OLD], "stablehlo -> stablehlo-tpu")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--cell", OLD, "stablehlo", "stablehlo-rocm"], 3, "has both stablehlo and stablehlo-r"),
+        (["--cell", OLD, "stablehlo", "hlo"], 2, "expected two of one kind, and no --ir"),
+        (["1", "1", "stablehlo", "stablehlo-tpu"], 2, "about jobs of one run, got two; choose it"),
+        (["add.hlo", "stablehlo", "stablehlo-tpu"], 2, "--between is about jobs of runs, got file"),
+    ],
+)
+def test_platforms_that_cannot_be_compared(
+    lowered: Project, arguments: list[str], code: int, words: str
+) -> None:
+    """What is wrong, and what to do."""
+    *what, first, second = arguments
+    ending = lowered.run("diff", *what, "--between", first, second)
+    assert ending.code == code
+    assert words in ending.err

@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.comparing import ComparedIr, ComparedJobs, Level, Side, compare, grouped
+from conformance.engine.comparing import (
+    ComparedIr,
+    ComparedJobs,
+    Level,
+    Side,
+    compare,
+    compare_within,
+    grouped,
+)
 from conformance.engine.irs import analysed
 from conformance.ir.change import Change, IrDiff
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from tests.builders import f32
+from tests.ir.texts import stablehlo
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,9 +43,12 @@ def blobs(tmp_path: Path) -> BlobStore:
     return BlobStore(tmp_path / "blobs")
 
 
-def side(blobs: BlobStore, hlo: str = "", value: float = 1, **more: Any) -> Side:
+def side(
+    blobs: BlobStore, hlo: str = "", value: float = 1, others: Any = None, **more: Any
+) -> Side:
     """Return a job that ended well, unless more says otherwise."""
     texts = {"hlo": hlo.encode()} if hlo else {}
+    texts |= {name: text.encode() for name, text in (others or {}).items()}
     artifacts = {"value": encode_value(f32(value)), **texts}
     record = Record(
         case="f/a", cell="c", case_hash="", cell_hash="", ir=analysed(texts)[0],
@@ -147,3 +159,42 @@ def test_the_same_work_is_no_group_on_the_level_neutral() -> None:
     ]
     (group,) = grouped(work, Level.NEUTRAL)
     assert [one.case for one in group.jobs] == ["b"]
+
+
+SINE, COSINE = (
+    stablehlo(f'%r = "stablehlo.{op}"(%x) : (tensor<4xf32>) -> tensor<4xf32>')
+    for op in ("sine", "cosine")
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ({"stablehlo-tpu": SINE}, {"stablehlo-tpu": SINE}, []),
+        ({"stablehlo-tpu": SINE}, {}, []),
+        ({"stablehlo-tpu": SINE}, {"stablehlo-tpu": COSINE}, ["stablehlo-tpu"]),
+        ({"stablehlo-tpu": COSINE}, {"stablehlo-tpu": COSINE}, ["stablehlo-tpu"]),
+    ],
+)
+def test_what_repeats_the_cells_own_is_not_compared_again(
+    blobs: BlobStore, before: dict[str, str], after: dict[str, str], told: list[str]
+) -> None:
+    """Nor what only one job has, such as one of a run before there was any; unless asked for."""
+    sides = [side(blobs, others={"stablehlo": SINE, **more}) for more in (before, after)]
+    assert [one.ir for one in compare(*sides).irs] == ["stablehlo", *told]
+    assert [one.ir for one in compare(*sides, ["stablehlo-tpu"]).irs] == ["stablehlo-tpu"]
+
+
+def test_two_platforms_of_one_job(blobs: BlobStore) -> None:
+    """How a program is lowered for another one."""
+    job = side(blobs, others={"stablehlo": SINE, "stablehlo-tpu": COSINE, "stablehlo-cuda": SINE})
+    found = compare_within(job, "stablehlo", "stablehlo-tpu")
+    assert found is not None
+    (one,) = found.irs
+    assert (one.ir, found.id) == ("stablehlo -> stablehlo-tpu", "f/a on c")
+    assert one.diff is not None
+    assert [change.title for change in one.diff.changes] == ["sine -> cosine"]
+    same = compare_within(job, "stablehlo", "stablehlo-cuda")
+    assert same is not None
+    assert same.equal(Level.STRUCTURE)
+    assert compare_within(job, "stablehlo", "stablehlo-rocm") is None

@@ -94,6 +94,22 @@ def test_irs_that_changed_alike_are_one_group() -> None:
     assert "6 of 6 IRs understood; hlo 2 changed; stablehlo 2 changed" in text
 
 
+def test_a_change_on_every_platform_is_told_once() -> None:
+    """That of the cell's own StableHLO; another one on another platform is told too."""
+    made = plan("0.5.3", "0.6.0")
+    case = made.jobs[0].case.id
+    other = IrRecord(status=IrStatus.CHANGED, changes=("semantic: c",))
+    irs = {"stablehlo": CHANGED, "stablehlo-tpu": CHANGED, "stablehlo-cuda": other}
+    found = [record(case, made.cells[0].cell.id, Verdict.MATCH, ir=irs)]
+    found += [record(case, made.cells[1].cell.id, Verdict.MATCH, ir={"stablehlo-tpu": CHANGED})]
+    groups = [(g.ir, g.changes, len(g.records)) for g in ir_groups(made, found)]
+    assert groups == [
+        ("stablehlo", CHANGED.changes, 1),
+        ("stablehlo-cuda", other.changes, 1),
+        ("stablehlo-tpu", CHANGED.changes, 1),
+    ]
+
+
 def test_the_report_says_what_was_not_understood() -> None:
     """A poor reading must not pass for a good one."""
     made = plan("0.5.3")

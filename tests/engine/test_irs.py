@@ -1,0 +1,50 @@
+"""The IRs of a job in their normal forms, those for other platforms among them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.engine import irs
+from conformance.engine.irs import analysed
+from conformance.ir.analysis import Analysis, analyse
+from tests.ir.texts import stablehlo
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pytest
+
+SINE = stablehlo('%r = "stablehlo.sine"(%x) : (tensor<4xf32>) -> tensor<4xf32>').encode()
+COSINE = SINE.replace(b"sine", b"cosine")
+
+
+def test_each_platform_has_a_record_of_its_own() -> None:
+    """By the artifact's name, in the normal forms of StableHLO."""
+    found, facts = analysed({"stablehlo": SINE, "stablehlo-tpu": COSINE, "stablehlo-cuda": SINE})
+    assert list(found) == ["stablehlo", "stablehlo-tpu", "stablehlo-cuda"]
+    assert found["stablehlo-tpu"].neutral == analyse(COSINE.decode(), "stablehlo").neutral
+    assert found["stablehlo-cuda"] == found["stablehlo"] != found["stablehlo-tpu"]
+    assert facts == {}  # those of a program are stated by its own optimised HLO
+
+
+def test_the_same_text_is_analysed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most programs are lowered alike for every platform."""
+    kinds = []
+
+    def counted(text: str, kind: str) -> Analysis:
+        kinds.append(kind)
+        return analyse(text, kind)
+
+    monkeypatch.setattr(irs, "analyse", counted)
+    names = ("stablehlo", "stablehlo-tpu", "stablehlo-cuda", "stablehlo-rocm")
+    texts: Mapping[str, bytes] = dict.fromkeys(names, SINE)
+    assert len(analysed(texts)[0]) == len(names)
+    assert kinds == ["stablehlo"]
+
+
+def test_what_is_not_understood_of_a_platform_is_said() -> None:
+    """It takes nothing from the others."""
+    found, _ = analysed({"stablehlo": SINE, "stablehlo-tpu": b'"builtin.module"( ?'})
+    assert found["stablehlo"].neutral
+    assert not found["stablehlo-tpu"].neutral
+    assert "stablehlo" in next(iter(found["stablehlo-tpu"].not_understood))

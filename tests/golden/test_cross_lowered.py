@@ -1,0 +1,109 @@
+"""Goldens of StableHLO for other platforms: a word where it is the cell's own, else a text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.engine.irs import analysed
+from conformance.golden.accept import AcceptPlan, Candidate, Change, apply, plan_accept
+from conformance.golden.errors import GoldenError
+from conformance.golden.store import GoldenStore
+from conformance.ir.analysis import analyse
+from conformance.judge.ir import status
+from conformance.model.record import IrStatus
+from tests.builders import case, f32, ok
+from tests.ir.texts import stablehlo
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.model.golden import GoldenIr
+
+KNOWN = ["0.5.0", "0.5.3", "0.6.0", "0.7.0"]
+CASE = case()
+FOLDER = "family/golden/topic"
+SINE, COSINE, TANH = (
+    stablehlo(f'%r = "stablehlo.{op}"(%x) : (tensor<4xf32>) -> tensor<4xf32>')
+    for op in ("sine", "cosine", "tanh")
+)
+
+
+def _accept(root: Path, release: str, own: str, **platforms: str) -> AcceptPlan:
+    texts = {"stablehlo": own, **{f"stablehlo-{name}": text for name, text in platforms.items()}}
+    irs, _ = analysed({name: text.encode() for name, text in texts.items()})
+    candidate = Candidate(
+        case=CASE,
+        variant="cpu",
+        release=release,
+        observation=ok(f32(1), ir=irs),
+        text=lambda ir: analyse(texts[ir], "stablehlo", with_text=True).text,
+    )
+    plan = plan_accept(GoldenStore(root), [candidate], KNOWN)
+    apply(plan, env={})
+    return plan
+
+
+def _golden(root: Path, release: str) -> dict[str, GoldenIr]:
+    found = GoldenStore(root).lookup(CASE, "cpu", release)
+    assert found is not None
+    return dict(found.ir)
+
+
+def _toml(root: Path) -> str:
+    return (root / FOLDER / "name.toml").read_text()
+
+
+def test_what_is_the_cells_own_takes_a_line(tmp_path: Path) -> None:
+    """Over all releases, however often the program changed between them; and no file."""
+    for release, text in zip(KNOWN, (SINE, SINE, COSINE, TANH), strict=True):
+        _accept(tmp_path, release, text, tpu=text, cuda=text)
+    assert '[cpu.stablehlo-tpu]\n"0.5.0..0.7.0" = "stablehlo"\n' in _toml(tmp_path)
+    assert "stablehlo-tpu-structure" not in _toml(tmp_path)
+    assert len(list((tmp_path / FOLDER).glob("stablehlo*"))) == 3
+    for release, text in zip(KNOWN, (SINE, SINE, COSINE, TANH), strict=True):
+        golden = _golden(tmp_path, release)["stablehlo-cuda"]
+        assert golden.neutral == analyse(text, "stablehlo").neutral
+        assert golden.text == _golden(tmp_path, release)["stablehlo"].text
+
+
+def test_what_is_other_work_is_a_text(tmp_path: Path) -> None:
+    """Of the releases that show it; two platforms that agree share the file."""
+    _accept(tmp_path, "0.5.0", SINE, tpu=SINE, cuda=SINE)
+    _accept(tmp_path, "0.6.0", SINE, tpu=COSINE, cuda=COSINE)
+    _accept(tmp_path, "0.7.0", COSINE, tpu=COSINE, cuda=TANH)
+    golden = _golden(tmp_path, "0.6.0")
+    assert golden["stablehlo-tpu"] == golden["stablehlo-cuda"] != golden["stablehlo"]
+    assert '"0.6.0" = "stablehlo-' in _toml(tmp_path).partition("[cpu.stablehlo-tpu]")[2]
+    assert len(list((tmp_path / FOLDER).glob("stablehlo-*.txt"))) == 3
+
+
+def test_it_is_compared_with_the_golden_of_its_platform(tmp_path: Path) -> None:
+    """As its own StableHLO was, where the golden says so."""
+    _accept(tmp_path, "0.5.0", SINE, tpu=SINE, cuda=COSINE)
+    seen, _ = analysed({"stablehlo-tpu": SINE.encode(), "stablehlo-cuda": SINE.encode()})
+    golden = _golden(tmp_path, "0.6.0")
+    assert status(seen["stablehlo-tpu"], golden["stablehlo-tpu"]) is IrStatus.SAME
+    assert status(seen["stablehlo-cuda"], golden["stablehlo-cuda"]) is IrStatus.CHANGED
+
+
+def test_goldens_without_a_platform_say_nothing_of_it(tmp_path: Path) -> None:
+    """What was recorded before there was any is not new, and not changed."""
+    _accept(tmp_path, "0.5.0", SINE)
+    assert list(_golden(tmp_path, "0.5.0")) == ["stablehlo"]
+    seen, _ = analysed({"stablehlo-tpu": COSINE.encode()})
+    assert status(seen["stablehlo-tpu"], None) is IrStatus.UNKNOWN
+    assert [e.change for e in _accept(tmp_path, "0.5.0", SINE, tpu=SINE).entries] == [Change.ADDED]
+    assert [e.change for e in _accept(tmp_path, "0.5.0", SINE, tpu=SINE).entries] == [
+        Change.UNCHANGED
+    ]
+
+
+def test_a_golden_that_names_no_text_is_an_error(tmp_path: Path) -> None:
+    """The word stands for the cell's own StableHLO, and only for other platforms."""
+    _accept(tmp_path, "0.5.0", SINE, tpu=SINE)
+    file = tmp_path / FOLDER / "name.toml"
+    file.write_text(_toml(tmp_path).replace('= "stablehlo"', '= "stablehlo-tpu"'))
+    with pytest.raises(GoldenError, match=r"expected stablehlo-<8 hex digits>.txt, or stablehlo"):
+        _golden(tmp_path, "0.5.0")
