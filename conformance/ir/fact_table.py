@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.ir.graph import Opaque, Sharding, Tensor
 from conformance.ir.normal.rewriting import tensors_of, type_of
 from conformance.ir.normal.spaces import space_name
+from conformance.ir.scattering import reduce_scatters
 from conformance.ir.vocabulary import COLLECTIVES, CONTRACTIONS, REDUCER_OF, runs_on_host
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def fact_table(module: Module) -> dict[str, Any]:
 
     Returns:
         Plain data, for JSON:
-        `collectives`: count by opcode, a start and its done being one;
+        `collectives`: count by opcode, a start and its done being one, and an all-reduce of which
+        each device keeps its part a reduce-scatter;
         `collective_ops`: count by a line that says operation, reducer, type, dimension, groups
         and whether it stands in a loop;
         `host_compute`: whether anything is marked to be computed on the host;
@@ -61,10 +63,10 @@ def fact_table(module: Module) -> dict[str, Any]:
         `ops`: count by operation.
     """
     counts = _Counts()
-    depths = _depths(module)
+    depths, scattered = _depths(module), reduce_scatters(module)
     for computation in module.reachable():
         for instruction in computation.instructions:
-            counts.take(instruction, depths[id(computation)])
+            counts.take(scattered.get(instruction, instruction), depths[id(computation)])
     return {
         "collectives": _sorted(counts.collectives),
         "collective_ops": _sorted(counts.collective_ops),
