@@ -180,9 +180,9 @@ def test_what_repeats_the_cells_own_is_not_compared_again(
     blobs: BlobStore, before: dict[str, str], after: dict[str, str], told: list[str]
 ) -> None:
     """Nor what only one job has, such as one of a run before there was any; unless asked for."""
-    sides = [side(blobs, others={"stablehlo": SINE, **more}) for more in (before, after)]
-    assert [one.ir for one in compare(*sides).irs] == ["stablehlo", *told]
-    assert [one.ir for one in compare(*sides, ["stablehlo-tpu"]).irs] == ["stablehlo-tpu"]
+    a, b = (side(blobs, others={"stablehlo": SINE, **more}) for more in (before, after))
+    assert [one.ir for one in compare(a, b).irs] == ["stablehlo", *told]
+    assert [one.ir for one in compare(a, b, ["stablehlo-tpu"]).irs] == ["stablehlo-tpu"]
 
 
 def test_two_platforms_of_one_job(blobs: BlobStore) -> None:
