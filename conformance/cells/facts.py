@@ -31,6 +31,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         interpreter_size: Its size in bytes.
         interpreter_mtime_ns: Its modification time.
         dist_infos: Folders in site-packages that say what is installed.
+        bytes: Sum of the sizes of its files; 0 where it was not looked at.
     """
 
     format: int = FORMAT
@@ -40,6 +41,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     interpreter_size: int
     interpreter_mtime_ns: int
     dist_infos: tuple[str, ...]
+    bytes: int = 0
 
 
 def python_of(folder: Path) -> Path:
@@ -47,12 +49,13 @@ def python_of(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def gather_facts(folder: Path, lock: Lock) -> Facts:
+def gather_facts(folder: Path, lock: Lock, size: int) -> Facts:
     """Run a finished environment's interpreter and return the facts.
 
     Args:
         folder: Virtual environment.
         lock: Lock it was made from.
+        size: Sum of the sizes of its files.
 
     Returns:
         The facts.
@@ -70,6 +73,7 @@ def gather_facts(folder: Path, lock: Lock) -> Facts:
         interpreter_size=stat.st_size,
         interpreter_mtime_ns=stat.st_mtime_ns,
         dist_infos=tuple(sorted(_dist_infos(folder, found.version))),
+        bytes=size,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
+from conformance.cells.disk import ENVIRONMENTS, room_problem, usage_of
 from conformance.cells.facts import (
     drop_facts,
     facts_hold,
@@ -16,6 +17,7 @@ from conformance.cells.facts import (
     python_of,
     store_facts,
 )
+from conformance.cells.in_use import in_use
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.lock import check_host
 from conformance.cells.uvtool import UvError, run_uv
@@ -54,7 +56,7 @@ class Environment:
 
 def environment_folder(cell: Cell, lock: Lock, cache: Path) -> Path:
     """Return the folder that a cell's environment has or would have in the cache."""
-    return cache / "envs" / f"{cell.env_id}-{lock.hash[:12]}"
+    return cache / ENVIRONMENTS / f"{cell.env_id}-{lock.hash[:12]}"
 
 
 def is_provisioned(cell: Cell, lock: Lock, cache: Path) -> bool:
@@ -84,20 +86,22 @@ def provision(cell: Cell, *, lock: Lock, cache: Path) -> Environment:
     if cell.interpreter is not None:
         return Environment(python=cell.interpreter, cell=cell, lock=lock, versions=lock.pins)
     folder = environment_folder(cell, lock, cache)
-    if not facts_hold(folder, lock):
-        check_host(lock)
-        base = find_interpreter(cell.python)
-        try:
-            _make_once(folder, base, lock)
-        except OSError as error:
-            raise InfrastructureError(_disk_problem(cell, folder, error)) from error
-        except UvError as error:
-            raise InfrastructureError(_uv_problem(cell, folder, lock, error)) from error
+    try:
+        with in_use(folder):
+            if not facts_hold(folder, lock):
+                check_host(lock)
+                base = find_interpreter(cell.python)
+                if problem := room_problem(cell, cache):
+                    raise InfrastructureError(problem)
+                _make_once(folder, base, lock)
+    except OSError as error:
+        raise InfrastructureError(_disk_problem(cell, folder, error)) from error
+    except UvError as error:
+        raise InfrastructureError(_uv_problem(cell, folder, lock, error)) from error
     return Environment(python=python_of(folder), cell=cell, lock=lock, versions=lock.pins)
 
 
 def _make_once(folder: Path, base: Path, lock: Lock) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock", timeout=PATIENCE):
         if not facts_hold(folder, lock):  # another run may have made it while this one waited
             _make(folder, base, lock)
@@ -119,7 +123,7 @@ def _make(folder: Path, base: Path, lock: Lock) -> None:
             ],
             cwd=folder.parent,
         )
-        store_facts(folder, gather_facts(folder, lock))
+        store_facts(folder, gather_facts(folder, lock, usage_of(folder).apparent))
     except BaseException:
         _remove(folder)
         raise

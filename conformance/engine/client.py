@@ -20,7 +20,7 @@ from conformance.kit import frames
 from conformance.kit.supervisor import SCRATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from conformance.engine.job import Finished, Job
@@ -87,6 +87,7 @@ class Worker:
         variables: Environment variables that the cell's platform sets.
         spawn: Whether to ask for a fresh interpreter per job.
         keep_python_path: See `worker_environment`.
+        holds: Descriptors that the worker keeps open until it ends.
 
     Raises:
         InfrastructureError: If it does not start, or does not say hello.
@@ -99,6 +100,7 @@ class Worker:
         variables: Mapping[str, str] = {},
         spawn: bool = False,
         keep_python_path: bool = False,
+        holds: Sequence[int] = (),
     ) -> None:
         self._lock = threading.Lock()
         self._pending: dict[str, queue.SimpleQueue[frames.Frame | None]] = {}
@@ -115,7 +117,7 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=self._log,
                 stderr=self._log,
-                pass_fds=[write_end],
+                pass_fds=[write_end, *holds],
                 env={
                     **worker_environment(os.environ, variables, keep_python_path=keep_python_path),
                     SCRATCH: self._scratch,

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.cells.accelerators import missing_accelerator
+from conformance.cells.in_use import in_use
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
 from conformance.cells.lock import UnsupportedHostError, check_host
 from conformance.cells.locks import find_lock
-from conformance.cells.provision import provision
+from conformance.cells.provision import environment_folder, provision
 from conformance.engine.checking import UnsupportedCellError, check_cell, needs_check
 from conformance.engine.client import Worker
 from conformance.engine.job import PlannedCell
 from conformance.engine.plan import Exclusion
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
+from conformance.files import disk_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from conformance.cells.cell import Cell
@@ -75,13 +78,15 @@ class Provider:
         if planned.missing:
             raise self._refused(planned, planned.missing)
         cell = planned.cell
-        environment = provision(cell, lock=self._locks[cell.id], cache=self._cache)
-        worker = Worker(
-            environment.python,
-            variables=cell.place.environment,
-            spawn=self._spawn,
-            keep_python_path=cell.interpreter is not None,
-        )
+        with self._held(cell) as holds:
+            environment = provision(cell, lock=self._locks[cell.id], cache=self._cache)
+            worker = Worker(
+                environment.python,
+                variables=cell.place.environment,
+                spawn=self._spawn,
+                keep_python_path=cell.interpreter is not None,
+                holds=holds,
+            )
         wrong = identity_mismatch(planned, worker.identity["versions"])
         if wrong:
             worker.close()
@@ -94,6 +99,19 @@ class Provider:
             worker.close()
             raise
         return worker
+
+    @contextmanager
+    def _held(self, cell: Cell) -> Iterator[Sequence[int]]:
+        """Hold the cell's environment from before it is looked for until a worker does."""
+        if cell.interpreter is not None:
+            yield ()
+            return
+        folder = environment_folder(cell, self._locks[cell.id], self._cache)
+        try:
+            with in_use(folder) as descriptor:
+                yield (descriptor,)
+        except OSError as error:
+            raise disk_error(folder, error) from error
 
     def _check(self, worker: Worker, planned: PlannedCell) -> None:
         """Try the cell when it is opened first; not when its worker is replaced."""

@@ -18,6 +18,7 @@ from conformance.cells import facts as facts_module
 from conformance.cells import provision as provision_module
 from conformance.cells.cache import cache_root
 from conformance.cells.cell import Cell
+from conformance.cells.facts import Facts, store_facts
 from conformance.cells.inspection import Interpreter, inspect_interpreter
 from conformance.cells.locks import find_lock
 from conformance.cells.provision import environment_folder, is_provisioned, provision
@@ -215,7 +216,24 @@ def test_a_full_disk_is_said_and_leaves_nothing(wheels: Path, tmp_path: Path) ->
     (wheels / "big").mkdir()
     lock = make_lock(CELL, {"jax": ("0.6.0", make_wheel(wheels, "jax", "0.6.0"))})
     with small_disk(tmp_path / "disk", "size=24k") as disk:
+        # One of the kind is known to be small, so that this one is tried.
+        known = Facts(
+            lock="", python="", interpreter="", interpreter_size=0, interpreter_mtime_ns=0,
+            dist_infos=(), bytes=1,
+        )  # fmt: skip
+        store_facts(disk / "envs" / "jax0.5.3-py311-abc", known)
         with pytest.raises(InfrastructureError, match=r"No space left.*has room"):
+            provision(CELL, lock=lock, cache=disk)
+        assert not environment_folder(CELL, lock, disk).exists()
+
+
+def test_a_disk_without_room_is_said_before_anything_is_made(lock: Lock, tmp_path: Path) -> None:
+    """One line: what it takes, what is free, and how to have more."""
+    with small_disk(tmp_path / "disk", "size=5m") as disk:
+        expected = (
+            rf"^{CELL.id}: its environment takes up to 0\.6 GB, {disk} has 5\.\d MB free; .*--prune"
+        )
+        with pytest.raises(InfrastructureError, match=expected):
             provision(CELL, lock=lock, cache=disk)
         assert not environment_folder(CELL, lock, disk).exists()
 

@@ -1,0 +1,94 @@
+"""Environments that are in use: noted for later, and kept from being removed meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SUFFIX = ".used"
+
+
+@contextmanager
+def in_use(folder: Path) -> Iterator[int]:
+    """Hold an environment, as others may too, and note that it is used now.
+
+    Args:
+        folder: The environment, which need not be there yet.
+
+    Yields:
+        A descriptor; a process that inherits it holds the environment until it ends.
+
+    Raises:
+        OSError: If the folder above cannot be written.
+    """
+    mark = _mark(folder)
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = _hold(mark)
+    try:
+        with contextlib.suppress(OSError):  # another user's: it is used all the same
+            os.utime(mark)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def last_used(folder: Path) -> float | None:
+    """Return when an environment was used last, in seconds since the epoch, None if never."""
+    try:
+        return _mark(folder).stat().st_mtime
+    except OSError:
+        return None
+
+
+@contextmanager
+def unused(folder: Path) -> Iterator[bool]:
+    """Keep others from beginning to use an environment.
+
+    Args:
+        folder: The environment.
+
+    Yields:
+        True when nobody uses it; else it must be left alone.
+
+    Raises:
+        OSError: If the folder above cannot be written.
+    """
+    before = last_used(folder)
+    descriptor = os.open(_mark(folder), os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        if before is None:  # looking at it is no use of it
+            os.utime(_mark(folder), (0, folder.stat().st_mtime))
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)
+
+
+def forget(folder: Path) -> None:
+    """Remove what lies beside an environment that was removed; called while it is `unused`."""
+    for path in (_mark(folder), folder.with_name(f"{folder.name}.lock")):
+        path.unlink(missing_ok=True)
+
+
+def _hold(mark: Path) -> int:
+    while True:
+        descriptor = os.open(mark, os.O_RDWR | os.O_CREAT, 0o666)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        if mark.exists() and os.path.samestat(os.fstat(descriptor), mark.stat()):
+            return descriptor
+        os.close(descriptor)  # removed, with the environment, while it was waited for
+
+
+def _mark(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}{SUFFIX}")
