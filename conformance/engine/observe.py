@@ -10,7 +10,7 @@ import msgspec
 
 from conformance.engine.job import Finished
 from conformance.judge.errors import signature
-from conformance.kit.checks import refused_flags
+from conformance.kit.refusals import refused_flags
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo

@@ -13,7 +13,7 @@ from conformance.engine.checking import UnsupportedCellError, check_cell, needs_
 from conformance.engine.local import CellWorker
 from conformance.engine.prepare import Provider
 from conformance.errors import InfrastructureError
-from conformance.kit.checks import refused_flags
+from conformance.kit.refusals import refused_flags
 from conformance.model.outcome import Outcome, Stage
 from tests.bench import OLD, Bench, leaf_of, lock_of, planned_cell
 
