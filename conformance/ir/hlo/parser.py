@@ -15,6 +15,8 @@ from conformance.ir.hlo.shapes import Types
 _HEADER = re.compile(rf"HloModule ({NAME})(.*)", re.DOTALL)
 _COMPUTATION = re.compile(rf"(ENTRY\s+)?%?({NAME})\s*")
 _PARAMETER = re.compile(rf"%?{NAME}: ")
+_NAMED_AGAIN = re.compile(rf"\s*// {NAME}$")
+"""After the brace that ends a computation, in what XLA dumps up to jax 0.5.0."""
 
 
 def parse(text: str) -> Module:
@@ -65,7 +67,7 @@ class _Reading:
         if self._body is None:
             self._outside(line.strip())
         elif line.lstrip().startswith("}"):
-            self._body.end(line.strip()[1:])
+            self._body.end(_NAMED_AGAIN.sub("", line.strip()[1:]))
             self._body = None
         else:
             self._body.line(line, number)

@@ -27,6 +27,12 @@ def test_a_module_is_computations_of_instructions() -> None:
     assert found.not_understood == {}
 
 
+def test_the_end_of_a_computation_may_name_it_again() -> None:
+    """As XLA's dumps do up to jax 0.5.0; what it says of the computation stays."""
+    found = parse(f'{HEAD}{CONSTANT}}}, execution_thread="host" // e.1_spmd\n')
+    assert found.entry.attributes == {"execution_thread": "host"}
+
+
 @pytest.mark.parametrize(
     "line",
     [
