@@ -17,7 +17,7 @@ from conformance.engine.observe import (
 )
 from conformance.engine.tiles import DisagreementError, assembled
 from conformance.judge.errors import signature
-from conformance.kit.checks import refused_flags
+from conformance.kit.refusals import refused_flags
 from conformance.model.codec import encode_value
 from conformance.model.observation import RANKS_DIFFER
 from conformance.model.outcome import Outcome, Stage
