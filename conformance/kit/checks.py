@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from conformance.kit.case import Observed, Unsupported
+from conformance.kit.refusals import refused_flags
 
 if TYPE_CHECKING:
     from conformance.kit.env import Env
@@ -28,7 +29,6 @@ MOST = 16 * 1024
 _LOGGED = re.compile(
     r"^(?:[EF]\d{4} .*?\]|\d{4}-\d\d-\d\d [\d:.]+: [EF] .*?\]) +(.*)$", re.MULTILINE
 )
-_FLAGS = re.compile(r"Unknown flags? in XLA_FLAGS: .*|Couldn't interpret value .* for flag .*")
 
 
 class CheckError(Exception):
@@ -71,16 +71,6 @@ def check(env: Env, devices: int) -> Observed:
     return Observed({"devices": np.int64(found)})
 
 
-def refused_flags(said: str) -> str:
-    """Return what XLA says of flags that it does not know or cannot read, empty when nothing.
-
-    Args:
-        said: Standard error of a process.
-    """
-    match = _FLAGS.search(said)
-    return " ".join(match.group().rstrip(". ").split()) if match else ""
-
-
 def _look(env: Env) -> None:
     """Find the devices in a child, and write down how many; never returns."""
     try:
@@ -96,6 +86,8 @@ def _look(env: Env) -> None:
 def _found(env: Env) -> str:
     try:
         devices = env.devices
+        if env.compile_only:
+            env.try_compiling()
         kind, wanted = devices[0].platform, env.cell.platform
         # Without a plugin of its own jax goes on with the next platform it was allowed.
         if kind == "cpu" and wanted in ACCELERATORS:

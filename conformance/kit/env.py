@@ -12,7 +12,7 @@ import numpy as np
 
 from conformance.kit import compat, distributed
 from conformance.kit.case import Unsupported
-from conformance.kit.topology import topology_devices
+from conformance.kit.topology import refused, topology_devices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -155,6 +155,20 @@ class Env:
             if self.compile_only and NO_MEMORY in str(error):
                 raise Unsupported(f"compiled, but not described: {error}") from error
             raise
+
+    def try_compiling(self) -> None:
+        """Compile a program of one operation: some releases describe devices, and that is all.
+
+        Raises:
+            Unsupported: If not even that can be compiled for the cell's topology.
+        """
+        traced = jax.jit(jax.numpy.sin).trace(jax.ShapeDtypeStruct((8,), np.float32))
+        try:
+            self.lower(traced).compile()
+        except Unsupported:
+            raise
+        except Exception as error:
+            raise refused(self.cell.topology, error) from error
 
     def rng(self, seed: int = 0) -> np.random.Generator:
         """Return a NumPy generator whose stream is the same on every host and NumPy release."""
