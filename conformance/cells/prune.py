@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.disk import own_bytes, stored_environments, usage_of
+from conformance.cells.disk import disk_bytes, own_bytes, stored_environments, usage_of
 from conformance.cells.facts import drop_facts
 from conformance.cells.in_use import forget, unused
 from conformance.cells.lock import read_lock
@@ -41,10 +41,18 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """What was removed, and the bytes on disk that it freed."""
+    """What was removed.
+
+    Attributes:
+        removals: The environments.
+        freed: Bytes on disk that it freed.
+        linked: Bytes on disk that it did not free: the package cache, or an environment that
+            stays, holds them too.
+    """
 
     removals: tuple[Removal, ...]
     freed: int
+    linked: int
 
 
 def known_locks(folders: Iterable[Path], cache: Path) -> dict[str, set[str]]:
@@ -119,7 +127,9 @@ def prune(candidates: Sequence[Removal], *, dry_run: bool = False) -> Pruned:
         removals.append(
             Removal(environment=candidate.environment, reason=candidate.reason, kept=kept)
         )
-    return Pruned(removals=tuple(removals), freed=own_bytes(usages))
+    freed = own_bytes(usages)
+    linked = disk_bytes(usages) - freed
+    return Pruned(removals=tuple(removals), freed=freed, linked=linked)
 
 
 def candidates(

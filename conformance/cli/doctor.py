@@ -15,8 +15,11 @@ from rich.console import Console
 from rich.text import Text
 
 from conformance import __version__
+from conformance.cells.accelerators import missing_accelerator
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
+from conformance.cells.platform.platform import REAL, get_platform
 from conformance.cells.uvtool import run_uv
+from conformance.cli.disk import show_disk
 from conformance.cli.setting import DEFAULT_MATRIX, here
 from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
@@ -26,7 +29,9 @@ if TYPE_CHECKING:
 
     from conformance.cli.setting import Setting
 
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+NEEDED = frozenset({"3.11", "3.12"})
+"""Pythons that releases run on unless a cell says otherwise."""
 ENOUGH = 2 * 2**30
 """Bytes free below which a matrix is likely to fill the disk."""
 
@@ -41,13 +46,21 @@ class Finding:
 
 
 @click.command("doctor", short_help="Check that this machine can run the matrix.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
-def command(*, as_json: bool) -> int:
+@click.option("--disk", is_flag=True, help="Show what the cache takes of the disk instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(*, disk: bool, as_json: bool) -> int:
     """Check that this machine can run the matrix.
 
-    Looks at the interpreters, uv, the cache folder and its disk, the cases and the matrices.
-    The exit status is 4 when something is missing.
-    """
+    Looks at the interpreters, the accelerators, uv, the cache folder and its disk, the cases and
+    the matrices. The exit status is 4 when something is missing.
+
+    \b
+    conformance doctor
+    conformance doctor --disk     what each environment takes, and what nothing wants any more
+    """  # noqa: D301 - \b is click's own mark
+    if disk:
+        show_disk(here(), as_json=as_json)
+        return ExitCode.OK
     findings = list(examine(here()))
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(findings), indent=1))
@@ -81,6 +94,7 @@ def examine(setting: Setting) -> Iterator[Finding]:
     looks: dict[str, Callable[[], str]] = {
         "uv": lambda: run_uv(["--version"], cwd=setting.start).strip(),
         **{f"python {version}": _interpreter(version) for version in PYTHONS},
+        **{name: _accelerator(name) for name in sorted(REAL)},
         "cache": lambda: _disk(setting),
         "cases": lambda: f"{len(setting.cases(()))} in {setting.project.cases}",
         "releases": lambda: _releases(setting),
@@ -94,14 +108,17 @@ def _finding(what: str, look: Callable[[], str]) -> Finding:
     try:
         return Finding(what=what, ok=True, said=look())
     except MissingInterpreterError as error:
-        newest = what == f"python {PYTHONS[-1]}"  # no release needs it
-        return Finding(what=what, ok=newest, said=str(error))
+        return Finding(what=what, ok=error.python not in NEEDED, said=str(error))
     except ConformanceError as error:
         return Finding(what=what, ok=False, said=str(error))
 
 
 def _interpreter(version: str) -> Callable[[], str]:
     return lambda: str(find_interpreter(version))
+
+
+def _accelerator(name: str) -> Callable[[], str]:
+    return lambda: missing_accelerator(get_platform(name)) or "a driver is here"
 
 
 def _disk(setting: Setting) -> str:

@@ -14,15 +14,17 @@ from conformance.cells.lock import store_lock
 from conformance.cells.locks import find_lock
 from conformance.cells.matrix import matrix_names
 from conformance.cells.provision import is_provisioned, provision
+from conformance.cli.disk import prune_cache
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import RELEASES, here
 from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from conformance.cli.setting import Setting
     from conformance.engine.job import PlannedCell
+    from conformance.engine.plan import Exclusion
     from conformance.engine.prepare import Preparation
 
 PACKAGES = ("jaxlib", "numpy", "flax")
@@ -35,6 +37,12 @@ PACKAGES = ("jaxlib", "numpy", "flax")
 @click.option("--refresh", is_flag=True, help="Refresh the table of releases from the index.")
 @click.option("--lock", is_flag=True, help="Resolve the locks that are missing, and store them.")
 @click.option("--provision", "make", is_flag=True, help="Make the environments now.")
+@click.option("--prune", is_flag=True, help="Remove environments that no matrix wants any more.")
+@click.option(
+    "--unused", type=click.FloatRange(min=0), metavar="DAYS",
+    help="With --prune: also those that were not used for so long.",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="With --prune: say only what would be removed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     *,
@@ -43,9 +51,12 @@ def command(
     refresh: bool,
     lock: bool,
     make: bool,
+    prune: bool,
+    unused: float | None,
+    dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Show matrices and cells; refresh releases and locks.
+    """Show matrices and cells; refresh releases and locks; free the disk.
 
     \b
     conformance matrix                       names of the matrices
@@ -53,8 +64,13 @@ def command(
     conformance matrix --cell '>=0.10'       the cells that a selector means
     conformance matrix --refresh             look for new releases in the package index
     conformance matrix releases --lock       resolve what has no lock yet
+    conformance matrix --prune --dry-run     what is in the cache for nothing
     """  # noqa: D301 - \b is click's own mark
     setting = here()
+    if prune:
+        return prune_cache(setting, unused_days=unused, dry_run=dry_run, as_json=as_json)
+    if unused is not None or dry_run:
+        raise UsageError("--unused and --dry-run are for --prune: give it too, or leave them out")
     if refresh:
         return _refresh(setting)
     if name is None and not (cell or lock or make):
@@ -65,6 +81,12 @@ def command(
     preparation = prepare_in(setting, cells)
     if make:
         return _make(setting, preparation)
+    return _show(setting, preparation, left_out, as_json=as_json)
+
+
+def _show(
+    setting: Setting, preparation: Preparation, left_out: Sequence[Exclusion], *, as_json: bool
+) -> int:
     rows = [_row(planned, preparation, setting) for planned in preparation.cells]
     exclusions = [*left_out, *preparation.exclusions]
     if as_json:
@@ -84,9 +106,14 @@ def _make(setting: Setting, preparation: Preparation) -> int:
     for planned in preparation.cells:
         if planned.failure:
             raise InfrastructureError(planned.failure)
+        if planned.missing:
+            click.echo(f"{planned.cell.id}: not made: {planned.missing}")
+            continue
         lock = preparation.locks[planned.cell.id]
         made = provision(planned.cell, lock=lock, cache=setting.cache)
         click.echo(f"{planned.cell.id}: {made.python}")
+    for exclusion in preparation.exclusions:
+        click.echo(f"excluded {exclusion.cell}: {exclusion.reason}")
     return 0
 
 
@@ -98,7 +125,7 @@ def _row(planned: PlannedCell, preparation: Preparation, setting: Setting) -> di
         "lock": planned.lock_hash,
         "versions": planned.versions,
         "provisioned": lock is not None and is_provisioned(planned.cell, lock, setting.cache),
-        "failure": planned.failure,
+        "failure": planned.failure or planned.missing,
     }
 
 
@@ -130,9 +157,13 @@ def _lock(setting: Setting, name: str | None, selectors: tuple[str, ...]) -> int
     folder = setting.project.matrices / "locks"
     for cell in setting.cells(name, selectors)[0]:
         # What is committed stays; what is not is resolved, or taken from the cache.
-        lock = find_lock(
-            cell, setting.releases, folders=(setting.project.matrices,), cache=setting.cache
-        )
+        try:
+            lock = find_lock(
+                cell, setting.releases, folders=(setting.project.matrices,), cache=setting.cache
+            )
+        except UsageError as error:  # it has none; the next one may
+            click.echo(f"excluded {cell.id}: {str(error).removeprefix(f'{cell.id}: ')}")
+            continue
         if lock.path.parent != folder and cell.interpreter is None:
             click.echo(f"locked {store_lock(lock, folder).path.stem}")
     return 0

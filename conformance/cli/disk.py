@@ -1,0 +1,169 @@
+"""What the cache takes of the disk, for `conformance doctor --disk` and `matrix --prune`."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+from rich.console import Console
+
+from conformance.cells.disk import (
+    disk_bytes,
+    gigabytes,
+    kind_of,
+    own_bytes,
+    stored_environments,
+    usage_of,
+)
+from conformance.cells.matrix import load_matrix, matrix_names
+from conformance.cells.prune import DAY, candidates, known_locks, prune, unwanted
+
+if TYPE_CHECKING:
+    from conformance.cells.disk import StoredEnvironment, Usage
+    from conformance.cells.prune import Pruned
+    from conformance.cli.setting import Setting
+
+RESULTS: Final = ("results", "blobs")
+"""Folders of the cache that hold observations of earlier runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    environment: StoredEnvironment
+    usage: Usage
+    unwanted: str
+
+    def data(self) -> dict[str, Any]:
+        used = datetime.fromtimestamp(self.environment.used, tz=UTC)
+        return {
+            "environment": self.environment.folder.name,
+            "kind": kind_of(self.environment.env_id) or "cpu",
+            "apparent": self.usage.apparent,
+            "own": self.usage.own,
+            "used": f"{used:%Y-%m-%dT%H:%M:%SZ}",
+            "unwanted": self.unwanted,
+        }
+
+
+def show_disk(setting: Setting, *, as_json: bool) -> None:
+    """Show what each environment in the cache takes of the disk, and all of them together.
+
+    Args:
+        setting: Surroundings: cache and matrices.
+        as_json: Whether to print JSON.
+    """
+    locks, wanted = known_locks(setting.matrix_folders, setting.cache), wanted_environments(setting)
+    rows = [
+        _Row(stored, usage_of(stored.folder), unwanted(stored, locks=locks, wanted=wanted))
+        for stored in stored_environments(setting.cache)
+    ]
+    usages = [row.usage for row in rows]
+    data = {
+        "cache": str(setting.cache),
+        "environments": [row.data() for row in rows],
+        "apparent": sum(usage.apparent for usage in usages),
+        "on_disk": disk_bytes(usages),
+        "own": own_bytes(usages),
+        "results": disk_bytes(usage_of(setting.cache / name) for name in RESULTS),
+        "free": shutil.disk_usage(setting.cache).free,
+    }
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=1))
+    else:
+        _print_disk(Console(highlight=False), data)
+
+
+def _print_disk(console: Console, data: dict[str, Any]) -> None:
+    width = max((len(row["environment"]) for row in data["environments"]), default=0)
+    console.print(f"{'':{width}}  apparent       own  last used", style="bold", soft_wrap=True)
+    for row in data["environments"]:
+        sizes = f"{gigabytes(row['apparent']):>8}  {gigabytes(row['own']):>8}"
+        line = f"{row['environment']:{width}}  {sizes}  {_ago(row['used']):11}  {row['unwanted']}"
+        console.print(line.rstrip(), soft_wrap=True)
+    largest: dict[str, int] = {}
+    for row in data["environments"]:
+        largest[row["kind"]] = max(largest.get(row["kind"], 0), row["apparent"])
+    kinds = ", ".join(f"{kind} {gigabytes(size)}" for kind, size in sorted(largest.items()))
+    console.print(
+        f"{len(data['environments'])} environments in {data['cache']}: "
+        f"{gigabytes(data['apparent'])} apparent, {gigabytes(data['on_disk'])} on disk, "
+        f"{gigabytes(data['own'])} that the package cache does not hold too",
+        soft_wrap=True,
+    )
+    console.print(f"largest of a kind, apparent: {kinds or 'none'}")
+    console.print(f"results of earlier runs: {gigabytes(data['results'])}")
+    console.print(f"free: {gigabytes(data['free'])}")
+
+
+def _ago(used: str) -> str:
+    days = int((time.time() - datetime.fromisoformat(used).timestamp()) / DAY)
+    return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
+
+
+def wanted_environments(setting: Setting) -> set[str]:
+    """Return the environments of the cells of every matrix, as `Cell.env_id` spells them."""
+    folders = setting.matrix_folders
+    return {
+        cell.env_id
+        for name in matrix_names(folders)
+        for cell in load_matrix(name, folders, setting.releases).cells
+    }
+
+
+def prune_cache(
+    setting: Setting, *, unused_days: float | None, dry_run: bool, as_json: bool
+) -> int:
+    """Remove the environments that nothing wants, and say what that freed.
+
+    Args:
+        setting: Surroundings: cache and matrices.
+        unused_days: Days after which an environment that was not used goes too.
+        dry_run: Whether to say only what would be removed.
+        as_json: Whether to print JSON.
+
+    Returns:
+        Exit status.
+    """
+    found = candidates(
+        setting.cache,
+        locks=known_locks(setting.matrix_folders, setting.cache),
+        wanted=wanted_environments(setting),
+        unused_days=unused_days,
+    )
+    pruned = prune(found, dry_run=dry_run)
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(_pruned(pruned, dry_run)), indent=1))
+        return 0
+    for removal in pruned.removals:
+        what = f"kept, {removal.kept}" if removal.kept else "would go" if dry_run else "removed"
+        click.echo(f"{removal.environment.folder.name}: {what}: {removal.reason}")
+    gone = sum(not removal.kept for removal in pruned.removals)
+    verb = "would free" if dry_run else "freed"
+    click.echo(f"{gone} environments, {verb} {gigabytes(pruned.freed)}")
+    if pruned.linked:
+        click.echo(
+            f"{gigabytes(pruned.linked)} of them lie in the package cache, or in other "
+            "environments, too; what no environment needs goes with: uv cache clean"
+        )
+    return 0
+
+
+def _pruned(pruned: Pruned, dry_run: bool) -> dict[str, Any]:
+    return {
+        "dry_run": dry_run,
+        "freed": pruned.freed,
+        "linked": pruned.linked,
+        "environments": [
+            {
+                "environment": removal.environment.folder.name,
+                "reason": removal.reason,
+                "kept": removal.kept,
+            }
+            for removal in pruned.removals
+        ],
+    }

@@ -1,0 +1,128 @@
+"""Removing environments: what nothing wants goes, what is used stays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.cells.disk import stored_environments
+from conformance.cells.in_use import in_use, last_used
+from conformance.cells.lock import Lock, store_lock
+from conformance.cells.provision import environment_folder, is_provisioned, provision
+from conformance.cells.prune import candidates, known_locks, prune
+
+from .builders import make_lock, make_wheel
+from .test_disk import environment, file
+from .test_provision import CELL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WANTED = frozenset({"jax0.6.0-py311"})
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A cache with a lock of the one environment that is wanted, and four environments."""
+    cache = tmp_path / "cache"
+    text = "# jax-conformance lock 1\n# environment: {}\njax==0.6.0\n"
+    hashes = {}
+    for env_id in ("jax0.6.0-py311", "jax0.5.3-py311"):
+        lock = store_lock(Lock(text=text.format(env_id), path=tmp_path), cache / "locks")
+        hashes[env_id] = lock.hash
+    environment(cache, "jax0.6.0-py311-aaa", lock=hashes["jax0.6.0-py311"])
+    environment(cache, "jax0.6.0-py311-bbb", lock="of another day")
+    environment(cache, "jax0.5.3-py311-ccc", lock=hashes["jax0.5.3-py311"])
+    file(cache / "envs" / "jax0.5.2-py311-ddd" / "lib" / "half", 16)
+    return cache
+
+
+def left(cache: Path) -> list[str]:
+    """Return the names of the environments that are there."""
+    return [stored.folder.name for stored in stored_environments(cache)]
+
+
+def test_what_has_no_lock_no_matrix_or_no_end_goes(cache: Path) -> None:
+    """Each with its reason; the rest stays, and nothing of what went is left beside it."""
+    found = candidates(cache, locks=known_locks([], cache), wanted=WANTED)
+    assert {one.environment.folder.name[-3:]: one.reason for one in found} == {
+        "bbb": "its lock is no more",
+        "ccc": "no matrix has a cell of it",
+        "ddd": "it is not finished",
+    }
+    pruned = prune(found)
+    assert left(cache) == ["jax0.6.0-py311-aaa"]
+    assert pruned.freed >= 16 << 10
+    assert [path.name for path in (cache / "envs").iterdir()] == ["jax0.6.0-py311-aaa"]
+
+
+def test_a_lock_that_is_committed_counts(cache: Path, tmp_path: Path) -> None:
+    """Wherever the lock lies."""
+    text = "# jax-conformance lock 1\n# environment: jax0.6.0-py311\njax==0.6.0rc1\n"
+    lock = store_lock(Lock(text=text, path=tmp_path), tmp_path / "matrix" / "locks")
+    environment(cache, "jax0.6.0-py311-eee", lock=lock.hash)
+    locks = known_locks([tmp_path / "matrix"], cache)
+    names = [c.environment.folder.name for c in candidates(cache, locks=locks, wanted=WANTED)]
+    assert "jax0.6.0-py311-eee" not in names
+
+
+def test_a_dry_run_removes_nothing(cache: Path) -> None:
+    """And says the same."""
+    before = left(cache)
+    found = candidates(cache, locks=known_locks([], cache), wanted=WANTED)
+    dry = prune(found, dry_run=True)
+    assert left(cache) == before
+    assert dry == prune(found)
+
+
+def test_what_was_not_used_for_long_goes_when_asked(cache: Path) -> None:
+    """Use is noted when an environment is asked for, not when it is made."""
+    folder = cache / "envs" / "jax0.6.0-py311-aaa"
+    with in_use(folder):
+        pass
+    locks = known_locks([], cache)
+
+    def asked(days: float) -> list[str]:
+        found = candidates(cache, locks=locks, wanted=WANTED, unused_days=days)
+        return [one.reason for one in found if one.environment.folder == folder]
+
+    assert asked(30) == []
+    os.utime(f"{folder}.used", (time.time() - 40 * 86400,) * 2)
+    assert asked(30) == ["not used for 40 days"]
+    assert asked(50) == []
+
+
+def test_what_is_in_use_stays(cache: Path) -> None:
+    """By another process too, as long as it lives; looking is no use of it."""
+    found = candidates(cache, locks=known_locks([], cache), wanted=WANTED)
+    folder = cache / "envs" / "jax0.6.0-py311-bbb"
+    with in_use(folder) as descriptor:
+        holder = subprocess.Popen(
+            [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[descriptor]
+        )
+    os.utime(f"{folder}.used", (5, 5))
+    kept = [one.kept for one in prune(found).removals]
+    assert kept == ["", "", "in use"]
+    assert left(cache) == ["jax0.6.0-py311-aaa", "jax0.6.0-py311-bbb"]
+    assert last_used(folder) == 5
+    holder.communicate(b"\n")
+    prune(found[-1:])
+    assert left(cache) == ["jax0.6.0-py311-aaa"]
+
+
+def test_an_environment_that_was_removed_is_made_again(wheels: Path, tmp_path: Path) -> None:
+    """A real one; what the package cache holds too is not freed."""
+    lock = make_lock(CELL, {"jax": ("0.6.0", make_wheel(wheels, "jax", "0.6.0"))})
+    cache = tmp_path / "cache"
+    provision(CELL, lock=lock, cache=cache)
+    found = candidates(cache, locks={}, wanted=())
+    pruned = prune(found)
+    assert not environment_folder(CELL, lock, cache).exists()
+    assert pruned.freed > 0
+    provision(CELL, lock=lock, cache=cache)
+    assert is_provisioned(CELL, lock, cache)

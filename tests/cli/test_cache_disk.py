@@ -1,0 +1,78 @@
+"""`conformance doctor --disk` and `conformance matrix --prune`: what the cache takes, and gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.cells.facts import Facts, store_facts
+from tests.projects import SMOKE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.projects import Project
+
+    from .conftest import MakeProject
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache with one finished environment, of a lock that is no more."""
+    cache = tmp_path / "cache"
+    facts = Facts(
+        lock="gone", python="3.11.7", interpreter="", interpreter_size=0,
+        interpreter_mtime_ns=0, dist_infos=(),
+    )  # fmt: skip
+    folder = cache / "envs" / "jax0.6.2-py311-abc"
+    store_facts(folder, facts)
+    (folder / "big").write_bytes(bytes(range(256)) * 4096)
+    monkeypatch.setenv("CONFORMANCE_CACHE", str(cache))
+    return cache
+
+
+@pytest.fixture
+def project(new_project: MakeProject, cache: Path) -> Project:
+    """A project with one matrix of its own."""
+    return new_project({"matrix/smoke.toml": SMOKE})
+
+
+def test_doctor_shows_each_environment_and_all_together(project: Project, cache: Path) -> None:
+    """Sizes, last use, and what nothing wants."""
+    ending = project.run("doctor", "--disk")
+    assert ending.code == 0
+    assert "jax0.6.2-py311-abc    1.0 MB    1.1 MB  today        its lock is no more" in ending.out
+    assert f"1 environments in {cache}: 1.0 MB apparent, 1.1 MB on disk, 1.1 MB" in ending.out
+    assert "free: " in ending.out
+
+
+def test_doctor_s_disk_as_json(project: Project) -> None:
+    """The same, in bytes."""
+    data = project.run("doctor", "--disk", "--json").json
+    (row,) = data["environments"]
+    assert row["environment"] == "jax0.6.2-py311-abc"
+    assert row["kind"] == "cpu"
+    assert row["own"] >= 1 << 20
+    assert data["own"] == data["on_disk"] == row["own"]
+
+
+def test_prune_says_what_it_would_remove_and_removes_it(project: Project, cache: Path) -> None:
+    """A dry run first; then there is nothing left to remove."""
+    dry = project.run("matrix", "--prune", "--dry-run")
+    assert dry.out.splitlines() == [
+        "jax0.6.2-py311-abc: would go: its lock is no more",
+        "1 environments, would free 1.1 MB",
+    ]
+    data = project.run("matrix", "--prune", "--json").json
+    assert (data["dry_run"], data["environments"][0]["kept"]) == (False, "")
+    assert list((cache / "envs").iterdir()) == []
+    assert project.run("matrix", "--prune").out == "0 environments, freed 0.0 MB\n"
+
+
+@pytest.mark.parametrize("option", [("--dry-run",), ("--unused", "3")])
+def test_options_of_prune_alone_are_refused(project: Project, option: tuple[str, ...]) -> None:
+    """Nothing is removed by half a command, and nothing else done."""
+    ending = project.run("matrix", *option)
+    assert ending.code == 2
+    assert "are for --prune" in ending.error
