@@ -145,9 +145,9 @@ def program(
             `{"filecheck": {"hlo": "CHECK: all-reduce"}}`, also for `stablehlo` and `jaxpr`. They
             are matched in what `conformance diff CASE --cell CELL --ir hlo` prints, which holds
             over releases. A pattern for an IR that was not observed is not met.
-        policy: What a change of `facts`, `jaxpr`, `stablehlo` or `hlo` against the golden does:
-            `gate` (fails the run), `warn` or `inform`; by default facts gate, jaxpr and
-            StableHLO warn, HLO informs.
+        policy: What a change of `facts`, `jaxpr`, `stablehlo`, `stablehlo-tpu`, `stablehlo-cuda`,
+            `stablehlo-rocm` or `hlo` against the golden does: `gate` (fails the run), `warn` or
+            `inform`; by default facts gate, jaxpr and StableHLO warn, HLO informs.
         x64: Whether 64-bit types are enabled.
         timeout: Wall-clock limit, in seconds.
         memory: Limit of resident memory, in MiB.
