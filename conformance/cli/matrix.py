@@ -17,6 +17,7 @@ from conformance.cells.provision import is_provisioned, provision
 from conformance.cli.disk import prune_cache
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import RELEASES, here
+from conformance.cli.topologies import show_topologies
 from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ PACKAGES = ("jaxlib", "numpy", "flax")
 @click.option("--refresh", is_flag=True, help="Refresh the table of releases from the index.")
 @click.option("--lock", is_flag=True, help="Resolve the locks that are missing, and store them.")
 @click.option("--provision", "make", is_flag=True, help="Make the environments now.")
+@click.option("--topologies", is_flag=True, help="List what can be compiled for: TPUs, GPUs.")
 @click.option("--prune", is_flag=True, help="Remove environments that no matrix wants any more.")
 @click.option(
     "--unused", type=click.FloatRange(min=0), metavar="DAYS",
@@ -51,6 +53,7 @@ def command(
     refresh: bool,
     lock: bool,
     make: bool,
+    topologies: bool,
     prune: bool,
     unused: float | None,
     dry_run: bool,
@@ -64,6 +67,9 @@ def command(
     conformance matrix --cell '>=0.10'       the cells that a selector means
     conformance matrix --refresh             look for new releases in the package index
     conformance matrix releases --lock       resolve what has no lock yet
+    conformance matrix --topologies          platforms to compile for, without the hardware
+    conformance matrix --topologies --cell jax0.10.2-tpu:v5e:2x2
+                                             ... and which of them that release's libtpu knows
     conformance matrix --prune --dry-run     what is in the cache for nothing
     """  # noqa: D301 - \b is click's own mark
     setting = here()
@@ -71,6 +77,8 @@ def command(
         return prune_cache(setting, unused_days=unused, dry_run=dry_run, as_json=as_json)
     if unused is not None or dry_run:
         raise UsageError("--unused and --dry-run are for --prune: give it too, or leave them out")
+    if topologies:
+        return show_topologies(setting, cell, as_json=as_json)
     if refresh:
         return _refresh(setting)
     if name is None and not (cell or lock or make):
@@ -79,9 +87,11 @@ def command(
     if lock:
         return _lock(setting, name, cell)
     preparation = prepare_in(setting, cells)
-    if make:
-        return _make(setting, preparation)
-    return _show(setting, preparation, left_out, as_json=as_json)
+    return (
+        _make(setting, preparation)
+        if make
+        else _show(setting, preparation, left_out, as_json=as_json)
+    )
 
 
 def _show(
@@ -95,7 +105,8 @@ def _show(
         return 0
     console = Console(highlight=False)
     for row in rows:
-        console.print(Text(row["cell"]).append(f"  {_described(row)}", "bright_black"))
+        line = Text(row["cell"]).append(f"  {_described(row)}", "bright_black")
+        console.print(line, soft_wrap=True)
     for exclusion in exclusions:
         console.print(f"excluded {exclusion.cell}: {exclusion.reason}", soft_wrap=True)
     console.print(f"{len(rows)} cells, {len(exclusions)} excluded")

@@ -1,0 +1,61 @@
+"""Asking a cell's own plugin which platforms of its kind it knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from conformance.cells.platform.platform import get_platform
+from conformance.corpus.project import PACKAGE
+from conformance.engine.job import Job
+from conformance.errors import InfrastructureError
+from conformance.model.case import Case
+from conformance.model.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from conformance.engine.client import Worker
+    from conformance.engine.job import PlannedCell
+
+FILE: Final = PACKAGE / "kit" / "asking.py"
+TIMEOUT: Final = 300.0
+
+
+def ask_plugin(
+    worker: Worker, planned: PlannedCell, platforms: Iterable[str]
+) -> Mapping[str, Mapping[str, Any]]:
+    """Ask the plugin installed in a cell for the devices of some platforms.
+
+    Args:
+        worker: A worker of the cell.
+        planned: The cell.
+        platforms: Names of compile-only platforms of the cell's kind.
+
+    Returns:
+        By name `devices` and their `kind`, or why the plugin has them not, as `refused`.
+
+    Raises:
+        InfrastructureError: If the plugin does not answer: it aborts, or takes too long.
+    """
+    case = Case(
+        id="kit/ask",
+        family="kit",
+        topic="asking",
+        name="ask",
+        kind="probe",
+        file=FILE,
+        line=1,
+        content_hash="",
+        params={"topologies": {name: dict(get_platform(name).topology) for name in platforms}},
+        timeout=TIMEOUT,
+    )
+    finished = worker.run(Job(case=case, planned=planned))
+    if finished.outcome is not Outcome.OK:
+        said = finished.error.message if finished.error is not None else ""
+        raise InfrastructureError(
+            f"{planned.cell.id}: its plugin does not answer: {finished.outcome}: {said}"
+        )
+    answers: dict[str, dict[str, Any]] = msgspec.json.decode(finished.blobs["answers"])
+    return answers

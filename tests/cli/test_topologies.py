@@ -1,0 +1,55 @@
+"""`conformance matrix --topologies`: what there is, and what a plugin says of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.cells.platform.gpus import gpus
+from conformance.cells.platform.tpus import GENERATIONS
+
+if TYPE_CHECKING:
+    from .conftest import MakeProject
+
+CASES = {"cases/fam/topic.py": ""}
+
+
+def test_every_platform_is_listed(new_project: MakeProject) -> None:
+    """TPUs by topology with their devices, GPUs with their memory; no plugin is there to ask."""
+    ending = new_project(CASES).run("matrix", "--topologies", "--json")
+    listed = {row["platform"]: row for row in ending.json["platforms"]}
+    assert len(listed) == len(GENERATIONS) + len(gpus())
+    assert listed["tpu:v5e:1x1"]["topologies"]["4x4"] == 16
+    assert listed["cuda:a100:1x1x4"]["description"] == "NVIDIA A100-SXM4-80GB"
+    assert "ROCm" in ending.json["refused"]["rocm"]
+    assert ending.json["asked"] == ""
+
+
+def test_people_read_a_line_a_platform(new_project: MakeProject) -> None:
+    """And how to name one, and how to ask a plugin."""
+    said = new_project(CASES).run("matrix", "--topologies").out
+    assert "tpu:v5e         1x1 (1)  2x2 (4)  2x4 (8)" in said
+    assert "cuda:h100       NVIDIA H100 80GB HBM3, 79 GiB" in said
+    assert "no plugin was asked: name a cell, e.g. --cell jax0.10.2-tpu:v5e:2x2" in said
+
+
+@pytest.mark.parametrize("cell", ["jax0.10.2-cpu4", ">=0.10"])
+def test_a_cell_that_is_not_one_to_ask_is_refused(new_project: MakeProject, cell: str) -> None:
+    """With an example."""
+    ending = new_project(CASES).run("matrix", "--topologies", "--cell", cell)
+    assert ending.code == 2
+    assert f"the plugin of one compile-only cell, got {cell}; expected e.g. --cell" in ending.error
+
+
+@pytest.mark.cell
+def test_an_older_libtpu_says_what_it_does_not_know(new_project: MakeProject) -> None:
+    """In its own words; what it knows it calls by name."""
+    ending = new_project(CASES).run(
+        "matrix", "--topologies", "--cell", "jax0.5.3-tpu:v5e:2x2", "--json"
+    )
+    answers = {row["platform"]: row.get("answer") for row in ending.json["platforms"]}
+    assert answers["tpu:v5e:1x1"] == {"devices": 1, "kind": "TPU v5 lite"}
+    assert "Invalid TPU external name: TPU tpu7x" in answers["tpu:tpu7x:1x1x1"]["refused"]
+    assert answers["cuda:h100:1x1x4"] is None
+    assert ending.json["asked"] == "jax0.5.3-py311-tpu.v5e.2x2"
