@@ -215,7 +215,7 @@ def _group(reason: str, members: list[Record]) -> Text:
     style = STYLES[first.verdict]
     text = Text("\n")
     text.append(f"{first.verdict}", style=style.colour)
-    cells = [member.cell for member in members]
+    cells = list(dict.fromkeys(member.cell for member in members))
     cases = {member.case for member in members}
     what = first.case if len(cases) == 1 else f"{len(cases)} cases"
     text.append(f" {what} on {_listed(cells)}\n  {reason}")
