@@ -102,7 +102,7 @@ def only_the_host_part_is_marked(env):
             platform="tpu",
             outcome="ok",
             match="host_compute",
-            reason="annotated in the StableHLO, yet XLA compiles it for the TPU itself",
+            reason="all that is left of it is one operation, which XLA takes back to the TPU",
         ),
         deviation(
             "jax>=0.5.3,<0.7",
@@ -110,7 +110,7 @@ def only_the_host_part_is_marked(env):
             platform="cuda",
             outcome="ok",
             match="host_compute",
-            reason="annotated in the StableHLO, lost in the HLO",
+            reason="all that is left of it is one operation, and that loses the annotation",
         ),
         deviation(
             "jax<0.6.1",
@@ -125,8 +125,8 @@ def only_the_host_part_is_marked(env):
 def under_transforms(env, how):
     """A placed function differentiated, batched, or run in a scan stays on the host.
 
-    Compiled for a TPU the gradient does not on 0.5.3 to 0.6.2: where the StableHLO multiplies by
-    one, simplifying it takes the placed operations with it.
+    Compiled for a TPU the gradient does not on 0.5.3 to 0.6.2: it simplifies to a cosine, and XLA
+    did not keep a single operation on the host.
     """
     on_host = env.compat.compute_on(_wave)
     x = env.rng(2).standard_normal((3, 4)).astype(np.float32)

@@ -100,6 +100,35 @@ def branch_taken_on_the_device(env):  # noqa: ARG001 - every case takes env
 
 
 @program(
+    source="jax-ml/jax#27825",
+    platforms=["tpu"],
+    params={"one": {"factor": 1.0}, "two": {"factor": 2.0}},
+    facts={"host_compute": True, "custom_calls": {"HostExecute": 1}},
+    deviations=[
+        deviation(
+            "jax>=0.5.3,<0.7",
+            params=["one"],
+            outcome="ok",
+            match="host_compute",
+            reason="XLA took a computation of one operation off the host, and inlined it",
+        )
+    ],
+)
+def operations_placed(env, factor):
+    """A sine on the host, by itself or with a multiplication: both are to be placed.
+
+    By itself it was computed on the TPU from 0.5.3 to 0.6.2. The StableHLO is annotated all the
+    same, so nothing but the compiled code shows it. Multiplying by one is no operation, either.
+    """
+    x = env.rng(1).standard_normal((8, 128)).astype(np.float32)
+    return Program(
+        env.compat.compute_on(lambda y: factor * jnp.sin(y)),
+        args=(x,),
+        reference=lambda y: factor * np.sin(y.astype(np.float64)),
+    )
+
+
+@program(
     source="jax-ml/jax#23887",
     platforms=["tpu"],
     facts={"host_compute": True, "custom_calls": {"HostExecute": 1}},
