@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from jax._src.interpreters import mlir
@@ -41,7 +41,7 @@ class CrossLowering:
 
     def artifacts(self) -> dict[str, Callable[[], str]]:
         """Return what tells the StableHLO for each platform, by the artifact's name."""
-        return {f"stablehlo-{name}": lambda name=name: self._text(name) for name in PLATFORMS}
+        return {f"stablehlo-{name}": partial(self._text, name) for name in PLATFORMS}
 
     def _text(self, platform: str) -> str:
         with warnings.catch_warnings(), context_of(self._lowered):
