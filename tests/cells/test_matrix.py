@@ -161,3 +161,21 @@ def test_the_committed_matrices_load(real_releases: Releases) -> None:
         assert load_matrix(name, [MATRICES], real_releases).cells
     whole = load_matrix("releases", [MATRICES], real_releases)
     assert [cell.release for cell in whole.cells] == list(real_releases.versions)
+
+
+def test_the_named_matrices_vary_what_they_are_named_for(real_releases: Releases) -> None:
+    """Every axis has a matrix, and no cell has the id of another."""
+    found = {
+        name: load_matrix(name, [MATRICES], real_releases) for name in matrix_names([MATRICES])
+    }
+    assert {cell.python for cell in found["python"].cells} == {f"3.{n}" for n in range(10, 15)}
+    assert {cell.deps for cell in found["deps"].cells} == {"era", "latest"}
+    pinned = {pin.partition("==")[0] for cell in found["deps"].cells for pin in cell.pins}
+    assert pinned == {"numpy", "scipy", "ml-dtypes", "flax", "jaxlib"}
+    assert all(
+        any(getattr(c, f) for c in found["deps"].cells) for f in ("x64", "config", "xla_flags")
+    )
+    kinds = {cell.place.kind for cell in found["platforms"].cells}
+    assert kinds == {"cpu", "tpu", "cuda"}
+    for matrix in found.values():
+        assert len({cell.id for cell in matrix.cells}) == len(matrix.cells)
