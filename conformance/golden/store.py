@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
 
 T = TypeVar("T")
+_IRS = (*IRS, *CROSS_LOWERED)
 
 _DOCUMENT_REMEDY = "restore it from version control, or delete it and accept again"
 _REMEDY = "restore it from version control or regenerate it with conformance accept"
@@ -83,8 +84,8 @@ class GoldenStore:
             facts=self._facts(folder, tracks, release) if content.error is None else {},
             ir={
                 ir: golden
-                for ir in (*IRS, *CROSS_LOWERED)
-                if (golden := self._ir(folder, tracks, ir, release))
+                for ir in _IRS
+                if ir in tracks and (golden := self._ir(folder, tracks, ir, release))
             },
         )
 
