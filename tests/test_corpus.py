@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 ALL = select_cases((), CASES)
-RECORDED_ON = {"cpu": 8, "tpu:v5e:2x2": 4, "tpu:v5e:4x4": 16}
+RECORDED_ON = {"cpu": 8, "cpu-mp2": 8, "tpu:v5e:2x2": 4, "tpu:v5e:4x4": 16}
 """Platforms with their devices."""
 THREAD = re.compile(r"[\w.-]+/[\w.-]+#\d+")
 

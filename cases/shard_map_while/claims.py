@@ -60,6 +60,14 @@ def local_clock_as_global(env):
             reason="the types see what the body computes, not how often it ran: accepted silently",
             issue="jax-ml/jax#40823",
         ),
+        deviation(
+            "jax>=0.6",
+            error="RanksDiffer",
+            match="value: out",
+            platform="cpu-mp",
+            reason="accepted silently; of what is claimed to be one value each process has another",
+            issue="jax-ml/jax#40823",
+        ),
     ],
 )
 def count_of_local_condition(env, dynamic):

@@ -93,7 +93,8 @@ def _misplaced(case: Case, cell: Cell) -> str:
     if case.devices > cell.devices:
         return f"needs {case.devices} devices, the cell has {cell.devices}"
     if case.devices % processes:
-        return f"needs {case.devices} devices, which {processes} processes cannot share evenly"
+        needs = "1 device" if case.devices == 1 else f"{case.devices} devices"
+        return f"needs {needs}, which {processes} processes cannot share evenly"
     return ""
 
 

@@ -65,19 +65,15 @@ def launch(request: dict[str, Any], fd: int, run: RunJob) -> None:
         run: Runs the job as one rank: its request has `rank`, see `conformance.kit.distributed`.
     """
     count = request["processes"]
+    devices = request["devices"] // count
     with hold_port() as held:
-        place = {"count": count, "coordinator": f"{HOST}:{held.getsockname()[1]}"}
+        coordinator = f"{HOST}:{held.getsockname()[1]}"
+        place = {"count": count, "devices": devices, "coordinator": coordinator}
         launcher = Launcher(fd)
         try:
             for number in range(count):
-                launcher.start(
-                    {
-                        **request,
-                        "devices": request["devices"] // count,
-                        "rank": {"number": number, **place},
-                    },
-                    run,
-                )
+                rank = {"number": number, **place}
+                launcher.start({**request, "devices": devices, "rank": rank}, run)
             launcher.watch()
         finally:
             launcher.stop()

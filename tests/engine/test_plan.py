@@ -36,6 +36,30 @@ def test_why_a_case_is_left_out(needs: dict[str, Any], reason: str) -> None:
     assert why_not(job(HERE, **needs).case, planned()) == reason
 
 
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [
+        ({"devices": 4}, ""),
+        ({"devices": 4, "platforms": ("cpu",)}, ""),
+        ({"devices": 4, "platforms": ("gpu",)}, "runs on gpu, the cell is cpu-mp2"),
+        ({}, "needs 1 device, which 2 processes cannot share evenly"),
+        ({"devices": 3}, "needs 3 devices, which 2 processes cannot share evenly"),
+        ({"devices": 4, "kind": "probe"}, "is a probe, written for one process; cpu-mp2 has 2"),
+        (
+            {"devices": 4, "kind": "probe", "platforms": ("cpu",)},
+            "is a probe, written for one process; cpu-mp2 has 2",
+        ),
+        ({"devices": 4, "kind": "probe", "platforms": ("cpu-mp",)}, ""),
+        ({"devices": 4, "kind": "probe", "platforms": ("cpu", "cpu-mp2")}, ""),
+        ({"devices": 4, "platforms": ("cpu-mp4",)}, "runs on cpu-mp4, the cell is cpu-mp2"),
+    ],
+)
+def test_what_processes_can_share(case: dict[str, Any], reason: str) -> None:
+    """Devices go in equal parts, and a probe must be written for processes."""
+    one = replace(job(HERE).case, **case)
+    assert why_not(one, planned(platform="cpu-mp2")) == reason
+
+
 def test_a_plan_goes_cell_by_cell() -> None:
     """Jobs of a cell stand together, exclusions are kept, nothing is lost."""
     cases = [job(HERE, "a").case, job(HERE, "b", releases=">=0.6").case]

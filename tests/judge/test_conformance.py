@@ -8,7 +8,7 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.judge.conformance import conformance, ending, is_expected, unmet_claims
-from conformance.model.observation import ExpectedError
+from conformance.model.observation import RANKS_DIFFER, ExpectedError
 from conformance.model.outcome import Conformance, Outcome
 from conformance.model.record import ErrorInfo
 from tests.builders import case, deviation, ended, f32, f64, ok, raised
@@ -40,6 +40,12 @@ def test_nothing_claimed_is_unknown() -> None:
     """Without reference and claims nothing is known."""
     assert conformance(case(), ok(f32(1))) == (Conformance.UNKNOWN, ())
     assert conformance(case(), raised()) == (Conformance.UNKNOWN, ())
+
+
+def test_ranks_that_differ_deviate() -> None:
+    """Processes of one program that disagree are wrong, also where nothing is claimed."""
+    seen = ended(Outcome.RAISED, error=ErrorInfo(type=RANKS_DIFFER, message="hlo: line 1"))
+    assert conformance(case(), seen)[0] is Conformance.DEVIATES
 
 
 def test_a_reference_without_a_value_is_unknown() -> None:
