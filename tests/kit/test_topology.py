@@ -1,0 +1,76 @@
+"""Topologies that cannot be had: one reason, the same in every process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.model.outcome import Outcome
+from tests.bench import OLD, Bench, planned_cell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.cell
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """A worker of the old release, which has no plugin installed."""
+    with Bench(planned_cell(OLD), tmp_path_factory.mktemp("cases")) as made:
+        yield made
+
+
+def test_a_release_without_the_plugin_cannot_be_asked(bench: Bench, tmp_path: Path) -> None:
+    """It is unsupported, by the platform's name and in jax's words."""
+    finished = bench.at(tmp_path).run(
+        """
+        from conformance.kit.topology import topology_devices
+        topology_devices({"platform": "cuda", "topology_name": "h100"})
+        """
+    )
+    assert finished.outcome is Outcome.UNSUPPORTED
+    assert finished.error is not None
+    assert finished.error.message.startswith("cuda h100 cannot be compiled for: ")
+    assert "cuda" in finished.error.message.partition(": ")[2]
+
+
+def test_a_reason_has_no_address_and_no_folder(bench: Bench, tmp_path: Path) -> None:
+    """They differ from process to process and from host to host."""
+    finished = bench.at(tmp_path).run(
+        """
+        from conformance.kit.topology import refused
+        said = "UNIMPLEMENTED: /home/me/envs/a-b/bin/ptxas ptxas too old, id 0x7f2fcdd2510c, 2/3"
+        raise refused({"platform": "cuda", "topology_name": "b200"}, RuntimeError(said))
+        """
+    )
+    assert finished.error is not None
+    assert finished.error.message == (
+        "cuda b200 cannot be compiled for: RuntimeError: "
+        "UNIMPLEMENTED: ptxas ptxas too old, id 0x..., 2/3"
+    )
+
+
+def test_a_device_that_compiles_nothing_is_unsupported(bench: Bench, tmp_path: Path) -> None:
+    """Though it has a description: whatever the release raises is the reason."""
+    finished = bench.at(tmp_path).run(
+        """
+        from dataclasses import replace
+        from conformance.kit.env import Env
+        asked = {"platform": "cuda", "topology_name": "h100"}
+        described = Env(replace(env.cell, topology=asked))
+        described.devices = [object()]
+        described.try_compiling()
+        """
+    )
+    assert finished.outcome is Outcome.UNSUPPORTED
+    assert finished.error is not None
+    assert finished.error.message.startswith("cuda h100 cannot be compiled for: ")
+
+
+def test_a_device_that_compiles_passes(bench: Bench, tmp_path: Path) -> None:
+    """One operation, lowered and compiled."""
+    finished = bench.at(tmp_path).run("env.try_compiling()\nreturn Observed(1)")
+    assert finished.outcome is Outcome.OK
