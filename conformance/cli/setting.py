@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.cells.cache import cache_root
+from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.cells.matrix import load_matrix
 from conformance.cells.releases import load_releases
 from conformance.cells.selectors import matches_cell, select_cells
@@ -91,7 +92,13 @@ class Setting:
             raise NothingSelectedError(
                 f"no cell of matrix {loaded.name} matches {', '.join(selectors)}; it has {names}"
             )
-        return tuple(chosen), left_out
+        return tuple(chosen), tuple(e for e in left_out if self._asked_for(e.cell, selectors))
+
+    def _asked_for(self, cell_id: str, selectors: Sequence[str]) -> bool:
+        # The id of a `path:` cell does not say what it is: told once too often.
+        if not is_cell_id(cell_id):
+            return True
+        return self._selected(parse_cell(cell_id, self.releases), selectors)
 
     def _selected(self, cell: Cell, selectors: Sequence[str]) -> bool:
         return any(matches_cell(text, cell, self.releases) for text in selectors)

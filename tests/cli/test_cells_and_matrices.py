@@ -61,6 +61,17 @@ def test_a_matrix_that_is_narrowed_to_nothing(new_project: MakeProject) -> None:
     )
 
 
+def test_a_matrix_that_is_narrowed_tells_of_the_cells_asked_for_alone(
+    new_project: MakeProject,
+) -> None:
+    """What it leaves out elsewhere is not in the way."""
+    axes = 'jax = ["0.4.30", "0.5.3", "0.6.2"], python = ["3.11", "3.14"]'
+    project = new_project({**CASES, "matrix/wide.toml": f"[matrix]\naxes = {{ {axes} }}\n"})
+    data = project.run("matrix", "wide", "--cell", "0.6.2", "--json").json
+    assert [cell["cell"] for cell in data["cells"]] == [CELL]
+    assert [out["cell"] for out in data["exclusions"]] == ["jax0.6.2-py314-cpu8"]
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
