@@ -17,6 +17,7 @@ import socket
 import sys
 import time
 import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.kit import frames
@@ -31,7 +32,7 @@ HOST = "127.0.0.1"
 LOOK = 0.25
 """Seconds between two looks at how much the ranks compute."""
 BUSY = 0.1
-"""Part of a processor that a rank at work takes at least, also on a loaded host."""
+"""Part of a processor that a rank at work takes, unless it waits for one on a loaded host."""
 PATIENCE = 4
 """Looks without work after which ranks are held to wait for one that has failed."""
 REAP = 1.0
@@ -280,7 +281,7 @@ def _write(fd: int, data: bytes) -> None:
 
 
 class Work:
-    """Whether processes compute, seen from how much of the processors they take."""
+    """Whether processes compute, or would if they got a processor."""
 
     def __init__(self) -> None:
         self._seen: dict[int, float] = {}
@@ -297,10 +298,24 @@ class Work:
         if now - self._last >= LOOK:
             used = {pid: _processor_seconds(pid) for pid in pids}
             enough = BUSY * min(now - self._last, 2 * LOOK)
-            worked = any(now - self._seen.get(pid, -enough) >= enough for pid, now in used.items())
+            worked = any(
+                seconds - self._seen.get(pid, -enough) >= enough or _runnable(pid)
+                for pid, seconds in used.items()
+            )
             self._missing = 0 if worked else self._missing + 1
             self._seen, self._last = used, now
         return self._missing
+
+
+def _runnable(pid: int) -> bool:
+    """Say whether a thread of a process is on a processor, or waits for one or for the disk."""
+    try:
+        for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+            if stat.read_bytes().rpartition(b")")[2].split()[0] in {b"R", b"D"}:
+                return True
+    except OSError:  # the thread, or all of them, ended
+        return False
+    return False
 
 
 def _processor_seconds(pid: int) -> float:
