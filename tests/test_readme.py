@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 
 from conformance.cells.matrix import load_matrix
 from conformance.cells.releases import load_releases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -32,10 +39,17 @@ def test_every_subcommand_named_in_the_docs_exists() -> None:
     assert from_docs - words <= known
 
 
-def test_tox_knows_every_cell_by_name() -> None:
-    """The environments of tox.ini are the cells of the matrix of all releases."""
-    releases = load_releases(ROOT / "matrix")
-    sections = re.findall(r"^\[testenv:jax\{(.*)\}-(py\d+)-cpu8\]$", _read("tox.ini"), re.MULTILINE)
-    named = {f"jax{v}-{python}-cpu8" for versions, python in sections for v in versions.split(",")}
-    cells = load_matrix("releases", (ROOT / "matrix",), releases).cells
-    assert named == {cell.id for cell in cells}
+def expanded(name: str) -> Iterator[str]:
+    """Yield the environments of a section of tox.ini: a{b,c} is ab and ac."""
+    parts = [part.split(",") for part in re.split(r"[{}]", name)]
+    alternatives = [part if number % 2 else [",".join(part)] for number, part in enumerate(parts)]
+    yield from map("".join, product(*alternatives))
+
+
+@pytest.mark.parametrize("matrix", ["releases", "platforms"])
+def test_tox_knows_every_cell_by_name(matrix: str) -> None:
+    """The environments of tox.ini are the cells of the matrices."""
+    sections = re.findall(r"^\[testenv:(jax.*)\]$", _read("tox.ini"), re.MULTILINE)
+    named = {env for section in sections for env in expanded(section)}
+    cells = load_matrix(matrix, (ROOT / "matrix",), load_releases(ROOT / "matrix")).cells
+    assert {cell.id for cell in cells} <= named
