@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.cells.accelerators import missing_accelerator
+from conformance.cells.platform.platform import get_platform
 from conformance.engine.rundir import RunDirectory
 from tests.projects import CELL, GOOD, HEAD, ONE, ROOT, Project, case, make_project
 
@@ -168,6 +170,19 @@ def test_k_selects(project: Project, words: str, result: str) -> None:
     """By name, kind, family and release."""
     _, said = run_pytest(project, "cases", "--cell", "0.6.2", "-k", words)
     assert summary(said) == result
+
+
+@pytest.mark.skipif(not missing_accelerator(get_platform("gpu")), reason="a GPU is here")
+@pytest.mark.parametrize(
+    ("required", "result"), [((), "skipped"), (("--require-platform",), "failed")]
+)
+def test_an_accelerator_that_is_not_here(
+    project: Project, required: tuple[str, ...], result: str
+) -> None:
+    """A skip, or a failure where it is required; each with the reason."""
+    _, said = run_pytest(project, "cases", "--cell", "0.6.2@gpu", "-k", "one", "-rsf", *required)
+    assert summary(said) == f"1 {result}, 4 deselected"
+    assert "no GPU on this host" in said
 
 
 def test_a_single_item_is_run_by_its_id(project: Project) -> None:
