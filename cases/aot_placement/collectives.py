@@ -134,10 +134,24 @@ def uneven_sum(env):
             reason="the last row got round by a sum over all devices",
         ),
         deviation(
+            "jax<0.7",
             platform="cuda",
             outcome="ok",
             match="collectives",
-            reason="the last row gets round otherwise: by a sum up to 0.6, then not by itself",
+            reason="the last row got round by a sum over all devices",
+        ),
+        deviation(
+            "jax>=0.7,<0.7.2",
+            platform="cuda",
+            outcome="crashed",
+            reason="memory_analysis() of the executable aborts: values_.size() == 1 (1 vs. 0)",
+        ),
+        deviation(
+            "jax>=0.7.2",
+            platform="cuda",
+            outcome="ok",
+            match="collectives",
+            reason="one transfer instead of two",
         ),
     ],
 )

@@ -69,7 +69,7 @@ def compiled_outside_jit(env):
         "filecheck": {
             "hlo": """
                 CHECK: execution_thread="host"
-                CHECK: constant(), value="1.0"
+                CHECK: constant(){{.*}}value="1.0"
                 CHECK: entry
                 CHECK-NOT: value="2.0"
                 CHECK: custom_call_target="HostExecute"
@@ -132,6 +132,14 @@ def operations_placed(env, factor):
     source="jax-ml/jax#23887",
     platforms=["tpu"],
     facts={"host_compute": True, "custom_calls": {"HostExecute": 1}},
+    deviations=[
+        deviation(
+            "jax<0.5.1",
+            outcome="ok",
+            match="custom_calls",
+            reason="three calls of the host, where one is enough",
+        )
+    ],
 )
 def branches_within(env):
     """A `cond` inside a placed function: jax#23887, where compiling for a TPU failed."""

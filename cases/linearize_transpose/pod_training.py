@@ -81,12 +81,26 @@ def data_and_model(env):
     source="jax-ml/jax#7351",
     devices=16,
     facts={"collectives": {"all-gather": 2, "reduce-scatter": 1}},
+    deviations=[
+        deviation(
+            platform="tpu:v5e",
+            outcome="ok",
+            match="collectives",
+            reason="over all devices of a 4x4 slice XLA sums everything, and keeps a part of it",
+        ),
+        deviation(
+            platform="cuda",
+            outcome="ok",
+            match="collectives",
+            reason="XLA for GPUs takes an iteration out of the loop: the operations stand twice",
+        ),
+    ],
 )
 def fully_sharded(env):
     """Weights of each layer gathered when they are needed, their gradients scattered.
 
-    A scan over layers inside shard_map. The transpose of `all_gather` is `psum_scatter`, so that
-    no device ever holds the gradient of a whole layer summed over the batch.
+    A scan over layers inside shard_map. The transpose of `all_gather` is `psum_scatter`: no
+    device has to hold the gradient of a whole layer summed over the batch.
     """
     mesh = env.mesh(16, "x")
 
@@ -146,13 +160,43 @@ def _data_parallel(env, sum_up, out_specs):
     )
 
 
-@program(source="jax-ml/jax#6992", devices=16, facts={"collectives": {"all-reduce": 1}})
+@program(
+    source="jax-ml/jax#6992",
+    devices=16,
+    facts={"collectives": {"all-reduce": 1}},
+    deviations=[
+        deviation(
+            "jax>=0.6.0,<0.6.1",
+            error="ValueError",
+            match="unexpected JAX type",
+            reason="the cotangent of a sum of shards was not typed as varying",
+        ),
+    ],
+)
 def summed_gradient(env):
     """A gradient summed over sixteen replicas, whole on each of them."""
     return _data_parallel(env, lambda grad: lax.psum(grad, "x"), P())
 
 
-@program(source="jax-ml/jax#6992", devices=16, facts={"collectives": {"reduce-scatter": 1}})
+@program(
+    source="jax-ml/jax#6992",
+    devices=16,
+    facts={"collectives": {"reduce-scatter": 1}},
+    deviations=[
+        deviation(
+            "jax>=0.6.0,<0.6.1",
+            error="ValueError",
+            match="unexpected JAX type",
+            reason="the cotangent of a sum of shards was not typed as varying",
+        ),
+        deviation(
+            platform="tpu:v5e",
+            outcome="ok",
+            match="collectives",
+            reason="over all devices of a 4x4 slice XLA sums everything, and keeps a part of it",
+        ),
+    ],
+)
 def scattered_gradient(env):
     """The same, of which each replica keeps a part: half of what an all-reduce moves."""
     return _data_parallel(
