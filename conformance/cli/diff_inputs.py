@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import zstandard
 
-from conformance.cells.cell_id import is_cell_id
+from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.cells.selectors import matches_selector
 from conformance.cells.suggest import did_you_mean
 from conformance.engine.comparing import NORMAL, IrText
@@ -200,7 +200,8 @@ def cells_of(
     releases = {cell["id"]: str(cell.get("versions", {}).get("jax", "")) for cell in cells}
     chosen: dict[str, None] = {}
     for text in selectors:
-        found = [text] if text in releases else []
+        named = parse_cell(text, setting.releases).id if is_cell_id(text) else text
+        found = [named] if named in releases else []
         if not found and not is_cell_id(text):
             found = [
                 cell

@@ -159,10 +159,14 @@ class Env:
     def try_compiling(self) -> None:
         """Compile a program of one operation: some releases describe devices, and that is all.
 
+        Over two devices where there are two: CUDA 0.8.2 and 0.8.3 refuse programs of one.
+
         Raises:
             Unsupported: If not even that can be compiled for the cell's topology.
         """
-        traced = jax.jit(jax.numpy.sin).trace(jax.ShapeDtypeStruct((8,), np.float32))
+        mesh = self.mesh(min(2, len(self.devices)), "x")
+        spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+        traced = jax.jit(jax.numpy.sin).trace(self.put(np.ones(8, np.float32), spread))
         try:
             self.lower(traced).compile()
         except Unsupported:
