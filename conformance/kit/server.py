@@ -83,11 +83,11 @@ class Server:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         hello = identity()
         start = time.perf_counter()
-        reason = "asked for" if self._spawn else self._prepare()
-        self._spawn = self._spawn or bool(reason)
-        seconds = time.perf_counter() - start
-        self._send({"kind": "hello", **hello, "spawn": reason, "seconds": seconds})
         try:
+            reason = "asked for" if self._spawn else self._prepare()
+            self._spawn = self._spawn or bool(reason)
+            seconds = time.perf_counter() - start
+            self._send({"kind": "hello", **hello, "spawn": reason, "seconds": seconds})
             while self._turn():
                 pass
         finally:
@@ -102,7 +102,8 @@ class Server:
         if not reason:
             self._start(_warm_request())
             while self._supervisor.busy:
-                self._turn()
+                if not self._turn():
+                    raise SystemExit  # the orchestrator is gone
             reason = scout.unsafe_to_fork()
         self._settle()
         return reason
