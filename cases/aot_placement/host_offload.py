@@ -42,6 +42,14 @@ def _matrix(env, seed=0):
         "results": [{"type": "f32[64,256]", "memory": "pinned_host"}],
         "collectives": {},
     },
+    deviations=[
+        deviation(
+            "jax<0.5",
+            error="ValueError",
+            match="Could not find memory addressable",
+            reason="the devices of a TPU topology have no memories before 0.5.0",
+        )
+    ],
 )
 def result_to_host(env):
     """`out_shardings` in pinned host memory: the result is there, computed on the device."""
@@ -68,6 +76,14 @@ def result_to_host(env):
         "results": [{"type": "f32[64,256]"}],
         "collectives": {},
     },
+    deviations=[
+        deviation(
+            "jax<0.5",
+            error="ValueError",
+            match="Could not find memory addressable",
+            reason="the devices of a TPU topology have no memories before 0.5.0",
+        )
+    ],
 )
 def parameter_from_host(env):
     """A parameter offloaded: it arrives in the host's memory and is fetched by device_put."""
@@ -93,6 +109,14 @@ def parameter_from_host(env):
         },
         "custom_calls": {"HostExecute": 1},
     },
+    deviations=[
+        deviation(
+            "jax<0.5",
+            error="ValueError",
+            match="Could not find memory addressable",
+            reason="the devices of a TPU topology have no memories before 0.5.0",
+        )
+    ],
 )
 def computed_where_it_lies(env):
     """An offloaded parameter used as it is, with no device_put: a TPU's host computes with it."""
@@ -117,11 +141,17 @@ def computed_where_it_lies(env):
     },
     deviations=[
         deviation(
-            "jax<0.6.2",
+            "jax<0.5",
+            error="ValueError",
+            match="Could not find memory addressable",
+            reason="the devices of a TPU topology have no memories before 0.5.0",
+        ),
+        deviation(
+            "jax>=0.5,<0.6.2",
             error="XlaRuntimeError",
             match="Async slices that change the element type",
             reason="fetching and rounding to bfloat16 in one step, which the TPU cannot",
-        )
+        ),
     ],
 )
 def layers_streamed(env):
@@ -159,6 +189,14 @@ def layers_streamed(env):
         "results": [{"type": "f32[64,256]", "memory": "pinned_host"}, {"type": "f32[64,256]"}],
         "donation": ["parameter 0 -> output [0] may-alias", "parameter 1 -> output [1] may-alias"],
     },
+    deviations=[
+        deviation(
+            "jax<0.5",
+            error="ValueError",
+            match="Could not find memory addressable",
+            reason="the devices of a TPU topology have no memories before 0.5.0",
+        )
+    ],
 )
 def optimizer_state(env):
     """Momentum kept on the host between steps: fetched, updated, and sent back where it was.
@@ -224,7 +262,14 @@ def activations_kept(env):
             outcome="ok",
             match="pinned_host",
             reason="the devices of a CUDA topology have no memories, so nothing is offloaded",
-        )
+        ),
+        deviation(
+            "jax<0.5",
+            platform="tpu",
+            outcome="ok",
+            match="pinned_host",
+            reason="the devices of a TPU topology have no memories up to 0.4.38",
+        ),
     ],
 )
 def activations_offloaded(env):
