@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from conformance.cells.platform.platform import get_platform
-from conformance.corpus.project import PACKAGE
+from conformance.engine.checking import kit_probe
 from conformance.engine.job import Job
 from conformance.errors import InfrastructureError
-from conformance.model.case import Case
 from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
 
     from conformance.engine.client import Worker
     from conformance.engine.job import PlannedCell
-
-FILE: Final = PACKAGE / "kit" / "asking.py"
-TIMEOUT: Final = 300.0
 
 
 def ask_plugin(
@@ -39,18 +35,8 @@ def ask_plugin(
     Raises:
         InfrastructureError: If the plugin does not answer: it aborts, or takes too long.
     """
-    case = Case(
-        id="kit/ask",
-        family="kit",
-        topic="asking",
-        name="ask",
-        kind="probe",
-        file=FILE,
-        line=1,
-        content_hash="",
-        params={"topologies": {name: dict(get_platform(name).topology) for name in platforms}},
-        timeout=TIMEOUT,
-    )
+    topologies = {name: dict(get_platform(name).topology) for name in platforms}
+    case = kit_probe("asking", "ask", {"topologies": topologies})
     finished = worker.run(Job(case=case, planned=planned))
     if finished.outcome is not Outcome.OK:
         said = finished.error.message if finished.error is not None else ""

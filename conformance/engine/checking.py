@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.corpus.project import PACKAGE
 from conformance.engine.job import Job
@@ -12,10 +12,11 @@ from conformance.model.case import Case
 from conformance.model.outcome import Outcome, Stage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from conformance.engine.client import Worker
     from conformance.engine.job import PlannedCell
 
-FILE: Final = PACKAGE / "kit" / "checks.py"
 TIMEOUT: Final = 300.0
 """Seconds that looking at the devices may take: the first look at a pod of accelerators is slow."""
 
@@ -45,7 +46,10 @@ def check_cell(worker: Worker, planned: PlannedCell) -> None:
     # Each of several processes is as one alone: what is refused, is refused to it.
     alone = replace(planned.cell, platform="cpu") if planned.cell.place.processes > 1 else None
     asked = replace(planned, cell=alone) if alone else planned
-    finished = worker.run(Job(case=_case(asked), planned=asked))
+    # A CPU makes as many as a case asks for, a topology has as many as its name says.
+    devices = asked.cell.devices if asked.cell.place.real else 1
+    case = kit_probe("checks", "check", {"devices": devices})
+    finished = worker.run(Job(case=case, planned=asked))
     if finished.outcome is Outcome.OK:
         return
     error = finished.error
@@ -57,17 +61,23 @@ def check_cell(worker: Worker, planned: PlannedCell) -> None:
     raise InfrastructureError(f"{planned.cell.id}: cannot look at its devices: {said}")
 
 
-def _case(planned: PlannedCell) -> Case:
+def kit_probe(topic: str, name: str, params: Mapping[str, Any]) -> Case:
+    """Return a probe of the kit's own, that is no case of anybody's.
+
+    Args:
+        topic: Its module in the kit.
+        name: The function there.
+        params: What it is called with.
+    """
     return Case(
-        id="kit/check",
+        id=f"kit/{name}",
         family="kit",
-        topic="checks",
-        name="check",
+        topic=topic,
+        name=name,
         kind="probe",
-        file=FILE,
+        file=PACKAGE / "kit" / f"{topic}.py",
         line=1,
         content_hash="",
-        # A CPU makes as many as a case asks for, a topology has as many as its name says.
-        params={"devices": planned.cell.devices if planned.cell.place.real else 1},
+        params=params,
         timeout=TIMEOUT,
     )
