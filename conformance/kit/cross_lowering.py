@@ -26,29 +26,28 @@ class CrossLowering:
     Args:
         traced: The program.
         lowered: The program as lowered for the platform it runs on; None if it is refused there.
+        text: The StableHLO of `lowered`, as it is told.
     """
 
-    def __init__(self, traced: Any, lowered: Any | None) -> None:
+    def __init__(self, traced: Any, lowered: Any | None, text: str) -> None:
         self._traced = traced
         self._lowered = lowered
+        self._text = text
 
     @cached_property
-    def _own(self) -> tuple[str, str]:
-        """The program's own module without locations, and as it is told."""
-        if self._lowered is None:
-            return "", ""
-        return _bare(self._lowered), capture.stablehlo(self._lowered)
+    def _own(self) -> str:
+        """The program's own module without locations."""
+        return "" if self._lowered is None else _bare(self._lowered)
 
     def artifacts(self) -> dict[str, Callable[[], str]]:
         """Return what tells the StableHLO for each platform, by the artifact's name."""
-        return {f"stablehlo-{name}": partial(self._text, name) for name in PLATFORMS}
+        return {f"stablehlo-{name}": partial(self._told, name) for name in PLATFORMS}
 
-    def _text(self, platform: str) -> str:
+    def _told(self, platform: str) -> str:
         with warnings.catch_warnings(), context_of(self._lowered):
             warnings.simplefilter("ignore")  # said once already, of the platform it runs on
             found = self._traced.lower(lowering_platforms=(platform,))
-        bare, text = self._own
-        return text if _bare(found) == bare else capture.stablehlo(found)
+        return self._text if _bare(found) == self._own else capture.stablehlo(found)
 
 
 def _bare(lowered: Any) -> str:

@@ -103,29 +103,32 @@ class Observer:
             self._value(result)
 
     def _lower(self, traced: Any, env: Env) -> Any:
-        lowered = None
+        lowered, told = None, {}
         try:
             with self._stage("lower"):
                 lowered = env.lower(traced)
-                self._capture(stablehlo=lambda: capture.stablehlo(lowered))
+                told = self._capture(stablehlo=lambda: capture.stablehlo(lowered))
         finally:  # what is refused here may be welcome elsewhere
             if env.cell.platform == "cpu":
-                self._cross_lower(traced, lowered)
+                self._cross_lower(CrossLowering(traced, lowered, told.get("stablehlo", "")))
         return lowered
 
-    def _cross_lower(self, traced: Any, lowered: Any | None) -> None:
+    def _cross_lower(self, lowering: CrossLowering) -> None:
         start = time.perf_counter()
-        self._capture(**CrossLowering(traced, lowered).artifacts())
+        self._capture(**lowering.artifacts())
         self._emit({"seconds": ["cross_lower", time.perf_counter() - start]}, b"")
 
-    def _capture(self, **artifacts: Callable[[], str]) -> None:
-        """Emit what a release and backend can tell; what they cannot is told instead of it."""
+    def _capture(self, **artifacts: Callable[[], str]) -> dict[str, str]:
+        """Emit, and return, what is told; why not instead of what a release or backend cannot."""
+        told: dict[str, str] = {}
         for name, tell in artifacts.items():
             try:
                 text = tell()
             except Exception as error:  # noqa: BLE001 - the program is none the worse for it
                 name, text = f"no_{name}", f"{type(error).__name__}: {_said(error)}"  # noqa: PLW2901
             self._text(name, text)
+            told[name] = text
+        return told
 
     def _artifacts(self, given: Mapping[str, Any]) -> None:
         for name, artifact in given.items():
