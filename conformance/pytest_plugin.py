@@ -16,10 +16,11 @@ import pytest
 
 from conformance.cells.accelerators import Turns
 from conformance.cli.preparing import prepare_in
-from conformance.cli.run import Request, describe
+from conformance.cli.run import Request, info_of
 from conformance.cli.setting import Setting
 from conformance.corpus.discover import BrokenCasesError, discover, duplicates
 from conformance.engine.cache import ResultCache
+from conformance.engine.describing import described_cases
 from conformance.engine.job import Job
 from conformance.engine.judging import Judge, record_of
 from conformance.engine.local import CellWorker
@@ -227,8 +228,16 @@ class Bench:
             cell=tuple(self.config.option.cell),
         )
         plan = Plan(jobs=(), exclusions=self.preparation.exclusions, cells=self.preparation.cells)
+        root = self.setting.project.root
         # Only xdist's workers know the jobs before they end.
-        self.directory.write_run({**describe(request, plan), "plan": list(self._plan)})
+        ran = {case for case, _ in self._plan}
+        cases = [case for case in discover(dict.fromkeys(self._plan.values())) if case.id in ran]
+        info = replace(
+            info_of(request, plan, root),
+            plan=tuple(self._plan),
+            cases=described_cases(cases, root),
+        )
+        self.directory.write_run(info)
 
     def _paths(self) -> list[Path]:
         return [Path(argument.partition("::")[0]).resolve() for argument in self.config.args]

@@ -107,7 +107,7 @@ def test_the_run_directory_is_written_and_accepted(
         "fam/wrong",
     ]
     described = directory.read_run()
-    assert sorted(case for case, _ in described["plan"]) == [
+    assert sorted(case for case, _ in described.plan) == [
         record.case for record in sorted(directory.read_records(), key=lambda r: r.case)
     ]
     ending = project.run("accept", "--run", "out")

@@ -25,6 +25,7 @@ COMMANDS = {
     "list": "conformance.cli.list_cases",
     "matrix": "conformance.cli.matrix",
     "diff": "conformance.cli.diff",
+    "report": "conformance.cli.report",
     "accept": "conformance.cli.accept",
     "doctor": "conformance.cli.doctor",
 }

@@ -196,8 +196,7 @@ def cells_of(
     Raises:
         UsageError: If a selector names no cell, or is none.
     """
-    cells = directory.read_run().get("cells", [])
-    releases = {cell["id"]: str(cell.get("versions", {}).get("jax", "")) for cell in cells}
+    releases = {cell.id: cell.release for cell in directory.read_run().cells}
     chosen: dict[str, None] = {}
     for text in selectors:
         named = parse_cell(text, setting.releases).id if is_cell_id(text) else text

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from conformance.cli.setting import Setting
     from conformance.engine.job import PlannedCell
-    from conformance.engine.plan import Exclusion
     from conformance.engine.prepare import Preparation
+    from conformance.model.run import Exclusion
 
 PACKAGES = ("jaxlib", "numpy", "flax")
 """Packages whose versions are shown beside a cell."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,15 +11,15 @@ import click
 import msgspec
 from rich.console import Console
 
-from conformance import __version__
 from conformance.cells.accelerators import Turns
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cli.preparing import prepare_in
 from conformance.cli.progress import live_progress
 from conformance.cli.setting import DEFAULT_MATRIX, here
-from conformance.engine.cache import ResultCache, host_facts, kit_hash
+from conformance.engine.cache import ResultCache
+from conformance.engine.describing import describe, ended
 from conformance.engine.local import LocalExecutor
-from conformance.engine.plan import Exclusion, Plan, make_plan
+from conformance.engine.plan import Plan, make_plan
 from conformance.engine.prepare import Provider
 from conformance.engine.rundir import (
     ANEW,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 
     from conformance.cli.setting import Setting
     from conformance.engine.prepare import Preparation
+    from conformance.model.run import Exclusion, RunInfo
 
 UNLIMITED = 10**6
 
@@ -130,8 +130,9 @@ def command(
         raise UsageError("--resume continues a run as it was asked for: give no SELECT, --matrix, "
                          "--cell, --shard or --require-platform with it")  # fmt: skip
     directory = _directory(setting, run_dir, resume=resume)
+    started = ""
     if resume:
-        request = request_of(directory)
+        request, started = request_of(directory), directory.read_run().started
     to_stdout = str(json_file) == "-"
     console = Console(stderr=to_stdout, highlight=False)
     planned, preparation = _plan(setting, request)
@@ -142,8 +143,9 @@ def command(
         require_platform=request.require_platform,
     )
     executor = LocalExecutor(provider.open, slots=jobs, turns=Turns(setting.cache))
-    described = describe(_from_anywhere(request, setting), planned)
-    directory.write_run(described)
+    info = info_of(_from_anywhere(request, setting), planned, setting.project.root)
+    info = replace(info, started=started or info.started)
+    directory.write_run(info)
     run = Run(
         plan=planned,
         directory=directory,
@@ -159,8 +161,7 @@ def command(
     except InfrastructureError as error:
         raise InfrastructureError(f"{error}; {_how_to_resume(directory)}") from error
     code = exit_code(records)
-    finished = {**described, "exit": int(code), "identities": dict(executor.identities)}
-    directory.write_run(finished)
+    directory.write_run(ended(info, code, executor.identities))
     print_report(console, planned, records, directory=directory.path, verbose=verbose)
     if json_file is not None:
         write_json(json_file, run_json(directory.id, code, planned, executor.identities, records))
@@ -184,7 +185,7 @@ def request_of(directory: RunDirectory) -> Request:
     Raises:
         CorruptRunError: If `run.json` does not say.
     """
-    stored = directory.read_run().get("request")
+    stored = directory.read_run().request
     try:
         return msgspec.convert(stored, Request)
     except msgspec.ValidationError as error:
@@ -241,20 +242,16 @@ def _nothing(exclusions: tuple[Exclusion, ...]) -> str:
     return f"nothing to run; {'; '.join(shown) or 'the matrix has no cells'}{more}"
 
 
-def describe(request: Request, plan: Plan) -> dict[str, Any]:
-    """Return what `run.json` says before the first job: request, plan, cells, host, versions."""
-    return {
-        "request": request,
-        "matrix": request.matrix or ("" if request.cell else DEFAULT_MATRIX),
-        "versions": {"jax-conformance": __version__, "kit": kit_hash(), "python": sys.version},
-        "host": host_facts(),
-        "plan": [job.id for job in plan.jobs],
-        "cells": [
-            {"id": p.cell.id, "lock": p.lock_hash, "hash": p.cell_hash, "versions": p.versions}
-            for p in plan.cells
-        ],
-        "exclusions": plan.exclusions,
-    }
+def info_of(request: Request, plan: Plan, root: Path) -> RunInfo:
+    """Return what is known of a run before its first job.
+
+    Args:
+        request: What was asked for.
+        plan: What came of it.
+        root: Folder of the project.
+    """
+    matrix = request.matrix or ("" if request.cell else DEFAULT_MATRIX)
+    return describe(plan, request=msgspec.to_builtins(request), matrix=matrix, root=root)
 
 
 def _from_anywhere(request: Request, setting: Setting) -> Request:

@@ -14,8 +14,8 @@ from conformance.cells.releases import load_releases
 from conformance.cells.selectors import matches_cell, select_cells
 from conformance.corpus.project import PACKAGE, Project, find_project
 from conformance.corpus.select import absolute_selects, select_cases
-from conformance.engine.plan import Exclusion
 from conformance.errors import NothingSelectedError
+from conformance.model.run import Exclusion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

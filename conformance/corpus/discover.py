@@ -19,7 +19,7 @@ from conformance.files import said_by
 from conformance.model.case import Case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from conformance.corpus.metadata import Metadata
@@ -123,13 +123,15 @@ def _read_file(file: Path, helpers: bytes, errors: list[FileError]) -> Iterator[
     content_hash = hashlib.sha256(source + helpers).hexdigest()[:16]
     if INDENTED.search(source):
         errors.extend(_nested(tree, file))
+    lines = source.decode(errors="replace").splitlines()
     for function, kind, call in _decorated(tree, file, errors):
         try:
             metadata = read_metadata(call, kind)
         except MetadataError as error:
             errors.append(FileError(file=file, line=error.line, message=str(error)))
             continue
-        yield from _cases(file, function, kind, metadata, content_hash)
+        code = _as_written(function, lines)
+        yield from _cases(file, function, kind, metadata, code=code, content_hash=content_hash)
 
 
 def _kind(decorator: ast.expr) -> Kind | None:
@@ -168,8 +170,20 @@ def _decorated(
                 errors.append(FileError(file=file, line=decorator.lineno, message=message))
 
 
+def _as_written(function: ast.FunctionDef, lines: Sequence[str]) -> str:
+    """Return the lines of a function, its decorators first."""
+    first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+    return "\n".join(lines[first - 1 : function.end_lineno])
+
+
 def _cases(
-    file: Path, function: ast.FunctionDef, kind: Kind, metadata: Metadata, content_hash: str
+    file: Path,
+    function: ast.FunctionDef,
+    kind: Kind,
+    metadata: Metadata,
+    *,
+    code: str,
+    content_hash: str,
 ) -> Iterator[Case]:
     family = file.parent.name
     for param, values in (metadata.params or {"": {}}).items():
@@ -182,6 +196,7 @@ def _cases(
             file=file,
             line=function.lineno,
             doc=ast.get_docstring(function) or "",
+            code=code,
             params=values,
             devices=metadata.devices,
             platforms=metadata.platforms,

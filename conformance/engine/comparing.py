@@ -20,6 +20,7 @@ from conformance.ir.reading import read
 from conformance.judge.agreement import recorded_error, same_ending
 from conformance.judge.conformance import ending
 from conformance.judge.values import compare_values
+from conformance.model.codec import decode_value
 from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from conformance.ir.graph import Module
     from conformance.model.observation import Observation
     from conformance.model.record import IrRecord, Record
+    from conformance.model.value import Value
 
 NORMAL: Final = "conformance-ir "
 """How a text in the form `neutral` begins."""
@@ -86,6 +88,16 @@ class Side(NamedTuple):
 
     record: Record
     blobs: BlobStore
+
+
+def value_of(side: Side) -> Value:
+    """Return the value of a job that has one.
+
+    Raises:
+        CorruptBlobError: If its blob is missing or changed.
+        CorruptValueError: If it is no value.
+    """
+    return decode_value(side.blobs.get(side.record.artifacts["value"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

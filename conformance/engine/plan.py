@@ -10,6 +10,7 @@ from packaging.specifiers import SpecifierSet
 
 from conformance.engine.job import Job
 from conformance.model.case import is_on
+from conformance.model.run import Exclusion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,15 +18,6 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.engine.job import PlannedCell
     from conformance.model.case import Case
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exclusion:
-    """What was not run on purpose; `case` is empty when a whole cell was left out."""
-
-    case: str
-    cell: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,9 @@ from conformance.cells.provision import environment_folder, provision
 from conformance.engine.checking import UnsupportedCellError, check_cell, needs_check
 from conformance.engine.client import Worker
 from conformance.engine.job import PlannedCell
-from conformance.engine.plan import Exclusion
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.files import disk_error
+from conformance.model.run import Exclusion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

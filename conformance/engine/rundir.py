@@ -7,7 +7,7 @@ import os
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,9 +15,9 @@ from conformance.engine.blobs import BlobStore
 from conformance.errors import ConformanceError, UsageError
 from conformance.files import disk_error, said_by, write_atomically
 from conformance.model.record import Record
+from conformance.model.run import RunInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 RUN = "run.json"
@@ -45,31 +45,31 @@ class RunDirectory:
         """The run's blobs."""
         return BlobStore(self.path / "blobs")
 
-    def write_run(self, data: Mapping[str, Any]) -> None:
+    def write_run(self, info: RunInfo) -> None:
         """Write `run.json`, whole or not at all.
 
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        text = msgspec.json.format(msgspec.json.encode(data), indent=1)
+        text = msgspec.json.format(msgspec.json.encode(info), indent=1)
         write_atomically(self.path / RUN, text + b"\n")
 
-    def read_run(self) -> dict[str, Any]:
+    def read_run(self) -> RunInfo:
         """Return what `run.json` holds.
 
         Raises:
-            CorruptRunError: If it is missing or no JSON object.
+            CorruptRunError: If it is missing, or does not tell of a run.
         """
         path = self.path / RUN
         try:
-            return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+            return msgspec.json.decode(path.read_bytes(), type=RunInfo)
         except OSError as error:
             raise CorruptRunError(
                 f"{path}: cannot be read: {said_by(error)}; name the directory of a run"
             ) from None
         except ValueError as error:  # JSON or its encoding
             raise CorruptRunError(
-                f"{path}: expected a JSON object: {str(error).lower()}; {ANEW}"
+                f"{path}: expected what tells of a run: {str(error).lower()}; {ANEW}"
             ) from None
 
     def read_records(self) -> list[Record]:

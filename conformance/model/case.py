@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - msgspec reads the annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,7 +11,6 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 Kind = Literal["program", "probe"]
@@ -100,6 +100,7 @@ class Case:
         file: File it is written in.
         line: Line of its `def`, from 1.
         doc: Its docstring, empty when it has none.
+        code: The function as written, with its decorators.
         params: Keyword arguments of this parametrisation.
         devices: Devices the case needs; also the device count the worker makes on CPU.
         platforms: Platforms it runs on; empty is all.
@@ -127,6 +128,7 @@ class Case:
     file: Path
     line: int
     doc: str = ""
+    code: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
     devices: int = 1
     platforms: tuple[str, ...] = ()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from conformance.engine.plan import Exclusion
 from conformance.model.case import Policy
 from conformance.model.outcome import Verdict
 from conformance.model.record import IrStatus
+from conformance.model.run import Exclusion
 from conformance.report.summary import IrGroup, counts, ir_groups, root_causes, understood
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from conformance.engine.rundir import Results, RunDirectory
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
+from conformance.model.run import RunCell, RunInfo
 from tests.builders import f32
 from tests.ir.texts import stablehlo
 
@@ -70,7 +71,7 @@ def make_run(project: Project, name: str, *jobs: tuple[str, str, str], **more: A
     run = RunDirectory(project.path / "reports" / "runs" / name)
     cells = dict.fromkeys(cell for _, cell, _ in jobs)
     releases = {cell: cell.removeprefix("jax").partition("-")[0] for cell in cells}
-    run.write_run({"cells": [{"id": c, "versions": {"jax": releases[c]}} for c in cells]})
+    run.write_run(RunInfo(cells=tuple(RunCell(id=c, versions={"jax": releases[c]}) for c in cells)))
     results = Results(run)
     for job in jobs:
         results.append(record(run.blobs, *job, **(more if job is jobs[-1] else {})))

@@ -41,7 +41,7 @@ def name(env):
             Deviation(releases="<0.6", outcome="ok", error="E", match="m", platform="cpu",
                       packages={"flax": "<1"}, reason="r", issue="o/r#2"),
         ),
-        content_hash=case.content_hash,
+        code=case.code, content_hash=case.content_hash,
     )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def test_defaults(write: Write) -> None:
     (case,) = write(family__topic=PLAIN.format("name"))
     assert case == Case(
         id="family/name", family="family", topic="topic", name="name", kind="probe",
-        file=case.file, line=2, content_hash=case.content_hash,
+        file=case.file, line=2, code=PLAIN.format("name").strip(), content_hash=case.content_hash,
     )  # fmt: skip
     assert (case.devices, case.timeout, case.memory, case.rtol) == (1, 60.0, 4096, None)
 
@@ -60,6 +60,13 @@ def test_each_parameter_is_a_case(write: Write) -> None:
     source = "@probe(params={'a': {'n': 1}, 'b': {'n': [2, 3]}})\ndef name(env, n): ...\n"
     found = {case.id: case.params for case in write(family__topic=source)}
     assert found == {"family/name[a]": {"n": 1}, "family/name[b]": {"n": [2, 3]}}
+
+
+def test_the_code_is_the_function_with_its_decorators(write: Write) -> None:
+    """As written, comments within and all; nothing of what stands around it."""
+    written = "@other\n@probe(\n    devices=2,  # two\n)\ndef name(env):\n    return 1  # one"
+    (case,) = write(family__topic=f"X = 1\n\n{written}\n\n\n# after\n")
+    assert case.code == written
 
 
 def test_a_deviation_may_be_of_some_parameters_only(write: Write) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from conformance.engine.job import Job, job_key
-from conformance.engine.plan import Exclusion, make_plan, why_not
+from conformance.engine.plan import make_plan, why_not
+from conformance.model.run import Exclusion
 
 from .worlds import job, planned
 

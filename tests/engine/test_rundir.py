@@ -14,6 +14,7 @@ from conformance.engine.rundir import CorruptRunError, Results, RunDirectory, la
 from conformance.errors import UsageError
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
+from conformance.model.run import RunInfo
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,9 +87,9 @@ def test_no_results_yet(tmp_path: Path) -> None:
 def test_run_json_is_whole(tmp_path: Path) -> None:
     """Written twice, read back; nothing else is left in the folder."""
     run = RunDirectory(tmp_path / "deep" / "run")
-    run.write_run({"a": 1})
-    run.write_run({"a": [Outcome.OK]})
-    assert run.read_run() == {"a": ["ok"]}
+    run.write_run(RunInfo())
+    run.write_run(RunInfo(matrix="smoke", plan=(("fam/one", "jax0.6.2-py311-cpu8"),), exit=0))
+    assert run.read_run().plan == (("fam/one", "jax0.6.2-py311-cpu8"),)
     assert [file.name for file in run.path.iterdir()] == ["run.json"]
 
 
@@ -108,6 +109,6 @@ def test_new_runs_have_new_names_and_the_latest_is_found(tmp_path: Path) -> None
     assert new_run(tmp_path).path != new_run(tmp_path).path
     runs = tmp_path / "reports" / "runs"
     for name in ("20260101-000000-aaaa", "20260102-000000-aaaa"):
-        RunDirectory(runs / name).write_run({})
+        RunDirectory(runs / name).write_run(RunInfo())
     (runs / "20260103-000000-aaaa").mkdir()
     assert latest_run(tmp_path).id == "20260102-000000-aaaa"

@@ -11,9 +11,10 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from conformance.engine.plan import Exclusion, Plan
+from conformance.engine.plan import Plan
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus, Record
+from conformance.model.run import Exclusion
 from conformance.report.summary import counts, ir_groups, root_causes, run_json
 from conformance.report.terminal import STYLES, cell_labels, exclusion_lines, print_report
 from tests.engine.worlds import job, planned

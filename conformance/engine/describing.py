@@ -1,0 +1,91 @@
+"""What `run.json` says of a run before its first job and after its last."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from conformance import __version__
+from conformance.engine.cache import host_facts, kit_hash
+from conformance.model.run import RunCase, RunCell, RunInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from conformance.engine.plan import Plan
+    from conformance.model.case import Case
+    from conformance.model.outcome import ExitCode
+
+
+def describe(plan: Plan, *, request: Mapping[str, Any], matrix: str, root: Path) -> RunInfo:
+    """Return what is known of a run before its first job.
+
+    Args:
+        plan: What is run.
+        request: What was asked for.
+        matrix: Name or file of the matrix, empty where cells were named.
+        root: Folder of the project.
+    """
+    return RunInfo(
+        started=now(),
+        request=dict(request),
+        matrix=matrix,
+        versions={"jax-conformance": __version__, "kit": kit_hash(), "python": sys.version},
+        host=dict(host_facts()),
+        cells=tuple(
+            RunCell(id=p.cell.id, lock=p.lock_hash, hash=p.cell_hash, versions=dict(p.versions))
+            for p in plan.cells
+        ),
+        exclusions=plan.exclusions,
+        plan=tuple(job.id for job in plan.jobs),
+        cases=described_cases((job.case for job in plan.jobs), root),
+    )
+
+
+def described_cases(cases: Iterable[Case], root: Path) -> dict[str, RunCase]:
+    """Return what is kept of cases, by id.
+
+    Args:
+        cases: The cases, the same one maybe many times.
+        root: Folder that their files are told from.
+    """
+    unique = {case.id: case for case in cases}
+    return {name: _described(case, root) for name, case in unique.items()}
+
+
+def _described(case: Case, root: Path) -> RunCase:
+    return RunCase(
+        file=str(case.file.relative_to(root) if case.file.is_relative_to(root) else case.file),
+        line=case.line,
+        kind=case.kind,
+        doc=case.doc,
+        code=case.code,
+        source=case.source,
+        devices=case.devices,
+        requires=case.requires,
+        releases=case.releases,
+        deviations=case.deviations,
+        policy=dict(case.policy),
+        rtol=case.rtol,
+        atol=case.atol,
+    )
+
+
+def ended(info: RunInfo, code: ExitCode, identities: Mapping[str, Mapping[str, Any]]) -> RunInfo:
+    """Return what is known of a run after its last job.
+
+    Args:
+        info: What was known before.
+        code: Its exit status.
+        identities: What the workers said they are, by cell id.
+    """
+    said = {cell: dict(identity) for cell, identity in identities.items()}
+    return replace(info, finished=now(), exit=int(code), identities=said)
+
+
+def now() -> str:
+    """Return the time, ISO 8601 in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,160 @@
+"""Differences of IRs that were made once, kept: the same two texts differ the same for ever."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from conformance.corpus.project import PACKAGE
+from conformance.engine.blobs import BlobStore, CorruptBlobError
+from conformance.engine.comparing import IrText, difference
+from conformance.files import write_atomically
+from conformance.ir.change import Change  # noqa: TC001 - msgspec reads the annotations
+from conformance.ir.graph import IrSyntaxError, kind_of_artifact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from conformance.engine.comparing import Side
+
+LARGEST: Final = 4 * 2**20
+"""Bytes of two texts from which a comparison takes too long to be made unasked."""
+MANY: Final = 24
+"""Pairs from which processes of their own are worth starting."""
+_CHUNK: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IrPair:
+    """Two texts of one IR, by the hash of each, and where they are.
+
+    Attributes:
+        ir: The artifact, e.g. `hlo` or `stablehlo-tpu`.
+        before: Hash of the first.
+        after: Hash of the second.
+        folders: Folder of the blobs of each.
+    """
+
+    ir: str
+    before: str
+    after: str
+    folders: tuple[Path, Path]
+
+    @property
+    def key(self) -> str:
+        """What the difference is kept under."""
+        facts = (kind_of_artifact(self.ir), self.before, self.after, _code_hash())
+        return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
+
+
+class KeptDiff(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a report shows of a difference.
+
+    Attributes:
+        changes: What differs, the gravest first.
+        problem: Why that cannot be said, empty when it can.
+    """
+
+    changes: tuple[Change, ...] = ()
+    problem: str = ""
+
+
+def pair_of(before: Side, after: Side, ir: str) -> IrPair:
+    """Return the texts of one IR of two jobs that both have it."""
+    return IrPair(
+        ir=ir,
+        before=before.record.artifacts[ir],
+        after=after.record.artifacts[ir],
+        folders=(before.blobs.folder, after.blobs.folder),
+    )
+
+
+class DiffCache:
+    """Differences by pair, below the cache folder.
+
+    Args:
+        folder: Cache folder.
+        processes: How many processes make what is not kept yet.
+    """
+
+    def __init__(self, folder: Path, processes: int = 1) -> None:
+        self._folder = folder / "diffs"
+        self._processes = processes
+        self._known: dict[str, KeptDiff] = {}
+
+    def prepare(self, pairs: Iterable[IrPair]) -> None:
+        """Make the differences of many pairs, several at a time.
+
+        Args:
+            pairs: The pairs, the same one maybe many times.
+        """
+        unique = {pair.key: pair for pair in pairs}
+        missing = [pair for key, pair in unique.items() if self._kept(key) is None]
+        for pair, made in zip(missing, self._made(missing), strict=True):
+            self._keep(pair.key, made)
+
+    def get(self, pair: IrPair) -> KeptDiff:
+        """Return a difference, made now if it is not kept."""
+        kept = self._kept(pair.key)
+        if kept is None:
+            kept = make(pair)
+            self._keep(pair.key, kept)
+        return kept
+
+    def _made(self, pairs: list[IrPair]) -> Iterator[KeptDiff]:
+        if len(pairs) < MANY or self._processes == 1:
+            yield from map(make, pairs)
+            return
+        # Not forked: the caller may have threads.
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(self._processes, mp_context=context) as pool:
+            yield from pool.map(make, pairs, chunksize=_CHUNK)
+
+    def _path(self, key: str) -> Path:
+        return self._folder / key[:2] / key
+
+    def _kept(self, key: str) -> KeptDiff | None:
+        if key not in self._known:
+            try:
+                data = self._path(key).read_bytes()
+                self._known[key] = msgspec.msgpack.decode(data, type=KeptDiff)
+            except (OSError, ValueError):  # not there, or broken: made again
+                return None
+        return self._known[key]
+
+    def _keep(self, key: str, diff: KeptDiff) -> None:
+        self._known[key] = diff
+        write_atomically(self._path(key), msgspec.msgpack.encode(diff))
+
+
+def make(pair: IrPair) -> KeptDiff:
+    """Compare two texts; what cannot be compared is said instead."""
+    texts = []
+    try:
+        for folder, name in zip(pair.folders, (pair.before, pair.after), strict=True):
+            texts.append(BlobStore(folder).get(name))
+        if sum(map(len, texts)) > LARGEST:
+            return KeptDiff(problem="too large to be compared for a report")
+        kind = kind_of_artifact(pair.ir)
+        a, b = (IrText(text.decode("utf-8", "surrogatepass"), kind) for text in texts)
+        return KeptDiff(changes=difference(a, b).changes)
+    except CorruptBlobError as error:
+        return KeptDiff(problem=str(error))
+    except IrSyntaxError as error:
+        return KeptDiff(problem=f"not understood: {error}")
+
+
+@cache
+def _code_hash() -> str:
+    """Return the hash of the code that compares: another one may say it otherwise."""
+    digest = hashlib.sha256()
+    for file in sorted((PACKAGE / "ir").rglob("*.py")):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,104 @@
+"""Runs read back from their directories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.engine.rundir import RUN, CorruptRunError, RunDirectory
+from conformance.errors import ConformanceError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from conformance.engine.blobs import BlobStore
+    from conformance.model.record import Record
+    from conformance.model.run import RunInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedRun:
+    """A run as it stands in its directory.
+
+    Attributes:
+        id: Name of the run.
+        info: What `run.json` says.
+        records: The finished jobs; of one that was written twice, the last.
+        blobs: Its artifacts.
+    """
+
+    id: str
+    info: RunInfo
+    records: tuple[Record, ...]
+    blobs: BlobStore
+
+
+def load(directory: RunDirectory) -> LoadedRun:
+    """Return a run.
+
+    Args:
+        directory: Where it is.
+
+    Raises:
+        CorruptRunError: If it cannot be read, or is no run's directory.
+    """
+    info = directory.read_run()
+    records = {(record.case, record.cell): record for record in directory.read_records()}
+    if not records and not info.plan:
+        raise CorruptRunError(f"{directory.path}: expected a run, got a folder without any job")
+    return LoadedRun(
+        id=directory.id, info=info, records=_sharing(records.values()), blobs=directory.blobs
+    )
+
+
+def _sharing(records: Iterable[Record]) -> tuple[Record, ...]:
+    """Return records with one object for all facts that are equal: most releases agree."""
+    known: dict[tuple[str, str | None, str | None], dict[str, Any]] = {}
+    shared = []
+    for record in records:
+        hlo = record.ir.get("hlo")
+        if hlo is None or not hlo.structure:
+            shared.append(record)
+            continue
+        key = (hlo.structure, record.artifacts.get("cost"), record.artifacts.get("memory"))
+        shared.append(replace(record, facts=known.setdefault(key, record.facts)))
+    return tuple(shared)
+
+
+def runs_in(folder: Path) -> list[RunDirectory]:
+    """Return the runs of a folder, the oldest first; the folder itself may be a run.
+
+    Args:
+        folder: A run directory, or a folder of run directories.
+
+    Raises:
+        UsageError: If there is none.
+    """
+    if (folder / RUN).exists():
+        return [RunDirectory(folder)]
+    found = sorted(file.parent for file in folder.glob(f"*/{RUN}"))
+    if not found:
+        raise UsageError(
+            f"{folder}: expected the directory of a run, or a folder of them; "
+            "`conformance run` makes one"
+        )
+    return [RunDirectory(path) for path in found]
+
+
+def load_all(directories: Sequence[RunDirectory]) -> tuple[list[LoadedRun], list[str]]:
+    """Return the runs that can be read, and what is wrong with the others.
+
+    Args:
+        directories: Where they are.
+
+    Returns:
+        Runs in the given order, and a sentence for each that cannot be read.
+    """
+    runs, problems = [], []
+    for directory in directories:
+        try:
+            runs.append(load(directory))
+        except ConformanceError as error:
+            problems.append(str(error))
+    return runs, problems

@@ -1,0 +1,111 @@
+"""What `run.json` says of a run: enough to tell of it where neither cases nor cells are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformance.model.case import (  # noqa: TC001 - msgspec reads the annotations
+    Deviation,
+    Kind,
+    Policy,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCell:
+    """A cell of a run.
+
+    Attributes:
+        id: Cell id.
+        lock: Hash of its lock; of a `path:` cell, of what is installed there.
+        hash: Hash of all that decides what a job observes there, but the case.
+        versions: Version of every package, by normalised name.
+    """
+
+    id: str
+    lock: str = ""
+    hash: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def release(self) -> str:
+        """Version of jax in the cell, empty when that is not known."""
+        return self.versions.get("jax", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCase:
+    """A case of a run, as it was when it ran.
+
+    Attributes:
+        file: File it is written in, below the folder of the project.
+        line: Line of its `def`, from 1.
+        kind: `program` or `probe`.
+        doc: Its docstring.
+        code: Its function as written, decorator and all.
+        source: Upstream thread or document it comes from.
+        devices: Devices it needs.
+        requires: Packages it needs.
+        releases: PEP 440 specifier of the releases it applies to.
+        deviations: Declared non-conformances.
+        policy: What a change does to a run, by artifact.
+        rtol: Tolerance relative to the reference; None is the dtype's default.
+        atol: Absolute tolerance; None is 0 under a stated rtol, else scaled to the leaf.
+    """
+
+    file: str = ""
+    line: int = 0
+    kind: Kind = "program"
+    doc: str = ""
+    code: str = ""
+    source: str = ""
+    devices: int = 1
+    requires: tuple[str, ...] = ()
+    releases: str = ""
+    deviations: tuple[Deviation, ...] = ()
+    policy: dict[str, Policy] = field(default_factory=dict)
+    rtol: float | None = None
+    atol: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exclusion:
+    """What was not run on purpose; `case` is empty when a whole cell was left out."""
+
+    case: str
+    cell: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo:
+    """A run as its `run.json` tells of it; what an older release did not write is empty.
+
+    Attributes:
+        started: When it began, ISO 8601 in UTC.
+        finished: When it ended; empty of a run that did not.
+        exit: Exit status; None of a run that did not end.
+        request: What was asked for.
+        matrix: Name or file of the matrix, empty where cells were named.
+        versions: Of this project, its kit and the Python it ran on.
+        host: Facts of the host.
+        cells: The cells.
+        identities: What the workers said they are, by cell id.
+        exclusions: What was left out.
+        plan: Case id and cell id of every job, in order.
+        cases: The cases, by id.
+    """
+
+    started: str = ""
+    finished: str = ""
+    exit: int | None = None
+    request: dict[str, Any] = field(default_factory=dict)
+    matrix: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    host: dict[str, Any] = field(default_factory=dict)
+    cells: tuple[RunCell, ...] = ()
+    identities: dict[str, dict[str, Any]] = field(default_factory=dict)
+    exclusions: tuple[Exclusion, ...] = ()
+    plan: tuple[tuple[str, str], ...] = ()
+    cases: dict[str, RunCase] = field(default_factory=dict)

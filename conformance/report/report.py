@@ -1,0 +1,95 @@
+"""What a report tells of: the newest job of each case in each cell, over one run or several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from conformance.engine.comparing import Side
+from conformance.model.run import RunCase
+from conformance.report.tracks import Track, tracks_of
+from conformance.report.transitions import Timeline, timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from conformance.engine.loading import LoadedRun
+    from conformance.model.record import Record
+    from conformance.model.run import Exclusion
+
+
+@dataclass(frozen=True)
+class Report:
+    """Runs put together; of a job that several of them hold, the last one's counts.
+
+    Attributes:
+        runs: The runs, the oldest first.
+        problems: What is wrong with runs that could not be read, a sentence each.
+    """
+
+    runs: Sequence[LoadedRun]
+    problems: Sequence[str] = ()
+
+    @cached_property
+    def jobs(self) -> Mapping[tuple[str, str], Side]:
+        """Every job, by case id and cell id, in the order of the plans."""
+        return {
+            (record.case, record.cell): Side(record, run.blobs)
+            for run in self.runs
+            for record in run.records
+        }
+
+    @cached_property
+    def records(self) -> tuple[Record, ...]:
+        """The record of every job."""
+        return tuple(side.record for side in self.jobs.values())
+
+    @cached_property
+    def cases(self) -> Mapping[str, RunCase]:
+        """Every case that has a job, by id and in order; one that no run tells of is empty."""
+        told = {name: case for run in self.runs for name, case in run.info.cases.items()}
+        names = sorted({case for case, _ in self.jobs})
+        return {name: told.get(name, RunCase()) for name in names}
+
+    @cached_property
+    def families(self) -> Mapping[str, tuple[str, ...]]:
+        """The ids of the cases of each family."""
+        found: dict[str, list[str]] = {}
+        for name in self.cases:
+            found.setdefault(name.partition("/")[0], []).append(name)
+        return {family: tuple(names) for family, names in found.items()}
+
+    @cached_property
+    def tracks(self) -> tuple[Track, ...]:
+        """The cells of all runs, in tracks."""
+        return tracks_of(cell for run in self.runs for cell in run.info.cells)
+
+    @cached_property
+    def exclusions(self) -> tuple[Exclusion, ...]:
+        """What was not run on purpose, and is in no run."""
+        found = {
+            (left_out.case, left_out.cell): left_out
+            for run in self.runs
+            for left_out in run.info.exclusions
+        }
+        return tuple(left_out for key, left_out in found.items() if key not in self.jobs)
+
+    @cached_property
+    def planned(self) -> frozenset[tuple[str, str]]:
+        """Case id and cell id of every job that was planned."""
+        return frozenset(pair for run in self.runs for pair in run.info.plan)
+
+    @cached_property
+    def not_run(self) -> tuple[tuple[str, str], ...]:
+        """Jobs that were planned and never ended: their run was killed or interrupted."""
+        return tuple(sorted(self.planned - self.jobs.keys()))
+
+    def timelines(self, case: str) -> dict[str, Timeline]:
+        """Return the history of a case on each track that has a job of it, by track name."""
+        found = {}
+        for track in self.tracks:
+            jobs = [self.jobs.get((case, cell.id)) for cell in track.cells]
+            if any(job is not None for job in jobs):
+                found[track.name] = timeline(jobs, self.cases[case])
+        return found

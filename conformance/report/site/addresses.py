@@ -1,0 +1,69 @@
+"""Where pages and their parts are: relative addresses, stable from one report to the next."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import quote
+
+from conformance.golden.layout import file_name
+
+MATRIX: Final = "index.html"
+CAUSES: Final = "causes.html"
+HISTORY: Final = "history.html"
+FEED: Final = "feed.xml"
+_WORD: Final = re.compile(r"[^A-Za-z0-9_.]+")
+
+
+def case_page(case: str) -> str:
+    """Return the path of a case's page below the site's root.
+
+    Args:
+        case: Case id.
+    """
+    family = quote(case.partition("/")[0], safe="")
+    return f"cases/{family}/{file_name(case).removesuffix('.toml')}.html"
+
+
+def run_page(run: str) -> str:
+    """Return the path of a run's page.
+
+    Args:
+        run: Run id.
+    """
+    return f"runs/{quote(run, safe='')}.html"
+
+
+def href(page: str, anchor: str = "", *, root: str = "") -> str:
+    """Return what a link to a page says.
+
+    Args:
+        page: Path below the site's root; its names may hold signs that stand for others in links.
+        anchor: A part of the page.
+        root: The way from the linking page to the site's root, e.g. `../../`.
+    """
+    return f"{root}{quote(page, safe='/=+,@~')}" + (f"#{anchor}" if anchor else "")
+
+
+def root_of(page: str) -> str:
+    """Return the way from a page to the site's root, e.g. `../../`."""
+    return "../" * page.count("/")
+
+
+def slug(text: str) -> str:
+    """Return a text as a part of an anchor, e.g. `tpu-v5e-2x2`.
+
+    Args:
+        text: E.g. the name of a track.
+    """
+    return _WORD.sub("-", text).strip("-")
+
+
+def point_anchor(track: str, release: str) -> str:
+    """Return the anchor of a change point on a case's page.
+
+    Args:
+        track: Name of the track.
+        release: The first release that shows it.
+    """
+    return f"{slug(track)}@{slug(release)}"

@@ -1,0 +1,288 @@
+"""A case's page: what it is, its history on every track, and each change with its evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.comparing import value_of
+from conformance.engine.diff_cache import pair_of
+from conformance.ir.graph import CROSS_LOWERED, IRS
+from conformance.model.codec import CorruptValueError
+from conformance.report.commands import rerun
+from conformance.report.ir_facts import FactRow, differing_facts
+from conformance.report.site.addresses import case_page, point_anchor, slug
+from conformance.report.site.excerpts import Excerpt, excerpt_of
+from conformance.report.site.rendering import render, upstream
+from conformance.report.site.strips import Strip, strip_of
+from conformance.report.transitions import ENDING, FACTS, VALUE, Kind
+from conformance.report.value_plot import ValuePlot, value_plots
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from conformance.engine.comparing import Side
+    from conformance.engine.diff_cache import IrPair, KeptDiff
+    from conformance.model.record import Record
+    from conformance.report.report import Report
+    from conformance.report.tracks import Track
+    from conformance.report.transitions import Timeline, Transition
+
+    Differ = Callable[[IrPair], KeptDiff]
+
+ARTIFACTS: Final = (ENDING, VALUE, FACTS, *IRS, *CROSS_LOWERED)
+"""Rows of a history, in their order."""
+FACT_ROWS: Final = 12
+PATTERNS: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IrChange:
+    """How an IR changed.
+
+    Attributes:
+        ir: The artifact.
+        patterns: The gravest patterns, with an excerpt each.
+        more: How many patterns there are beside them.
+        problem: Why nothing can be said, empty when it can.
+        shown_at: Anchor of a change that is the same and is shown in full, empty when there is
+            none.
+        shown_on: Track of that.
+    """
+
+    ir: str
+    patterns: tuple[Excerpt, ...] = ()
+    more: int = 0
+    problem: str = ""
+    shown_at: str = ""
+    shown_on: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A change between two releases, with its evidence.
+
+    Attributes:
+        anchor: Its anchor.
+        before: The last release that shows the old.
+        after: The first that shows the new.
+        cells: Ids of their cells.
+        kind: What the change is.
+        changed: What differs, by name.
+        regrouped: IRs that do the same work otherwise.
+        endings: How the jobs ended, in words; empty when alike.
+        values: How the values differ, a sentence each.
+        plots: Where they differ.
+        facts: Facts that gate and differ.
+        more_facts: How many others differ.
+        irs: IRs that differ.
+        command: What repeats it.
+    """
+
+    anchor: str
+    before: str
+    after: str
+    cells: tuple[str, str]
+    kind: Kind
+    changed: tuple[str, ...]
+    regrouped: tuple[str, ...]
+    endings: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    plots: tuple[ValuePlot, ...] = ()
+    facts: tuple[FactRow, ...] = ()
+    more_facts: int = 0
+    irs: tuple[IrChange, ...] = ()
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseTrack:
+    """A case's history on one track.
+
+    Attributes:
+        name: The track.
+        anchor: Its anchor.
+        strips: A row for the verdicts, and one for each artifact.
+        points: What changed, the newest first.
+        jobs: Every job, the newest first, with its release.
+        command: What runs the newest job again.
+    """
+
+    name: str
+    anchor: str
+    strips: tuple[Strip, ...]
+    points: tuple[Point, ...]
+    jobs: tuple[tuple[str, Record], ...]
+    command: str
+
+
+def pairs_of(report: Report) -> Iterator[IrPair]:
+    """Yield the IRs of all change points: what case pages compare.
+
+    Args:
+        report: What is told.
+    """
+    for case in report.cases:
+        for history in report.timelines(case).values():
+            for point in history.points:
+                yield from (pair_of(point.before, point.after, ir) for ir in _irs(point))
+
+
+def case_pages(
+    report: Report, differ: Differ, history: Mapping[str, Any] | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the page of every case.
+
+    Args:
+        report: What is told.
+        differ: Says how two texts of an IR differ.
+        history: What earlier runs say of a case, by id.
+
+    Yields:
+        Path below the site's root, and content.
+    """
+    for name, case in report.cases.items():
+        page = case_page(name)
+        data = {
+            "name": name,
+            "case": case,
+            "upstream": upstream(case.source),
+            "tracks": _tracks(report, name, differ),
+            "exclusions": [e for e in report.exclusions if e.case == name],
+            "history": (history or {}).get(name),
+        }
+        yield page, render("case.html", page, data)
+
+
+def _tracks(report: Report, name: str, differ: Differ) -> list[CaseTrack]:
+    shown: dict[tuple[object, ...], tuple[str, str]] = {}
+    timelines = report.timelines(name)
+    return [
+        _track(name, track, timelines[track.name], _Evidence(differ, shown))
+        for track in report.tracks
+        if track.name in timelines
+    ]
+
+
+def _track(name: str, track: Track, history: Timeline, evidence: _Evidence) -> CaseTrack:
+    releases = [cell.release or cell.id for cell in track.cells]
+    by_cell = dict(zip((cell.id for cell in track.cells), releases, strict=True))
+    points = [evidence.of(point, track.name, by_cell) for point in history.points]
+    jobs = [
+        (release, job.record)
+        for release, job in zip(releases, history.jobs, strict=True)
+        if job is not None
+    ]
+    return CaseTrack(
+        name=track.name,
+        anchor=slug(track.name),
+        strips=tuple(strip_of(row, history, track) for row in ("verdict", *_rows(history))),
+        points=tuple(reversed(points)),
+        jobs=tuple(reversed(jobs)),
+        command=rerun(name, jobs[-1][1].cell),
+    )
+
+
+def _rows(history: Timeline) -> list[str]:
+    """Return the artifacts that any job of a history has, in their order."""
+    seen = {ENDING}
+    for job in history.jobs:
+        if job is not None:
+            seen.update(job.record.ir)
+            seen.update([VALUE] if VALUE in job.record.artifacts else [])
+            seen.update([FACTS] if job.record.facts else [])
+    return [name for name in ARTIFACTS if name in seen]
+
+
+class _Evidence:
+    """Gathers what a page shows of changes; what it has shown already is referred to.
+
+    Args:
+        differ: Says how two texts of an IR differ.
+        shown: Where differences were shown, by what they are; shared by the tracks of a page.
+    """
+
+    def __init__(self, differ: Differ, shown: dict[tuple[object, ...], tuple[str, str]]) -> None:
+        self._differ = differ
+        self._shown = shown
+
+    def of(self, point: Transition, track: str, releases: Mapping[str, str]) -> Point:
+        """Return a change with its evidence.
+
+        Args:
+            point: The change.
+            track: Name of its track.
+            releases: Release by cell id.
+        """
+        before, after = point.before, point.after
+        cells = before.record.cell, after.record.cell
+        anchor = point_anchor(track, releases[cells[1]])
+        gating, others = _facts(point)
+        return Point(
+            anchor=anchor,
+            before=releases[cells[0]],
+            after=releases[cells[1]],
+            cells=cells,
+            kind=point.kind,
+            changed=point.changed,
+            regrouped=point.regrouped,
+            endings=_endings(point),
+            values=_values(point),
+            plots=_plots(before, after) if VALUE in point.changed else (),
+            facts=gating[:FACT_ROWS],
+            more_facts=others + max(0, len(gating) - FACT_ROWS),
+            irs=tuple(self._ir(point, ir, anchor, track) for ir in _irs(point)),
+            command=rerun(before.record.case, *cells),
+        )
+
+    def _ir(self, point: Transition, ir: str, anchor: str, track: str) -> IrChange:
+        diff = self._differ(pair_of(point.before, point.after, ir))
+        if diff.problem:
+            return IrChange(ir=ir, problem=diff.problem)
+        key = (ir, *(change.line for change in diff.changes))
+        if key in self._shown:
+            at, on = self._shown[key]
+            return IrChange(ir=ir, shown_at=at, shown_on=on)
+        self._shown[key] = (f"{anchor}.{ir}", f"{track} at {anchor.partition('@')[2]}")
+        patterns = tuple(excerpt_of(change) for change in diff.changes[:PATTERNS])
+        return IrChange(ir=ir, patterns=patterns, more=len(diff.changes) - len(patterns))
+
+
+def _irs(point: Transition) -> list[str]:
+    return [name for name in point.changed if name in point.before.record.ir]
+
+
+def _endings(point: Transition) -> tuple[str, ...]:
+    if ENDING not in point.changed and point.kind in {Kind.SAME, Kind.CHANGED}:
+        return ()
+    return tuple(_ending(side.record) for side in (point.before, point.after))
+
+
+def _ending(record: Record) -> str:
+    said = f"{record.outcome}, {record.conformance}"
+    if record.error is None:
+        return said
+    return f"{said}\n{record.error.type}: {record.error.message}"
+
+
+def _values(point: Transition) -> tuple[str, ...]:
+    if VALUE not in point.changed or point.value is None:
+        return ()
+    return tuple(text.replace("golden", "before") for text in point.value.messages)
+
+
+def _plots(before: Side, after: Side) -> tuple[ValuePlot, ...]:
+    try:
+        return value_plots(value_of(before), value_of(after))
+    except (CorruptBlobError, CorruptValueError):
+        return ()
+
+
+def _facts(point: Transition) -> tuple[tuple[FactRow, ...], int]:
+    """Return the facts that gate and differ, and how many others do."""
+    if FACTS not in point.changed:
+        return (), 0
+    rows = differing_facts(point.before.record.facts, point.after.record.facts)
+    gating = tuple(row for row in rows if row.gates)
+    return gating, len(rows) - len(gating)

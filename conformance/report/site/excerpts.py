@@ -1,0 +1,86 @@
+"""Patterns of an IR difference with their lines side by side, the words that differ marked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from conformance.report.ir_lines import aligned, styled
+from conformance.report.text import one_line
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from conformance.ir.change import Change
+
+MARK = "mark"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Words of a line that differ from its counterpart's, or do not."""
+
+    text: str
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excerpt:
+    """One pattern of a difference.
+
+    Attributes:
+        severity: How grave it is.
+        title: It in a few words, with how often it occurs.
+        where: Of the example.
+        rows: Lines of the example, before and after; None where one side has no counterpart.
+    """
+
+    severity: str
+    title: str
+    where: str
+    rows: tuple[tuple[tuple[Run, ...] | None, tuple[Run, ...] | None], ...]
+
+
+def excerpt_of(change: Change) -> Excerpt:
+    """Return a pattern as a page shows it."""
+    about = f" ({change.about})" if change.about else ""
+    times = f" x{change.count}" if change.count > 1 else ""
+    before, after = change.before, change.after
+    rows = []
+    for one, other in aligned(before, after):
+        old = None if one is None else before[one]
+        new = None if other is None else after[other]
+        rows.append((_runs(old, new), _runs(new, old)))
+    return Excerpt(
+        severity=change.severity,
+        title=f"{change.title}{about}{times}",
+        where=change.where,
+        rows=tuple(rows),
+    )
+
+
+def _runs(line: str | None, other: str | None) -> tuple[Run, ...] | None:
+    if line is None:
+        return None
+    shown = one_line(line)
+    return split(styled(shown, None if other is None else one_line(other), MARK).text)
+
+
+def split(text: Text) -> tuple[Run, ...]:
+    """Return a text in runs of what is marked and what is not.
+
+    Args:
+        text: A text whose spans, and whose style as a whole, are marks.
+    """
+    plain = text.plain
+    if text.style == MARK:
+        return (Run(text=plain, differs=True),)
+    runs, at = [], 0
+    for span in text.spans:
+        if span.start > at:
+            runs.append(Run(text=plain[at : span.start], differs=False))
+        runs.append(Run(text=plain[span.start : span.end], differs=True))
+        at = span.end
+    if at < len(plain):
+        runs.append(Run(text=plain[at:], differs=False))
+    return tuple(runs)

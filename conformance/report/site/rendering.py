@@ -1,0 +1,86 @@
+"""Templates filled in: everything from elsewhere is escaped, and made visible before that."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+from conformance.report.commands import rerun
+from conformance.report.site.addresses import case_page, href, root_of
+from conformance.report.terminal import STYLES
+from conformance.report.text import one_line, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.model.record import Record
+
+TEMPLATES: Final = ("conformance.report.site", "templates")
+
+
+def render(template: str, page: str, data: Mapping[str, Any]) -> bytes:
+    """Return a page.
+
+    Args:
+        template: File name of its template.
+        page: Path of the page below the site's root.
+        data: What the template is filled in with; it gets `root` and `page` too.
+    """
+    text = _environment().get_template(template).render(root=root_of(page), page=page, **data)
+    return text.encode("utf-8", "replace")
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader(*TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    made.filters.update(
+        visible=visible,
+        one_line=one_line,
+        python=python,
+        href=href,
+        upstream=upstream,
+        case_page=case_page,
+        rerun=rerun_of,
+    )
+    made.globals["letters"] = {str(verdict): style.letter for verdict, style in STYLES.items()}
+    return made
+
+
+def _finalize(value: object) -> object:
+    """Make visible whatever a template prints, unless it is markup already."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def rerun_of(record: Record) -> str:
+    """Return what runs a job again."""
+    return rerun(record.case, record.cell)
+
+
+def python(code: str) -> Markup:
+    """Return Python source as highlighted markup."""
+    return Markup(highlight(visible(code), PythonLexer(), HtmlFormatter(nowrap=True)))  # noqa: S704 - pygments escapes
+
+
+def upstream(source: str) -> str:
+    """Return the address of an upstream thread, empty for what is none.
+
+    Args:
+        source: `owner/repo#N`, or an address.
+    """
+    repository, sign, number = source.partition("#")
+    if sign and number.isdigit() and repository.count("/") == 1:
+        return f"https://github.com/{repository}/issues/{number}"
+    return source if source.startswith("https://") else ""

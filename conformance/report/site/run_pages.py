@@ -1,0 +1,172 @@
+"""A run's page: its cells and host, where the time went, what was not run and why."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from conformance.report.site.addresses import run_page
+from conformance.report.site.rendering import render
+from conformance.report.summary import counts, understood
+from conformance.report.terminal import unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from conformance.engine.loading import LoadedRun
+    from conformance.model.record import Record
+    from conformance.model.run import Exclusion, RunCell
+
+STAGES: Final = (
+    "import",
+    "build",
+    "trace",
+    "lower",
+    "cross_lower",
+    "compile",
+    "execute",
+    "other",
+)
+"""Where the time of a job goes, in order; `other` is what none of the stages took."""
+SLOWEST: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellRow:
+    """A cell of a run.
+
+    Attributes:
+        cell: The cell.
+        identity: What its worker said it is, a line each.
+        jobs: How many jobs it had.
+        cached: How many were taken from an earlier run.
+        seconds: Seconds of its jobs by stage.
+        largest_rss: Peak memory of its largest job, in MiB.
+    """
+
+    cell: RunCell
+    identity: tuple[tuple[str, str], ...]
+    jobs: int
+    cached: int
+    seconds: dict[str, float]
+    largest_rss: int
+
+    @property
+    def total(self) -> float:
+        """Seconds of all its jobs."""
+        return sum(self.seconds.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExclusionGroup:
+    """What was left out for one reason: how many pairs, with a few of the cells and cases."""
+
+    reason: str
+    pairs: int
+    cases: tuple[str, ...]
+    cells: tuple[str, ...]
+
+
+def run_pages(runs: Sequence[LoadedRun]) -> Iterator[tuple[str, bytes]]:
+    """Yield the page of every run.
+
+    Args:
+        runs: The runs.
+
+    Yields:
+        Path below the site's root, and content.
+    """
+    for run in runs:
+        page = run_page(run.id)
+        ran = [record for record in run.records if not record.cached]
+        slowest = sorted(ran, key=lambda record: -record.seconds.get("job", 0.0))[:SLOWEST]
+        rows = cell_rows(run)
+        data = {
+            "run": run,
+            "counts": counts(run.records),
+            "seconds": _duration(run.info.started, run.info.finished),
+            "rows": rows,
+            "stages": STAGES,
+            "longest": max((row.total for row in rows), default=0.0) or 1.0,
+            "slowest": [record for record in slowest if record.seconds.get("job")],
+            "cached": sum(record.cached for record in run.records),
+            "irs": understood(run.records),
+            "exclusions": exclusion_groups((*run.info.exclusions, *unsupported(run.records))),
+        }
+        yield page, render("run.html", page, data)
+
+
+def cell_rows(run: LoadedRun) -> list[CellRow]:
+    """Return a row for each cell of a run, in the order of the plan.
+
+    Args:
+        run: The run.
+    """
+    members: dict[str, list[Record]] = defaultdict(list)
+    for record in run.records:
+        members[record.cell].append(record)
+    return [_row(cell, members[cell.id], run) for cell in run.info.cells]
+
+
+def _row(cell: RunCell, records: list[Record], run: LoadedRun) -> CellRow:
+    said = run.info.identities.get(cell.id, {})
+    return CellRow(
+        cell=cell,
+        identity=tuple((name, _flat(value)) for name, value in said.items() if name != "versions"),
+        jobs=len(records),
+        cached=sum(record.cached for record in records),
+        seconds=stage_seconds(record for record in records if not record.cached),
+        largest_rss=max((record.max_rss_bytes for record in records), default=0) // 2**20,
+    )
+
+
+def stage_seconds(records: Iterable[Record]) -> dict[str, float]:
+    """Return the seconds of jobs by stage, those that took any.
+
+    Args:
+        records: The jobs.
+    """
+    found: defaultdict[str, float] = defaultdict(float)
+    for record in records:
+        known = {name: s for name, s in record.seconds.items() if name in STAGES}
+        for name, seconds in known.items():
+            found[name] += seconds
+        found["other"] += max(0.0, record.seconds.get("job", 0.0) - sum(known.values()))
+    return {stage: found[stage] for stage in STAGES if found.get(stage)}
+
+
+def exclusion_groups(exclusions: Iterable[Exclusion]) -> list[ExclusionGroup]:
+    """Return what was left out, by reason, the most first.
+
+    Args:
+        exclusions: Each pair.
+    """
+    groups: dict[str, list[Exclusion]] = defaultdict(list)
+    for exclusion in exclusions:
+        groups[exclusion.reason].append(exclusion)
+    made = [
+        ExclusionGroup(
+            reason=reason,
+            pairs=len(found),
+            cases=tuple(dict.fromkeys(e.case or "every case" for e in found)),
+            cells=tuple(dict.fromkeys(e.cell for e in found)),
+        )
+        for reason, found in groups.items()
+    ]
+    return sorted(made, key=lambda group: -group.pairs)
+
+
+def _flat(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {inner}" for key, inner in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _duration(started: str, finished: str) -> float | None:
+    """Return the seconds between two times, None where one is not known."""
+    try:
+        return (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds()
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,51 @@
+"""Text from elsewhere, made fit to be shown: nothing in it acts, everything in it is seen."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MOST: Final = 20_000
+"""Characters of one text that are shown, where nothing else is said."""
+
+_BIDI: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_INVISIBLE: Final = "\u200b-\u200d\u2060\ufeff\u2028\u2029"
+_ACTING: Final = re.compile(
+    rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff{_BIDI}{_INVISIBLE}]"
+)
+"""Control codes but line feed and tab, lone surrogates, and what reorders or hides a text."""
+_PICTURES: Final = 0x2400
+"""Where Unicode has a picture of each ASCII control code."""
+_SPACE: Final = 0x20
+
+
+def visible(text: str, most: int = MOST) -> str:
+    """Return a text in which nothing acts on a terminal, a page or an XML reader.
+
+    Args:
+        text: Any text.
+        most: Characters to keep.
+
+    Returns:
+        The text with a picture or the code point in place of each control code, lone surrogate,
+        and mark that reorders or hides; cut with a note of how much is left out.
+    """
+    cut = text[:most]
+    if len(text) > most:
+        cut += f" ... {len(text) - most:,} more characters"
+    return _ACTING.sub(_picture, cut)
+
+
+def one_line(text: str, most: int = MOST) -> str:
+    """Return a text as `visible` does, in one line.
+
+    Args:
+        text: Any text.
+        most: Characters to keep.
+    """
+    return " ".join(visible(text, most).split())
+
+
+def _picture(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return chr(_PICTURES + code) if code < _SPACE else f"<U+{code:04X}>"

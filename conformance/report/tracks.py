@@ -1,0 +1,92 @@
+"""Cells in tracks: those that differ in nothing but the release, one after another."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from packaging.version import InvalidVersion, Version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conformance.model.run import RunCell
+
+_CELL: Final = re.compile(
+    r"(?:jax(?P<release>[^-]+)|path-(?P<stem>[^-]+)-[0-9a-f]{8})-py(?P<python>\d+)-(?P<place>.+)"
+)
+_FAMILY: Final = re.compile(r"[a-z]+")
+KINDS: Final = ("cpu", "tpu", "cuda", "rocm", "gpu")
+"""Kinds of platform, in the order they are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Track:
+    """The cells of one place, from the oldest release to the newest.
+
+    Attributes:
+        name: What the cells have in common, e.g. `cpu8`, `tpu:v5e:2x2` or `cpu8 x64`.
+        kind: Kind of platform, e.g. `tpu`.
+        cells: The cells.
+    """
+
+    name: str
+    kind: str
+    cells: tuple[RunCell, ...]
+
+
+def tracks_of(cells: Iterable[RunCell]) -> tuple[Track, ...]:
+    """Return cells in tracks, CPUs first, then by name.
+
+    The Python of a cell follows its release, and sets it apart only where one release is run on
+    several.
+
+    Args:
+        cells: Cells of one run or of several; the last of those with one id counts.
+    """
+    unique = {cell.id: cell for cell in cells}
+    pythons: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for cell in unique.values():
+        place, python = _place(cell)
+        pythons[place, cell.release].add(python)
+    several = {place for (place, _), found in pythons.items() if len(found) > 1}
+    members: dict[str, list[RunCell]] = defaultdict(list)
+    for cell in unique.values():
+        place, python = _place(cell)
+        name = f"{place} py{python}" if place in several and python else place
+        members[name].append(cell)
+    made = [
+        Track(name=name, kind=_kind(name), cells=tuple(sorted(found, key=_order)))
+        for name, found in members.items()
+    ]
+    return tuple(sorted(made, key=lambda track: (_rank(track.kind), track.name)))
+
+
+def _place(cell: RunCell) -> tuple[str, str]:
+    """Return where a cell runs, but for its release; and its Python."""
+    match = _CELL.fullmatch(cell.id)
+    if match is None:
+        return cell.id, ""
+    platform, *options = match["place"].split("-")
+    words = [platform.replace(".", ":"), *options]
+    if match["stem"]:
+        words.append(f"path {match['stem']}")
+    return " ".join(words), match["python"]
+
+
+def _kind(name: str) -> str:
+    match = _FAMILY.match(name)
+    return match[0] if match is not None and match[0] in KINDS else ""
+
+
+def _rank(kind: str) -> int:
+    return KINDS.index(kind) if kind in KINDS else len(KINDS)
+
+
+def _order(cell: RunCell) -> tuple[Version, str]:
+    try:
+        return Version(cell.release), cell.id
+    except InvalidVersion:
+        return Version("0"), cell.id

@@ -1,0 +1,189 @@
+"""What changes between two jobs of one case: neighbours on a track, or one cell in two runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.comparing import value_of
+from conformance.ir.fact_table import gating
+from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
+from conformance.judge.tolerance import Tolerance
+from conformance.judge.values import compare_values
+from conformance.model.case import POLICY, Policy
+from conformance.model.codec import CorruptValueError
+from conformance.model.outcome import Conformance, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.engine.comparing import Side
+    from conformance.judge.comparison import Comparison
+    from conformance.model.record import Record
+    from conformance.model.run import RunCase
+
+ENDING: Final = "ending"
+VALUE: Final = "value"
+FACTS: Final = "facts"
+
+
+class Kind(StrEnum):
+    """What a change is to those who upgrade."""
+
+    REGRESSED = "regressed"
+    """It worked, or was right, and no longer does or is."""
+    FIXED = "fixed"
+    """It did not work, or was wrong, and now does or is."""
+    CHANGED = "changed"
+    """Another ending, value or fact, neither for better nor for worse."""
+    SAME = "same"
+    """Nothing that gates; an IR may differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """Two jobs of one case, the one before and the one after.
+
+    Attributes:
+        before: The one.
+        after: The other.
+        kind: What the change is.
+        changed: What differs: `ending`, `value`, `facts`, and IRs that do other work, by name.
+        regrouped: IRs that do the same work, fused, called or laid out otherwise.
+        value: How the values differ, also within the tolerance; None where not both have one.
+    """
+
+    before: Side
+    after: Side
+    kind: Kind
+    changed: tuple[str, ...] = ()
+    regrouped: tuple[str, ...] = ()
+    value: Comparison | None = None
+
+
+def transition(before: Side, after: Side, case: RunCase) -> Transition:
+    """Return what changes between two jobs of one case that were both observed.
+
+    Args:
+        before: The one.
+        after: The other.
+        case: The case, for its tolerance and policies.
+    """
+    pair = _Pair(before, after, case)
+    changed = tuple(pair.changed())
+    return Transition(
+        before=before,
+        after=after,
+        kind=_kind(before.record, after.record, gates=any(map(pair.gates, changed))),
+        changed=changed,
+        regrouped=tuple(pair.regrouped()),
+        value=pair.value,
+    )
+
+
+class _Pair:
+    """Two jobs, looked at artifact by artifact."""
+
+    def __init__(self, before: Side, after: Side, case: RunCase) -> None:
+        self._before, self._after, self._case = before, after, case
+        self._a, self._b = before.record, after.record
+
+    def gates(self, artifact: str) -> bool:
+        """Say whether a change of an artifact fails a run."""
+        if artifact in {ENDING, VALUE}:
+            return True
+        return self._case.policy.get(artifact, POLICY[artifact]) is Policy.GATE
+
+    def changed(self) -> Iterator[str]:
+        """Yield the names of what differs."""
+        if _ending(self._a) != _ending(self._b):
+            yield ENDING
+        if self.value is not None and not self.value.agrees:
+            yield VALUE
+        if self._a.facts and self._b.facts and gating(self._a.facts) != gating(self._b.facts):
+            yield FACTS
+        yield from (ir for ir in self._telling() if self._differs(ir, "neutral"))
+
+    def regrouped(self) -> Iterator[str]:
+        """Yield the IRs that do the same work in another structure."""
+        for ir in self._telling():
+            if self._differs(ir, "structure") and not self._differs(ir, "neutral"):
+                yield ir
+
+    @cached_property
+    def value(self) -> Comparison | None:
+        """How the values differ, None where not both have one that can be read."""
+        one, other = (record.artifacts.get(VALUE) for record in (self._a, self._b))
+        if one is None or other is None or Outcome.OK not in {self._a.outcome, self._b.outcome}:
+            return None
+        if one == other:
+            return None
+        try:
+            values = value_of(self._after), value_of(self._before)
+        except (CorruptBlobError, CorruptValueError):
+            return None
+        return compare_values(*values, Tolerance(rtol=self._case.rtol, atol=self._case.atol))
+
+    def _telling(self) -> Iterator[str]:
+        """Yield the IRs both have, but those that only repeat what the cell's own says."""
+        for ir in (*IRS, *CROSS_LOWERED):
+            if ir in self._a.ir and ir in self._b.ir and not (self._own(ir)):
+                yield ir
+
+    def _own(self, ir: str) -> bool:
+        own = kind_of_artifact(ir)
+        return own != ir and all(
+            record.artifacts.get(ir) == record.artifacts.get(own) for record in (self._a, self._b)
+        )
+
+    def _differs(self, ir: str, form: str) -> bool:
+        """Say whether an IR differs in a form; what was not understood is not compared."""
+        one, other = self._a.ir[ir], self._b.ir[ir]
+        known = one.structure and other.structure and one.version == other.version
+        return bool(known) and getattr(one, form) != getattr(other, form)
+
+
+def _ending(record: Record) -> tuple[str, str]:
+    return record.outcome, "" if record.error is None else record.error.signature
+
+
+def _kind(before: Record, after: Record, *, gates: bool) -> Kind:
+    """Return what a change is: by the references where both have one, else by how jobs ended."""
+    known = before.conformance, after.conformance
+    if Conformance.UNKNOWN not in known and known[0] is not known[1]:
+        return Kind.FIXED if known[1] is Conformance.CONFORMS else Kind.REGRESSED
+    ok = before.outcome is Outcome.OK, after.outcome is Outcome.OK
+    if Conformance.UNKNOWN in known and ok[0] is not ok[1]:
+        return Kind.FIXED if ok[1] else Kind.REGRESSED
+    return Kind.CHANGED if gates else Kind.SAME
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """One case on one track.
+
+    Attributes:
+        jobs: A job for each cell of the track, None where there is none.
+        points: What changed, between neighbours of those that were observed; those that differ
+            in nothing are left out.
+    """
+
+    jobs: tuple[Side | None, ...]
+    points: tuple[Transition, ...]
+
+
+def timeline(jobs: Sequence[Side | None], case: RunCase) -> Timeline:
+    """Return a case's history on a track.
+
+    Args:
+        jobs: A job for each cell, from the oldest release to the newest.
+        case: The case.
+    """
+    observed = [job for job in jobs if job is not None and job.record.outcome.observed]
+    steps = (transition(a, b, case) for a, b in pairwise(observed))
+    points = tuple(step for step in steps if step.changed or step.kind is not Kind.SAME)
+    return Timeline(jobs=tuple(jobs), points=points)
