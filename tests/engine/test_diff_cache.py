@@ -1,0 +1,97 @@
+"""Differences of IRs that were made once, and are read the next time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.engine import diff_cache
+from conformance.engine.diff_cache import MANY, DiffCache, IrPair, pair_of
+from tests.builders import f32
+from tests.report.runs import ADD, CELLS, MULTIPLY, Directory, sides
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Directory:
+    """A run of two jobs whose HLO differs."""
+    run = Directory(tmp_path / "run").job("f/a", CELLS[0], f32(1), texts={"hlo": ADD})
+    return run.job("f/a", CELLS[1], f32(1), texts={"hlo": MULTIPLY})
+
+
+@pytest.fixture
+def pair(made: Directory) -> IrPair:
+    """The two texts."""
+    return pair_of(*sides(made), "hlo")
+
+
+def test_a_difference_is_made_once(
+    tmp_path: Path, pair: IrPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next report reads it, with its excerpts."""
+    first = DiffCache(tmp_path / "cache").get(pair)
+    monkeypatch.setattr(diff_cache, "difference", None)
+    again = DiffCache(tmp_path / "cache").get(pair)
+    assert again == first
+    (change,) = first.changes
+    assert (change.before, change.after) != ((), ())
+    assert "multiply" in change.after[0]
+
+
+def test_what_was_kept_broken_is_made_again(tmp_path: Path, pair: IrPair) -> None:
+    """A disk that was full once does not show for ever."""
+    first = DiffCache(tmp_path).get(pair)
+    for file in (tmp_path / "diffs").rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"\xc1")
+    assert DiffCache(tmp_path).get(pair) == first
+
+
+def test_other_code_makes_another_difference(
+    tmp_path: Path, pair: IrPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept belongs to the code that made it."""
+    key = pair.key
+    monkeypatch.setattr(diff_cache, "_code_hash", lambda: "other")
+    assert pair.key != key
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("HloModule broken\n\nENTRY %main {", "not understood: "),
+        (ADD + "// " + "x" * diff_cache.LARGEST, "too large to be compared for a report"),
+    ],
+)
+def test_why_two_texts_are_not_compared(tmp_path: Path, text: str, problem: str) -> None:
+    """It is said in the place of the difference."""
+    run = Directory(tmp_path / "run").job("f/a", CELLS[0], texts={"hlo": ADD})
+    one, other = sides(run.job("f/a", CELLS[1], texts={"hlo": text}))
+    found = DiffCache(tmp_path / "cache").get(pair_of(one, other, "hlo"))
+    assert found.problem.startswith(problem)
+    assert found.changes == ()
+
+
+def test_a_lost_text_is_told(tmp_path: Path, made: Directory, pair: IrPair) -> None:
+    """The report goes on."""
+    for file in made.run.blobs.folder.iterdir():
+        file.unlink()
+    assert "cannot be read" in DiffCache(tmp_path / "cache").get(pair).problem
+
+
+def test_many_are_made_by_several_processes(tmp_path: Path) -> None:
+    """And are the same as if made by one."""
+    run = Directory(tmp_path / "run")
+    for number in range(MANY + 1):
+        run.job(f"f/{number}", CELLS[0], texts={"hlo": ADD.replace("f32[4]", f"f32[{number + 1}]")})
+    first, *others = sides(run)
+    pairs = [pair_of(first, other, "hlo") for other in others]
+    several = DiffCache(tmp_path / "several", processes=2)
+    several.prepare([*pairs, *pairs])
+    one = DiffCache(tmp_path / "one")
+    assert [several.get(pair) for pair in pairs] == [one.get(pair) for pair in pairs]
+    kept = [file for file in (tmp_path / "several").rglob("*") if file.is_file()]
+    assert len(kept) == len(pairs)

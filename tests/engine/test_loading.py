@@ -1,0 +1,77 @@
+"""Runs read back: whole ones, killed ones, and what is no run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.engine.loading import load, load_all, runs_in
+from conformance.engine.rundir import CorruptRunError, Results, RunDirectory
+from conformance.errors import UsageError
+from conformance.model.outcome import Verdict
+from tests.builders import f32
+from tests.report.runs import ADD, CELLS, Directory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """Its name, what it says of itself, its records and their artifacts."""
+    run = load(Directory(tmp_path / "r1").job("f/a", CELLS[0], f32(1)).written(matrix="smoke"))
+    assert (run.id, run.info.matrix, len(run.records)) == ("r1", "smoke", 1)
+    assert run.blobs.get(run.records[0].artifacts["value"])
+
+
+def test_of_a_job_written_twice_the_last_counts(tmp_path: Path) -> None:
+    """A resumed run judges again what it had."""
+    made = Directory(tmp_path).job("f/a", CELLS[0], f32(1), verdict=Verdict.NEW)
+    run = load(made.job("f/a", CELLS[0], f32(1), verdict=Verdict.MATCH).written())
+    assert [record.verdict for record in run.records] == [Verdict.MATCH]
+
+
+def test_equal_facts_are_one_object(tmp_path: Path) -> None:
+    """Thousands of jobs compile to the same."""
+    made = Directory(tmp_path)
+    for cell in CELLS:
+        made.job("f/a", cell, f32(1), texts={"hlo": ADD})
+    records = load(made.written()).records
+    assert records[0].facts
+    assert len({id(record.facts) for record in records}) == 1
+
+
+def test_a_run_killed_before_its_first_job(tmp_path: Path) -> None:
+    """The plan says what was to be run."""
+    run = load(Directory(tmp_path).written(plan=(("f/a", CELLS[0]),), finished="", exit=None))
+    assert (run.records, run.info.exit) == ((), None)
+
+
+def test_a_folder_without_any_job_is_no_run(tmp_path: Path) -> None:
+    """Some other program's `run.json`."""
+    (tmp_path / "run.json").write_text('{"name": "another tool"}')
+    with pytest.raises(CorruptRunError, match=r": expected a run, got a folder without any job$"):
+        load(RunDirectory(tmp_path))
+
+
+def test_runs_of_a_folder_in_order(tmp_path: Path) -> None:
+    """A run's own directory is one; other folders are passed over."""
+    for name in ("20260102-a", "20260101-b"):
+        Directory(tmp_path / name).job("f/a", CELLS[0]).written()
+    (tmp_path / "notes").mkdir()
+    assert [run.id for run in runs_in(tmp_path)] == ["20260101-b", "20260102-a"]
+    assert [run.id for run in runs_in(tmp_path / "20260102-a")] == ["20260102-a"]
+    with pytest.raises(UsageError, match="notes: expected the directory of a run, or a folder"):
+        runs_in(tmp_path / "notes")
+
+
+def test_a_broken_run_does_not_hide_the_others(tmp_path: Path) -> None:
+    """It is told in a sentence that names the file and the line."""
+    good = Directory(tmp_path / "good").job("f/a", CELLS[0]).written()
+    broken = Directory(tmp_path / "broken").job("f/a", CELLS[0]).written()
+    Results(broken).close()
+    (broken.path / "results.jsonl").write_bytes(b'{"case": 1}\n')
+    runs, problems = load_all([broken, good])
+    assert [run.id for run in runs] == ["good"]
+    assert len(problems) == 1
+    assert "results.jsonl:1: expected a record: " in problems[0]

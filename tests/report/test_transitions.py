@@ -1,0 +1,141 @@
+"""What changes between two jobs of one case, and along a track."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.model.case import Policy
+from conformance.model.outcome import Conformance, Outcome, Verdict
+from conformance.model.run import RunCase
+from conformance.report.transitions import Kind, Transition, timeline, transition
+from tests.builders import f32
+from tests.report.runs import ADD, CELLS, COPIED, MULTIPLY, Directory, sides
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OK: dict[str, Any] = {"value": f32(1, 2)}
+UNKNOWN = {"conformance": Conformance.UNKNOWN}
+DEVIATES = {"conformance": Conformance.DEVIATES}
+RAISED: dict[str, Any] = {"error": ("ValueError", "bad shape (4,)")}
+
+
+def between(
+    folder: Path, before: dict[str, Any], after: dict[str, Any], case: RunCase | None = None
+) -> Transition:
+    """Return the transition from one job to another."""
+    made = Directory(folder).job("f/a", CELLS[0], **before).job("f/a", CELLS[1], **after)
+    one, other = sides(made)
+    return transition(one, other, case or RunCase())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind", "changed"),
+    [
+        (OK, OK, Kind.SAME, ()),
+        (OK, RAISED, Kind.REGRESSED, ("ending",)),
+        (RAISED, OK, Kind.FIXED, ("ending",)),
+        (RAISED, RAISED, Kind.SAME, ()),
+        (RAISED, {"error": ("TypeError", "bad shape (4,)")}, Kind.CHANGED, ("ending",)),
+        (OK, {"value": f32(1, 3)}, Kind.CHANGED, ("value",)),
+        (OK, {"value": f32(1, 3), **DEVIATES}, Kind.REGRESSED, ("value",)),
+        ({**OK, **DEVIATES}, {"value": f32(1, 3)}, Kind.FIXED, ("value",)),
+        ({**OK, **UNKNOWN}, {**RAISED, **UNKNOWN}, Kind.REGRESSED, ("ending",)),
+        ({**OK, **UNKNOWN}, RAISED, Kind.REGRESSED, ("ending",)),
+        (OK, {**RAISED, "conformance": Conformance.CONFORMS}, Kind.CHANGED, ("ending",)),
+    ],
+)
+def test_for_better_or_for_worse(
+    tmp_path: Path,
+    before: dict[str, Any],
+    after: dict[str, Any],
+    kind: Kind,
+    changed: tuple[str, ...],
+) -> None:
+    """References decide where both jobs have one; else whether the program ended well."""
+    found = between(tmp_path, before, after)
+    assert (found.kind, found.changed) == (kind, changed)
+
+
+def test_an_address_in_a_message_is_no_change(tmp_path: Path) -> None:
+    """Endings are compared by their signatures."""
+    one, other = ({"error": ("ValueError", f"object at {at}")} for at in ("0x7f01aa", "0x7f02bb"))
+    assert between(tmp_path, one, other).changed == ()
+
+
+def test_drift_within_the_tolerance_is_no_change_but_is_told(tmp_path: Path) -> None:
+    """The case's own tolerance counts: exact makes the same drift a change."""
+    drifted = {"value": f32(1, 2.0000002)}
+    found = between(tmp_path / "a", OK, drifted)
+    assert (found.kind, found.changed) == (Kind.SAME, ())
+    assert found.value is not None
+    assert found.value.differences[0].max_ulp == 1
+    exact = between(tmp_path / "b", OK, drifted, RunCase(rtol=0.0, atol=0.0))
+    assert (exact.kind, exact.changed) == (Kind.CHANGED, ("value",))
+
+
+def hlo(text: str) -> dict[str, Any]:
+    """Return a job that left an optimised HLO."""
+    return {"value": f32(1), "texts": {"hlo": text}}
+
+
+def test_other_work_and_the_same_work_otherwise(tmp_path: Path) -> None:
+    """A copy more is the same work; an IR that informs alone is no change that gates."""
+    regrouped = between(tmp_path / "a", hlo(ADD), hlo(COPIED))
+    assert (regrouped.changed, regrouped.regrouped) == ((), ("hlo",))
+    other = between(tmp_path / "b", hlo(ADD), hlo(MULTIPLY))
+    assert (other.kind, other.changed, other.regrouped) == (Kind.SAME, ("hlo",), ())
+
+
+def test_a_case_may_let_an_ir_gate(tmp_path: Path) -> None:
+    """Its policy, not the usual one."""
+    gating = RunCase(policy={"hlo": Policy.GATE})
+    assert between(tmp_path, hlo(ADD), hlo(MULTIPLY), gating).kind is Kind.CHANGED
+
+
+def test_facts_that_gate_are_a_change(tmp_path: Path) -> None:
+    """A result of another type; that a fusion more was made is none."""
+    wider = ADD.replace("f32", "f64")
+    found = between(tmp_path, hlo(ADD), hlo(wider))
+    assert (found.kind, found.changed) == (Kind.CHANGED, ("facts", "hlo"))
+
+
+def test_a_stablehlo_that_repeats_the_cells_own_is_not_told_again(tmp_path: Path) -> None:
+    """Most programs are lowered alike for all platforms."""
+    text = '"builtin.module"() ({\n}) : () -> ()\n'
+    other = text.replace("()\n", "() loc(unknown)\n")
+    one = {"value": f32(1), "texts": {"stablehlo": text, "stablehlo-tpu": text}}
+    two = {"value": f32(1), "texts": {"stablehlo": other, "stablehlo-tpu": other}}
+    assert between(tmp_path, one, two).regrouped == ()
+
+
+def test_a_value_that_cannot_be_read_is_not_compared(tmp_path: Path) -> None:
+    """A lost blob does not end the report."""
+    made = Directory(tmp_path).job("f/a", CELLS[0], f32(1)).job("f/a", CELLS[1], f32(2))
+    for file in made.run.blobs.folder.iterdir():
+        file.unlink()
+    one, other = sides(made)
+    assert transition(one, other, RunCase()).changed == ()
+
+
+def test_a_timeline_has_the_points_where_something_changes(tmp_path: Path) -> None:
+    """Between neighbours that were seen; a cell that was not is stepped over."""
+    unseen = {"outcome": Outcome.UNSUPPORTED, "verdict": Verdict.EXCLUDED}
+    made = Directory(tmp_path).job("f/a", CELLS[0], f32(1)).job("f/a", CELLS[1], **unseen)
+    first, unsupported, last = sides(made.job("f/a", CELLS[2], f32(2)))
+    found = timeline([first, unsupported, None, last], RunCase())
+    assert found.jobs == (first, unsupported, None, last)
+    (point,) = found.points
+    assert (point.before, point.after, point.changed) == (first, last, ("value",))
+
+
+def test_a_timeline_of_equal_jobs_has_no_point(tmp_path: Path) -> None:
+    """Nor one of a single job."""
+    made = Directory(tmp_path)
+    for cell in CELLS:
+        made.job("f/a", cell, f32(1))
+    jobs = sides(made)
+    assert timeline(jobs, RunCase()).points == ()
+    assert timeline(jobs[:1], RunCase()).points == ()

@@ -1,0 +1,71 @@
+"""Where two values differ, and how far, in a few numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from conformance.report.value_plot import BINS, value_plots
+from tests.builders import f32, leaf, python, value
+
+
+def test_a_plot_says_where_and_how_far() -> None:
+    """One ULP in the third element of four."""
+    before = np.ones(4, np.float32)
+    after = before.copy()
+    after[2] = np.nextafter(after[2], np.float32(2))
+    (plot,) = value_plots(value(before), value(after))
+    assert (plot.heights, plot.unit, plot.differing, plot.size) == ((0, 0, 1, 0), "ulp", 1, 4)
+    assert (plot.largest, plot.bars) == (1, (0, 0, 1, 0))
+
+
+def test_many_elements_share_columns() -> None:
+    """The largest distance of a column is its height; shape and counts are of the whole."""
+    before = np.zeros((100, 10), np.int32)
+    after = before.copy()
+    after[99, 9], after[99, 8] = 7, 3
+    (plot,) = value_plots(value(before), value(after))
+    assert (len(plot.heights), plot.heights[-1], plot.unit) == (BINS, 7, "absolute")
+    assert (plot.shape, plot.differing, plot.size) == ((100, 10), 2, 1000)
+
+
+def test_small_distances_are_seen_beside_large_ones() -> None:
+    """Bars are logarithmic."""
+    (plot,) = value_plots(value(np.zeros(2, np.int64)), value(np.array([1, 1_000_000])))
+    small, large = plot.bars
+    assert (large, small > 0.04) == (1, True)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_number_lost_is_the_farthest(wrong: float) -> None:
+    """NaN and infinity against a number."""
+    (plot,) = value_plots(f32(1, 2), value(np.array([1, wrong], np.float32)))
+    assert plot.bars[1] == 1
+    assert plot.bars[0] == 0
+
+
+def test_complex_numbers_and_narrow_types() -> None:
+    """The worse part counts."""
+    (plot,) = value_plots(value(np.array([1 + 1j, 2])), value(np.array([1 + 1j, 2 + 1e-300j])))
+    assert plot.heights[0] == 0
+    assert plot.largest > 0
+    assert math.isfinite(plot.largest)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f32(1, 2), f32(1, 2)),
+        (f32(1), f32(2)),
+        (f32(1, 2), f32(1, 2, 3)),
+        (f32(1, 2), value(np.array([1, 2], np.float64))),
+        (value(python(1)), value(python(2))),
+        (value(leaf([1, 2], "out[0]")), value(leaf([1, 3], "out[1]"))),
+    ],
+    ids=["equal", "one number", "shapes", "dtypes", "python", "paths"],
+)
+def test_no_plot_where_it_would_say_nothing(before: object, after: object) -> None:
+    """Equal leaves, single numbers, and leaves that cannot be set against each other."""
+    assert value_plots(before, after) == ()  # type: ignore[arg-type]
