@@ -25,7 +25,8 @@ def made(tmp_path: Path) -> Directory:
 @pytest.fixture
 def pair(made: Directory) -> IrPair:
     """The two texts."""
-    return pair_of(*sides(made), "hlo")
+    one, other = sides(made)
+    return pair_of(one, other, "hlo")
 
 
 def test_a_difference_is_made_once(

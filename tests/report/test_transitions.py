@@ -122,7 +122,7 @@ def test_a_value_that_cannot_be_read_is_not_compared(tmp_path: Path) -> None:
 
 def test_a_timeline_has_the_points_where_something_changes(tmp_path: Path) -> None:
     """Between neighbours that were seen; a cell that was not is stepped over."""
-    unseen = {"outcome": Outcome.UNSUPPORTED, "verdict": Verdict.EXCLUDED}
+    unseen: dict[str, Any] = {"outcome": Outcome.UNSUPPORTED, "verdict": Verdict.EXCLUDED}
     made = Directory(tmp_path).job("f/a", CELLS[0], f32(1)).job("f/a", CELLS[1], **unseen)
     first, unsupported, last = sides(made.job("f/a", CELLS[2], f32(2)))
     found = timeline([first, unsupported, None, last], RunCase())
