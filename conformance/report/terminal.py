@@ -13,6 +13,7 @@ from conformance.model.outcome import Verdict
 from conformance.model.record import IrStatus
 from conformance.model.run import Exclusion
 from conformance.report.summary import IrGroup, counts, ir_groups, root_causes, understood
+from conformance.report.verdicts import LETTERS, WORST_FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,36 +34,22 @@ class Style(NamedTuple):
     letter: str
 
 
-STYLES = {
-    Verdict.MATCH: Style("green", "."),
-    Verdict.KNOWN: Style("cyan", "k"),
-    Verdict.DRIFTED: Style("green", "~"),
-    Verdict.NEW: Style("blue", "n"),
-    Verdict.EXCLUDED: Style("bright_black", "-"),
-    Verdict.REGRESSED: Style("bold red", "R"),
-    Verdict.FIXED: Style("bold magenta", "F"),
-    Verdict.CHANGED: Style("bold yellow", "C"),
-    Verdict.FLAKY: Style("bold yellow", "?"),
-    Verdict.CRASHED: Style("bold red", "X"),
-    Verdict.TIMED_OUT: Style("bold red", "T"),
-    Verdict.STALE: Style("bold yellow", "S"),
-    Verdict.INFRA: Style("bold blue", "I"),
+_COLOURS = {
+    Verdict.MATCH: "green",
+    Verdict.KNOWN: "cyan",
+    Verdict.DRIFTED: "green",
+    Verdict.NEW: "blue",
+    Verdict.EXCLUDED: "bright_black",
+    Verdict.REGRESSED: "bold red",
+    Verdict.FIXED: "bold magenta",
+    Verdict.CHANGED: "bold yellow",
+    Verdict.FLAKY: "bold yellow",
+    Verdict.CRASHED: "bold red",
+    Verdict.TIMED_OUT: "bold red",
+    Verdict.STALE: "bold yellow",
+    Verdict.INFRA: "bold blue",
 }
-WORST_FIRST = (
-    Verdict.CRASHED,
-    Verdict.TIMED_OUT,
-    Verdict.REGRESSED,
-    Verdict.FLAKY,
-    Verdict.CHANGED,
-    Verdict.FIXED,
-    Verdict.STALE,
-    Verdict.INFRA,
-    Verdict.NEW,
-    Verdict.KNOWN,
-    Verdict.DRIFTED,
-    Verdict.MATCH,
-    Verdict.EXCLUDED,
-)
+STYLES = {verdict: Style(colour, LETTERS[verdict]) for verdict, colour in _COLOURS.items()}
 MAX_COLUMNS = 6
 """Cells up to which they are the columns of the table; beyond, they are its rows."""
 MIN_TIMELINE = 10

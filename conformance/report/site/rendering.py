@@ -13,8 +13,8 @@ from pygments.lexers import PythonLexer
 
 from conformance.report.commands import rerun
 from conformance.report.site.addresses import case_page, href, root_of
-from conformance.report.terminal import STYLES
 from conformance.report.text import one_line, visible
+from conformance.report.verdicts import LETTERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,7 @@ def _environment() -> Environment:
         case_page=case_page,
         rerun=rerun_of,
     )
-    made.globals["letters"] = {str(verdict): style.letter for verdict, style in STYLES.items()}
+    made.globals["letters"] = {str(verdict): letter for verdict, letter in LETTERS.items()}
     return made
 
 
