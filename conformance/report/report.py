@@ -12,7 +12,7 @@ from conformance.report.tracks import Track, tracks_of
 from conformance.report.transitions import Timeline, timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.engine.loading import LoadedRun
     from conformance.model.record import Record
@@ -85,11 +85,19 @@ class Report:
         """Jobs that were planned and never ended: their run was killed or interrupted."""
         return tuple(sorted(self.planned - self.jobs.keys()))
 
-    def timelines(self, case: str) -> dict[str, Timeline]:
+    def timelines(self, case: str) -> Mapping[str, Timeline]:
         """Return the history of a case on each track that has a job of it, by track name."""
-        found = {}
+        if case not in self._timelines:
+            self._timelines[case] = dict(self._made(case))
+        return self._timelines[case]
+
+    @cached_property
+    def _timelines(self) -> dict[str, dict[str, Timeline]]:
+        """The histories asked for before: every page asks for them again."""
+        return {}
+
+    def _made(self, case: str) -> Iterator[tuple[str, Timeline]]:
         for track in self.tracks:
             jobs = [self.jobs.get((case, cell.id)) for cell in track.cells]
             if any(job is not None for job in jobs):
-                found[track.name] = timeline(jobs, self.cases[case])
-        return found
+                yield track.name, timeline(jobs, self.cases[case])

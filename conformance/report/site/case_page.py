@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from conformance.engine.comparing import Side
     from conformance.engine.diff_cache import IrPair, KeptDiff
     from conformance.model.record import Record
+    from conformance.model.run import Exclusion
     from conformance.report.report import Report
     from conformance.report.tracks import Track
     from conformance.report.transitions import Timeline, Transition
@@ -142,6 +143,9 @@ def case_pages(
     Yields:
         Path below the site's root, and content.
     """
+    left_out: dict[str, list[Exclusion]] = {}
+    for exclusion in report.exclusions:
+        left_out.setdefault(exclusion.case, []).append(exclusion)
     for name, case in report.cases.items():
         page = case_page(name)
         data = {
@@ -149,7 +153,7 @@ def case_pages(
             "case": case,
             "upstream": upstream(case.source),
             "tracks": _tracks(report, name, differ),
-            "exclusions": [e for e in report.exclusions if e.case == name],
+            "exclusions": left_out.get(name, []),
             "history": (history or {}).get(name),
         }
         yield page, render("case.html", page, data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -69,6 +69,7 @@ def rerun_of(record: Record) -> str:
     return rerun(record.case, record.cell)
 
 
+@lru_cache(maxsize=1024)
 def python(code: str) -> Markup:
     """Return Python source as highlighted markup."""
     return Markup(highlight(visible(code), PythonLexer(), HtmlFormatter(nowrap=True)))  # noqa: S704 - pygments escapes

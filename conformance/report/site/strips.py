@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Final
 
 from conformance.report.site.addresses import point_anchor
@@ -55,23 +56,22 @@ def strip_of(row: str, history: Timeline, track: Track) -> Strip:
         history: The history.
         track: The track.
     """
-    begun = {point.after.record.cell: point for point in history.points}
-    segments: list[Segment] = []
-    turn = 0
-    for cell, job in zip(track.cells, history.jobs, strict=True):
-        release = cell.release or cell.id
-        point = begun.get(cell.id)
-        starts = point is not None and _concerns(row, point)
-        turn += starts
-        state = _state(row, job, turn)
-        if segments and not starts and segments[-1].state == state:
-            segments[-1] = _longer(segments[-1], release)
-            continue
-        record = None if job is None else job.record
-        anchor = point_anchor(track.name, release) if starts else ""
+    begins = {p.after.record.cell for p in history.points if _concerns(row, p)}
+    turns = list(accumulate(cell.id in begins for cell in track.cells))
+    states = [_state(row, job, turn) for job, turn in zip(history.jobs, turns, strict=True)]
+    segments = []
+    for _, numbers in groupby(range(len(states)), lambda n: (states[n], turns[n])):
+        first, *more = numbers
+        cell, last = track.cells[first], track.cells[more[-1] if more else first]
+        job = history.jobs[first]
         segments.append(
             Segment(
-                first=release, last=release, length=1, state=state, record=record, anchor=anchor
+                first=cell.release or cell.id,
+                last=last.release or last.id,
+                length=1 + len(more),
+                state=states[first],
+                record=None if job is None else job.record,
+                anchor=point_anchor(track.name, cell.release) if cell.id in begins else "",
             )
         )
     return Strip(name=row, segments=tuple(segments))
@@ -98,7 +98,3 @@ def _has(row: str, record: Record) -> bool:
     if row == ENDING:
         return True
     return bool(record.facts) if row == FACTS else row in record.artifacts
-
-
-def _longer(segment: Segment, last: str) -> Segment:
-    return replace(segment, last=last, length=segment.length + 1)
