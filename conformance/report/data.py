@@ -1,0 +1,160 @@
+"""A report as data: what `--json` writes, and JSON Lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence  # noqa: TC003 - msgspec reads the annotations
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final, TypedDict
+
+import msgspec
+
+from conformance.engine.runner import exit_code
+from conformance.model.outcome import ExitCode
+from conformance.model.record import Record
+from conformance.report.summary import RunJson, cell_json, contract
+from conformance.report.text import visible
+from conformance.report.transitions import Kind  # noqa: TC001 - msgspec reads the annotations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.engine.comparing import Side
+    from conformance.report.report import Report
+
+_FIELDS: Final = tuple(field.name for field in fields(Record))
+
+
+class TransitionJson(TypedDict):
+    """What changes between two releases, as JSON holds it.
+
+    Attributes:
+        case: Case id.
+        track: What the cells have in common, e.g. `cpu8` or `tpu:v5e:2x2`.
+        kind: What the change is.
+        changed: What differs: `ending`, `value`, `facts`, and IRs that do other work, by name.
+        before: The newest release that shows the old; the cell's id where it is not known.
+        after: The oldest release that shows the new.
+    """
+
+    case: str
+    track: str
+    kind: Kind
+    changed: Sequence[str]
+    before: str
+    after: str
+
+
+class JobJson(TypedDict):
+    """A job by its name.
+
+    Attributes:
+        case: Case id.
+        cell: Cell id.
+    """
+
+    case: str
+    cell: str
+
+
+class ReportJson(RunJson):
+    """What runs came to, as JSON holds it.
+
+    Attributes:
+        runs: Ids of the runs, the oldest first; of a job that several hold, the last one's counts.
+        problems: What is wrong with runs that could not be read, a sentence each.
+        not_run: Jobs that were planned and never ended.
+        transitions: What changes between neighbouring releases.
+    """
+
+    runs: Sequence[str]
+    problems: Sequence[str]
+    not_run: Sequence[JobJson]
+    transitions: Sequence[TransitionJson]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordLine(Record):
+    """A line of JSON Lines: the record of a job, and the run it is of.
+
+    Attributes:
+        run: Run id.
+    """
+
+    run: str = ""
+
+
+def report_json(report: Report) -> ReportJson:
+    """Return a report as `--json` holds it: what that of `run` holds, over all runs, and more.
+
+    Ids of runs and problems name files, which need not be Unicode: they are made so.
+
+    Args:
+        report: What is told.
+    """
+    identities = {id_: said for run in report.runs for id_, said in run.info.identities.items()}
+    cells = {cell.id: cell for run in report.runs for cell in run.info.cells}
+    runs = [visible(run.id) for run in report.runs]
+    told = contract(
+        run=runs[-1] if runs else "",
+        code=exit_of(report),
+        cells=[cell_json(c.id, c.lock, c.versions, identities) for c in cells.values()],
+        records=report.records,
+        exclusions=report.exclusions,
+    )
+    return ReportJson(
+        **told,
+        runs=runs,
+        problems=[visible(problem) for problem in report.problems],
+        not_run=[JobJson(case=case, cell=cell) for case, cell in report.not_run],
+        transitions=list(_transitions(report)),
+    )
+
+
+def exit_of(report: Report) -> ExitCode:
+    """Return the exit status that a report amounts to.
+
+    What is unexpected counts first; without it, neither a run that could not be read nor a job
+    that never ended passes for success.
+
+    Args:
+        report: What is told.
+    """
+    code = exit_code(report.records)
+    if code in {ExitCode.OK, ExitCode.NOTHING}:
+        if report.problems:
+            return ExitCode.USAGE
+        if report.not_run:
+            return ExitCode.INFRA
+    return code
+
+
+def json_lines(report: Report) -> Iterator[bytes]:
+    """Yield a line for each job: its record, and the id of its run.
+
+    Args:
+        report: What is told.
+    """
+    run_of = {(r.case, r.cell): run.id for run in report.runs for r in run.records}
+    encoder = msgspec.json.Encoder()
+    for job, side in report.jobs.items():
+        said = {name: getattr(side.record, name) for name in _FIELDS}
+        yield encoder.encode(RecordLine(run=visible(run_of[job]), **said)) + b"\n"
+
+
+def _transitions(report: Report) -> Iterator[TransitionJson]:
+    release = {c.id: c.release or c.id for run in report.runs for c in run.info.cells}
+
+    def named(side: Side) -> str:
+        return release.get(side.record.cell, side.record.cell)
+
+    for case in report.cases:
+        for track, history in report.timelines(case).items():
+            for point in history.points:
+                yield TransitionJson(
+                    case=case,
+                    track=track,
+                    kind=point.kind,
+                    changed=point.changed,
+                    before=named(point.before),
+                    after=named(point.after),
+                )

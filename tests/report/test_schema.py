@@ -1,0 +1,89 @@
+"""The published schemas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+from conformance.engine.plan import Plan
+from conformance.model.outcome import ExitCode
+from conformance.model.run import Exclusion
+from conformance.report.data import json_lines, report_json
+from conformance.report.schema import schemas
+from conformance.report.summary import run_json
+from tests.builders import f32
+from tests.engine.worlds import planned
+from tests.report.runs import ADD, CELLS, Directory
+
+if TYPE_CHECKING:
+    from conformance.report.report import Report
+
+PUBLISHED = Path(__file__).parents[2] / "docs" / "schema"
+
+
+def validator(name: str) -> Draft202012Validator:
+    """Return what checks data against a published schema."""
+    return Draft202012Validator(json.loads((PUBLISHED / name).read_text()))
+
+
+def plain(data: object) -> Any:
+    """Return data as a reader of the JSON gets it."""
+    return json.loads(msgspec.json.encode(data))
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Report:
+    """A report of jobs that ended well, that raised, that changed, were left out or not run."""
+    made = Directory(tmp_path / "r").job("f/a", CELLS[0], f32(1), texts={"hlo": ADD})
+    made.job("f/a", CELLS[1], error=("TypeError", "no"))
+    left_out = Exclusion(case="f/b", cell=CELLS[0], reason="why")
+    plan = (("f/a", CELLS[0]), ("f/a", CELLS[1]), ("f/c", CELLS[0]))
+    return made.report(exclusions=(left_out,), plan=plan)
+
+
+def test_the_published_schemas_are_current() -> None:
+    """Made anew they are the same; what writes them: `docs/schema/NAME` from `schemas()`."""
+    assert {file.name: file.read_bytes() for file in PUBLISHED.iterdir()} == schemas()
+
+
+@pytest.mark.parametrize("name", schemas())
+def test_a_schema_is_one(name: str) -> None:
+    """Of the dialect that it says; every field says what it holds."""
+    found = json.loads((PUBLISHED / name).read_text())
+    Draft202012Validator.check_schema(found)
+    for part in found["$defs"].values():
+        for field, said in part.get("properties", {}).items():
+            assert said.get("description") or part["title"] == "Exclusion", field
+
+
+def test_what_is_written_is_as_the_schemas_say(report: Report) -> None:
+    """Of a report, and of each line."""
+    data = plain(report_json(report))
+    assert data["transitions"]
+    assert data["not_run"]
+    validator("report.schema.json").validate(data)
+    validator("run.schema.json").validate(data)  # whatever reads a run reads a report
+    for line in json_lines(report):
+        validator("line.schema.json").validate(json.loads(line))
+
+
+def test_a_run_is_as_its_schema_says(report: Report) -> None:
+    """The same contract."""
+    left_out = Exclusion(case="", cell="c", reason="why")
+    plan = Plan(jobs=(), exclusions=(left_out,), cells=(planned("0.5.3"), planned("0.6.0")))
+    identities = {plan.cells[0].cell.id: {"python": "3.11"}}
+    data = run_json("r", ExitCode.OK, plan, identities, report.records)
+    validator("run.schema.json").validate(plain(data))
+
+
+def test_a_field_that_is_missing_is_told(report: Report) -> None:
+    """All of them are required."""
+    data = plain(report_json(report))
+    del data["results"][0]["verdict"]
+    with pytest.raises(ValidationError, match="'verdict' is a required property"):
+        validator("report.schema.json").validate(data)
