@@ -67,3 +67,12 @@ def point_anchor(track: str, release: str) -> str:
         release: The first release that shows it.
     """
     return f"{slug(track)}@{slug(release)}"
+
+
+def regression_anchor(regression: str) -> str:
+    """Return the anchor of a regression on the history's page.
+
+    Args:
+        regression: Its id.
+    """
+    return f"r-{regression}"
