@@ -11,6 +11,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from conformance import __version__
 from conformance.report.commands import rerun
 from conformance.report.site.addresses import case_page, href, root_of
 from conformance.report.text import one_line, visible
@@ -55,6 +56,7 @@ def _environment() -> Environment:
         case_page=case_page,
         rerun=rerun_of,
     )
+    made.globals["version"] = __version__
     made.globals["letters"] = {str(verdict): letter for verdict, letter in LETTERS.items()}
     return made
 

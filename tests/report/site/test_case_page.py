@@ -1,0 +1,169 @@
+"""A case's page: what it is, its history, and each change with its evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.engine.diff_cache import DiffCache
+from conformance.model.case import Deviation
+from conformance.model.outcome import Outcome, Verdict
+from conformance.model.run import Exclusion, RunCase
+from conformance.report.site.addresses import case_page
+from conformance.report.site.case_page import case_pages, pairs_of
+from tests.builders import f32
+from tests.report.runs import ADD, CELLS, MULTIPLY, Directory
+from tests.report.site.pages import Page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.report.report import Report
+
+NASTY = "<script>alert(1)</script>\x1b[31m\u202e\x00"
+"""What no page may run."""
+
+
+def page(report: Report, tmp_path: Path, case: str = "f/a") -> Page:
+    """Return the page of a case."""
+    return Page(dict(case_pages(report, DiffCache(tmp_path / "cache").get))[case_page(case)])
+
+
+def jobs(folder: Path, *fields: dict[str, Any]) -> Directory:
+    """Return a run of `f/a`, a job a release."""
+    made = Directory(folder / "run")
+    for cell, more in zip(CELLS, fields, strict=False):
+        made.job("f/a", cell, **more)
+    return made
+
+
+def test_what_the_case_is(tmp_path: Path) -> None:
+    """Docstring, source, where it stands and where it comes from."""
+    told = RunCase(
+        file="cases/f/t.py", line=7, doc="A story.\n\nAnd more.",
+        code="@program()\ndef a(env): ...",
+        source="jax-ml/jax#123", devices=4, requires=("flax",), releases=">=0.5",
+    )  # fmt: skip
+    report = jobs(tmp_path, {"value": f32(1)}).report(cases={"f/a": told})
+    found = page(report, tmp_path)
+    for words in ("A story.", "And more.", "cases/f/t.py:7", "4 devices", "needs flax", "jax>=0.5"):
+        assert words in found.text
+    assert "".join(found.texts).count("def a(env): ...") == 1
+    assert "https://github.com/jax-ml/jax/issues/123" in found.links
+
+
+def test_a_case_that_an_older_run_does_not_tell_of(tmp_path: Path) -> None:
+    """Its history is there all the same."""
+    found = page(jobs(tmp_path, {"value": f32(1)}).report(cases={}), tmp_path)
+    assert "cpu8" in found.ids
+    assert "Nothing changes between these releases." in found.text
+
+
+def test_a_value_that_changed(tmp_path: Path) -> None:
+    """How far, where, a plot, and what repeats it; an anchor to send to somebody."""
+    report = jobs(tmp_path, {"value": f32(1, 2)}, {"value": f32(1, 3)}).report()
+    found = page(report, tmp_path)
+    assert "cpu8@0.6.2" in found.ids
+    assert "#cpu8@0.6.2" in found.links
+    assert "out 1 of 2 elements differ, worst at [1]: 3.0 against 2.0" in found.text
+    assert "svg" in found.tags
+    assert f"conformance run f/a --cell {CELLS[0]} --cell {CELLS[1]}" in found.text
+
+
+def test_an_ending_that_changed(tmp_path: Path) -> None:
+    """Both sides in full."""
+    report = jobs(tmp_path, {"value": f32(1)}, {"error": ("TypeError", "no such thing")}).report()
+    found = page(report, tmp_path)
+    assert "ok, conforms" in found.text
+    assert "raised, deviates TypeError: no such thing" in found.text
+    assert "regressed" in found.text
+
+
+def test_an_ir_that_changed_with_its_lines(tmp_path: Path) -> None:
+    """The pattern, and both sides of it, with what differs marked."""
+    one, other = ({"value": f32(1), "texts": {"hlo": text}} for text in (ADD, MULTIPLY))
+    found = page(jobs(tmp_path, one, other).report(), tmp_path)
+    assert "cpu8@0.6.2.hlo" in found.ids
+    assert "mark" in found.tags
+    assert "semantic" in found.text
+
+
+def test_the_same_change_on_another_track_is_shown_once(tmp_path: Path) -> None:
+    """The second refers to the first."""
+    made = Directory(tmp_path / "run")
+    for cell, text in (("jax0.5.3-py311-{}", ADD), ("jax0.6.2-py311-{}", MULTIPLY)):
+        for place in ("cpu8", "tpu.v5e.2x2"):
+            made.job("f/a", cell.format(place), f32(1), texts={"hlo": text})
+    found = page(made.report(), tmp_path)
+    assert "The same as on cpu8 at 0.6.2" in found.text
+    assert "#cpu8@0.6.2.hlo" in found.links
+
+
+def test_facts_that_differ(tmp_path: Path) -> None:
+    """Which, before and after."""
+    wider = ADD.replace("f32", "f64")
+    one, other = ({"value": f32(1), "texts": {"hlo": text}} for text in (ADD, wider))
+    found = page(jobs(tmp_path, one, other).report(), tmp_path)
+    assert "results[0] type f32[4] f64[4]" in found.text
+
+
+def test_declared_deviations_and_what_was_not_run(tmp_path: Path) -> None:
+    """Range, what is seen, why, upstream; and the reason of each exclusion."""
+    deviation = Deviation(releases="<0.6", error="ValueError", match="no rule",
+                          reason="no rule yet",
+                          issue="jax-ml/jax#9", packages={"flax": "<1"})  # fmt: skip
+    left_out = Exclusion(case="f/a", cell="jax0.4.30-py311-cpu8", reason="needs a newer one")
+    other = Exclusion(case="f/b", cell="jax0.4.30-py311-cpu8", reason="of another case")
+    report = jobs(tmp_path, {"value": f32(1)}).report(
+        cases={"f/a": RunCase(deviations=(deviation,))}, exclusions=(left_out, other)
+    )
+    found = page(report, tmp_path)
+    assert "<0.6, flax<1 all raised ValueError no rule no rule yet jax-ml/jax#9" in found.text
+    assert "https://github.com/jax-ml/jax/issues/9" in found.links
+    assert "needs a newer one" in found.text
+    assert "of another case" not in found.text
+
+
+def test_every_job_is_listed_with_its_reasons(tmp_path: Path) -> None:
+    """The newest first."""
+    unsupported = {"outcome": Outcome.UNSUPPORTED, "verdict": Verdict.EXCLUDED,
+                   "reasons": ("no such op",), "seconds": {}}  # fmt: skip
+    found = page(jobs(tmp_path, {"value": f32(1)}, unsupported).report(), tmp_path)
+    assert found.text.index("no such op") < found.text.index("match ok conforms")
+
+
+def test_nothing_in_a_page_acts(tmp_path: Path) -> None:
+    """Hostile names, docstrings, messages, reasons and code are text."""
+    nasty = f"f/a[{NASTY}]"
+    told = RunCase(doc=NASTY, code=f"x = '{NASTY}'", source=NASTY, file=NASTY, requires=(NASTY,),
+                   deviations=(Deviation(reason=NASTY, match=NASTY, issue=NASTY),))  # fmt: skip
+    made = Directory(tmp_path / "run").job(nasty, CELLS[0], f32(1), reasons=(NASTY,))
+    made.job(nasty, CELLS[1], error=("ValueError", NASTY + "x" * 10_000_000))
+    report = made.report(
+        cases={nasty: told}, exclusions=(Exclusion(case=nasty, cell=NASTY, reason=NASTY),)
+    )
+    ((_, content),) = case_pages(report, DiffCache(tmp_path / "cache").get)
+    assert len(content) < 200_000
+    assert b"<script>alert" not in content
+    assert b"\x1b" not in content
+    assert b"\x00" not in content
+    assert "\u202e".encode() not in content
+
+
+@pytest.mark.parametrize("points", [0, 1])
+def test_the_pairs_that_pages_compare(tmp_path: Path, points: int) -> None:
+    """Those of change points, and no others."""
+    texts = (ADD, MULTIPLY if points else ADD)
+    fields = [{"value": f32(1), "texts": {"hlo": text}} for text in texts]
+    pairs = list(pairs_of(jobs(tmp_path, *fields).report()))
+    assert [pair.ir for pair in pairs] == ["hlo"] * points
+
+
+def test_pages_are_well_formed(tmp_path: Path) -> None:
+    """Every element is closed, every anchor stands once, every link on the page has its target."""
+    one, other = ({"value": f32(1, n), "texts": {"hlo": t}} for n, t in ((1, ADD), (2, MULTIPLY)))
+    found = page(jobs(tmp_path, one, other, {"error": ("E", "m")}).report(), tmp_path)
+    assert found.unclosed == []
+    assert len(found.ids) == len(set(found.ids))
+    assert {link[1:] for link in found.links if link.startswith("#")} <= set(found.ids)

@@ -1,0 +1,73 @@
+"""The page of root causes: what is unexpected, grouped; and what says nothing about JAX."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.model.outcome import Outcome, Verdict
+from conformance.report.site.addresses import CAUSES
+from conformance.report.site.causes_page import causes_of, causes_pages
+from tests.builders import f32
+from tests.report.runs import CELLS, Directory
+from tests.report.site.pages import Page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.report.report import Report
+
+REGRESSED = {"verdict": Verdict.REGRESSED}
+
+
+def page(report: Report) -> Page:
+    """Return the page."""
+    return Page(dict(causes_pages(report))[CAUSES])
+
+
+def test_the_largest_cause_comes_first(tmp_path: Path) -> None:
+    """Jobs that are unexpected for the same reason are one cause, with one example."""
+    made = Directory(tmp_path)
+    made.job("f/b", CELLS[0], f32(1), reasons=("alone",), **REGRESSED)
+    for cell in CELLS:
+        made.job("f/a", cell, error=("TypeError", "no such thing"), reasons=("many",), **REGRESSED)
+    report = made.report()
+    causes, _ = causes_of(report.records)
+    assert [(cause.reason, cause.jobs) for cause in causes] == [("many", 3), ("alone", 1)]
+    found = page(report)
+    assert "2 root causes of what is unexpected in 4 jobs" in found.text
+    assert found.text.index("many") < found.text.index("alone")
+    assert "no such thing" in found.text
+    assert f"conformance run f/a --cell {CELLS[0]}" in found.text
+    assert "cases/f/a.html" in found.links
+
+
+def test_what_says_nothing_about_jax_is_counted_apart(tmp_path: Path) -> None:
+    """Infrastructure, and what was planned and never ended."""
+    made = Directory(tmp_path).job(
+        "f/a", CELLS[0], outcome=Outcome.INFRA, verdict=Verdict.INFRA, reasons=("no network",)
+    )
+    report = made.report(plan=(("f/a", CELLS[0]), ("f/a", CELLS[1])), finished="", exit=None)
+    causes, indeterminate = causes_of(report.records)
+    assert (causes, [cause.reason for cause in indeterminate]) == ([], ["no network"])
+    found = page(report)
+    assert "1 jobs ended for reasons of the host, 1 did not run" in found.text
+    assert "Nothing is unexpected." in found.text
+    assert f"f/a on {CELLS[1]}" in found.text
+
+
+def test_a_run_as_expected_says_so(tmp_path: Path) -> None:
+    """And nothing else."""
+    found = page(Directory(tmp_path).job("f/a", CELLS[0], f32(1)).report())
+    assert "0 root causes of what is unexpected in 1 jobs" in found.text
+    assert "indeterminate" not in found.ids
+
+
+def test_a_cause_of_very_many_jobs_is_cut(tmp_path: Path) -> None:
+    """The first cases are named, the others counted."""
+    made = Directory(tmp_path)
+    for number in range(40):
+        made.job(f"f/{number}", CELLS[0], outcome=Outcome.INFRA, verdict=Verdict.INFRA,
+                 reasons=("the disk is full",))  # fmt: skip
+    found = page(made.report())
+    assert "10 more cases." in found.text
+    assert found.unclosed == []
