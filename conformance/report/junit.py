@@ -1,0 +1,200 @@
+"""JUnit's XML, for what shows test results in CI: a suite a cell, a test a job.
+
+Readers differ in what they take for the name of a test, and some ignore the suite: so the class of
+a test is its cell and, behind the last dot, its family. Others refuse whatever their schema does
+not name, such as the file of a test: that is told in the text of what is unexpected.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+from xml.etree import ElementTree as ET
+
+from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.runner import unexpected
+from conformance.model.outcome import Outcome, Verdict
+from conformance.report.commands import rerun
+from conformance.report.summary import root_causes
+from conformance.report.text import one_line, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.engine.comparing import Side
+    from conformance.engine.loading import LoadedRun
+    from conformance.model.record import Record
+    from conformance.model.run import RunCase, RunCell
+    from conformance.report.report import Report
+
+NAME: Final = "jax-conformance"
+HOST: Final = "localhost"
+"""What the format asks for where the name of the host is not known; runs do not keep it."""
+ERRORS: Final = frozenset({Verdict.CRASHED, Verdict.TIMED_OUT, Verdict.INFRA})
+SKIPPED: Final = frozenset({Verdict.KNOWN, Verdict.EXCLUDED})
+MOST_REASONS, MOST_MESSAGE, MOST_TEXT, MOST_OUTPUT = 20, 500, 4_000, 8_000
+"""Reasons that are told, and characters of a message, of one text, and of what a job printed."""
+_PRINTED: Final = {"system-out": "stdout", "system-err": "stderr"}
+
+
+class _End(NamedTuple):
+    """How a test ended, unless it passed: the element that says so."""
+
+    tag: str
+    type: str
+    message: str
+    text: str
+
+
+def junit(report: Report) -> bytes:
+    """Return a report as JUnit's XML.
+
+    What is unexpected is a failure; crashes, timeouts, faults of the infrastructure and jobs that
+    never ended are errors; what is known or excluded is skipped. The error, and what the job
+    printed, are told of the first job of each root cause.
+
+    Args:
+        report: What is told.
+    """
+    cases = _tests(report)
+    cells = {cell.id: (cell, run) for run in report.runs for cell in run.info.cells}
+    root = ET.Element("testsuites", name=NAME)
+    for id_ in dict.fromkeys([*cells, *cases]):
+        suite = ET.SubElement(root, "testsuite", name=one_line(id_))
+        if id_ in cells:
+            _describe(suite, *cells[id_])
+        suite.extend(cases.get(id_, []))
+        _count(suite, suite.iter("testcase"))
+    _count(root, root.iter("testcase"))
+    del root.attrib["skipped"]  # the format knows it of a suite alone
+    ET.indent(root, " ")
+    return bytes(ET.tostring(root, "utf-8", xml_declaration=True)) + b"\n"
+
+
+def _tests(report: Report) -> dict[str, list[ET.Element]]:
+    """Return the tests of each suite."""
+    found: defaultdict[str, list[ET.Element]] = defaultdict(list)
+    examples = {(group[0].case, group[0].cell) for _, group in root_causes(report.records)}
+    for (case, cell), side in report.jobs.items():
+        test = _test(case, cell, _seconds(side.record))
+        told_whole = (case, cell) in examples
+        _end(test, _judged(side.record, report.cases[case], whole=told_whole))
+        if told_whole:
+            for tag, artifact in _PRINTED.items():
+                if artifact in side.record.artifacts:
+                    ET.SubElement(test, tag).text = _printed(side, artifact)
+        found[cell].append(test)
+    for case, cell in report.not_run:
+        said = "planned, but it never ended: its run was killed or interrupted"
+        test = _test(case, cell)
+        _end(test, _End("error", Outcome.NOT_RUN, said, f"{said}\n{rerun(case, cell)}"))
+        found[cell].append(test)
+    for left_out in report.exclusions:
+        case = left_out.case or "every case"
+        test = _test(case, left_out.cell)
+        _end(test, _End("skipped", Verdict.EXCLUDED, left_out.reason, left_out.reason))
+        found[left_out.cell].append(test)
+    for problem in report.problems:
+        test = ET.Element("testcase", name=one_line(problem), classname="runs", time="0.000")
+        _end(test, _End("error", Outcome.INFRA, problem, problem))
+        found["runs"].append(test)
+    return found
+
+
+def _test(case: str, cell: str, seconds: float = 0.0) -> ET.Element:
+    family = case.partition("/")[0] if "/" in case else NAME
+    named = {"name": one_line(case), "classname": one_line(f"{cell}.{family}")}
+    return ET.Element("testcase", named, time=f"{seconds:.3f}")
+
+
+def _end(test: ET.Element, end: _End | None) -> None:
+    if end is not None:
+        made = ET.SubElement(
+            test, end.tag, type=end.type, message=one_line(end.message, MOST_MESSAGE)
+        )
+        made.text = visible(end.text, MOST_OUTPUT * 10)
+
+
+def _judged(record: Record, about: RunCase, *, whole: bool) -> _End | None:
+    """Return how a job ended, None where that is as expected."""
+    verdict = record.verdict
+    message = record.reasons[0] if record.reasons else str(verdict)
+    if verdict in SKIPPED:
+        return _End("skipped", verdict, message, "\n".join(_reasons(record)))
+    if verdict in ERRORS or unexpected(record):
+        tag = "error" if verdict in ERRORS else "failure"
+        return _End(tag, verdict, message, "\n".join(_told(record, about, whole=whole)))
+    return None
+
+
+def _reasons(record: Record) -> Iterator[str]:
+    yield from (visible(reason, MOST_TEXT) for reason in record.reasons[:MOST_REASONS])
+    if len(record.reasons) > MOST_REASONS:
+        yield f"and {len(record.reasons) - MOST_REASONS} more reasons"
+
+
+def _told(record: Record, about: RunCase, *, whole: bool) -> Iterator[str]:
+    """Yield what is told of an unexpected end; also the error where it is told as a whole."""
+    yield from _reasons(record)
+    if record.error is not None:
+        if whole:
+            yield visible(f"{record.error.type}: {record.error.message}", MOST_TEXT)
+        if record.error.where:
+            yield f"raised at {visible(record.error.where, MOST_TEXT)}"
+    if about.file:
+        yield f"case at {visible(about.file, MOST_TEXT)}:{about.line}"
+    yield f"repeat it with: {rerun(record.case, record.cell)}"
+
+
+def _printed(side: Side, artifact: str) -> str:
+    """Return the end of what a job printed."""
+    try:
+        data = side.blobs.get(side.record.artifacts[artifact])
+    except CorruptBlobError as error:
+        return visible(str(error))
+    text = data[-4 * MOST_OUTPUT :].decode("utf-8", "replace")[-MOST_OUTPUT:]
+    return visible(
+        text if len(data) <= MOST_OUTPUT else f"... the last of {len(data):,} bytes:\n{text}"
+    )
+
+
+def _seconds(record: Record) -> float:
+    """Return what a job took in its run: nothing, if the observation is an earlier run's."""
+    if record.cached:
+        return 0.0
+    return record.seconds.get("job", sum(record.seconds.values()))
+
+
+def _describe(suite: ET.Element, cell: RunCell, run: LoadedRun) -> None:
+    """Say of a suite where and when its jobs ran."""
+    suite.set("hostname", HOST)
+    try:
+        started = datetime.fromisoformat(run.info.started).astimezone(UTC)
+        suite.set("timestamp", f"{started:%Y-%m-%dT%H:%M:%S}")
+    except ValueError:
+        pass  # an old run does not say
+    said = {
+        "run": run.id,
+        "lock": cell.lock,
+        **{f"host.{name}": run.info.host.get(name, "") for name in ("system", "machine")},
+        **{f"harness.{name}": version for name, version in run.info.versions.items()},
+        **{f"version.{name}": version for name, version in cell.versions.items()},
+    }
+    properties = ET.SubElement(suite, "properties")
+    for name, value in said.items():
+        if value:
+            ET.SubElement(properties, "property", name=one_line(name), value=one_line(str(value)))
+
+
+def _count(element: ET.Element, tests: Iterator[ET.Element]) -> None:
+    """Write the sums of tests."""
+    found: Counter[str] = Counter()
+    seconds = 0.0
+    for test in tests:
+        found.update(["tests", *(child.tag for child in test)])
+        seconds += float(test.get("time", "0"))
+    for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        element.set(name, str(found[tag]))
+    element.set("tests", str(found["tests"]))
+    element.set("time", f"{seconds:.3f}")
