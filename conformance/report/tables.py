@@ -1,0 +1,120 @@
+"""Tables for spreadsheets: the matrix of verdicts, and a row for each job."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from conformance.model.outcome import Outcome, Verdict
+from conformance.report.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from conformance.model.record import Record
+    from conformance.report.report import Report
+
+MOST: Final = 2_000
+"""Characters of one text; a spreadsheet's cell holds some thirty thousand."""
+_FORMULA: Final = tuple("=+-@＝＋－＠")  # noqa: RUF001 - some spreadsheets take the wide signs for the others
+JOB: Final = (
+    "case",
+    "cell",
+    "track",
+    "release",
+    "platform",
+    "outcome",
+    "conformance",
+    "verdict",
+    "reason",
+    "signature",
+    "seconds",
+)
+"""The columns of a row for a job."""
+
+
+class _Place(NamedTuple):
+    """Where a cell is."""
+
+    track: str = ""
+    release: str = ""
+    platform: str = ""
+
+
+def matrix_csv(report: Report) -> str:
+    """Return the verdict of each case in each cell: `not_run` of a job that never ended.
+
+    Cells are in the order of their tracks and releases; a field is empty where nothing was planned.
+
+    Args:
+        report: What is told.
+    """
+    said: dict[tuple[str, str], str] = {
+        key: side.record.verdict for key, side in report.jobs.items()
+    }
+    said.update(dict.fromkeys(report.not_run, Outcome.NOT_RUN))
+    said.update({(e.case, e.cell): Verdict.EXCLUDED for e in report.exclusions if e.case})
+    without = {e.cell: str(Verdict.EXCLUDED) for e in report.exclusions if not e.case}
+    cells = list(dict.fromkeys([*_places(report), *(cell for _, cell in said), *without]))
+    rows = (
+        [case, *(said.get((case, cell), without.get(cell, "")) for cell in cells)]
+        for case in sorted({case for case, _ in said})
+    )
+    return _csv(["case", *cells], rows)
+
+
+def jobs_csv(report: Report) -> str:
+    """Return a row for each job, for each that never ended, and for each that was left out.
+
+    Args:
+        report: What is told.
+    """
+    return _csv(JOB, _jobs(report))
+
+
+def _jobs(report: Report) -> Iterator[Sequence[str | float]]:
+    places = _places(report)
+    nowhere = _Place()
+    for (case, cell), side in report.jobs.items():
+        yield [case, cell, *places.get(cell, nowhere), *_said(side.record)]
+    for case, cell in report.not_run:
+        yield [case, cell, *places.get(cell, nowhere), Outcome.NOT_RUN, "", "", "", "", ""]
+    for left_out in report.exclusions:
+        place = places.get(left_out.cell, nowhere)
+        said = ["", "", Verdict.EXCLUDED, left_out.reason, "", ""]
+        yield [left_out.case, left_out.cell, *place, *said]
+
+
+def _said(record: Record) -> Iterator[str | float]:
+    yield from (record.outcome, record.conformance, record.verdict)
+    yield "; ".join(reason[:MOST] for reason in record.reasons)
+    yield "" if record.error is None else record.error.signature
+    seconds = record.seconds.get("job")
+    yield "" if seconds is None else round(seconds, 3)
+
+
+def _places(report: Report) -> Mapping[str, _Place]:
+    """Return where each cell is, in the order of tracks and releases."""
+    return {
+        cell.id: _Place(track.name, cell.release, track.kind)
+        for track in report.tracks
+        for cell in track.cells
+    }
+
+
+def _csv(heading: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:
+    out = io.StringIO()
+    # Texts are quoted, so that no sign in one divides it where a reader guesses what divides.
+    writer = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC)
+    writer.writerow(map(_shown, heading))
+    writer.writerows(map(_shown, row) for row in rows)
+    return out.getvalue()
+
+
+def _shown(field: str | float) -> str | float:
+    """Return a field that a spreadsheet shows and does not calculate."""
+    if not isinstance(field, str):
+        return field
+    text = one_line(field, MOST)
+    return f"'{text}" if text.startswith(_FORMULA) else text
