@@ -10,10 +10,11 @@ from rich.console import Console
 
 from conformance.cli.run import default_jobs
 from conformance.cli.setting import here
+from conformance.cli.state import write_state
 from conformance.engine.diff_cache import DiffCache
 from conformance.engine.loading import load_all, runs_in
 from conformance.engine.rundir import latest_run
-from conformance.errors import NothingSelectedError
+from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.model.outcome import ExitCode
 from conformance.report.report import Report
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from conformance.cli.setting import Setting
 
+STATE = Path("reports") / "README.md"
 SITE = "report"
 """Folder of a run's site, in its directory."""
 
@@ -34,7 +36,12 @@ SITE = "report"
     "--out", metavar="DIR", type=click.Path(path_type=Path),
     help="Folder of the site.  [default: report in the run's directory]",
 )  # fmt: skip
-def command(*, runs: tuple[Path, ...], out: Path | None) -> int:
+@click.option(
+    "--goldens", is_flag=True,
+    help="Tell what the goldens have, of no run: a Markdown page.  [--out: reports/README.md]",
+)  # fmt: skip
+@click.option("--check", is_flag=True, help="With --goldens: only see whether it is current.")
+def command(*, runs: tuple[Path, ...], out: Path | None, goldens: bool, check: bool) -> int:
     """Show what runs came to.
 
     RUN is the directory of a run, DIR a folder of them; the newest run by default. Of a job that
@@ -44,8 +51,14 @@ def command(*, runs: tuple[Path, ...], out: Path | None) -> int:
     conformance report                                  the newest run
     conformance report reports/runs --out site          every run there, with their history
     conformance report nightly/shard-* --out site       parts of one run, put together
+    conformance report --goldens                        the state of JAX, as reviewed
     """  # noqa: D301 - \b is click's own mark
     setting = here()
+    if goldens:
+        if runs:
+            raise UsageError("--goldens tells of no run: name none with it")
+        write_state(setting, out or setting.project.root / STATE, check=check)
+        return ExitCode.OK
     console = Console(highlight=False)
     report, folder = _report(setting, runs)
     target = out or folder / SITE

@@ -1,0 +1,190 @@
+"""The state of JAX as goldens and declared deviations have it: a page for those who browse."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from conformance.judge.deviation import applicable
+from conformance.model.run import RunCell
+from conformance.report.tracks import Track, tracks_of
+from conformance.report.transitions import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from conformance.engine.job import Job
+    from conformance.engine.plan import Plan
+    from conformance.model.case import Case
+
+HEAD: Final = """\
+# What JAX does, release by release
+
+Made by `conformance report --goldens` from the goldens and the declared deviations of the cases:
+what was run, reviewed and recorded, each release with the dependencies of its day. `56 of 59` are
+the cases that do what their own reference says, of those that the release can run; the others are
+declared deviations, each with its reason and its upstream thread in the case's file. What a
+release changed is seen against the one before: `regressed` and `fixed` by those references,
+`changed` is another ending, another value beyond the tolerance or another message.
+"""
+_ORDER: Final = (Kind.REGRESSED, Kind.FIXED, Kind.CHANGED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What is recorded of a case in a cell.
+
+    Attributes:
+        ending: What tells its ending from another: name of a content.
+        deviates: Whether a deviation is declared for it.
+    """
+
+    ending: str
+    deviates: bool
+
+    @classmethod
+    def of(cls, job: Job, ending: str) -> Recorded:
+        """Return what is recorded of a job, of which the deviations are those of its case."""
+        planned = job.planned
+        covered = applicable(job.case, planned.release, planned.cell.platform, planned.versions)
+        return cls(ending=ending, deviates=bool(covered))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A case that a release changed."""
+
+    case: Case
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What is recorded of all cases.
+
+    Attributes:
+        plan: Every case in every cell.
+        recorded: What is recorded, by case id and cell id.
+        dates: Day of each release.
+        root: Folder of the project, which files are told from.
+    """
+
+    plan: Plan
+    recorded: Mapping[tuple[str, str], Recorded]
+    dates: Mapping[str, str]
+    root: Path
+
+
+def state_markdown(state: State) -> str:
+    """Return the page, Markdown with links that are relative to a folder of the project.
+
+    Args:
+        state: What is recorded.
+    """
+    cells = (
+        RunCell(id=p.cell.id, versions=dict(p.versions)) for p in state.plan.cells if p.versions
+    )
+    return "\n".join([HEAD, *(_track(track, state) for track in tracks_of(cells))])
+
+
+def _track(track: Track, state: State) -> str:
+    members = {cell.id for cell in track.cells}
+    jobs = [job for job in state.plan.jobs if job.planned.cell.id in members]
+    families = sorted({job.case.family for job in jobs})
+    numbers: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for job in jobs:
+        kept = state.recorded.get(job.id)
+        if kept is not None:
+            numbers[job.planned.cell.id, job.case.family].update(
+                all=1, conforming=int(not kept.deviates)
+            )
+    changes = _steps(track, {job.case.id: job.case for job in jobs}, state)
+    table = _table(track, families, numbers, changes, state.dates)
+    told = "\n".join(_details(release, steps, state.root) for release, steps in changes if steps)
+    return f"## {track.name}\n\n{table}\n\n{told}"
+
+
+def _steps(track: Track, cases: Mapping[str, Case], state: State) -> list[tuple[str, list[Step]]]:
+    """Return what each release changed, the newest first."""
+    found: dict[str, list[Step]] = {cell.release: [] for cell in track.cells}
+    for name, case in sorted(cases.items()):
+        seen = [
+            (cell.release, state.recorded[name, cell.id])
+            for cell in track.cells
+            if (name, cell.id) in state.recorded
+        ]
+        for (_, before), (release, after) in pairwise(seen):
+            kind = kind_of(before, after)
+            if kind is not Kind.SAME:
+                found[release].append(Step(case=case, kind=kind))
+    return list(reversed(found.items()))
+
+
+def kind_of(before: Recorded, after: Recorded) -> Kind:
+    """Return what a change between two releases is to those who upgrade.
+
+    Args:
+        before: What is recorded of the older.
+        after: What is recorded of the newer.
+    """
+    if before.deviates is not after.deviates:
+        return Kind.FIXED if before.deviates else Kind.REGRESSED
+    return Kind.SAME if before.ending == after.ending else Kind.CHANGED
+
+
+def _table(
+    track: Track,
+    families: Sequence[str],
+    numbers: Mapping[tuple[str, str], Counter[str]],
+    changes: Iterable[tuple[str, list[Step]]],
+    dates: Mapping[str, str],
+) -> str:
+    """Return a row a release, the newest first: of how many cases how many conform."""
+    changed = {release: _summary(steps) for release, steps in changes}
+    rows = [["release", "date", *families, "against the one before"]]
+    rows.append(["---"] * len(rows[0]))
+    for cell in reversed(track.cells):
+        counts = [_conforming(numbers[cell.id, family]) for family in families]
+        rows.append([cell.release, dates.get(cell.release, ""), *counts, changed[cell.release]])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _conforming(found: Counter[str]) -> str:
+    return f"{found['conforming']} of {found['all']}" if found["all"] else "-"
+
+
+def _summary(steps: Sequence[Step]) -> str:
+    found = Counter(step.kind for step in steps)
+    return ", ".join(f"{found[kind]} {kind}" for kind in _ORDER if found[kind])
+
+
+def _details(release: str, steps: Sequence[Step], root: Path) -> str:
+    lines = "\n".join(_lines(steps, root))
+    return f"<details><summary>{release}: {_summary(steps)}</summary>\n\n{lines}\n\n</details>"
+
+
+def _lines(steps: Sequence[Step], root: Path) -> Iterator[str]:
+    """Yield a line for each function; its parametrisations are named behind it."""
+    functions: dict[tuple[Kind, str], list[Case]] = defaultdict(list)
+    for step in steps:
+        functions[step.kind, step.case.id.partition("[")[0]].append(step.case)
+    for kind in _ORDER:
+        for (of, name), cases in functions.items():
+            if of is kind:
+                yield f"- {kind}: {_linked(name, cases, root)}"
+
+
+def _linked(name: str, cases: Sequence[Case], root: Path) -> str:
+    case = cases[0]
+    file = case.file.relative_to(root) if case.file.is_relative_to(root) else case.file
+    params = [case.id.partition("[")[2].removesuffix("]") for case in cases]
+    named = f" ({', '.join(f'`{param}`' for param in params)})" if all(params) else ""
+    return f"[`{name}`](../{file}){named}: {_told(case)}".rstrip(": ")
+
+
+def _told(case: Case) -> str:
+    """Return the first sentence of a case's docstring, in one line."""
+    return " ".join(case.doc.partition("\n\n")[0].split())

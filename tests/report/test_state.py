@@ -1,0 +1,74 @@
+"""The page that says what goldens and deviations have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.engine.job import Job
+from conformance.engine.plan import Plan
+from conformance.report.state import Recorded, State, kind_of, state_markdown
+from conformance.report.transitions import Kind
+from tests.builders import case, deviation
+from tests.engine.worlds import planned
+
+RELEASES = ("0.5.3", "0.6.2", "0.8.3")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind"),
+    [
+        (("a", False), ("a", False), Kind.SAME),
+        (("a", False), ("b", False), Kind.CHANGED),
+        (("a", True), ("b", True), Kind.CHANGED),
+        (("a", False), ("b", True), Kind.REGRESSED),
+        (("a", True), ("b", False), Kind.FIXED),
+        (("a", True), ("a", False), Kind.FIXED),
+    ],
+)
+def test_what_a_change_is(before: tuple[str, bool], after: tuple[str, bool], kind: Kind) -> None:
+    """Deviations say what is wrong; without them another ending is just another."""
+    one, other = (Recorded(ending=end, deviates=wrong) for end, wrong in (before, after))
+    assert kind_of(one, other) is kind
+
+
+def made(endings: dict[str, str], *cases_: str) -> str:
+    """Return the page of cases that deviate below 0.6, with the endings of each release."""
+    cells = tuple(planned(release) for release in RELEASES)
+    told = [case(name, doc="A story.\n\nMore.", deviations=(deviation(),)) for name in cases_]
+    jobs = tuple(Job(case=one, planned=cell) for one in told for cell in cells)
+    recorded = {
+        j.id: Recorded.of(j, endings[j.planned.release])
+        for j in jobs
+        if j.planned.release in endings
+    }
+    plan = Plan(jobs=jobs, exclusions=(), cells=cells)
+    dates = {"0.8.3": "2025-12-18"}
+    return state_markdown(State(plan=plan, recorded=recorded, dates=dates, root=Path()))
+
+
+def test_a_row_for_each_release_the_newest_first() -> None:
+    """How many conform, of how many; and what the release changed."""
+    page = made({"0.5.3": "error-1", "0.6.2": "value-1", "0.8.3": "value-2"}, "family/name")
+    rows = [line for line in page.splitlines() if line.startswith("| 0")]
+    assert rows == [
+        "| 0.8.3 | 2025-12-18 | 1 of 1 | 1 changed |",
+        "| 0.6.2 |  | 1 of 1 | 1 fixed |",
+        "| 0.5.3 |  | 0 of 1 |  |",
+    ]
+
+
+def test_what_changed_is_named_with_its_story() -> None:
+    """Parametrisations of one function stand in one line."""
+    page = made({"0.5.3": "error-1", "0.6.2": "value-1"}, "family/name[a]", "family/name[b]")
+    line = "- fixed: [`family/name`](../cases/family/topic.py) (`a`, `b`): A story."
+    assert line in page.splitlines()
+    assert "<details><summary>0.6.2: 2 fixed</summary>" in page
+
+
+def test_what_is_not_recorded_is_not_told() -> None:
+    """A release that nobody ran has no numbers; its neighbours are compared."""
+    page = made({"0.5.3": "value-1", "0.8.3": "value-1"}, "family/name")
+    assert "| 0.6.2 |  | - |  |" in page
+    assert "| 0.8.3 | 2025-12-18 | 1 of 1 | 1 fixed |" in page

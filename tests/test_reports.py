@@ -1,0 +1,16 @@
+"""The committed summary of the whole matrix says what the goldens have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.projects import ROOT, Project
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_the_summary_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever changes goldens or deviations makes it anew: `conformance report --goldens`."""
+    ending = Project(ROOT, capsys).run("report", "--goldens", "--check")
+    assert (ending.code, ending.err) == (0, "")
