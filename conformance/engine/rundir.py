@@ -7,7 +7,7 @@ import os
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from conformance.model.run import RunInfo
 if TYPE_CHECKING:
     from pathlib import Path
 
+T = TypeVar("T")
 RUN = "run.json"
 RESULTS = "results.jsonl"
 ANEW = "restore it, or run anew: what has not changed is taken from the cache"
@@ -60,9 +61,20 @@ class RunDirectory:
         Raises:
             CorruptRunError: If it is missing, or does not tell of a run.
         """
+        return self.read_run_as(RunInfo)
+
+    def read_run_as(self, kind: type[T]) -> T:
+        """Return as much of `run.json` as a type has fields for.
+
+        Args:
+            kind: The type.
+
+        Raises:
+            CorruptRunError: If it is missing, or does not tell of a run.
+        """
         path = self.path / RUN
         try:
-            return msgspec.json.decode(path.read_bytes(), type=RunInfo)
+            return msgspec.json.decode(path.read_bytes(), type=kind)
         except OSError as error:
             raise CorruptRunError(
                 f"{path}: cannot be read: {said_by(error)}; name the directory of a run"
@@ -75,7 +87,18 @@ class RunDirectory:
     def read_records(self) -> list[Record]:
         """Return the finished jobs, in the order they ended.
 
+        Raises:
+            CorruptRunError: If a line is no record; the message names it.
+        """
+        return self.read_records_as(Record)
+
+    def read_records_as(self, kind: type[T]) -> list[T]:
+        """Return as much of the finished jobs as a type has fields for.
+
         A last line without its end is what a killed run leaves; it is no record.
+
+        Args:
+            kind: The type.
 
         Raises:
             CorruptRunError: If another line is no record; the message names it.
@@ -88,7 +111,7 @@ class RunDirectory:
         except OSError as error:
             raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
         *lines, _ = data.split(b"\n")
-        decoder = msgspec.json.Decoder(Record)
+        decoder = msgspec.json.Decoder(kind)
         records = []
         for number, line in enumerate(lines, 1):
             try:

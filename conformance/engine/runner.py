@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.judging import Judge, golden_at_fault, record_of
 from conformance.engine.rundir import Results
-from conformance.model.outcome import ExitCode, Outcome, Verdict
+from conformance.model.outcome import ExitCode, Outcome, Verdict, is_unexpected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -168,5 +168,4 @@ def exit_code(records: Iterable[Record]) -> ExitCode:
 
 def unexpected(record: Record) -> bool:
     """Say whether a record makes the run fail."""
-    unvouched = record.verdict is Verdict.NEW and record.conformance != "conforms"
-    return record.verdict.gates or unvouched
+    return is_unexpected(record.verdict, record.conformance)

@@ -92,6 +92,12 @@ GATING = frozenset(
 )
 
 
+def is_unexpected(verdict: Verdict, conformance: Conformance) -> bool:
+    """Say whether a job makes its run fail: what has no golden yet does unless it conforms."""
+    unvouched = verdict is Verdict.NEW and conformance is not Conformance.CONFORMS
+    return verdict.gates or unvouched
+
+
 class ExitCode(IntEnum):
     """Exit status of `conformance run` and of its siblings."""
 

@@ -1,0 +1,298 @@
+"""Digests of runs: what a history over many runs needs to know of each, kept in a small file."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import numpy as np
+import zstandard
+
+from conformance.engine.rundir import RESULTS, RUN, CorruptRunError
+from conformance.files import said_by, write_atomically
+from conformance.judge.errors import normalise
+from conformance.model.outcome import (
+    Conformance,
+    Outcome,
+    Verdict,
+    is_unexpected,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from conformance.engine.rundir import RunDirectory
+
+FORMAT: Final = 1
+"""Version of the files; one of another version is made anew."""
+LONGEST: Final = 2000
+"""Characters that are kept of a reason."""
+_INDEX: Final = np.dtype("<u4")
+_NUMBER: Final = re.compile(r"(?<!\w)-?\d+(?:[.,]\d+)*(?:e[+-]?\d+)?(?!\w)")
+
+
+class State(msgspec.Struct, frozen=True, array_like=True):
+    """What is known of a job; many jobs share one.
+
+    Attributes:
+        verdict: Its verdict.
+        outcome: How it ended.
+        conformance: Against its reference.
+        reason: Of what is unexpected the first reason, or else the error's signature.
+        cause: The reason in the form in which it is the same from run to run.
+    """
+
+    verdict: Verdict
+    outcome: Outcome
+    conformance: Conformance
+    reason: str = ""
+    cause: str = ""
+
+    @property
+    def unexpected(self) -> bool:
+        """Whether the job makes its run fail."""
+        return is_unexpected(self.verdict, self.conformance)
+
+    @property
+    def telling(self) -> bool:
+        """Whether it says anything about JAX."""
+        silent = self.verdict in {Verdict.INFRA, Verdict.EXCLUDED}
+        return self.outcome.observed and not silent
+
+
+class Digest(msgspec.Struct, frozen=True, array_like=True):
+    """A run, as a history needs it.
+
+    Attributes:
+        run: Its id.
+        started: When it began, ISO 8601.
+        finished: When it ended; empty of a run that did not.
+        exit: Exit status; None of a run that did not end.
+        matrix: Name or file of the matrix.
+        cases: Ids of its cases.
+        cells: Ids of its cells.
+        releases: Release of jax in each cell, empty where that is not known.
+        states: What jobs have in common.
+        grid: For each case and cell the state's place in `states`, from 1; 0 where there is no
+            job.
+    """
+
+    run: str
+    started: str = ""
+    finished: str = ""
+    exit: int | None = None
+    matrix: str = ""
+    cases: tuple[str, ...] = ()
+    cells: tuple[str, ...] = ()
+    releases: tuple[str, ...] = ()
+    states: tuple[State, ...] = ()
+    grid: bytes = b""
+
+    @property
+    def table(self) -> NDArray[np.uint32]:
+        """The grid, a row for each case and a column for each cell."""
+        return np.frombuffer(self.grid, _INDEX).reshape(len(self.cases), len(self.cells))
+
+
+class _Versions(msgspec.Struct):
+    jax: str = ""
+
+
+class _Cell(msgspec.Struct):
+    id: str
+    versions: _Versions = msgspec.field(default_factory=_Versions)
+
+
+class _Info(msgspec.Struct):
+    """What is read of `run.json`."""
+
+    started: str = ""
+    finished: str = ""
+    exit: int | None = None
+    matrix: str = ""
+    cells: tuple[_Cell, ...] = ()
+    plan: tuple[msgspec.Raw, ...] = ()
+
+
+class _Error(msgspec.Struct, frozen=True, gc=False):
+    signature: str = ""
+
+
+class _Job(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a line of `results.jsonl`: the rest is not even looked at."""
+
+    case: str
+    cell: str
+    outcome: Outcome
+    conformance: Conformance = Conformance.UNKNOWN
+    verdict: Verdict = Verdict.NEW
+    reasons: tuple[str, ...] = ()
+    error: _Error | None = None
+
+
+class _Kept(msgspec.Struct, frozen=True, array_like=True):
+    """A digest's file, with what says whether it still holds."""
+
+    format: int
+    key: tuple[int, ...]
+    digest: Digest
+
+
+def digest_of(directory: RunDirectory) -> Digest:
+    """Return the digest of a run, read from its directory.
+
+    Args:
+        directory: Where the run is.
+
+    Raises:
+        CorruptRunError: If it cannot be read, or is no run's directory.
+    """
+    info = directory.read_run_as(_Info)
+    jobs = {(job.case, job.cell): job for job in directory.read_records_as(_Job)}
+    if not jobs and not info.plan:
+        raise CorruptRunError(f"{directory.path}: expected a run, got a folder without any job")
+    cases = {name: at for at, name in enumerate(sorted({case for case, _ in jobs}))}
+    cells = {name: at for at, name in enumerate(sorted({cell for _, cell in jobs}))}
+    release = {cell.id: cell.versions.jax for cell in info.cells}
+    known: dict[tuple[object, ...], int] = {}
+    states: dict[State, int] = {}
+    table = np.zeros((len(cases), len(cells)), _INDEX)
+    for job in jobs.values():
+        said = (job.verdict, job.outcome, job.conformance, *_said(job))
+        if said not in known:
+            known[said] = states.setdefault(_state(job), len(states) + 1)
+        table[cases[job.case], cells[job.cell]] = known[said]
+    return Digest(
+        run=directory.id,
+        started=info.started,
+        finished=info.finished,
+        exit=info.exit,
+        matrix=info.matrix,
+        cases=tuple(cases),
+        cells=tuple(cells),
+        releases=tuple(release.get(cell, "") for cell in cells),
+        states=tuple(states),
+        grid=table.tobytes(),
+    )
+
+
+def _said(job: _Job) -> tuple[str, str]:
+    """Return the first reason and the signature of what is unexpected."""
+    if not is_unexpected(job.verdict, job.conformance):
+        return "", ""
+    return job.reasons[0] if job.reasons else "", job.error.signature if job.error else ""
+
+
+def _state(job: _Job) -> State:
+    reason, signature = _said(job)
+    text = reason or signature
+    return State(
+        verdict=job.verdict,
+        outcome=job.outcome,
+        conformance=job.conformance,
+        reason=text[:LONGEST],
+        cause=cause_of(text),
+    )
+
+
+def cause_of(reason: str) -> str:
+    """Return a reason without what differs from run to run: addresses, paths, times, numbers.
+
+    Args:
+        reason: Any text.
+    """
+    return _NUMBER.sub("#", normalise(reason))
+
+
+class DigestStore:
+    """Digests that were made once, kept.
+
+    Args:
+        folder: Where to.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, directory: RunDirectory) -> Digest:
+        """Return the digest of a run, made now if it is not kept or no longer holds.
+
+        Args:
+            directory: Where the run is.
+
+        Raises:
+            CorruptRunError: If it cannot be read, or is no run's directory.
+            InfrastructureError: If the disk refuses.
+        """
+        # Before the run is read: one that is still growing is read again the next time.
+        key = tuple(_stamps(directory))
+        path = self._path(directory)
+        kept = _read(path)
+        if kept is not None and (kept.format, kept.key) == (FORMAT, key):
+            return kept.digest
+        digest = digest_of(directory)
+        data = msgspec.msgpack.encode(_Kept(format=FORMAT, key=key, digest=digest))
+        # With a checksum: a digest that was damaged must not tell of another history.
+        write_atomically(
+            path, zstandard.ZstdCompressor(level=3, write_checksum=True).compress(data)
+        )
+        return digest
+
+    def get_all(self, directories: Sequence[RunDirectory]) -> tuple[list[Digest], list[str]]:
+        """Return the digests of the runs that can be read, and what is wrong with the others.
+
+        Args:
+            directories: Where the runs are.
+
+        Returns:
+            Digests in the given order, and a sentence for each run that cannot be read.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        digests, problems = [], []
+        for directory in directories:
+            try:
+                digests.append(self.get(directory))
+            except CorruptRunError as error:
+                problems.append(str(error))
+        return digests, problems
+
+    def _path(self, directory: RunDirectory) -> Path:
+        # Runs of one name may lie in several folders.
+        name = str(directory.path.resolve()).encode("utf-8", "surrogateescape")
+        return self._folder / f"{hashlib.sha256(name).hexdigest()[:32]}.digest"
+
+
+def _packed(kept: _Kept) -> bytes:
+    # With a checksum: a digest that was damaged must not tell of another history.
+    compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
+    return compressor.compress(msgspec.msgpack.encode(kept))
+
+
+def _read(path: Path) -> _Kept | None:
+    try:
+        data = zstandard.decompress(path.read_bytes())
+        return msgspec.msgpack.decode(data, type=_Kept)
+    except (OSError, ValueError, MemoryError, zstandard.ZstdError):  # not there, or broken
+        return None
+
+
+def _stamps(directory: RunDirectory) -> Iterator[int]:
+    """Yield size and time of the files a digest is made from."""
+    for name in (RUN, RESULTS):
+        try:
+            found = (directory.path / name).stat()
+        except FileNotFoundError:
+            yield from (-1, 0)
+        except OSError as error:
+            raise CorruptRunError(
+                f"{directory.path / name}: cannot be read: {said_by(error)}"
+            ) from None
+        else:
+            yield from (found.st_size, found.st_mtime_ns)

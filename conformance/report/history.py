@@ -1,0 +1,189 @@
+"""A history over many runs: verdicts by date, and what was unexpected from when to when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+import numpy as np
+
+from conformance.model.outcome import Verdict
+from conformance.report.regressions import Event, Follower, Regression
+from conformance.report.verdicts import WORST_FIRST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from conformance.engine.digests import Digest
+
+    Ranks = NDArray[np.uint8]
+
+T = TypeVar("T")
+NOTHING: Final = len(WORST_FIRST)
+"""Rank of a job that did not run; the rank of one that did is its verdict's, the worst is 0."""
+_RANKS: Final = {verdict: rank for rank, verdict in enumerate(WORST_FIRST)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPoint:
+    """A run in a history.
+
+    Attributes:
+        id: Its id.
+        started: When it began, as its `run.json` says.
+        finished: When it ended; empty of a run that did not.
+        time: When it began, None where that is not known.
+        exit: Exit status; None of a run that did not end.
+        matrix: Name or file of the matrix.
+        counts: How many jobs have each verdict, in the order of the verdicts.
+        unexpected: How many jobs are unexpected.
+    """
+
+    id: str
+    started: str
+    finished: str
+    time: datetime | None
+    exit: int | None
+    matrix: str
+    counts: dict[Verdict, int]
+    unexpected: int
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs there are."""
+        return sum(self.counts.values())
+
+    @property
+    def date(self) -> str:
+        """The day it began, in UTC."""
+        return "an unknown date" if self.time is None else self.time.date().isoformat()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What many runs say, the oldest first.
+
+    Attributes:
+        runs: The runs.
+        cases: Ids of all cases, in order.
+        cells: Ids of all cells, in order.
+        ranks: Rank of each verdict by run, case and cell; `NOTHING` where there is no job.
+        regressions: What was unexpected, by root cause: the open ones first.
+        events: What happened to them, the oldest first.
+    """
+
+    runs: tuple[RunPoint, ...]
+    cases: tuple[str, ...]
+    cells: tuple[str, ...]
+    ranks: Ranks
+    regressions: tuple[Regression, ...]
+    events: tuple[Event, ...]
+
+    def of_case(self, case: str) -> Ranks:
+        """Return what a case shows in each run, a row for each run and a column for each cell."""
+        return self.ranks[:, self.cases.index(case), :]
+
+    def verdicts(self, case: str, cell: str) -> list[tuple[Verdict | None, int]]:
+        """Return the verdicts of a job by run, run-length encoded, None where it did not run."""
+        column = self.of_case(case)[:, self.cells.index(cell)]
+        return [(verdict_of(rank), length) for rank, length in run_lengths(column.tolist())]
+
+
+def history(digests: Iterable[Digest]) -> History:
+    """Return the history of runs.
+
+    Args:
+        digests: What is known of each, in any order; a run that is given twice counts once.
+    """
+    ordered = sorted(set(digests), key=_order)
+    cases = _places(name for digest in ordered for name in digest.cases)
+    cells = _places(name for digest in ordered for name in digest.cells)
+    ranks = np.full((len(ordered), len(cases), len(cells)), NOTHING, np.uint8)
+    follower = Follower(cases, cells)
+    for run, digest in enumerate(ordered):
+        rows = np.array([cases[name] for name in digest.cases], np.intp)
+        columns = np.array([cells[name] for name in digest.cells], np.intp)
+        of_state = np.array([NOTHING, *(_RANKS[s.verdict] for s in digest.states)], np.uint8)
+        ranks[run][np.ix_(rows, columns)] = of_state[digest.table]
+        follower.add(run, digest)
+    return History(
+        runs=tuple(map(_point, ordered)),
+        cases=tuple(cases),
+        cells=tuple(cells),
+        ranks=ranks,
+        regressions=follower.regressions(),
+        events=tuple(follower.events),
+    )
+
+
+def _order(digest: Digest) -> tuple[datetime, str, bytes]:
+    """Return what runs are ordered by; those of one time and name still have one order."""
+    time = time_of(digest.started) or datetime.min.replace(tzinfo=UTC)
+    return time, digest.run, msgspec.msgpack.encode(digest)
+
+
+def _places(names: Iterable[str]) -> dict[str, int]:
+    return {name: place for place, name in enumerate(sorted(set(names)))}
+
+
+def _point(digest: Digest) -> RunPoint:
+    numbers = np.bincount(digest.table.reshape(-1), minlength=len(digest.states) + 1)[1:]
+    counts = dict.fromkeys(Verdict, 0)
+    unexpected = 0
+    for state, number in zip(digest.states, numbers.tolist(), strict=True):
+        counts[state.verdict] += number
+        unexpected += number * state.unexpected
+    return RunPoint(
+        id=digest.run,
+        started=digest.started,
+        finished=digest.finished,
+        time=time_of(digest.started),
+        exit=digest.exit,
+        matrix=digest.matrix,
+        counts={verdict: number for verdict, number in counts.items() if number},
+        unexpected=unexpected,
+    )
+
+
+def time_of(text: str) -> datetime | None:
+    """Return a time in UTC, None for a text that is none.
+
+    Args:
+        text: ISO 8601; without a zone it is UTC.
+    """
+    try:
+        time = datetime.fromisoformat(text)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def verdict_of(rank: int) -> Verdict | None:
+    """Return the verdict of a rank, None for `NOTHING`."""
+    return None if rank == NOTHING else WORST_FIRST[rank]
+
+
+def run_lengths(values: Iterable[T]) -> list[tuple[T, int]]:
+    """Return neighbours that are equal as one, with how many they are."""
+    return [(value, sum(1 for _ in members)) for value, members in groupby(values)]
+
+
+def carried(ranks: Sequence[int]) -> list[int]:
+    """Return ranks with what was seen last in the place of each `NOTHING` between two others.
+
+    A run that did not run a job says nothing about it; before its first and after its last run
+    nothing is known.
+
+    Args:
+        ranks: Ranks by run.
+    """
+    seen = [place for place, rank in enumerate(ranks) if rank != NOTHING]
+    filled = list(ranks)
+    for before, after in pairwise(seen):
+        filled[before:after] = [ranks[before]] * (after - before)
+    return filled

@@ -1,0 +1,259 @@
+"""What was unexpected over many runs, by root cause: since when, until when, where."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from conformance.engine.digests import Digest, State
+    from conformance.model.outcome import Outcome, Verdict
+
+    Jobs = NDArray[np.int64]
+    Cause = tuple[str, str, str]
+
+FINE: Final = 0
+"""In the place of a cause: the job ran, and is not unexpected."""
+SILENT: Final = -1
+"""In the place of a cause: the job did not run, or says nothing about JAX."""
+
+
+class Lifecycle(StrEnum):
+    """Where a regression stands, or what happened to it."""
+
+    OPEN = "open"
+    """Some job of it shows it, as far as is known."""
+    FIXED = "fixed"
+    """Every job of it has run since, and shows it no more."""
+    REOPENED = "reopened"
+    """It was fixed, and is open again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A regression opened, was fixed, or was reopened.
+
+    Attributes:
+        kind: What happened.
+        regression: Id of the regression.
+        case: Its case.
+        verdict: Its verdict.
+        reason: Its reason, as it was first seen.
+        run: Place of the run that showed it.
+        cells: Where: the cells that came to show it, or ceased to.
+    """
+
+    kind: Lifecycle
+    regression: str
+    case: str
+    verdict: Verdict
+    reason: str
+    run: int
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regression:
+    """Jobs of a case that were unexpected for the same reason.
+
+    Attributes:
+        id: Stays the same as long as case, verdict and normalised reason do.
+        case: The case.
+        verdict: What it is unexpected as.
+        outcome: How the first job that showed it ended.
+        reason: The reason, as it was first seen.
+        state: Where it stands.
+        first: Place of the first run that showed it.
+        last: Place of the last run that showed it.
+        fixed_in: Place of the run that first showed it gone; None while it is open.
+        reopened: How often it came back.
+        cells: Every cell that ever showed it.
+        releases: Their releases of jax.
+        open_cells: The cells that still do, as far as is known.
+    """
+
+    id: str
+    case: str
+    verdict: Verdict
+    outcome: Outcome
+    reason: str
+    state: Lifecycle
+    first: int
+    last: int
+    fixed_in: int | None
+    reopened: int
+    cells: tuple[str, ...]
+    releases: tuple[str, ...]
+    open_cells: tuple[str, ...]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is not fixed."""
+        return self.state is not Lifecycle.FIXED
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A regression under way."""
+
+    id: str
+    case: str
+    state: State
+    first: int
+    last: int
+    open: set[int] = field(default_factory=set)
+    ever: set[int] = field(default_factory=set)
+    fixed_in: int | None = None
+    reopened: int = 0
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        if self.fixed_in is not None:
+            return Lifecycle.FIXED
+        return Lifecycle.REOPENED if self.reopened else Lifecycle.OPEN
+
+
+class Follower:
+    """Follows what is unexpected from run to run, the oldest first.
+
+    Args:
+        cases: Place of every case.
+        cells: Place of every cell.
+    """
+
+    def __init__(self, cases: Mapping[str, int], cells: Mapping[str, int]) -> None:
+        self._cases, self._cells = cases, cells
+        self._cell_names = tuple(cells)
+        self._last = np.full((len(cases), len(cells)), FINE, np.int32)
+        self._releases: dict[str, str] = {}
+        self._known: dict[Cause, int] = {}
+        self._followed: list[_Followed] = []
+        self.events: list[Event] = []
+
+    def add(self, run: int, digest: Digest) -> None:
+        """Take in the next run.
+
+        Args:
+            run: Its place.
+            digest: What it says.
+        """
+        self._releases.update(zip(digest.cells, digest.releases, strict=True))
+        now = self._causes(run, digest)
+        rows = np.array([self._cases[name] for name in digest.cases], np.intp)
+        columns = np.array([self._cells[name] for name in digest.cells], np.intp)
+        place = np.ix_(rows, columns)
+        before = self._last[place]
+        changed = (now != SILENT) & (now != before)
+        jobs = rows[:, None] * len(self._cells) + columns[None, :]
+        gone = _by_cause(before[changed], jobs[changed])
+        come = _by_cause(now[changed], jobs[changed])
+        self._last[place] = np.where(now == SILENT, before, now)
+        for cause in np.unique(now[now > FINE]):
+            self._followed[cause - 1].last = run
+        for cause in sorted(gone.keys() | come.keys(), key=lambda c: self._followed[c - 1].id):
+            self._move(run, self._followed[cause - 1], gone.get(cause, ()), come.get(cause, ()))
+
+    def _causes(self, run: int, digest: Digest) -> NDArray[np.int32]:
+        """Return the cause of every job of a run, `FINE` or `SILENT`."""
+        table = digest.table
+        telling = np.array([False, *(state.telling for state in digest.states)])
+        unexpected = np.array([False, *(state.unexpected for state in digest.states)])
+        causes = np.where(telling[table], np.int32(FINE), np.int32(SILENT))
+        at = np.nonzero((unexpected & telling)[table])
+        many = len(digest.states) + 1
+        pairs, which = np.unique(at[0] * many + table[at], return_inverse=True)
+        numbers = [
+            self._cause(run, digest.cases[pair // many], digest.states[pair % many - 1])
+            for pair in pairs.tolist()
+        ]
+        causes[at] = np.array(numbers, np.int32)[which]
+        return causes
+
+    def _cause(self, run: int, case: str, state: State) -> int:
+        key = (case, str(state.verdict), state.cause)
+        if key not in self._known:
+            self._known[key] = len(self._followed) + 1
+            followed = _Followed(id=_id(key), case=case, state=state, first=run, last=run)
+            self._followed.append(followed)
+        return self._known[key]
+
+    def _move(
+        self, run: int, followed: _Followed, gone: Sequence[int], come: Sequence[int]
+    ) -> None:
+        """Take in which jobs ceased to show a cause, and which came to."""
+        was_open = bool(followed.open)
+        followed.open.difference_update(gone)
+        followed.open.update(come)
+        followed.ever.update(come)
+        if bool(followed.open) is was_open:
+            return
+        if was_open:
+            followed.fixed_in = run
+        elif followed.fixed_in is not None:
+            followed.fixed_in = None
+            followed.reopened += 1
+        self.events.append(
+            Event(
+                kind=followed.lifecycle,
+                regression=followed.id,
+                case=followed.case,
+                verdict=followed.state.verdict,
+                reason=followed.state.reason,
+                run=run,
+                cells=self._named(gone if was_open else come),
+            )
+        )
+
+    def regressions(self) -> tuple[Regression, ...]:
+        """Return every regression: the open ones first, then those that ended last."""
+        made = [self._regression(followed) for followed in self._followed]
+        return tuple(sorted(made, key=_urgency))
+
+    def _regression(self, followed: _Followed) -> Regression:
+        cells = self._named(sorted(followed.ever))
+        return Regression(
+            id=followed.id,
+            case=followed.case,
+            verdict=followed.state.verdict,
+            outcome=followed.state.outcome,
+            reason=followed.state.reason,
+            state=followed.lifecycle,
+            first=followed.first,
+            last=followed.last,
+            fixed_in=followed.fixed_in,
+            reopened=followed.reopened,
+            cells=cells,
+            releases=tuple(dict.fromkeys(filter(None, map(self._releases.__getitem__, cells)))),
+            open_cells=self._named(sorted(followed.open)),
+        )
+
+    def _named(self, jobs: Sequence[int]) -> tuple[str, ...]:
+        return tuple(sorted({self._cell_names[job % len(self._cells)] for job in jobs}))
+
+
+def _urgency(regression: Regression) -> tuple[bool, int, str, str]:
+    ended = regression.first if regression.fixed_in is None else regression.fixed_in
+    return not regression.is_open, -ended, regression.case, regression.id
+
+
+def _by_cause(causes: NDArray[np.int32], jobs: Jobs) -> dict[int, list[int]]:
+    """Return jobs by their cause, those that have one."""
+    found: dict[int, list[int]] = defaultdict(list)
+    some = causes > FINE
+    for cause, job in zip(causes[some].tolist(), jobs[some].tolist(), strict=True):
+        found[cause].append(job)
+    return found
+
+
+def _id(cause: Cause) -> str:
+    text = "\0".join(cause).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(text).hexdigest()[:16]

@@ -1,0 +1,170 @@
+"""Verdicts by date over many runs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.model.outcome import Outcome, Verdict
+from conformance.report.history import NOTHING, carried, history, run_lengths, time_of
+from tests.report.nights import FINE, A, B, night, nights, state
+
+if TYPE_CHECKING:
+    from conformance.engine.digests import Digest
+
+STATES = (
+    state(FINE),
+    state(Verdict.KNOWN),
+    state(Verdict.REGRESSED, "out 3 of 8 elements differ"),
+    state(Verdict.REGRESSED, "out 5 of 8 elements differ"),
+    state(Verdict.CHANGED, "facts differ"),
+    state(Verdict.INFRA, outcome=Outcome.INFRA),
+    state(Verdict.EXCLUDED, outcome=Outcome.UNSUPPORTED),
+)
+JOBS = st.dictionaries(
+    st.tuples(st.sampled_from(["f/a", "f/b", "g/c"]), st.sampled_from([A, B])),
+    st.sampled_from(STATES),
+    min_size=1,
+)
+
+
+@st.composite
+def some_nights(draw: st.DrawFn) -> list[Digest]:
+    """Return up to eight runs, a night each; some ran hardly anything."""
+    return [night(number, jobs) for number, jobs in enumerate(draw(st.lists(JOBS, max_size=8)))]
+
+
+def test_verdicts_are_told_by_date_as_long_as_they_last() -> None:
+    """Run-length encoded; a run without the job is a hole."""
+    made = history(nights(FINE, FINE, None, Verdict.REGRESSED, FINE))
+    assert made.verdicts("f/a", A) == [
+        (Verdict.MATCH, 2), (None, 1), (Verdict.REGRESSED, 1), (Verdict.MATCH, 1),
+    ]  # fmt: skip
+
+
+def test_a_run_tells_what_it_came_to() -> None:
+    """Counts in the order of the verdicts, the day, and whether it ended."""
+    jobs = {("f/a", A): Verdict.REGRESSED, ("f/a", B): FINE, ("f/b", A): FINE}
+    killed = night(4, jobs, finished="", exit=None)
+    (run,) = history([killed]).runs
+    assert run.counts == {Verdict.MATCH: 2, Verdict.REGRESSED: 1}
+    assert (run.jobs, run.unexpected, run.date, run.finished) == (3, 1, "2026-05-05", "")
+
+
+def test_runs_are_ordered_by_when_they_began_then_by_name() -> None:
+    """Whatever their zone; of two that began within a second the name says; unknown comes first."""
+    jobs = {("f/a", A): FINE}
+    times = {
+        "c": "2026-05-01T02:00:00+02:00", "b": "2026-05-01T01:00:00+00:00",
+        "a": "2026-05-01T01:00:00+00:00", "d": "yesterday", "e": "2026-05-01T00:30:00",
+    }  # fmt: skip
+    made = history([night(0, jobs, run=run, started=started) for run, started in times.items()])
+    assert [run.id for run in made.runs] == ["d", "c", "e", "a", "b"]
+    assert made.runs[0].date == "an unknown date"
+
+
+def test_a_clock_that_steps_back_is_survived() -> None:
+    """A run that ended before it began, and one that began before its elder."""
+    jobs = {("f/a", A): FINE}
+    back = {"started": "2026-05-02T03:00:00+00:00", "finished": "2026-05-01T03:00:00+00:00"}
+    made = history([night(4, jobs), night(5, jobs, **back)])
+    assert [run.id for run in made.runs] == ["run-05", "run-04"]
+
+
+def test_a_run_given_twice_counts_once() -> None:
+    """E.g. named itself and with its folder."""
+    one = night(0, {("f/a", A): FINE})
+    assert len(history([one, one]).runs) == 1
+
+
+def test_times_are_utc() -> None:
+    """What is no time, or none that UTC has, is None."""
+    assert time_of("2026-05-01T02:00:00+02:00") == datetime(2026, 5, 1, tzinfo=UTC)
+    assert time_of("") is time_of("0001-01-01T00:00:00+14:00") is None
+
+
+@given(st.lists(st.integers(0, NOTHING)))
+def test_run_lengths_lose_nothing(values: list[int]) -> None:
+    """And neighbours are never equal."""
+    lengths = run_lengths(values)
+    assert [value for value, length in lengths for _ in range(length)] == values
+    assert all(a[0] != b[0] for a, b in pairwise(lengths))
+
+
+@given(st.lists(st.integers(NOTHING - 2, NOTHING)))
+def test_only_holes_between_runs_are_filled(ranks: list[int]) -> None:
+    """With what was seen before."""
+    seen = [place for place, rank in enumerate(ranks) if rank != NOTHING]
+    filled = carried(ranks)
+    assert all(filled[place] == ranks[place] for place in seen)
+    known = {place for place, rank in enumerate(filled) if rank != NOTHING}
+    assert known == (set(range(seen[0], seen[-1] + 1)) if seen else set())
+
+
+@given(some_nights(), st.data())
+def test_the_order_of_reading_does_not_matter(runs: list[Digest], data: st.DataObject) -> None:
+    """Runs are ordered by when they began."""
+    shuffled = data.draw(st.permutations(runs))
+    one, other = history(runs), history(shuffled)
+    assert (one.runs, one.regressions, one.events) == (other.runs, other.regressions, other.events)
+    assert one.ranks.tolist() == other.ranks.tolist()
+
+
+@given(some_nights(), st.integers(0, 8))
+def test_the_history_of_a_prefix_is_a_prefix(runs: list[Digest], length: int) -> None:
+    """What later runs say changes nothing about what happened before."""
+    part, whole = history(runs[:length]), history(runs)
+    assert whole.runs[:length] == part.runs
+    assert [event for event in whole.events if event.run < length] == list(part.events)
+    for case in part.cases:
+        for place, cell in enumerate(part.cells):
+            told = whole.of_case(case)[:length, whole.cells.index(cell)]
+            assert told.tolist() == part.of_case(case)[:, place].tolist()
+
+
+@given(some_nights())
+def test_a_job_that_never_ran_says_nothing(runs: list[Digest]) -> None:
+    """Neither does a run without it, nor a job that ended for reasons of the host."""
+    made = history(runs)
+    ran = {
+        (case, cell)
+        for run in runs
+        for row, case in enumerate(run.cases)
+        for column, cell in enumerate(run.cells)
+        if run.table[row, column]
+    }
+    for case in made.cases:
+        for cell in made.cells:
+            verdicts = made.verdicts(case, cell)
+            assert ((case, cell) in ran) == any(verdict is not None for verdict, _ in verdicts)
+    for regression in made.regressions:
+        assert {(regression.case, cell) for cell in regression.cells} <= ran
+
+
+@given(some_nights())
+def test_a_regression_is_open_as_far_as_its_jobs_last_said(runs: list[Digest]) -> None:
+    """Told a second way: by the last word of each job."""
+    last = {}
+    for run in runs:
+        for row, case in enumerate(run.cases):
+            for column, cell in enumerate(run.cells):
+                if number := run.table[row, column]:
+                    said = run.states[number - 1]
+                    if said.telling:
+                        last[case, cell] = said
+    expected = {
+        (case, said.verdict, said.cause, cell)
+        for (case, cell), said in last.items()
+        if said.unexpected
+    }
+    causes = {said.reason: said.cause for said in STATES}
+    found = {
+        (one.case, one.verdict, causes[one.reason], cell)
+        for one in history(runs).regressions
+        for cell in one.open_cells
+    }
+    assert found == expected
