@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.report.site.case_page import case_pages, pairs_of
 from conformance.report.site.causes_page import causes_pages
+from conformance.report.site.matrix_page import matrix_pages
 from conformance.report.site.run_pages import run_pages
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def site(report: Report, diffs: DiffCache) -> Iterator[tuple[str, bytes]]:
         Path below the site's root, and content.
     """
     diffs.prepare(pairs_of(report))
+    yield from matrix_pages(report)
     yield from case_pages(report, diffs.get)
     yield from causes_pages(report)
     yield from run_pages(report.runs)

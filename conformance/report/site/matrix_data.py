@@ -1,0 +1,233 @@
+"""What the matrix page draws: cells in tracks, cases in families, and each history in segments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.engine.runner import unexpected
+from conformance.model.outcome import Verdict
+from conformance.report.site.addresses import case_page, href, slug
+from conformance.report.text import one_line
+from conformance.report.transitions import Kind
+from conformance.report.verdicts import LETTERS, MEANINGS, WORST_FIRST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conformance.engine.comparing import Side
+    from conformance.model.record import Record
+    from conformance.report.report import Report
+    from conformance.report.tracks import Track
+    from conformance.report.transitions import Timeline, Transition
+
+EDGES: Final = {Kind.REGRESSED: "r", Kind.FIXED: "f", Kind.CHANGED: "c", Kind.SAME: "s"}
+"""How a change point is written where a segment begins."""
+TICKS: Final = frozenset({"jaxpr", "stablehlo"})
+"""IRs whose change is drawn where nothing else changes."""
+NOT_RUN: Final = "not_run"
+"""State of a job that was planned and has no result; the letter says that it never ended."""
+NOT_RUN_LETTER: Final = "…"
+MOST_REASON: Final = 240
+"""Characters of a reason."""
+MOST_TITLE: Final = 160
+"""Characters of what a case says of itself."""
+ROOM: Final = 300_000
+"""Characters of all reasons; beyond it a segment refers to the page of its case."""
+BEYOND: Final = "the page of the case says why"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Neighbouring cells of a track in which a case shows the same.
+
+    Attributes:
+        length: How many cells.
+        state: What they show: a number in the table of states, 0 where nothing was planned.
+        edge: The change that it begins with, empty where there is none.
+        reason: The first job's first reason: a number in the table of reasons, 0 for none.
+    """
+
+    length: int
+    state: int
+    edge: str = ""
+    reason: int = 0
+
+
+@dataclass
+class Tables:
+    """What segments refer to by number, each thing once.
+
+    Attributes:
+        states: Verdict, outcome, conformance, whether it is unexpected, type of error.
+        reasons: Why jobs are judged as they are.
+    """
+
+    states: dict[tuple[str, str, str, bool, str], int] = field(
+        default_factory=lambda: {("", "", "", False, ""): 0}
+    )
+    reasons: dict[str, int] = field(default_factory=lambda: {"": 0})
+    room: int = ROOM
+
+    def of_job(self, record: Record) -> tuple[int, int]:
+        """Return the state and the reason of a job.
+
+        Args:
+            record: Its record.
+        """
+        error = "" if record.error is None else one_line(record.error.type, 60)
+        verdict, outcome = str(record.verdict), str(record.outcome)
+        state = (verdict, outcome, str(record.conformance), unexpected(record), error)
+        reason = record.reasons[0] if record.reasons else ""
+        return self._number(state), self.reason(reason)
+
+    def excluded(self, reason: str) -> tuple[int, int]:
+        """Return the state and the reason of what was left out on purpose.
+
+        Args:
+            reason: Why.
+        """
+        state = (str(Verdict.EXCLUDED), NOT_RUN, "unknown", False, "")
+        return self._number(state), self.reason(reason)
+
+    def not_run(self) -> tuple[int, int]:
+        """Return the state and the reason of a job that was planned and has no result."""
+        return self._number((NOT_RUN, NOT_RUN, "unknown", False, "")), 0
+
+    def reason(self, text: str) -> int:
+        """Return the number of a reason.
+
+        Args:
+            text: The reason.
+        """
+        said = one_line(text, MOST_REASON)
+        if said not in self.reasons and len(said) > self.room:
+            said = BEYOND
+        if said not in self.reasons:
+            self.room -= len(said)
+            self.reasons[said] = len(self.reasons)
+        return self.reasons[said]
+
+    def _number(self, state: tuple[str, str, str, bool, str]) -> int:
+        return self.states.setdefault(state, len(self.states))
+
+
+def matrix_data(report: Report) -> dict[str, Any]:
+    """Return what the script of the matrix page draws.
+
+    Args:
+        report: What is told.
+    """
+    drawing = _Drawing(report)
+    families = [
+        {"name": one_line(family), "cases": [drawing.case(name) for name in names]}
+        for family, names in report.families.items()
+    ]
+    return {
+        "tracks": [_track(track) for track in report.tracks],
+        "verdicts": [[str(v), LETTERS[v], MEANINGS[v]] for v in WORST_FIRST]
+        + [[NOT_RUN, NOT_RUN_LETTER, "planned, and its run did not end"]],
+        "states": [[*state[:3], int(state[3]), state[4]] for state in drawing.tables.states],
+        "reasons": list(drawing.tables.reasons),
+        "families": families,
+    }
+
+
+def _track(track: Track) -> dict[str, Any]:
+    cells = [
+        [one_line(cell.release or cell.id), slug(cell.release or cell.id), one_line(cell.id)]
+        for cell in track.cells
+    ]
+    return {
+        "name": one_line(track.name),
+        "slug": slug(track.name),
+        "kind": track.kind or "other",
+        "cells": cells,
+    }
+
+
+class _Drawing:
+    """Draws the cases of a report.
+
+    Args:
+        report: What is told.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self.tables = Tables()
+        self._report = report
+        self._left_out = {(e.case, e.cell): e.reason for e in report.exclusions}
+        self._waiting = frozenset(report.not_run)
+
+    def case(self, name: str) -> dict[str, Any]:
+        """Return a case with a row for each track.
+
+        Args:
+            name: Case id.
+        """
+        timelines = self._report.timelines(name)
+        return {
+            "name": one_line(name),
+            "title": title_of(self._report.cases[name].doc),
+            "page": href(case_page(name)),
+            "rows": [
+                self._row(name, track, timelines.get(track.name)) for track in self._report.tracks
+            ],
+        }
+
+    def _row(self, name: str, track: Track, history: Timeline | None) -> list[int | str]:
+        cells = [cell.id for cell in track.cells]
+        jobs = history.jobs if history is not None else (None,) * len(cells)
+        edges = {} if history is None else _edges(history)
+        shown = [self._shown(name, cell, job) for cell, job in zip(cells, jobs, strict=True)]
+        found = segments(shown, [edges.get(cell, "") for cell in cells])
+        return [part for s in found for part in (s.length, s.state, s.edge, s.reason)]
+
+    def _shown(self, case: str, cell: str, job: Side | None) -> tuple[int, int]:
+        """Return the state and the reason of a case in a cell."""
+        if job is not None:
+            return self.tables.of_job(job.record)
+        if (case, cell) in self._waiting:
+            return self.tables.not_run()
+        reason = self._left_out.get((case, cell), self._left_out.get(("", cell)))
+        return (0, 0) if reason is None else self.tables.excluded(reason)
+
+
+def title_of(doc: str) -> str:
+    """Return the first line of what a case says of itself.
+
+    Args:
+        doc: Its docstring.
+    """
+    return one_line(doc.strip().partition("\n")[0], MOST_TITLE)
+
+
+def _edges(history: Timeline) -> dict[str, str]:
+    """Return the change that begins in a cell, by cell id."""
+    return {point.after.record.cell: EDGES[point.kind] for point in history.points if drawn(point)}
+
+
+def drawn(point: Transition) -> bool:
+    """Say whether a change is drawn: not where only the optimised HLO differs.
+
+    Args:
+        point: The change.
+    """
+    return point.kind is not Kind.SAME or bool(TICKS & {*point.changed})
+
+
+def segments(shown: Iterable[tuple[int, int]], edges: Iterable[str]) -> list[Segment]:
+    """Return a row of cells as segments: a new one where the state changes, or an edge is.
+
+    Args:
+        shown: State and reason of each cell.
+        edges: The change that begins in each cell, empty for none.
+    """
+    found: list[Segment] = []
+    for (state, reason), edge in zip(shown, edges, strict=True):
+        if found and not edge and found[-1].state == state:
+            last = found[-1]
+            found[-1] = Segment(last.length + 1, state, last.edge, last.reason)
+        else:
+            found.append(Segment(1, state, edge, reason))
+    return found

@@ -1,0 +1,84 @@
+"""The first page: the story of a report, and every case in every cell."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.report.site.addresses import MATRIX
+from conformance.report.site.matrix_data import matrix_data
+from conformance.report.site.rendering import render
+from conformance.report.site.search_data import search_data
+from conformance.report.site.story import story_of
+from conformance.report.verdicts import WORST_FIRST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.model.outcome import Verdict
+    from conformance.report.report import Report
+
+MATRIX_DATA: Final = "data/matrix.js"
+SEARCH_DATA: Final = "data/search.js"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """The jobs of a family on a track: the worst verdict, and how many there are of each."""
+
+    worst: str
+    counts: tuple[tuple[str, int], ...]
+
+
+def matrix_pages(report: Report) -> Iterator[tuple[str, bytes]]:
+    """Yield the matrix page, and the data of its scripts and of every page's.
+
+    Args:
+        report: What is told.
+
+    Yields:
+        Path below the site's root, and content.
+    """
+    story = story_of(report)
+    data = {"story": story, "tallies": tallies(report), "cases": tuple(report.cases)}
+    yield MATRIX, render("matrix.html", MATRIX, data)
+    yield MATRIX_DATA, script("matrix", matrix_data(report))
+    yield SEARCH_DATA, script("search", search_data(report, story))
+
+
+def script(name: str, data: Any) -> bytes:
+    """Return data as a script, for pages that are opened from a folder may not fetch any.
+
+    Args:
+        name: What the data are of the object `conformance`.
+        data: Anything JSON can hold. In ASCII without `<` it is the same in every encoding and
+            wherever it is put.
+    """
+    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    return f"var conformance=window.conformance||{{}};conformance.{name}={text};\n".encode("ascii")
+
+
+def tallies(report: Report) -> list[tuple[str, list[Tally | None]]]:
+    """Return each family's jobs on each track, for those whose browser runs no scripts.
+
+    Args:
+        report: What is told.
+    """
+    track_of = {cell.id: track.name for track in report.tracks for cell in track.cells}
+    found: dict[tuple[str, str], Counter[Verdict]] = {}
+    for record in report.records:
+        key = record.case.partition("/")[0], track_of.get(record.cell, "")
+        found.setdefault(key, Counter())[record.verdict] += 1
+    return [
+        (family, [_tally(found.get((family, track.name))) for track in report.tracks])
+        for family in report.families
+    ]
+
+
+def _tally(counts: Counter[Verdict] | None) -> Tally | None:
+    if counts is None:
+        return None
+    ordered = tuple((str(v), counts[v]) for v in WORST_FIRST if counts[v])
+    return Tally(worst=ordered[0][0], counts=ordered)

@@ -1,0 +1,57 @@
+"""What every page knows of the others: entries to search, numbers beside the navigation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from conformance.report.site.addresses import MATRIX, case_page, href, run_page
+from conformance.report.site.matrix_data import title_of
+from conformance.report.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.report.report import Report
+    from conformance.report.site.story import Story
+
+
+def search_data(report: Report, story: Story) -> dict[str, Any]:
+    """Return what the script of every page looks up.
+
+    Args:
+        report: What is told.
+        story: Its story.
+    """
+    return {
+        "entries": [list(entry) for entry in entries(report, story)],
+        "counts": {"causes": story.causes, "runs": len(report.runs), "unexpected": story.wrong},
+        "problems": list(story.problems),
+        "ended": one_line(story.ended),
+    }
+
+
+def entries(report: Report, story: Story) -> Iterator[tuple[str, str, str, str]]:
+    """Yield what can be searched for: kind, name, a line about it, address from the root.
+
+    Args:
+        report: What is told.
+        story: Its story.
+    """
+    for family, cases in report.families.items():
+        yield "family", one_line(family), f"{len(cases)} cases", filtered(family=family)
+    for release in reversed(story.releases):
+        yield "release", f"jax {release}", "", filtered(release=release)
+    for name, case in report.cases.items():
+        yield "case", one_line(name), title_of(case.doc), href(case_page(name))
+    for run in reversed(report.runs):
+        yield "run", one_line(run.id), one_line(run.info.started), href(run_page(run.id))
+
+
+def filtered(**choice: str) -> str:
+    """Return the address of the matrix with a choice made.
+
+    Args:
+        choice: E.g. `family="loops"`.
+    """
+    return f"{MATRIX}#{urlencode({name: one_line(value) for name, value in choice.items()})}"

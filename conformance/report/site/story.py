@@ -1,0 +1,118 @@
+"""The story of a report in ten seconds: what is unexpected, what was looked at, and when."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from packaging.version import InvalidVersion, Version
+
+from conformance.engine.runner import unexpected
+from conformance.model.outcome import Verdict
+from conformance.report.summary import root_causes
+from conformance.report.text import one_line
+from conformance.report.transitions import Kind
+from conformance.report.verdicts import WORST_FIRST
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.report.report import Report
+
+TOLD: Final = (Kind.REGRESSED, Kind.FIXED, Kind.CHANGED)
+"""Changes between releases that are counted; what is `same` changes an IR alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """What a person should know first.
+
+    Attributes:
+        jobs: How many jobs there are.
+        unexpected: Those that are unexpected by verdict, the worst first.
+        causes: In how many root causes they are grouped.
+        infra: Jobs that ended for reasons of the host.
+        not_run: Jobs that were planned and have no result.
+        counts: Every job by verdict, the worst first.
+        changes: Changes between releases, by kind.
+        cases: How many cases.
+        families: How many families.
+        releases: The releases, the oldest first.
+        tracks: Names of the tracks.
+        ended: When the newest run ended, or began where it did not; empty when nobody says.
+        problems: Runs that could not be read, a sentence each.
+    """
+
+    jobs: int
+    unexpected: Mapping[str, int]
+    causes: int
+    infra: int
+    not_run: int
+    counts: Mapping[str, int]
+    changes: Mapping[str, int]
+    cases: int
+    families: int
+    releases: tuple[str, ...]
+    tracks: tuple[str, ...]
+    ended: str
+    problems: tuple[str, ...]
+
+    @property
+    def wrong(self) -> int:
+        """How many jobs are unexpected."""
+        return sum(self.unexpected.values())
+
+
+def story_of(report: Report) -> Story:
+    """Return the story of a report.
+
+    Args:
+        report: What is told.
+    """
+    records = report.records
+    counts = Counter(record.verdict for record in records)
+    wrong = Counter(record.verdict for record in records if unexpected(record))
+    telling = [m for _, m in root_causes(records) if m[0].verdict is not Verdict.INFRA]
+    return Story(
+        jobs=len(records),
+        unexpected={str(v): wrong[v] for v in WORST_FIRST if wrong[v]},
+        causes=len(telling),
+        infra=counts[Verdict.INFRA],
+        not_run=len(report.not_run),
+        counts={str(v): counts[v] for v in WORST_FIRST if counts[v]},
+        changes=_changes(report),
+        cases=len(report.cases),
+        families=len(report.families),
+        releases=releases_of(report),
+        tracks=tuple(one_line(track.name) for track in report.tracks),
+        ended=max((run.info.finished or run.info.started for run in report.runs), default=""),
+        problems=tuple(one_line(problem, 400) for problem in report.problems),
+    )
+
+
+def _changes(report: Report) -> dict[str, int]:
+    found = Counter(
+        point.kind
+        for case in report.cases
+        for history in report.timelines(case).values()
+        for point in history.points
+    )
+    return {str(kind): found[kind] for kind in TOLD if found[kind]}
+
+
+def releases_of(report: Report) -> tuple[str, ...]:
+    """Return the releases of a report, the oldest first.
+
+    Args:
+        report: What is told.
+    """
+    found = {cell.release for track in report.tracks for cell in track.cells if cell.release}
+    return tuple(map(one_line, sorted(found, key=_order)))
+
+
+def _order(release: str) -> tuple[Version, str]:
+    try:
+        return Version(release), release
+    except InvalidVersion:
+        return Version("0"), release
