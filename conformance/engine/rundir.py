@@ -18,6 +18,7 @@ from conformance.model.record import Record
 from conformance.model.run import RunInfo
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 T = TypeVar("T")
@@ -110,18 +111,25 @@ class RunDirectory:
             return []
         except OSError as error:
             raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
-        *lines, _ = data.split(b"\n")
         decoder = msgspec.json.Decoder(kind)
-        records = []
-        for number, line in enumerate(lines, 1):
-            try:
-                records.append(decoder.decode(line))
-            except ValueError as error:  # JSON or its encoding
-                raise CorruptRunError(
-                    f"{path}:{number}: expected a record: {str(error).lower()}; "
-                    "delete the line to run its job again"
-                ) from None
-        return records
+        whole = memoryview(data)[: data.rfind(b"\n") + 1]
+        with contextlib.suppress(ValueError):  # JSON or its encoding: which line is asked below
+            records = decoder.decode_lines(whole)
+            if len(records) == data.count(b"\n"):
+                return records
+        return list(_line_by_line(path, whole, decoder))
+
+
+def _line_by_line(path: Path, data: memoryview, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
+    """Decode lines one at a time, to tell which is none; several at a time are faster."""
+    for number, line in enumerate(bytes(data).split(b"\n")[:-1], 1):
+        try:
+            yield decoder.decode(line)
+        except ValueError as error:
+            raise CorruptRunError(
+                f"{path}:{number}: expected a record: {str(error).lower()}; "
+                "delete the line to run its job again"
+            ) from None
 
 
 class Results:
