@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.comparing import value_of
-from conformance.ir.fact_table import gating
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
+from conformance.judge.ir import changed_facts
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import compare_values
 from conformance.model.case import POLICY, Policy
@@ -106,7 +106,7 @@ class _Pair:
             yield ENDING
         if self.value is not None and not self.value.agrees:
             yield VALUE
-        if self._a.facts and self._b.facts and gating(self._a.facts) != gating(self._b.facts):
+        if any(changed_facts(self._b.facts, self._a.facts)):
             yield FACTS
         yield from (ir for ir in self._telling() if self._differs(ir, "neutral"))
 

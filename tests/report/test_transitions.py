@@ -102,6 +102,12 @@ def test_facts_that_gate_are_a_change(tmp_path: Path) -> None:
     assert (found.kind, found.changed) == (Kind.CHANGED, ("facts", "hlo"))
 
 
+def test_a_sharding_that_one_side_leaves_unsaid_is_no_change(tmp_path: Path) -> None:
+    """As the judge has it: releases say it in other places."""
+    said = ADD.replace("parameter(0)", "parameter(0), sharding={replicated}")
+    assert "facts" not in between(tmp_path, hlo(ADD), hlo(said)).changed
+
+
 def test_a_stablehlo_that_repeats_the_cells_own_is_not_told_again(tmp_path: Path) -> None:
     """Most programs are lowered alike for all platforms."""
     text = '"builtin.module"() ({\n}) : () -> ()\n'

@@ -172,7 +172,7 @@ def _tracks(report: Report, name: str, differ: Differ) -> list[CaseTrack]:
 def _track(name: str, track: Track, history: Timeline, evidence: _Evidence) -> CaseTrack:
     releases = [cell.release or cell.id for cell in track.cells]
     by_cell = dict(zip((cell.id for cell in track.cells), releases, strict=True))
-    points = [evidence.of(point, track.name, by_cell) for point in history.points]
+    newest_first = reversed(history.points)
     jobs = [
         (release, job.record)
         for release, job in zip(releases, history.jobs, strict=True)
@@ -182,7 +182,7 @@ def _track(name: str, track: Track, history: Timeline, evidence: _Evidence) -> C
         name=track.name,
         anchor=slug(track.name),
         strips=tuple(strip_of(row, history, track) for row in ("verdict", *_rows(history))),
-        points=tuple(reversed(points)),
+        points=tuple(evidence.of(point, track.name, by_cell) for point in newest_first),
         jobs=tuple(reversed(jobs)),
         command=rerun(name, jobs[-1][1].cell),
     )
@@ -244,7 +244,7 @@ class _Evidence:
         diff = self._differ(pair_of(point.before, point.after, ir))
         if diff.problem:
             return IrChange(ir=ir, problem=diff.problem)
-        key = (ir, *(change.line for change in diff.changes))
+        key = (ir, *diff.changes)
         if key in self._shown:
             at, on = self._shown[key]
             return IrChange(ir=ir, shown_at=at, shown_on=on)

@@ -100,6 +100,15 @@ def test_the_same_change_on_another_track_is_shown_once(tmp_path: Path) -> None:
     assert "#cpu8@0.6.2.hlo" in found.links
 
 
+def test_a_change_and_its_reversal_are_two(tmp_path: Path) -> None:
+    """They have the same title, and neither stands for the other."""
+    texts = (ADD, MULTIPLY, ADD)
+    fields = ({"value": f32(1), "texts": {"hlo": text}} for text in texts)
+    found = page(jobs(tmp_path, *fields).report(), tmp_path)
+    assert "The same as on" not in found.text
+    assert {"cpu8@0.6.2.hlo", "cpu8@0.8.3.hlo"} <= set(found.ids)
+
+
 def test_facts_that_differ(tmp_path: Path) -> None:
     """Which, before and after."""
     wider = ADD.replace("f32", "f64")
