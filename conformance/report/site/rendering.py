@@ -13,6 +13,7 @@ from pygments.lexers import PythonLexer
 
 from conformance import __version__
 from conformance.report.commands import rerun
+from conformance.report.moments import moment
 from conformance.report.site.addresses import case_page, href, root_of
 from conformance.report.text import one_line, visible
 from conformance.report.verdicts import LETTERS
@@ -50,6 +51,7 @@ def _environment() -> Environment:
     made.filters.update(
         visible=visible,
         one_line=one_line,
+        moment=moment,
         python=python,
         href=href,
         upstream=upstream,

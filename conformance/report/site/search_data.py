@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from conformance.report.moments import moment
 from conformance.report.site.addresses import MATRIX, case_page, href, run_page
 from conformance.report.site.matrix_data import title_of
 from conformance.report.text import one_line
@@ -27,7 +28,7 @@ def search_data(report: Report, story: Story) -> dict[str, Any]:
         "entries": [list(entry) for entry in entries(report, story)],
         "counts": {"causes": story.causes, "runs": len(report.runs), "unexpected": story.wrong},
         "problems": list(story.problems),
-        "ended": one_line(story.ended),
+        "ended": moment(story.ended),
     }
 
 
@@ -45,7 +46,7 @@ def entries(report: Report, story: Story) -> Iterator[tuple[str, str, str, str]]
     for name, case in report.cases.items():
         yield "case", one_line(name), title_of(case.doc), href(case_page(name))
     for run in reversed(report.runs):
-        yield "run", one_line(run.id), one_line(run.info.started), href(run_page(run.id))
+        yield "run", one_line(run.id), moment(run.info.started), href(run_page(run.id))
 
 
 def filtered(**choice: str) -> str:

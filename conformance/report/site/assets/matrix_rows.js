@@ -112,7 +112,11 @@
     return line;
   }
 
-  function barOf(made, counts, total) {
+  /* Shares of what ran; where nothing did, of what was left out. */
+  function barOf(made, all) {
+    const ran = all.filter(([state]) => made.fills[state] !== "none");
+    const counts = ran.length ? ran : all;
+    const total = counts.reduce((sum, [, number]) => sum + number, 0);
     let at = 0;
     const parts = counts.map(([state, number]) => {
       const from = at;
@@ -139,8 +143,7 @@
     const verdicts = byVerdict(made, counts);
     const inner = element("div", "bar");
     if (verdicts.length) {
-      const total = counts.reduce((sum, [, number]) => sum + number, 0);
-      inner.style.background = barOf(made, counts, total);
+      inner.style.background = barOf(made, counts);
       cell.append(element("i", "", "", made.letters.get(verdicts[0][0])));
     }
     if (counts.some(([state]) => made.states[state][3])) cell.classList.add("wrong");
@@ -183,7 +186,7 @@
     tracks.append(element("div", "head", "columnheader", "Platform"));
     releases.append(element("div", "head", "columnheader", "Case, by release of jax"));
     for (const { track, columns, offset } of layout) {
-      const head = element("div", "track first", "columnheader");
+      const head = element("div", "place first", "columnheader");
       head.append(element("span", "", "", track.name));
       head.style.setProperty("--n", columns.length);
       head.setAttribute("aria-colspan", columns.length);

@@ -42,7 +42,7 @@
     }
     const ended = document.querySelector("[data-ended]");
     ended.hidden = !data.ended;
-    ended.querySelector("time").textContent = data.ended.replace("T", " ").replace("+00:00", " UTC");
+    ended.querySelector("time").textContent = data.ended;
   }
 
   function element(tag, text, name) {
@@ -165,7 +165,7 @@
 
   /* ---- what is folded and linked to, or printed, is opened ---- */
   function openAround(target) {
-    for (let at = target; at; at = at.parentElement) if (at instanceof HTMLDetailsElement) at.open = true;
+    for (let at = target; at && at !== document.body; at = at.parentElement) if (at instanceof HTMLDetailsElement) at.open = true;
   }
 
   function linked() {
@@ -180,6 +180,7 @@
     const target = linked();
     if (target) {
       openAround(target);
+      openAround(target.nextElementSibling); // a heading of what is folded
       target.scrollIntoView();
     }
   }
