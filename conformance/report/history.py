@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, TypeVar
 
-import msgspec
 import numpy as np
 
 from conformance.model.outcome import Verdict
@@ -100,7 +100,7 @@ def history(digests: Iterable[Digest]) -> History:
     Args:
         digests: What is known of each, in any order; a run that is given twice counts once.
     """
-    ordered = sorted(set(digests), key=_order)
+    ordered = _ordered(digests)
     cases = _places(name for digest in ordered for name in digest.cases)
     cells = _places(name for digest in ordered for name in digest.cells)
     ranks = np.full((len(ordered), len(cases), len(cells)), NOTHING, np.uint8)
@@ -121,10 +121,15 @@ def history(digests: Iterable[Digest]) -> History:
     )
 
 
-def _order(digest: Digest) -> tuple[datetime, str, bytes]:
-    """Return what runs are ordered by; those of one time and name still have one order."""
-    time = time_of(digest.started) or datetime.min.replace(tzinfo=UTC)
-    return time, digest.run, msgspec.msgpack.encode(digest)
+def _ordered(digests: Iterable[Digest]) -> list[Digest]:
+    """Return runs by time, then name; those of one time and name still have one order."""
+    named = {digest: (_began(digest), digest.run) for digest in digests}
+    many = Counter(named.values())
+    return sorted(named, key=lambda d: (*named[d], repr(d) if many[named[d]] > 1 else ""))
+
+
+def _began(digest: Digest) -> datetime:
+    return time_of(digest.started) or datetime.min.replace(tzinfo=UTC)
 
 
 def _places(names: Iterable[str]) -> dict[str, int]:

@@ -1,0 +1,128 @@
+"""Badges for a README: how much conforms, by family, by release, and in all."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from conformance.engine.runner import unexpected
+from conformance.model.outcome import Conformance
+from conformance.report.site.rendering import render
+from conformance.report.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.model.record import Record
+    from conformance.report.report import Report
+
+ALL: Final = "all"
+LABEL: Final = "jax-conformance"
+LONGEST: Final = 60
+"""Characters of a label."""
+LABEL_COLOUR: Final = "#4a4f57"
+GOOD: Final = "#1a7033"
+DECLARED: Final = "#7a5300"
+BAD: Final = "#b3261e"
+UNKNOWN: Final = "#5a6068"
+_PADDING: Final = 12
+"""Pixels around a text, both sides together."""
+_WIDTHS: Final = {
+    **dict.fromkeys("ijl|!'.,:;I ", 4.0),
+    **dict.fromkeys('frt()[]{}/\\-"`', 4.9),
+    **dict.fromkeys("abcdeghknopqsuvxyzJL_?$*^", 6.8),
+    **dict.fromkeys("0123456789+=<>~#", 7.6),
+    **dict.fromkeys("ABCDEFGHKNOPQRSTUVXYZ&", 8.1),
+    **dict.fromkeys("mwMW@%", 10.8),
+}
+"""Pixels of characters at 11 px, on the large side."""
+_WIDEST: Final = 11.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Badge:
+    """A label and a message on a colour.
+
+    Attributes:
+        label: What it is about.
+        message: What is said of it.
+        colour: Behind the message, which is white.
+    """
+
+    label: str
+    message: str
+    colour: str
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Pixels of the texts of label and message."""
+        return width_of(self.label), width_of(self.message)
+
+
+def badges(report: Report) -> Iterator[tuple[str, bytes]]:
+    """Yield the badges of all families, all releases, and of everything.
+
+    Args:
+        report: What is told.
+
+    Yields:
+        Path below the site's root, and content.
+    """
+    yield _file(ALL, badge_of(LABEL, report.records))
+    release = {cell.id: cell.release for track in report.tracks for cell in track.cells}
+    families: dict[str, list[Record]] = defaultdict(list)
+    releases: dict[str, list[Record]] = defaultdict(list)
+    for record in report.records:
+        families[record.case.partition("/")[0]].append(record)
+        if release.get(record.cell):
+            releases[release[record.cell]].append(record)
+    for name, records in families.items():
+        # A family may be called as the badge of everything is.
+        yield _file(f"{name}-family" if name == ALL else name, badge_of(name, records))
+    for name, records in releases.items():
+        yield _file(f"jax-{name}", badge_of(f"jax {name}", records))
+
+
+def badge_of(label: str, records: Sequence[Record]) -> Badge:
+    """Return the badge of some jobs.
+
+    Those count that have a reference or claim to conform to; what is unexpected is said in any
+    case.
+
+    Args:
+        label: What they are.
+        records: The jobs.
+    """
+    conforming = sum(record.conformance is Conformance.CONFORMS for record in records)
+    known = sum(record.conformance is not Conformance.UNKNOWN for record in records)
+    surprises = sum(map(unexpected, records))
+    message = f"{conforming:,} of {known:,} conform" if known else "no reference"
+    if surprises:
+        message = f"{message}, {surprises:,} unexpected"
+    return Badge(
+        label=one_line(label)[:LONGEST],
+        message=message,
+        colour=_colour(conforming, known, surprises),
+    )
+
+
+def _colour(conforming: int, known: int, surprises: int) -> str:
+    if surprises:
+        return BAD
+    if not known:
+        return UNKNOWN
+    return GOOD if conforming == known else DECLARED
+
+
+def width_of(text: str) -> int:
+    """Return how wide a text is at 11 px, in pixels, rather too wide than too narrow."""
+    return round(sum(_WIDTHS.get(character, _WIDEST) for character in text))
+
+
+def _file(name: str, badge: Badge) -> tuple[str, bytes]:
+    path = f"badges/{quote(name, safe='')}.svg"
+    left, right = (width + _PADDING for width in badge.widths)
+    data = {"badge": badge, "left": left, "right": right, "label_colour": LABEL_COLOUR}
+    return path, render("badge.svg", path, data)

@@ -1,0 +1,103 @@
+"""The Atom feed: an entry whenever something unexpected begins, ends or comes back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from conformance.report.history import time_of
+from conformance.report.regressions import Lifecycle
+from conformance.report.site.addresses import FEED, HISTORY, href, regression_anchor
+from conformance.report.site.rendering import render
+from conformance.report.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.report.history import History, RunPoint
+    from conformance.report.regressions import Event
+
+NEWEST: Final = 100
+"""Entries of the feed."""
+CELLS: Final = 12
+"""Cells that an entry names."""
+_TAG: Final = "tag:jax-conformance.invalid,2025:"
+"""Beginning of the ids: the same wherever a site is put; `.invalid` is nobody's domain."""
+_WORDS: Final = {
+    Lifecycle.OPEN: "opened",
+    Lifecycle.FIXED: "fixed",
+    Lifecycle.REOPENED: "reopened",
+}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An entry of the feed.
+
+    Attributes:
+        id: A tag URI, the same each time the feed is made.
+        title: What happened.
+        updated: When, RFC 3339.
+        link: Where more is said.
+        category: `opened`, `fixed` or `reopened`.
+        summary: Why, and where.
+    """
+
+    id: str
+    title: str
+    updated: str
+    link: str
+    category: str
+    summary: str
+
+
+def feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]:
+    """Yield the feed.
+
+    Args:
+        history: What is told.
+        base: Address of the site's root, for links that hold wherever the feed is read; without
+            it they are relative.
+
+    Yields:
+        Path below the site's root, and content.
+    """
+    root = base if not base or base.endswith("/") else f"{base}/"
+    entries = [_entry(event, history, root) for event in history.events[: -NEWEST - 1 : -1]]
+    times = [entry.updated for entry in entries] or [_ended(run) for run in history.runs[-1:]]
+    data = {
+        "id": f"{root}{FEED}" if root else f"{_TAG}history",
+        "updated": max(times, default=_rfc3339(_EPOCH)),
+        "self_link": f"{root}{FEED}",
+        "page_link": f"{root}{HISTORY}",
+        "entries": entries,
+    }
+    yield FEED, render("feed.xml", FEED, data)
+
+
+def _entry(event: Event, history: History, root: str) -> Entry:
+    run = history.runs[event.run]
+    word = _WORDS[event.kind]
+    many = f"{len(event.cells)} cell{'' if len(event.cells) == 1 else 's'}"
+    named = ", ".join(event.cells[:CELLS])
+    more = f" and {len(event.cells) - CELLS} more" if len(event.cells) > CELLS else ""
+    seen = "no longer seen" if event.kind is Lifecycle.FIXED else "seen"
+    return Entry(
+        id=f"{_TAG}{word}/{event.regression}/{href(run.id)}",
+        title=one_line(f"{word}: {event.case} {event.verdict} on {many}", 300),
+        updated=_ended(run),
+        link=href(HISTORY, regression_anchor(event.regression), root=root),
+        category=word,
+        summary=one_line(f"{event.reason or event.verdict} ({seen} in {run.id}: {named}{more})"),
+    )
+
+
+def _ended(run: RunPoint) -> str:
+    """Return when a run ended, or else began, as Atom wants it."""
+    return _rfc3339(time_of(run.finished) or run.time or _EPOCH)
+
+
+def _rfc3339(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
