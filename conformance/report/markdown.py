@@ -1,0 +1,295 @@
+"""A report in Markdown, for the summary of a CI job or an issue: the important first."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from conformance.model.outcome import Outcome, Verdict
+from conformance.report.commands import rerun
+from conformance.report.markup import Entry, Section, block, code, fitted, row
+from conformance.report.site.run_pages import exclusion_groups
+from conformance.report.site.story import story_of
+from conformance.report.summary import root_causes
+from conformance.report.terminal import unsupported
+from conformance.report.transitions import ENDING, Kind
+from conformance.report.verdicts import LETTERS, WORST_FIRST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from conformance.engine.loading import LoadedRun
+    from conformance.model.record import Record
+    from conformance.report.report import Report
+    from conformance.report.site.run_pages import ExclusionGroup
+    from conformance.report.site.story import Story
+    from conformance.report.tracks import Track
+    from conformance.report.transitions import Transition
+
+MOST: Final = 60_000
+"""Characters of the whole: an issue holds 65,536, the summary of a job a mebibyte."""
+SHOWN, MOST_ENDING = 3, 200
+"""Members of a group that are named one by one, and characters of how a job ended."""
+EVERY: Final = "every case"
+"""What is said where a whole cell was left out."""
+GRAVEST_FIRST: Final = (Kind.REGRESSED, Kind.CHANGED, Kind.FIXED)
+
+
+def markdown(report: Report, most: int = MOST) -> str:
+    """Return a report in Markdown.
+
+    Args:
+        report: What is told.
+        most: Characters of the whole, 4,000 at least; what does not fit is counted.
+    """
+    head = "\n\n".join(_head(story_of(report), report.runs))
+    return fitted(head, list(_sections(report)), most)
+
+
+def _head(story: Story, runs: Sequence[LoadedRun]) -> Iterator[str]:
+    """Yield what a person must know, should nothing else be read."""
+    said = "nothing unexpected"
+    if story.wrong:
+        said = f"{story.wrong:,} of {_number(story.jobs, 'job')} unexpected"
+    elif story.infra or story.not_run or story.problems:
+        said = "nothing unexpected, but not all is known"
+    yield f"# Conformance: {said}"
+    tally = ", ".join(f"{number:,} {verdict}" for verdict, number in story.counts.items())
+    yield (
+        f"{_number(story.jobs, 'job')} of {_number(story.cases, 'case')} on "
+        f"{_number(len(story.releases), 'release')}: {tally or 'none'}. Says nothing about JAX: "
+        f"{story.infra:,} ended for reasons of the host, {story.not_run:,} never ended."
+    )
+    if runs:
+        others = f", and {len(runs) - 1:,} before it" if len(runs) > 1 else ""
+        ended = f" of {code(story.ended, 40)}" if story.ended else ""
+        yield f"Run {code(runs[-1].id)}{ended}{others}."
+
+
+def _sections(report: Report) -> Iterator[Section]:
+    if report.problems:
+        yield Section(
+            head="## Runs that cannot be read",
+            entries=[Entry(f"- {code(problem)}") for problem in report.problems],
+            what="runs",
+            share=0.3,
+        )
+    groups = root_causes(report.records)
+    telling = [group for group in groups if group[1][0].verdict is not Verdict.INFRA]
+    if telling:
+        yield Section(
+            head=f"## Unexpected: {_number(len(telling), 'root cause')}",
+            entries=[Entry(_cause(members), len(members)) for _, members in telling],
+            what="root causes",
+            gap="\n\n",
+            share=0.75,
+        )
+    silent = [members for _, members in groups if members[0].verdict is Verdict.INFRA]
+    if silent or report.not_run:
+        yield _indeterminate(silent, report.not_run)
+    yield from _changes(report)
+    if report.tracks and report.records:
+        yield _table(report)
+    yield from _exclusions(report)
+
+
+def _cause(members: Sequence[Record]) -> str:
+    """Return what is told of jobs that are unexpected for one reason."""
+    first = members[0]
+    cases = list(dict.fromkeys(member.case for member in members))
+    cells = list(dict.fromkeys(member.cell for member in members))
+    said = [*first.reasons] or [str(first.outcome)]
+    if first.error is not None and first.error.where:
+        said.append(f"at {first.error.where}")
+    return "\n\n".join(
+        [
+            f"**{first.verdict}** {_listed(cases)} on {_listed(cells)}",
+            block("\n".join(said)),
+            f"again: {code(rerun(first.case, first.cell))}",
+        ]
+    )
+
+
+def _indeterminate(
+    groups: Sequence[Sequence[Record]], not_run: Sequence[tuple[str, str]]
+) -> Section:
+    infra = sum(map(len, groups))
+    entries = [Entry(_cause(members), len(members)) for members in groups]
+    if not_run:
+        cases = list(dict.fromkeys(case for case, _ in not_run))
+        cells = list(dict.fromkeys(cell for _, cell in not_run))
+        text = f"**{Outcome.NOT_RUN}** {_listed(cases)} on {_listed(cells)}"
+        entries.append(Entry(text, len(not_run)))
+    return Section(
+        head=f"## Says nothing about JAX: {infra:,} {Verdict.INFRA}, {len(not_run):,} not run",
+        entries=entries,
+        what="groups",
+        gap="\n\n",
+        share=0.4,
+    )
+
+
+class _Change(NamedTuple):
+    """What is the same about changes between releases.
+
+    Attributes:
+        kind: What they are.
+        release: The release that changed.
+        said: What differs, in Markdown.
+    """
+
+    kind: Kind
+    release: str
+    said: str
+
+
+@dataclass(slots=True)
+class _Group:
+    """Where a change is seen."""
+
+    cases: dict[str, None] = field(default_factory=dict)
+    tracks: dict[str, None] = field(default_factory=dict)
+    points: int = 0
+
+
+def _changes(report: Report) -> Iterator[Section]:
+    groups: defaultdict[_Change, _Group] = defaultdict(_Group)
+    total: Counter[Kind] = Counter()
+    releases = {cell.id: cell.release for track in report.tracks for cell in track.cells}
+    for case in report.cases:
+        for track, history in report.timelines(case).items():
+            for point in history.points:
+                total[point.kind] += 1
+                if point.kind is Kind.SAME:
+                    continue
+                group = groups[_change(point, releases)]
+                group.cases[case] = group.tracks[track] = None
+                group.points += 1
+    if not total:
+        return
+    said = ", ".join(f"{total[kind]:,} {kind}" for kind in GRAVEST_FIRST if total[kind])
+    alone = f"in {total[Kind.SAME]:,} more an IR alone changed" if total[Kind.SAME] else ""
+    told = "; ".join(part for part in (said, alone) if part)
+    ordered = sorted(
+        groups.items(), key=lambda item: (GRAVEST_FIRST.index(item[0].kind), -item[1].points)
+    )
+    yield Section(
+        head=f"## Changes between releases\n\nAgainst the release before: {told}.",
+        entries=[Entry(_changed(*item), item[1].points) for item in ordered],
+        what="changes",
+        share=0.5,
+    )
+
+
+def _change(point: Transition, releases: Mapping[str, str]) -> _Change:
+    before, after = point.before.record, point.after.record
+    return _Change(
+        kind=point.kind,
+        release=releases.get(after.cell) or after.cell,
+        said=_said(before, after) if ENDING in point.changed else _other(point.changed),
+    )
+
+
+def _said(before: Record, after: Record) -> str:
+    """Return how two endings differ."""
+    if before.error and after.error and before.error.type == after.error.type:
+        return f"another message of {code(after.error.type, MOST_ENDING)}"
+    return f"{code(_ending(before), MOST_ENDING)} became {code(_ending(after), MOST_ENDING)}"
+
+
+def _other(changed: Sequence[str]) -> str:
+    return f"another {changed[0]}" if len(changed) == 1 else f"other {', '.join(changed)}"
+
+
+def _ending(record: Record) -> str:
+    return str(record.outcome) if record.error is None else record.error.signature
+
+
+def _changed(change: _Change, group: _Group) -> str:
+    where = f"{_listed(list(group.cases))} on {_listed(list(group.tracks))}"
+    return f"- **{change.kind}** in {code(change.release)}: {change.said}\n  {where}"
+
+
+def _table(report: Report) -> Section:
+    """Return families across and releases down, of each track the newest first."""
+    families = list(report.families)
+    found: defaultdict[tuple[str, str], Counter[Verdict]] = defaultdict(Counter)
+    for record in report.records:
+        found[record.cell, record.case.partition("/")[0]][record.verdict] += 1
+    rows = [cells for track in report.tracks for cells in _rows(track, families, found)]
+    heading = ["track", "release", *map(code, families)]
+    widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
+    seen = {verdict for counter in found.values() for verdict in counter}
+    legend = ", ".join(f"{code(LETTERS[v])} {v}" for v in WORST_FIRST if v in seen)
+    dashes = ["-" * width for width in widths]
+    return Section(
+        head=f"## Families by release\n\nJobs by verdict: {legend}.",
+        opening="\n".join(row(cells, widths) for cells in (heading, dashes)),
+        entries=[Entry(row(cells, widths)) for cells in rows],
+        what="rows",
+        share=0.8,
+    )
+
+
+def _rows(
+    track: Track, families: Sequence[str], found: Mapping[tuple[str, str], Counter[Verdict]]
+) -> list[list[str]]:
+    """Return the rows of a track, one for neighbouring releases that are the same."""
+    rows: list[tuple[list[str], list[str]]] = []
+    for cell in reversed(track.cells):
+        told = [_letters(found.get((cell.id, family), Counter())) for family in families]
+        if not any(told):
+            continue
+        release = cell.release or cell.id
+        if rows and rows[-1][1] == told:
+            rows[-1][0].append(release)
+        else:
+            rows.append(([release], told))
+    return [[code(track.name), _span(releases), *told] for releases, told in rows]
+
+
+def _span(releases: Sequence[str]) -> str:
+    """Return neighbouring releases, of which the newest comes first."""
+    if len(releases) == 1:
+        return code(releases[0])
+    return f"{code(releases[-1])} to {code(releases[0])}"
+
+
+def _letters(found: Counter[Verdict]) -> str:
+    told = " ".join(f"{found[v]}{LETTERS[v]}" for v in WORST_FIRST if found[v])
+    return code(told) if told else ""
+
+
+def _exclusions(report: Report) -> Iterator[Section]:
+    found = (*report.exclusions, *unsupported(report.records))
+    # What the cell has instead sets cells apart, not reasons.
+    groups = exclusion_groups(
+        replace(left_out, reason=left_out.reason.partition(", the cell ")[0]) for left_out in found
+    )
+    if groups:
+        yield Section(
+            head=f"<details><summary>{_number(len(found), 'exclusion')}, "
+            f"for {_number(len(groups), 'reason')}</summary>",
+            entries=[Entry(_left_out(group), group.pairs) for group in groups],
+            what="reasons",
+            end="</details>",
+        )
+
+
+def _left_out(group: ExclusionGroup) -> str:
+    cells = _number(len(group.cells), "cell")
+    if EVERY in group.cases:
+        return f"- {code(group.reason)}: {EVERY} in {cells}, such as {code(group.cells[0])}"
+    cases = _number(len(group.cases), "case")
+    example = f"{code(group.cases[0])} on {code(group.cells[0])}"
+    return f"- {code(group.reason)}: {cases} in {cells}, such as {example}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(code(name, 150) for name in names[:SHOWN])
+    return f"{shown} and {len(names) - SHOWN:,} more" if len(names) > SHOWN else shown
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -1,0 +1,140 @@
+"""Markdown written safely: texts from elsewhere as code, and sections cut at whole entries."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from conformance.report.text import one_line, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+MOST_CODE, MOST_BLOCK = 300, 1_500
+"""Characters of a text within a line, and of one that has lines of its own."""
+NOTE: Final = 120
+"""Room kept for the line that says what of a section is left out."""
+_TICKS: Final = re.compile("`+")
+
+
+def code(text: str, most: int = MOST_CODE) -> str:
+    """Return a text as code within a line: nothing in it is markup, a mention or a reference.
+
+    Args:
+        text: Any text.
+        most: Characters to keep.
+    """
+    shown = one_line(text, most) or "(empty)"
+    ticks = "`" * (_longest(shown) + 1)
+    # A space on both sides is no part of the code, a tick at its end would be one of the fence.
+    pad = " " if "`" in {shown[0], shown[-1]} else ""
+    return f"{ticks}{pad}{shown}{pad}{ticks}"
+
+
+def block(text: str, most: int = MOST_BLOCK) -> str:
+    """Return a text as code with lines of its own.
+
+    Args:
+        text: Any text.
+        most: Characters to keep.
+    """
+    shown = visible(text, most)
+    ticks = "`" * max(3, _longest(shown) + 1)
+    return f"{ticks}text\n{shown}\n{ticks}"
+
+
+def _longest(text: str) -> int:
+    return max(map(len, _TICKS.findall(text)), default=0)
+
+
+def row(cells: Iterable[str], widths: Sequence[int]) -> str:
+    """Return a row of a table, in columns of a width at least, so that it reads as text too.
+
+    Args:
+        cells: What they hold.
+        widths: Width of each column.
+    """
+    padded = (f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True))
+    # A table divides at each stroke, also within code, unless a backslash says no.
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in padded)} |"
+
+
+class Entry(NamedTuple):
+    """A part of a section that is told as a whole, or left out.
+
+    Attributes:
+        text: Its lines.
+        jobs: How many jobs it tells of.
+    """
+
+    text: str
+    jobs: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of a text that may be cut.
+
+    Attributes:
+        head: What comes first, and is always told.
+        opening: What comes before the first entry, if any is told.
+        entries: What follows, the important first.
+        what: What an entry is, in the plural.
+        end: What comes last, and is always told.
+        gap: What stands between entries.
+        share: Which part of the room that is left it may take.
+    """
+
+    head: str
+    entries: Sequence[Entry]
+    what: str
+    opening: str = ""
+    end: str = ""
+    gap: str = "\n"
+    share: float = 1.0
+
+    @property
+    def least(self) -> int:
+        """Characters that it takes without any entry."""
+        return len(self.head) + len(self.end) + NOTE
+
+    def fitted(self, room: int) -> str:
+        """Return the section in as many characters as there are, or fewer.
+
+        Args:
+            room: How many there are, beside the least.
+        """
+        taken = [self.opening] if self.opening else []
+        room -= len(self.opening)
+        for entry in self.entries:
+            room -= len(entry.text) + len(self.gap)
+            if room < 0:
+                break
+            taken.append(entry.text)
+        told = len(taken) - bool(self.opening)
+        left = self.entries[told:]
+        body = [self.gap.join(taken)] if told else []
+        if left:
+            jobs = sum(entry.jobs for entry in left)
+            of = f", which tell of {jobs:,} jobs" if jobs else ""
+            body.append(f"*{len(left):,} more {self.what} are left out here{of}.*")
+        return "\n\n".join(part for part in (self.head, *body, self.end) if part)
+
+
+def fitted(head: str, sections: Sequence[Section], most: int) -> str:
+    """Return a text of sections that has at most a number of characters.
+
+    Args:
+        head: What comes first.
+        sections: What follows; what one leaves of its share is for those after it.
+        most: How many characters; what is told in any case must fit.
+    """
+    parts = [head]
+    gap = len("\n\n")
+    room = most - len(head) - gap - sum(section.least + 4 * gap for section in sections)
+    for section in sections:
+        text = section.fitted(int(room * section.share))
+        room -= max(0, len(text) - section.least)
+        parts.append(text)
+    return "\n\n".join(parts) + "\n"

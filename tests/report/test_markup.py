@@ -1,0 +1,90 @@
+"""Markdown, as a reader of it understands it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from conformance.report.markup import Entry, Section, block, code, fitted, row
+from conformance.report.text import one_line, visible
+
+READER = MarkdownIt("commonmark").enable("table")
+TEXT = st.text(
+    st.one_of(st.sampled_from("`|\\ \n#@<*_~[]"), st.characters(codec=None)), max_size=40
+)
+
+
+def spans(markdown: str) -> list[str]:
+    """Return every code span and block of a text, in order."""
+    found = []
+    for token in READER.parse(markdown):
+        if token.type == "fence":
+            found.append(token.content)
+        found += [inner.content for inner in token.children or () if inner.type == "code_inline"]
+    return found
+
+
+@given(TEXT)
+def test_any_text_is_one_span(text: str) -> None:
+    """Whatever it holds, within a sentence."""
+    assert spans(f"before {code(text)} after") == [one_line(text) or "(empty)"]
+
+
+@given(TEXT)
+def test_any_text_is_one_block(text: str) -> None:
+    """Its lines are kept, and what follows is no part of it."""
+    assert spans(f"{block(text)}\n\nafter `this`") == [f"{visible(text)}\n", "this"]
+
+
+@given(st.lists(TEXT, min_size=6, max_size=6))
+def test_any_texts_are_a_table(texts: list[str]) -> None:
+    """Two rows of three, though strokes divide cells."""
+    rows = [row(map(code, part), (5, 5, 5)) for part in (texts[:3], texts[3:])]
+    table = "\n".join([rows[0], row(["-"] * 3, (5, 5, 5)), rows[1]])
+    assert spans(table) == [one_line(text) or "(empty)" for text in texts]
+    kinds = [token.type for token in READER.parse(table)]
+    assert (kinds[0], kinds.count("th_open"), kinds.count("td_open")) == ("table_open", 3, 3)
+
+
+def test_long_texts_are_cut() -> None:
+    """With a word on how much is left out."""
+    assert code("x" * 1_000, 10) == f"`{'x' * 10} ... 990 more characters`"
+    assert len(block("x" * 10_000_000)) < 2_000
+
+
+SECTIONS = [
+    Section(head="## One", entries=[Entry("x" * 90, 2)] * 40, what="ones", gap="\n\n", share=0.5),
+    Section(head="## Two", entries=[Entry("y" * 40)] * 9, what="twos", opening="t", end="end"),
+]
+
+
+@pytest.mark.parametrize("most", [600, 900, 2_000, 4_000, 5_000])
+def test_a_text_has_at_most_so_many_characters(most: int) -> None:
+    """Entries are told as a whole, and what is left out is counted."""
+    text = fitted("# Head", SECTIONS, most)
+    assert len(text) <= most
+    ones, twos = (sum(line == sign for line in text.split("\n")) for sign in ("x" * 90, "y" * 40))
+    assert text.count("x") == ones * 90
+    if ones < 40:
+        left = 40 - ones
+        assert f"*{left} more ones are left out here, which tell of {2 * left} jobs.*" in text
+    if twos < 9:
+        assert f"*{9 - twos} more twos are left out here.*" in text
+    assert text.endswith("\n\nend\n")
+
+
+def test_what_fits_is_whole() -> None:
+    """Nothing is said of what is left out."""
+    text = fitted("# Head", SECTIONS, 10_000)
+    assert "left out" not in text
+    assert "## Two\n\nt\nyyyy" in text
+    assert (text.count("x" * 90), text.count("y" * 40)) == (40, 9)
+
+
+def test_what_one_section_leaves_is_for_the_next() -> None:
+    """A share is no claim."""
+    small = Section(head="## One", entries=[Entry("x")], what="ones", share=0.9)
+    large = Section(head="## Two", entries=[Entry("y" * 9)] * 100, what="twos")
+    assert "left out" not in fitted("# Head", [small, large], 1_500)
