@@ -28,6 +28,7 @@ TICKS: Final = frozenset({"jaxpr", "stablehlo"})
 NOT_RUN: Final = "not_run"
 """State of a job that was planned and has no result; the letter says that it never ended."""
 NOT_RUN_LETTER: Final = "…"
+NOT_RUN_MEANING: Final = "planned, and its run did not end"
 MOST_REASON: Final = 240
 """Characters of a reason."""
 MOST_TITLE: Final = 160
@@ -125,12 +126,18 @@ def matrix_data(report: Report) -> dict[str, Any]:
     ]
     return {
         "tracks": [_track(track) for track in report.tracks],
-        "verdicts": [[str(v), LETTERS[v], MEANINGS[v]] for v in WORST_FIRST]
-        + [[NOT_RUN, NOT_RUN_LETTER, "planned, and its run did not end"]],
+        "verdicts": _verdicts(),
         "states": [[*state[:3], int(state[3]), state[4]] for state in drawing.tables.states],
         "reasons": list(drawing.tables.reasons),
         "families": families,
     }
+
+
+def _verdicts() -> list[tuple[str, str, str]]:
+    """Return name, letter and meaning of each verdict, and of having none, the worst first."""
+    found = [(str(v), LETTERS[v], MEANINGS[v]) for v in WORST_FIRST]
+    after = WORST_FIRST.index(Verdict.INFRA) + 1
+    return [*found[:after], (NOT_RUN, NOT_RUN_LETTER, NOT_RUN_MEANING), *found[after:]]
 
 
 def _track(track: Track) -> dict[str, Any]:
