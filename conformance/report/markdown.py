@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.model.outcome import Outcome, Verdict
@@ -71,7 +72,7 @@ def _sections(report: Report) -> Iterator[Section]:
     if report.problems:
         yield Section(
             head="## Runs that cannot be read",
-            entries=[Entry(f"- {code(problem)}") for problem in report.problems],
+            entries=[Entry(partial(_bullet, problem)) for problem in report.problems],
             what="runs",
             share=0.3,
         )
@@ -80,7 +81,7 @@ def _sections(report: Report) -> Iterator[Section]:
     if telling:
         yield Section(
             head=f"## Unexpected: {_number(len(telling), 'root cause')}",
-            entries=[Entry(_cause(members), len(members)) for _, members in telling],
+            entries=[Entry(partial(_cause, members), len(members)) for _, members in telling],
             what="root causes",
             gap="\n\n",
             share=0.75,
@@ -92,6 +93,10 @@ def _sections(report: Report) -> Iterator[Section]:
     if report.tracks and report.records:
         yield _table(report)
     yield from _exclusions(report)
+
+
+def _bullet(text: str) -> str:
+    return f"- {code(text)}"
 
 
 def _cause(members: Sequence[Record]) -> str:
@@ -115,12 +120,12 @@ def _indeterminate(
     groups: Sequence[Sequence[Record]], not_run: Sequence[tuple[str, str]]
 ) -> Section:
     infra = sum(map(len, groups))
-    entries = [Entry(_cause(members), len(members)) for members in groups]
+    entries = [Entry(partial(_cause, members), len(members)) for members in groups]
     if not_run:
         cases = list(dict.fromkeys(case for case, _ in not_run))
         cells = list(dict.fromkeys(cell for _, cell in not_run))
-        text = f"**{Outcome.NOT_RUN}** {_listed(cases)} on {_listed(cells)}"
-        entries.append(Entry(text, len(not_run)))
+        said = f"**{Outcome.NOT_RUN}** {_listed(cases)} on {_listed(cells)}"
+        entries.append(Entry(lambda: said, len(not_run)))
     return Section(
         head=f"## Says nothing about JAX: {infra:,} {Verdict.INFRA}, {len(not_run):,} not run",
         entries=entries,
@@ -176,7 +181,7 @@ def _changes(report: Report) -> Iterator[Section]:
     )
     yield Section(
         head=f"## Changes between releases\n\nAgainst the release before: {told}.",
-        entries=[Entry(_changed(*item), item[1].points) for item in ordered],
+        entries=[Entry(partial(_changed, *item), item[1].points) for item in ordered],
         what="changes",
         share=0.5,
     )
@@ -226,7 +231,7 @@ def _table(report: Report) -> Section:
     return Section(
         head=f"## Families by release\n\nJobs by verdict: {legend}.",
         opening="\n".join(row(cells, widths) for cells in (heading, dashes)),
-        entries=[Entry(row(cells, widths)) for cells in rows],
+        entries=[Entry(partial(row, cells, widths)) for cells in rows],
         what="rows",
         share=0.8,
     )
@@ -271,7 +276,7 @@ def _exclusions(report: Report) -> Iterator[Section]:
         yield Section(
             head=f"<details><summary>{_number(len(found), 'exclusion')}, "
             f"for {_number(len(groups), 'reason')}</summary>",
-            entries=[Entry(_left_out(group), group.pairs) for group in groups],
+            entries=[Entry(partial(_left_out, group), group.pairs) for group in groups],
             what="reasons",
             end="</details>",
         )

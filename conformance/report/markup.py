@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from conformance.report.text import one_line, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 MOST_CODE, MOST_BLOCK = 300, 1_500
 """Characters of a text within a line, and of one that has lines of its own."""
@@ -64,11 +64,11 @@ class Entry(NamedTuple):
     """A part of a section that is told as a whole, or left out.
 
     Attributes:
-        text: Its lines.
+        told: Makes its lines; asked only of what may fit.
         jobs: How many jobs it tells of.
     """
 
-    text: str
+    told: Callable[[], str]
     jobs: int = 0
 
 
@@ -108,10 +108,11 @@ class Section:
         taken = [self.opening] if self.opening else []
         room -= len(self.opening)
         for entry in self.entries:
-            room -= len(entry.text) + len(self.gap)
+            text = entry.told()
+            room -= len(text) + len(self.gap)
             if room < 0:
                 break
-            taken.append(entry.text)
+            taken.append(text)
         told = len(taken) - bool(self.opening)
         left = self.entries[told:]
         body = [self.gap.join(taken)] if told else []

@@ -54,9 +54,14 @@ def test_long_texts_are_cut() -> None:
     assert len(block("x" * 10_000_000)) < 2_000
 
 
+def entry(text: str, jobs: int = 0) -> Entry:
+    """Return an entry that tells a text."""
+    return Entry(lambda: text, jobs)
+
+
 SECTIONS = [
-    Section(head="## One", entries=[Entry("x" * 90, 2)] * 40, what="ones", gap="\n\n", share=0.5),
-    Section(head="## Two", entries=[Entry("y" * 40)] * 9, what="twos", opening="t", end="end"),
+    Section(head="## One", entries=[entry("x" * 90, 2)] * 40, what="ones", gap="\n\n", share=0.5),
+    Section(head="## Two", entries=[entry("y" * 40)] * 9, what="twos", opening="t", end="end"),
 ]
 
 
@@ -85,6 +90,6 @@ def test_what_fits_is_whole() -> None:
 
 def test_what_one_section_leaves_is_for_the_next() -> None:
     """A share is no claim."""
-    small = Section(head="## One", entries=[Entry("x")], what="ones", share=0.9)
-    large = Section(head="## Two", entries=[Entry("y" * 9)] * 100, what="twos")
+    small = Section(head="## One", entries=[entry("x")], what="ones", share=0.9)
+    large = Section(head="## Two", entries=[entry("y" * 9)] * 100, what="twos")
     assert "left out" not in fitted("# Head", [small, large], 1_500)
