@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import re
+from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -32,6 +34,9 @@ FORMAT: Final = 1
 """Version of the files; one of another version is made anew."""
 LONGEST: Final = 2000
 """Characters that are kept of a reason."""
+MANY: Final = 24
+"""Runs without a digest from which processes of their own are worth starting."""
+_CHUNK: Final = 4
 _INDEX: Final = np.dtype("<u4")
 _NUMBER: Final = re.compile(r"(?<!\w)-?\d+(?:[.,]\d+)*(?:e[+-]?\d+)?(?!\w)")
 
@@ -214,10 +219,12 @@ class DigestStore:
 
     Args:
         folder: Where to.
+        processes: How many processes make what is not kept yet.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, processes: int = 1) -> None:
         self._folder = folder
+        self._processes = processes
 
     def get(self, directory: RunDirectory) -> Digest:
         """Return the digest of a run, made now if it is not kept or no longer holds.
@@ -236,11 +243,7 @@ class DigestStore:
         if kept is not None and (kept.format, kept.key) == (FORMAT, key):
             return kept.digest
         digest = digest_of(directory)
-        data = msgspec.msgpack.encode(_Kept(format=FORMAT, key=key, digest=digest))
-        # With a checksum: a digest that was damaged must not tell of another history.
-        write_atomically(
-            path, zstandard.ZstdCompressor(level=3, write_checksum=True).compress(data)
-        )
+        write_atomically(path, _packed(_Kept(format=FORMAT, key=key, digest=digest)))
         return digest
 
     def get_all(self, directories: Sequence[RunDirectory]) -> tuple[list[Digest], list[str]]:
@@ -255,13 +258,25 @@ class DigestStore:
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        digests, problems = [], []
-        for directory in directories:
-            try:
-                digests.append(self.get(directory))
-            except CorruptRunError as error:
-                problems.append(str(error))
-        return digests, problems
+        told = list(self._tried_all(directories))
+        digests = [digest for digest in told if isinstance(digest, Digest)]
+        return digests, [problem for problem in told if isinstance(problem, str)]
+
+    def _tried_all(self, directories: Sequence[RunDirectory]) -> Iterator[Digest | str]:
+        new = [directory for directory in directories if not self._path(directory).exists()]
+        if len(new) < MANY or self._processes == 1:
+            yield from map(self._tried, directories)
+            return
+        # Not forked: the caller may have threads.
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(self._processes, mp_context=context) as pool:
+            yield from pool.map(self._tried, directories, chunksize=_CHUNK)
+
+    def _tried(self, directory: RunDirectory) -> Digest | str:
+        try:
+            return self.get(directory)
+        except CorruptRunError as error:
+            return str(error)
 
     def _path(self, directory: RunDirectory) -> Path:
         # Runs of one name may lie in several folders.

@@ -9,9 +9,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from packaging.version import InvalidVersion, Version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -77,8 +78,8 @@ class Regression:
         fixed_in: Place of the run that first showed it gone; None while it is open.
         reopened: How often it came back.
         cells: Every cell that ever showed it.
-        releases: Their releases of jax.
         open_cells: The cells that still do, as far as is known.
+        releases: Releases of jax of the open cells, or of all of them once it is fixed.
     """
 
     id: str
@@ -92,8 +93,8 @@ class Regression:
     fixed_in: int | None
     reopened: int
     cells: tuple[str, ...]
-    releases: tuple[str, ...]
     open_cells: tuple[str, ...]
+    releases: tuple[str, ...]
 
     @property
     def is_open(self) -> bool:
@@ -219,7 +220,8 @@ class Follower:
         return tuple(sorted(made, key=_urgency))
 
     def _regression(self, followed: _Followed) -> Regression:
-        cells = self._named(sorted(followed.ever))
+        cells, still = self._named(followed.ever), self._named(followed.open)
+        releases = (self._releases[cell] for cell in still or cells)
         return Regression(
             id=followed.id,
             case=followed.case,
@@ -232,12 +234,19 @@ class Follower:
             fixed_in=followed.fixed_in,
             reopened=followed.reopened,
             cells=cells,
-            releases=tuple(dict.fromkeys(filter(None, map(self._releases.__getitem__, cells)))),
-            open_cells=self._named(sorted(followed.open)),
+            open_cells=still,
+            releases=tuple(sorted(filter(None, set(releases)), key=_version)),
         )
 
-    def _named(self, jobs: Sequence[int]) -> tuple[str, ...]:
+    def _named(self, jobs: Iterable[int]) -> tuple[str, ...]:
         return tuple(sorted({self._cell_names[job % len(self._cells)] for job in jobs}))
+
+
+def _version(release: str) -> tuple[Version, str]:
+    try:
+        return Version(release), release
+    except InvalidVersion:
+        return Version("0"), release
 
 
 def _urgency(regression: Regression) -> tuple[bool, int, str, str]:

@@ -219,6 +219,16 @@ def test_what_cannot_be_read_is_told_and_the_rest_goes_on(
         store.get(RunDirectory(tmp_path / "none"))
 
 
+def test_processes_make_no_difference(tmp_path: Path) -> None:
+    """But that many new runs are read sooner."""
+    runs = [write(tmp_path / f"r{n}", record(f"f/{n}", A)) for n in range(digests.MANY)]
+    (runs[7].path / RUN).write_text("{}")
+    (runs[7].path / RESULTS).unlink()
+    alone = DigestStore(tmp_path / "alone").get_all(runs)
+    assert DigestStore(tmp_path / "both", processes=2).get_all(runs) == alone
+    assert (len(alone[0]), len(alone[1])) == (digests.MANY - 1, 1)
+
+
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     """Where, and what to do."""
     run = write(tmp_path / "r1", record("f/a", A))

@@ -1,0 +1,255 @@
+"""The history's page: what was unexpected since when, and every family and case by date."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from conformance.report.history import NOTHING, carried, run_lengths, verdict_of
+from conformance.report.site.addresses import FEED, HISTORY, regression_anchor, run_page, slug
+from conformance.report.site.rendering import render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.model.outcome import Verdict
+    from conformance.report.history import History, Ranks, RunPoint
+    from conformance.report.report import Report
+
+SEGMENTS: Final = 90
+"""Segments of a row; one that has more is drawn by several runs at a time, their worst verdict."""
+TICKS: Final = 12
+"""Dates above the rows."""
+FIXED: Final = 200
+"""Regressions that are fixed and shown, those fixed last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Neighbouring runs that show the same.
+
+    Attributes:
+        state: A verdict, empty where nothing ran.
+        length: How many runs.
+        said: The same in words, with the dates.
+    """
+
+    state: str
+    length: int
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What a family, a case or a cell shows by date.
+
+    Attributes:
+        name: Its name.
+        spans: What it shows, the oldest first.
+        coarse: How many runs were taken together, 1 where each is drawn.
+    """
+
+    name: str
+    spans: tuple[Span, ...]
+    coarse: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """Cases or cells that showed one verdict throughout; empty if they never ran."""
+
+    verdict: Verdict
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FamilyRows:
+    """A family by date: the whole, and its cases.
+
+    Attributes:
+        row: The worst verdict of any job of the family.
+        anchor: Its anchor.
+        rows: Cases whose worst verdict changed.
+        constant: Cases whose worst verdict never changed, by verdict.
+    """
+
+    row: Row
+    anchor: str
+    rows: tuple[Row, ...]
+    constant: tuple[Constant, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A run in the plot.
+
+    Attributes:
+        at: Its place.
+        height: Part of the highest bar.
+        said: The run in words.
+    """
+
+    at: int
+    height: float
+    said: str
+
+
+def history_pages(history: History, report: Report) -> Iterator[tuple[str, bytes]]:
+    """Yield the history's page.
+
+    Args:
+        history: What is told.
+        report: What other pages tell of, to link to those alone that are there.
+
+    Yields:
+        Path below the site's root, and content.
+    """
+    still = [regression for regression in history.regressions if regression.is_open]
+    ended = [regression for regression in history.regressions if not regression.is_open]
+    data = {
+        "runs": history.runs,
+        "open": still,
+        "fixed": ended[:FIXED],
+        "more_fixed": len(ended) - len(ended[:FIXED]),
+        "ticks": ticks(history.runs),
+        "families": families(history),
+        "bars": bars(history.runs),
+        "highest": max((run.unexpected for run in history.runs), default=0),
+        "case_pages": report.cases.keys(),
+        "run_pages": {run.id for run in report.runs},
+        "run_page": run_page,
+        "regression_anchor": regression_anchor,
+        "feed": FEED,
+    }
+    yield HISTORY, render("history.html", HISTORY, data)
+
+
+def case_history(history: History, case: str) -> dict[str, Any] | None:
+    """Return what a case's page shows of its history.
+
+    Args:
+        history: What is told.
+        case: Case id.
+
+    Returns:
+        `runs` (how many), `first` and `last` (dates), `ticks`, `rows` (cells whose verdict
+        changed) and `constant` (the others, by verdict); None where fewer than two runs ran it.
+    """
+    if case not in history.cases:
+        return None
+    table = history.of_case(case)
+    ran = np.nonzero((table != NOTHING).any(axis=1))[0].tolist()
+    if len(ran) < 2:  # noqa: PLR2004 - one point is no history
+        return None
+    rows, constant = _rows(history.cells, table, history.runs)
+    return {
+        "runs": len(ran),
+        "first": history.runs[ran[0]].date,
+        "last": history.runs[ran[-1]].date,
+        "ticks": ticks(history.runs),
+        "rows": rows,
+        "constant": constant,
+    }
+
+
+def families(history: History) -> list[FamilyRows]:
+    """Return every family by date.
+
+    Args:
+        history: What is told.
+    """
+    members: dict[str, list[int]] = {}
+    for place, case in enumerate(history.cases):
+        members.setdefault(case.partition("/")[0], []).append(place)
+    worst = history.ranks.min(axis=2, initial=NOTHING)
+    made = []
+    for family, places in members.items():
+        table = worst[:, places]
+        rows, constant = _rows([history.cases[place] for place in places], table, history.runs)
+        whole = row_of(family, table.min(axis=1).tolist(), history.runs)
+        anchor = f"family-{slug(family)}"
+        made.append(FamilyRows(row=whole, anchor=anchor, rows=rows, constant=constant))
+    return made
+
+
+def _rows(
+    names: Sequence[str], table: Ranks, runs: Sequence[RunPoint]
+) -> tuple[tuple[Row, ...], tuple[Constant, ...]]:
+    """Return a row for each column whose verdict changes, and the other columns by verdict."""
+    best = np.where(table == NOTHING, 0, table).max(axis=0)
+    worst = table.min(axis=0)
+    rows: list[Row] = []
+    constant: dict[Verdict, list[str]] = {}
+    for name, column, high, low in zip(names, table.T, best, worst, strict=True):
+        if low < high:
+            rows.append(row_of(name, column.tolist(), runs))
+        elif (verdict := verdict_of(int(low))) is not None:
+            constant.setdefault(verdict, []).append(name)
+    kept = (Constant(verdict=verdict, names=tuple(n)) for verdict, n in constant.items())
+    return tuple(rows), tuple(kept)
+
+
+def row_of(name: str, ranks: Sequence[int], runs: Sequence[RunPoint]) -> Row:
+    """Return ranks by run as a row, coarser where it would have too many segments.
+
+    Args:
+        name: What they are of.
+        ranks: Ranks by run.
+        runs: The runs.
+    """
+    shown, coarse = carried(ranks), 1
+    while len(run_lengths(shown)) > SEGMENTS:
+        coarse *= 2
+        worst = [min(ranks[at : at + coarse]) for at in range(0, len(ranks), coarse)]
+        shown = carried(worst)
+    spans, at = [], 0
+    for rank, length in run_lengths(shown):
+        first, after = at * coarse, min((at + length) * coarse, len(runs))
+        spans.append(_span(rank, first, after, runs))
+        at += length
+    return Row(name=name, spans=tuple(spans), coarse=coarse)
+
+
+def _span(rank: int, first: int, after: int, runs: Sequence[RunPoint]) -> Span:
+    verdict = verdict_of(rank)
+    begun, ended = runs[first].date, runs[after - 1].date
+    dates = begun if begun == ended else f"{begun} to {ended}"
+    state = "" if verdict is None else str(verdict)
+    return Span(state=state, length=after - first, said=f"{state or 'not run'}, {dates}")
+
+
+def ticks(runs: Sequence[RunPoint]) -> tuple[Span, ...]:
+    """Return the dates above rows: months where there are several, else days.
+
+    Args:
+        runs: The runs.
+    """
+    months = [run.date[:7] if run.time is not None else "" for run in runs]
+    labels = months if len(set(months)) > 2 else [run.date for run in runs]  # noqa: PLR2004
+    found = run_lengths(labels)
+    every = -(-len(found) // TICKS)
+    joined = [found[at : at + every] for at in range(0, len(found), max(1, every))]
+    return tuple(
+        Span(state=group[0][0], length=sum(n for _, n in group), said=group[0][0])
+        for group in joined
+    )
+
+
+def bars(runs: Sequence[RunPoint]) -> list[Bar]:
+    """Return a bar for each run that has unexpected jobs.
+
+    Args:
+        runs: The runs.
+    """
+    highest = max((run.unexpected for run in runs), default=0)
+    return [
+        Bar(
+            at=at,
+            height=run.unexpected / highest,
+            said=f"{run.unexpected} of {run.jobs} jobs unexpected, {run.date}",
+        )
+        for at, run in enumerate(runs)
+        if run.unexpected
+    ]
