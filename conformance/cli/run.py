@@ -18,6 +18,7 @@ from conformance.cli.progress import live_progress
 from conformance.cli.setting import DEFAULT_MATRIX, here
 from conformance.engine.cache import ResultCache
 from conformance.engine.describing import describe, ended
+from conformance.engine.loading import LoadedRun
 from conformance.engine.local import LocalExecutor
 from conformance.engine.plan import Plan, make_plan
 from conformance.engine.prepare import Provider
@@ -33,7 +34,8 @@ from conformance.engine.runner import Run, exit_code
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
 from conformance.files import said_by
 from conformance.model.outcome import ExitCode
-from conformance.report.summary import run_json
+from conformance.report.data import report_json
+from conformance.report.report import Report
 from conformance.report.terminal import print_report
 
 if TYPE_CHECKING:
@@ -89,6 +91,10 @@ def default_jobs() -> int:
     "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
     help="Write the whole result as JSON; - is standard output.",
 )  # fmt: skip
+@click.option(
+    "--report/--no-report", "site", default=None,
+    help="Make pages of the run, as `conformance report` does.  [default: in a terminal]",
+)  # fmt: skip
 @click.option("--verbose", "-v", is_flag=True, help="Show every case, not only families.")
 def command(
     *,
@@ -103,6 +109,7 @@ def command(
     require_platform: bool,
     spawn: bool,
     json_file: Path | None,
+    site: bool | None,
     verbose: bool,
 ) -> int:
     """Run cases in cells and judge what they do.
@@ -161,11 +168,24 @@ def command(
     except InfrastructureError as error:
         raise InfrastructureError(f"{error}; {_how_to_resume(directory)}") from error
     code = exit_code(records)
-    directory.write_run(ended(info, code, executor.identities))
-    print_report(console, planned, records, directory=directory.path, verbose=verbose)
+    info = ended(info, code, executor.identities)
+    directory.write_run(info)
+    report = Report((LoadedRun.of(directory, info, records),))
+    print_report(console, report, directory=directory.path, verbose=verbose)
     if json_file is not None:
-        write_json(json_file, run_json(directory.id, code, planned, executor.identities, records))
+        write_json(json_file, report_json(report))
+    if site or (site is None and console.is_terminal):
+        _write_site(directory.path)
     return code
+
+
+def _write_site(run: Path) -> None:
+    """Write the site of a run by the command that does, which is imported only now."""
+    context = click.get_current_context()
+    group = context.find_root().command
+    command = group.get_command(context, "report") if isinstance(group, click.Group) else None
+    if command is not None:
+        context.invoke(command, runs=(run,))
 
 
 def _directory(setting: Setting, given: Path | None, *, resume: bool) -> RunDirectory:

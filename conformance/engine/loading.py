@@ -33,6 +33,11 @@ class LoadedRun:
     records: tuple[Record, ...]
     blobs: BlobStore
 
+    @classmethod
+    def of(cls, directory: RunDirectory, info: RunInfo, records: Iterable[Record]) -> LoadedRun:
+        """Return a run of which all is known already."""
+        return cls(id=directory.id, info=info, records=tuple(records), blobs=directory.blobs)
+
 
 def load(directory: RunDirectory) -> LoadedRun:
     """Return a run.
@@ -47,12 +52,10 @@ def load(directory: RunDirectory) -> LoadedRun:
     records = {(record.case, record.cell): record for record in directory.read_records()}
     if not records and not info.plan:
         raise CorruptRunError(f"{directory.path}: expected a run, got a folder without any job")
-    return LoadedRun(
-        id=directory.id, info=info, records=_sharing(records.values()), blobs=directory.blobs
-    )
+    return LoadedRun.of(directory, info, _sharing(records.values()))
 
 
-def _sharing(records: Iterable[Record]) -> tuple[Record, ...]:
+def _sharing(records: Iterable[Record]) -> list[Record]:
     """Return records with one object for all facts that are equal: most releases agree."""
     known: dict[tuple[str, str | None, str | None], dict[str, Any]] = {}
     shared = []
@@ -63,7 +66,7 @@ def _sharing(records: Iterable[Record]) -> tuple[Record, ...]:
             continue
         key = (hlo.structure, record.artifacts.get("cost"), record.artifacts.get("memory"))
         shared.append(replace(record, facts=known.setdefault(key, record.facts)))
-    return tuple(shared)
+    return shared
 
 
 def runs_in(folder: Path) -> list[RunDirectory]:

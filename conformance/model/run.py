@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.model.case import (  # noqa: TC001 - msgspec reads the annotations
+from conformance.model.case import (
+    POLICY,
     Deviation,
     Kind,
     Policy,
@@ -67,6 +68,10 @@ class RunCase:
     policy: dict[str, Policy] = field(default_factory=dict)
     rtol: float | None = None
     atol: float | None = None
+
+    def policy_of(self, artifact: str) -> Policy:
+        """Return what a change of an artifact does to a run."""
+        return self.policy.get(artifact, POLICY[artifact])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

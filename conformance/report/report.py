@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.loading import LoadedRun
     from conformance.model.record import Record
-    from conformance.model.run import Exclusion
+    from conformance.model.run import Exclusion, RunCell
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,15 @@ class Report:
         return {family: tuple(names) for family, names in found.items()}
 
     @cached_property
+    def cells(self) -> tuple[RunCell, ...]:
+        """The cells of all runs, in the order of the plans."""
+        found = {cell.id: cell for run in self.runs for cell in run.info.cells}
+        return tuple(found.values())
+
+    @cached_property
     def tracks(self) -> tuple[Track, ...]:
         """The cells of all runs, in tracks."""
-        return tracks_of(cell for run in self.runs for cell in run.info.cells)
+        return tracks_of(self.cells)
 
     @cached_property
     def exclusions(self) -> tuple[Exclusion, ...]:

@@ -17,8 +17,7 @@ from conformance.model.run import Exclusion  # noqa: TC001 - msgspec reads the a
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from conformance.engine.plan import Plan
-    from conformance.model.case import Case
+    from conformance.model.run import RunCase
 
 
 class CellJson(TypedDict):
@@ -73,29 +72,6 @@ def counts(records: Iterable[Record]) -> dict[str, int]:
     """Return how many records have each verdict, in the order of the verdicts."""
     found = Counter(record.verdict for record in records)
     return {str(verdict): found[verdict] for verdict in Verdict if found[verdict]}
-
-
-def run_json(
-    run: str,
-    code: int,
-    plan: Plan,
-    identities: Mapping[str, Mapping[str, Any]],
-    records: Sequence[Record],
-) -> RunJson:
-    """Return a run as the `--json` of `conformance run` holds it.
-
-    Args:
-        run: Run id.
-        code: Exit status.
-        plan: What was planned.
-        identities: What the workers said they are, by cell id; empty for a cell that needed none.
-        records: Every job's record.
-    """
-    cells = [
-        cell_json(planned.cell.id, planned.lock_hash, planned.versions, identities)
-        for planned in plan.cells
-    ]
-    return contract(run, code, cells, records, plan.exclusions)
 
 
 def cell_json(
@@ -160,16 +136,15 @@ class IrGroup:
     records: list[Record]
 
 
-def ir_groups(plan: Plan, records: Iterable[Record]) -> list[IrGroup]:
+def ir_groups(cases: Mapping[str, RunCase], records: Iterable[Record]) -> list[IrGroup]:
     """Return the IRs that changed, grouped by how, what warns first, then the largest group.
 
     What is lowered for another platform and changed as the cell's own StableHLO did is left out.
 
     Args:
-        plan: What was planned, for the policies of the cases.
+        cases: The cases by id, for their policies.
         records: Judged records.
     """
-    cases = {job.case.id: job.case for job in plan.jobs}
     groups: dict[tuple[str, Policy, tuple[str, ...]], list[Record]] = {}
     for record in records:
         for ir, kept in record.ir.items():
@@ -184,7 +159,7 @@ def ir_groups(plan: Plan, records: Iterable[Record]) -> list[IrGroup]:
     return sorted(made, key=lambda group: (order.index(group.policy), -len(group.records)))
 
 
-def _repeats(record: Record, ir: str, policy: Policy, cases: Mapping[str, Case]) -> bool:
+def _repeats(record: Record, ir: str, policy: Policy, cases: Mapping[str, RunCase]) -> bool:
     """Say whether what changed in a cross-lowered StableHLO is told of the cell's own already."""
     own = kind_of_artifact(ir)
     if own == ir or own not in record.ir:

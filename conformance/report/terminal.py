@@ -13,6 +13,7 @@ from conformance.model.outcome import Verdict
 from conformance.model.record import IrStatus
 from conformance.model.run import Exclusion
 from conformance.report.summary import IrGroup, counts, ir_groups, root_causes, understood
+from conformance.report.text import visible
 from conformance.report.verdicts import LETTERS, WORST_FIRST
 
 if TYPE_CHECKING:
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from conformance.engine.plan import Plan
     from conformance.model.record import Record
+    from conformance.model.run import RunCell
+    from conformance.report.report import Report
 
     Rows = dict[str, dict[str, Counter[Verdict]]]
 
@@ -54,29 +56,30 @@ MAX_COLUMNS = 6
 """Cells up to which they are the columns of the table; beyond, they are its rows."""
 MIN_TIMELINE = 10
 """Cells in a line of a timeline, however narrow the terminal."""
+LONGEST = 4_000
+"""Characters of one reason."""
 SHOWN = 3
 """Members of a group, and groups of exclusions' cells, that are named one by one."""
 
 
 def print_report(
     console: Console,
-    plan: Plan,
-    records: Sequence[Record],
+    report: Report,
     *,
     directory: Path,
     verbose: bool = False,
 ) -> None:
-    """Print what came of a run.
+    """Print what runs came to.
 
     Args:
         console: Where to.
-        plan: What was planned.
-        records: Every job's record.
-        directory: Run directory.
+        report: What is told.
+        directory: Directory of the run, of the newest where there are several.
         verbose: A row for each case, not for each family.
     """
+    records = report.records
     rows = _rows(records, verbose=verbose)
-    labels = cell_labels(plan)
+    labels = cell_labels(report.cells)
     table = _by_family(rows, labels) if len(labels) <= MAX_COLUMNS else _by_cell(rows, labels)
     if not verbose and console.measure(table).maximum <= console.width:
         console.print(table)
@@ -86,15 +89,16 @@ def print_report(
     console.print(_legend(records))
     for reason, members in root_causes(records):
         console.print(_group(reason, members))
-    for group in ir_groups(plan, records):
+    for group in ir_groups(report.cases, records):
         if group.policy is not Policy.INFORM or verbose:
             console.print(_ir_group(group), soft_wrap=True)
-    for line in exclusion_lines((*plan.exclusions, *unsupported(records))):
-        console.print(Text(line, style="bright_black"), soft_wrap=True)
+    for line in exclusion_lines((*report.exclusions, *unsupported(records))):
+        console.print(Text(visible(line, LONGEST), style="bright_black"), soft_wrap=True)
     tally = ", ".join(f"{number} {verdict}" for verdict, number in counts(records).items())
     cached = sum(record.cached for record in records)
     unchanged = f" ({cached} unchanged since an earlier run)" if cached else ""
-    console.print(f"{tally}{unchanged}", soft_wrap=True)
+    unfinished = f"; {len(report.not_run)} did not run" if report.not_run else ""
+    console.print(f"{tally}{unchanged}{unfinished}", soft_wrap=True)
     for line in _ir_lines(records):
         console.print(line, soft_wrap=True)
     console.print(f"results in {directory}", soft_wrap=True, style="bright_black")
@@ -165,22 +169,23 @@ def _timelines(rows: Rows, labels: Mapping[str, str], width: int) -> Iterator[Te
             yield line
 
 
-def cell_labels(plan: Plan) -> dict[str, str]:
-    """Return a short name for each cell of a plan: its release, and what sets it apart.
+def cell_labels(cells: Sequence[RunCell]) -> dict[str, str]:
+    """Return a short name for each cell: its release, and what sets it apart.
 
     A factor of the id says nothing where all cells have it, nor does the Python that all cells
     of a release have.
     """
-    factors = {planned.cell.id: planned.cell.id.split("-")[1:] for planned in plan.cells}
+    factors = {cell.id: cell.id.split("-")[1:] for cell in cells}
     of_all = _shared(factors.values())
+    releases: dict[str, list[list[str]]] = {}
+    for cell in cells:
+        releases.setdefault(cell.release, []).append(factors[cell.id])
     labels = {}
-    for planned in plan.cells:
-        of_release = _shared(
-            factors[other.cell.id] for other in plan.cells if other.release == planned.release
-        )
+    for cell in cells:
+        of_release = _shared(releases[cell.release])
         silent = of_all | {factor for factor in of_release if factor.startswith("py")}
-        own = [factor for factor in factors[planned.cell.id] if factor not in silent]
-        labels[planned.cell.id] = " ".join([planned.release, *own])
+        own = [factor for factor in factors[cell.id] if factor not in silent]
+        labels[cell.id] = " ".join([cell.release or cell.id, *own])
     return labels
 
 
@@ -205,11 +210,11 @@ def _group(reason: str, members: list[Record]) -> Text:
     cells = list(dict.fromkeys(member.cell for member in members))
     cases = {member.case for member in members}
     what = first.case if len(cases) == 1 else f"{len(cases)} cases"
-    text.append(f" {what} on {_listed(cells)}\n  {reason}")
+    text.append(visible(f" {what} on {_listed(cells)}\n  {reason}", LONGEST))
     for more in first.reasons[1:]:
-        text.append(f"\n  {more}")
+        text.append(visible(f"\n  {more}", LONGEST))
     if first.error is not None and first.error.where:
-        text.append(f"\n  at {first.error.where}", style="bright_black")
+        text.append(visible(f"\n  at {first.error.where}"), style="bright_black")
     return text
 
 
@@ -222,7 +227,7 @@ def _ir_group(group: IrGroup) -> Text:
     cells = list(dict.fromkeys(record.cell for record in group.records))
     text.append(f" {group.ir} of {what} on {_listed(cells)} is not its golden")
     for change in group.changes[:SHOWN]:
-        text.append(f"\n  {change}")
+        text.append(f"\n  {visible(change, LONGEST)}")
     if len(group.changes) > SHOWN:
         text.append(f"\n  and {len(group.changes) - SHOWN} more", style="bright_black")
     return text

@@ -14,7 +14,7 @@ from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 from conformance.judge.ir import changed_facts
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import compare_values
-from conformance.model.case import POLICY, Policy
+from conformance.model.case import Policy
 from conformance.model.codec import CorruptValueError
 from conformance.model.outcome import Conformance, Outcome
 
@@ -96,7 +96,7 @@ class _Pair:
         """Say whether a change of an artifact fails a run."""
         if artifact in {ENDING, VALUE}:
             return True
-        return self._case.policy.get(artifact, POLICY[artifact]) is Policy.GATE
+        return self._case.policy_of(artifact) is Policy.GATE
 
     def changed(self) -> Iterator[str]:
         """Yield the names of what differs."""

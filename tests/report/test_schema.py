@@ -10,14 +10,10 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from conformance.engine.plan import Plan
-from conformance.model.outcome import ExitCode
 from conformance.model.run import Exclusion
 from conformance.report.data import json_lines, report_json
 from conformance.report.schema import schemas
-from conformance.report.summary import run_json
 from tests.builders import f32
-from tests.engine.worlds import planned
 from tests.report.runs import ADD, CELLS, Directory
 
 if TYPE_CHECKING:
@@ -70,15 +66,6 @@ def test_what_is_written_is_as_the_schemas_say(report: Report) -> None:
     validator("run.schema.json").validate(data)  # whatever reads a run reads a report
     for line in json_lines(report):
         validator("line.schema.json").validate(json.loads(line))
-
-
-def test_a_run_is_as_its_schema_says(report: Report) -> None:
-    """The same contract."""
-    left_out = Exclusion(case="", cell="c", reason="why")
-    plan = Plan(jobs=(), exclusions=(left_out,), cells=(planned("0.5.3"), planned("0.6.0")))
-    identities = {plan.cells[0].cell.id: {"python": "3.11"}}
-    data = run_json("r", ExitCode.OK, plan, identities, report.records)
-    validator("run.schema.json").validate(plain(data))
 
 
 def test_a_field_that_is_missing_is_told(report: Report) -> None:

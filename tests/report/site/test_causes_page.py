@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.site.addresses import CAUSES
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from conformance.report.report import Report
 
-REGRESSED = {"verdict": Verdict.REGRESSED}
+REGRESSED: dict[str, Any] = {"verdict": Verdict.REGRESSED}
 
 
 def page(report: Report) -> Page:
