@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from conformance.model.case import Policy
 from conformance.model.outcome import Outcome, Verdict
+from conformance.report.changes import GRAVEST_FIRST, changes_of
 from conformance.report.commands import rerun
 from conformance.report.markup import Entry, Section, block, code, fitted, row
 from conformance.report.site.run_pages import exclusion_groups
 from conformance.report.site.story import story_of
-from conformance.report.summary import root_causes
+from conformance.report.summary import ir_groups, root_causes
 from conformance.report.terminal import unsupported
 from conformance.report.transitions import ENDING, Kind
 from conformance.report.verdicts import LETTERS, WORST_FIRST
@@ -22,11 +24,12 @@ if TYPE_CHECKING:
 
     from conformance.engine.loading import LoadedRun
     from conformance.model.record import Record
+    from conformance.report.changes import Change, Changes
     from conformance.report.report import Report
     from conformance.report.site.run_pages import ExclusionGroup
     from conformance.report.site.story import Story
+    from conformance.report.summary import IrGroup
     from conformance.report.tracks import Track
-    from conformance.report.transitions import Transition
 
 MOST: Final = 60_000
 """Characters of the whole: an issue holds 65,536, the summary of a job a mebibyte."""
@@ -34,7 +37,6 @@ SHOWN, MOST_ENDING = 3, 200
 """Members of a group that are named one by one, and characters of how a job ended."""
 EVERY: Final = "every case"
 """What is said where a whole cell was left out."""
-GRAVEST_FIRST: Final = (Kind.REGRESSED, Kind.CHANGED, Kind.FIXED)
 
 
 def markdown(report: Report, most: int = MOST) -> str:
@@ -89,6 +91,7 @@ def _sections(report: Report) -> Iterator[Section]:
     silent = [members for _, members in groups if members[0].verdict is Verdict.INFRA]
     if silent or report.not_run:
         yield _indeterminate(silent, report.not_run)
+    yield from _irs(report)
     yield from _changes(report)
     if report.tracks and report.records:
         yield _table(report)
@@ -135,85 +138,62 @@ def _indeterminate(
     )
 
 
-class _Change(NamedTuple):
-    """What is the same about changes between releases.
-
-    Attributes:
-        kind: What they are.
-        release: The release that changed.
-        said: What differs, in Markdown.
-    """
-
-    kind: Kind
-    release: str
-    said: str
-
-
-@dataclass(slots=True)
-class _Group:
-    """Where a change is seen."""
-
-    cases: dict[str, None] = field(default_factory=dict)
-    tracks: dict[str, None] = field(default_factory=dict)
-    points: int = 0
-
-
 def _changes(report: Report) -> Iterator[Section]:
-    groups: defaultdict[_Change, _Group] = defaultdict(_Group)
-    total: Counter[Kind] = Counter()
-    releases = {cell.id: cell.release for track in report.tracks for cell in track.cells}
-    for case in report.cases:
-        for track, history in report.timelines(case).items():
-            for point in history.points:
-                total[point.kind] += 1
-                if point.kind is Kind.SAME:
-                    continue
-                group = groups[_change(point, releases)]
-                group.cases[case] = group.tracks[track] = None
-                group.points += 1
+    total = Counter(
+        point.kind
+        for case in report.cases
+        for history in report.timelines(case).values()
+        for point in history.points
+    )
     if not total:
         return
     said = ", ".join(f"{total[kind]:,} {kind}" for kind in GRAVEST_FIRST if total[kind])
     alone = f"in {total[Kind.SAME]:,} more an IR alone changed" if total[Kind.SAME] else ""
     told = "; ".join(part for part in (said, alone) if part)
-    ordered = sorted(
-        groups.items(), key=lambda item: (GRAVEST_FIRST.index(item[0].kind), -item[1].points)
-    )
     yield Section(
         head=f"## Changes between releases\n\nAgainst the release before: {told}.",
-        entries=[Entry(partial(_changed, *item), item[1].points) for item in ordered],
+        entries=[Entry(partial(_changed, group), group.points) for group in changes_of(report)],
         what="changes",
         share=0.5,
     )
 
 
-def _change(point: Transition, releases: Mapping[str, str]) -> _Change:
-    before, after = point.before.record, point.after.record
-    return _Change(
-        kind=point.kind,
-        release=releases.get(after.cell) or after.cell,
-        said=_said(before, after) if ENDING in point.changed else _other(point.changed),
-    )
+def _changed(group: Changes) -> str:
+    change = group.change
+    where = f"{_listed(group.cases)} on {_listed(group.tracks)}"
+    return f"- **{change.kind}** in {code(change.release)}: {_difference(change)}\n  {where}"
 
 
-def _said(before: Record, after: Record) -> str:
-    """Return how two endings differ."""
-    if before.error and after.error and before.error.type == after.error.type:
-        return f"another message of {code(after.error.type, MOST_ENDING)}"
-    return f"{code(_ending(before), MOST_ENDING)} became {code(_ending(after), MOST_ENDING)}"
+def _difference(change: Change) -> str:
+    before, after = (code(ending, MOST_ENDING) for ending in change.endings)
+    if ENDING in change.artifacts:
+        return f"another message of {after}" if before == after else f"{before} became {after}"
+    other = "another" if len(change.artifacts) == 1 else "other"
+    return f"{other} {', '.join(change.artifacts)}"
 
 
-def _other(changed: Sequence[str]) -> str:
-    return f"another {changed[0]}" if len(changed) == 1 else f"other {', '.join(changed)}"
+def _irs(report: Report) -> Iterator[Section]:
+    groups = [group for group in ir_groups(report.cases, report.records) if _warns(group)]
+    if groups:
+        jobs = sum(len(group.records) for group in groups)
+        yield Section(
+            head=f"## IRs that are not their goldens: {_number(jobs, 'warning')}",
+            entries=[Entry(partial(_ir, group), len(group.records)) for group in groups],
+            what="groups",
+            gap="\n\n",
+            share=0.4,
+        )
 
 
-def _ending(record: Record) -> str:
-    return str(record.outcome) if record.error is None else record.error.signature
+def _warns(group: IrGroup) -> bool:
+    return group.policy is Policy.WARN
 
 
-def _changed(change: _Change, group: _Group) -> str:
-    where = f"{_listed(list(group.cases))} on {_listed(list(group.tracks))}"
-    return f"- **{change.kind}** in {code(change.release)}: {change.said}\n  {where}"
+def _ir(group: IrGroup) -> str:
+    cases = list(dict.fromkeys(record.case for record in group.records))
+    cells = list(dict.fromkeys(record.cell for record in group.records))
+    said = f"**{group.ir}** of {_listed(cases)} on {_listed(cells)}"
+    return f"{said}\n\n{block(chr(10).join(group.changes))}" if group.changes else said
 
 
 def _table(report: Report) -> Section:

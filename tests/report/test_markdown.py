@@ -10,7 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from conformance.model.outcome import Outcome, Verdict
-from conformance.model.record import ErrorInfo
+from conformance.model.record import ErrorInfo, IrRecord, IrStatus
 from conformance.model.run import Exclusion
 from conformance.report.markdown import markdown
 from conformance.report.report import Report
@@ -121,6 +121,17 @@ def test_changes_between_releases_are_grouped(tmp_path: Path) -> None:
         "- **fixed** in `0.8.3`: `TypeError: no` became `ok`",
         "  `f/a`, `f/b`, `f/c` and 1 more on `cpu8`",
     ]
+
+
+def test_irs_that_warn_are_told(tmp_path: Path) -> None:
+    """How they differ from their goldens; what only informs is not."""
+    kept = IrRecord(status=IrStatus.CHANGED, changes=("semantic: `add`", "semantic: b x2"))
+    made = job(Directory(tmp_path / "r"), OLD, Verdict.MATCH, ir={"stablehlo": kept, "hlo": kept})
+    text = markdown(made.report())
+    assert "IRs that are not their goldens: 1 warning" in headings(text)
+    told = f"**stablehlo** of `f/a` on `{OLD}`\n\n```text\nsemantic: `add`\nsemantic: b x2\n```\n"
+    assert told in text
+    assert "**hlo**" not in text
 
 
 def test_families_by_release(tmp_path: Path) -> None:

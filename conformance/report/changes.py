@@ -1,0 +1,98 @@
+"""What releases changed, put together: the same change of many cases, or on many tracks, is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from conformance.report.transitions import ENDING, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.model.record import Record
+    from conformance.report.report import Report
+    from conformance.report.transitions import Transition
+
+GRAVEST_FIRST: Final = (Kind.REGRESSED, Kind.CHANGED, Kind.FIXED)
+"""Changes that are told; what is `same` changes an IR alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is the same about some changes between releases.
+
+    Attributes:
+        kind: What they are.
+        release: The release that changed; the cell's id where it is not known.
+        artifacts: What differs, by name.
+        endings: How the jobs ended before it and end since, where that differs; the type of error
+            twice where the message alone does.
+    """
+
+    kind: Kind
+    release: str
+    artifacts: tuple[str, ...]
+    endings: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """A change, and where it is seen.
+
+    Attributes:
+        change: The change.
+        cases: Case ids, in order.
+        tracks: Names of tracks, in order.
+        points: How often it is seen.
+    """
+
+    change: Change
+    cases: tuple[str, ...]
+    tracks: tuple[str, ...]
+    points: int
+
+
+def changes_of(report: Report) -> list[Changes]:
+    """Return what releases changed, the gravest first, then what is seen most often.
+
+    Args:
+        report: What is told.
+    """
+    releases = {cell.id: cell.release for track in report.tracks for cell in track.cells}
+    found: dict[Change, list[tuple[str, str]]] = {}
+    for case in report.cases:
+        for track, history in report.timelines(case).items():
+            for point in history.points:
+                if point.kind in GRAVEST_FIRST:
+                    found.setdefault(_change(point, releases), []).append((case, track))
+    made = [
+        Changes(
+            change=change,
+            cases=tuple(dict.fromkeys(case for case, _ in seen)),
+            tracks=tuple(dict.fromkeys(track for _, track in seen)),
+            points=len(seen),
+        )
+        for change, seen in found.items()
+    ]
+    return sorted(made, key=lambda group: (GRAVEST_FIRST.index(group.change.kind), -group.points))
+
+
+def _change(point: Transition, releases: Mapping[str, str]) -> Change:
+    before, after = point.before.record, point.after.record
+    release = releases.get(after.cell) or after.cell
+    if ENDING not in point.changed:
+        return Change(kind=point.kind, release=release, artifacts=point.changed)
+    # What else differs follows from how jobs ended, and would only part what belongs together.
+    endings = _endings(before, after)
+    return Change(kind=point.kind, release=release, artifacts=(ENDING,), endings=endings)
+
+
+def _endings(before: Record, after: Record) -> tuple[str, str]:
+    if before.error and after.error and before.error.type == after.error.type:
+        return before.error.type, after.error.type
+    return _ending(before), _ending(after)
+
+
+def _ending(record: Record) -> str:
+    return str(record.outcome) if record.error is None else record.error.signature
