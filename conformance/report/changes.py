@@ -59,7 +59,7 @@ def changes_of(report: Report) -> list[Changes]:
     Args:
         report: What is told.
     """
-    releases = {cell.id: cell.release for track in report.tracks for cell in track.cells}
+    releases = {cell.id: cell.release for cell in report.cells}
     found: dict[Change, list[tuple[str, str]]] = {}
     for case in report.cases:
         for track, history in report.timelines(case).items():

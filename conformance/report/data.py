@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence  # noqa: TC003 - msgspec reads the annotations
+from collections.abc import Mapping, Sequence  # noqa: TC003 - msgspec reads the annotations
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import msgspec
 
 from conformance.engine.runner import exit_code
 from conformance.model.outcome import ExitCode
 from conformance.model.record import Record
-from conformance.report.summary import RunJson, cell_json, contract
+from conformance.model.run import Exclusion  # noqa: TC001 - msgspec reads the annotations
+from conformance.report.summary import counts, understood
 from conformance.report.text import visible
 from conformance.report.transitions import Kind  # noqa: TC001 - msgspec reads the annotations
 
@@ -56,16 +57,56 @@ class JobJson(TypedDict):
     cell: str
 
 
-class ReportJson(RunJson):
+class CellJson(TypedDict):
+    """A cell, as JSON holds it.
+
+    Attributes:
+        id: Cell id.
+        identity: What its worker said it is; of one that needed no worker, its versions.
+        lock: Hash of its lock; of a `path:` cell, of what is installed there.
+    """
+
+    id: str
+    identity: Mapping[str, Any]
+    lock: str
+
+
+class IrsJson(TypedDict):
+    """How many IRs there are.
+
+    Attributes:
+        seen: IRs that were looked at.
+        understood: Those of them that were understood to the last word.
+    """
+
+    seen: int
+    understood: int
+
+
+class ReportJson(TypedDict):
     """What runs came to, as JSON holds it.
 
     Attributes:
+        run: Run id; of several, the newest.
+        exit: Exit status.
+        counts: How many jobs have each verdict.
+        cells: The cells.
+        results: The record of every job.
+        exclusions: What was not run on purpose.
+        irs: How many IRs there are.
         runs: Ids of the runs, the oldest first; of a job that several hold, the last one's counts.
         problems: What is wrong with runs that could not be read, a sentence each.
         not_run: Jobs that were planned and never ended.
         transitions: What changes between neighbouring releases.
     """
 
+    run: str
+    exit: int
+    counts: dict[str, int]
+    cells: Sequence[CellJson]
+    results: Sequence[Record]
+    exclusions: Sequence[Exclusion]
+    irs: IrsJson
     runs: Sequence[str]
     problems: Sequence[str]
     not_run: Sequence[JobJson]
@@ -84,30 +125,36 @@ class RecordLine(Record):
 
 
 def report_json(report: Report) -> ReportJson:
-    """Return a report as `--json` holds it: what that of `run` holds, over all runs, and more.
+    """Return a report as `--json` holds it.
 
     Ids of runs and problems name files, which need not be Unicode: they are made so.
 
     Args:
         report: What is told.
     """
-    identities = {id_: said for run in report.runs for id_, said in run.info.identities.items()}
-    cells = {cell.id: cell for run in report.runs for cell in run.info.cells}
     runs = [visible(run.id) for run in report.runs]
-    told = contract(
-        run=runs[-1] if runs else "",
-        code=exit_of(report),
-        cells=[cell_json(c.id, c.lock, c.versions, identities) for c in cells.values()],
-        records=report.records,
-        exclusions=report.exclusions,
-    )
+    seen, whole = understood(report.records)
     return ReportJson(
-        **told,
+        run=runs[-1] if runs else "",
+        exit=int(exit_of(report)),
+        counts=counts(report.records),
+        cells=_cells(report),
+        results=report.records,
+        exclusions=report.exclusions,
+        irs=IrsJson(seen=seen, understood=whole),
         runs=runs,
         problems=[visible(problem) for problem in report.problems],
         not_run=[JobJson(case=case, cell=cell) for case, cell in report.not_run],
         transitions=list(_transitions(report)),
     )
+
+
+def _cells(report: Report) -> list[CellJson]:
+    said = {id_: identity for run in report.runs for id_, identity in run.info.identities.items()}
+    return [
+        CellJson(id=c.id, identity=said.get(c.id, {"versions": c.versions}), lock=c.lock)
+        for c in report.cells
+    ]
 
 
 def exit_of(report: Report) -> ExitCode:
@@ -142,7 +189,7 @@ def json_lines(report: Report) -> Iterator[bytes]:
 
 
 def _transitions(report: Report) -> Iterator[TransitionJson]:
-    release = {c.id: c.release or c.id for run in report.runs for c in run.info.cells}
+    release = {cell.id: cell.release or cell.id for cell in report.cells}
 
     def named(side: Side) -> str:
         return release.get(side.record.cell, side.record.cell)

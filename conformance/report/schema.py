@@ -9,24 +9,22 @@ import msgspec
 
 from conformance.model.record import Record
 from conformance.report.data import RecordLine, ReportJson
-from conformance.report.summary import RunJson
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _ROOTS: Final[Mapping[str, type]] = {
-    "run.schema.json": RunJson,
     "report.schema.json": ReportJson,
     "line.schema.json": RecordLine,
 }
-_BASES: Final[Mapping[str, type]] = {"ReportJson": RunJson, "RecordLine": Record}
+_BASES: Final[Mapping[str, type]] = {"RecordLine": Record}
 """What tells of the fields that a type has from another."""
 _SECTION: Final = "\n\nAttributes:\n"
 
 
 def schemas() -> dict[str, bytes]:
-    """Return the schemas: of `run --json`, of `report --json`, and of a line of JSON Lines.
+    """Return the schemas: of `--json` of `run` and `report`, and of a line of JSON Lines.
 
     Returns:
         Content by file name.

@@ -1,122 +1,28 @@
-"""A run in numbers: counts, groups of what is unexpected, and the JSON contract."""
+"""Records in numbers: counts, and groups of what is unexpected."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence  # noqa: TC003 - msgspec reads the annotations
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING
 
 from conformance.engine.runner import unexpected
 from conformance.ir.graph import kind_of_artifact
 from conformance.model.case import Policy
 from conformance.model.outcome import Verdict
-from conformance.model.record import IrStatus, Record
-from conformance.model.run import Exclusion  # noqa: TC001 - msgspec reads the annotations
+from conformance.model.record import IrStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from conformance.model.record import Record
     from conformance.model.run import RunCase
-
-
-class CellJson(TypedDict):
-    """A cell, as JSON holds it.
-
-    Attributes:
-        id: Cell id.
-        identity: What its worker said it is; of one that needed no worker, its versions.
-        lock: Hash of its lock; of a `path:` cell, of what is installed there.
-    """
-
-    id: str
-    identity: Mapping[str, Any]
-    lock: str
-
-
-class IrsJson(TypedDict):
-    """How many IRs there are.
-
-    Attributes:
-        seen: IRs that were looked at.
-        understood: Those of them that were understood to the last word.
-    """
-
-    seen: int
-    understood: int
-
-
-class RunJson(TypedDict):
-    """What a run came to, as JSON holds it.
-
-    Attributes:
-        run: Run id; of several, the newest.
-        exit: Exit status.
-        counts: How many jobs have each verdict.
-        cells: The cells.
-        results: The record of every job.
-        exclusions: What was not run on purpose.
-        irs: How many IRs there are.
-    """
-
-    run: str
-    exit: int
-    counts: dict[str, int]
-    cells: Sequence[CellJson]
-    results: Sequence[Record]
-    exclusions: Sequence[Exclusion]
-    irs: IrsJson
 
 
 def counts(records: Iterable[Record]) -> dict[str, int]:
     """Return how many records have each verdict, in the order of the verdicts."""
     found = Counter(record.verdict for record in records)
     return {str(verdict): found[verdict] for verdict in Verdict if found[verdict]}
-
-
-def cell_json(
-    id_: str,
-    lock: str,
-    versions: Mapping[str, str],
-    identities: Mapping[str, Mapping[str, Any]],
-) -> CellJson:
-    """Return a cell as JSON holds it.
-
-    Args:
-        id_: Cell id.
-        lock: Hash of its lock.
-        versions: Version of every package.
-        identities: What the workers said they are, by cell id.
-    """
-    return CellJson(id=id_, identity=identities.get(id_, {"versions": versions}), lock=lock)
-
-
-def contract(
-    run: str,
-    code: int,
-    cells: Sequence[CellJson],
-    records: Sequence[Record],
-    exclusions: Sequence[Exclusion],
-) -> RunJson:
-    """Return what a run came to, as JSON holds it.
-
-    Args:
-        run: Run id.
-        code: Exit status.
-        cells: The cells.
-        records: Every job's record.
-        exclusions: What was not run on purpose.
-    """
-    seen, whole = understood(records)
-    return RunJson(
-        run=run,
-        exit=int(code),
-        counts=counts(records),
-        cells=cells,
-        results=records,
-        exclusions=exclusions,
-        irs=IrsJson(seen=seen, understood=whole),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
