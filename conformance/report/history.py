@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 
 from conformance.model.outcome import Verdict
+from conformance.model.run import RunCell
 from conformance.report.regressions import Event, Follower, Regression
+from conformance.report.tracks import tracks_of
 from conformance.report.verdicts import WORST_FIRST
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ class History:
     Attributes:
         runs: The runs.
         cases: Ids of all cases, in order.
-        cells: Ids of all cells, in order.
+        cells: Ids of all cells, by track and release.
         ranks: Rank of each verdict by run, case and cell; `NOTHING` where there is no job.
         regressions: What was unexpected, by root cause: the open ones first.
         events: What happened to them, the oldest first.
@@ -101,8 +103,9 @@ def history(digests: Iterable[Digest]) -> History:
         digests: What is known of each, in any order; a run that is given twice counts once.
     """
     ordered = _ordered(digests)
-    cases = _places(name for digest in ordered for name in digest.cases)
-    cells = _places(name for digest in ordered for name in digest.cells)
+    names = sorted({name for digest in ordered for name in digest.cases})
+    cases = {name: place for place, name in enumerate(names)}
+    cells = _cells(ordered)
     ranks = np.full((len(ordered), len(cases), len(cells)), NOTHING, np.uint8)
     follower = Follower(cases, cells)
     for run, digest in enumerate(ordered):
@@ -132,8 +135,16 @@ def _began(digest: Digest) -> datetime:
     return time_of(digest.started) or datetime.min.replace(tzinfo=UTC)
 
 
-def _places(names: Iterable[str]) -> dict[str, int]:
-    return {name: place for place, name in enumerate(sorted(set(names)))}
+def _cells(digests: Iterable[Digest]) -> dict[str, int]:
+    """Return the place of every cell: by track, then by release."""
+    releases = {
+        cell: release
+        for digest in digests
+        for cell, release in zip(digest.cells, digest.releases, strict=True)
+    }
+    tracks = tracks_of(RunCell(id=cell, versions={"jax": r}) for cell, r in releases.items())
+    ids = [cell.id for track in tracks for cell in track.cells]
+    return {name: place for place, name in enumerate(ids)}
 
 
 def _point(digest: Digest) -> RunPoint:

@@ -239,7 +239,8 @@ class Follower:
         )
 
     def _named(self, jobs: Iterable[int]) -> tuple[str, ...]:
-        return tuple(sorted({self._cell_names[job % len(self._cells)] for job in jobs}))
+        places = sorted({job % len(self._cells) for job in jobs})
+        return tuple(self._cell_names[place] for place in places)
 
 
 def _version(release: str) -> tuple[Version, str]:

@@ -168,3 +168,10 @@ def test_a_regression_is_open_as_far_as_its_jobs_last_said(runs: list[Digest]) -
         for cell in one.open_cells
     }
     assert found == expected
+
+
+def test_cells_are_ordered_by_track_and_release() -> None:
+    """Not by their names: 0.10 comes after 0.9."""
+    places = ("0.10.2-py311-tpu.v5e.2x2", "0.10.2-py311-cpu8", "0.9.2-py311-cpu8")
+    jobs = {("f/a", f"jax{place}"): state(FINE) for place in places}
+    assert history([night(0, jobs)]).cells == tuple(f"jax{place}" for place in reversed(places))
