@@ -137,22 +137,15 @@ def command(
         raise UsageError("--resume continues a run as it was asked for: give no SELECT, --matrix, "
                          "--cell, --shard or --require-platform with it")  # fmt: skip
     directory = _directory(setting, run_dir, resume=resume)
-    started = ""
     if resume:
-        request, started = request_of(directory), directory.read_run().started
-    to_stdout = str(json_file) == "-"
-    console = Console(stderr=to_stdout, highlight=False)
+        request = request_of(directory)
+    console = Console(stderr=str(json_file) == "-", highlight=False)
     planned, preparation = _plan(setting, request)
-    provider = Provider(
-        preparation.locks,
-        setting.cache,
-        spawn=spawn,
-        require_platform=request.require_platform,
-    )
+    required = request.require_platform
+    provider = Provider(preparation.locks, setting.cache, spawn=spawn, require_platform=required)
     executor = LocalExecutor(provider.open, slots=jobs, turns=Turns(setting.cache))
     info = info_of(_from_anywhere(request, setting), planned, setting.project.root)
-    info = replace(info, started=started or info.started)
-    directory.write_run(info)
+    info = _begun(directory, info, resume=resume)
     run = Run(
         plan=planned,
         directory=directory,
@@ -177,6 +170,14 @@ def command(
     if site or (site is None and console.is_terminal):
         _write_site(directory.path)
     return code
+
+
+def _begun(directory: RunDirectory, info: RunInfo, *, resume: bool) -> RunInfo:
+    """Write what is known before the first job; a run that goes on began when it began."""
+    if resume:
+        info = replace(info, started=directory.read_run().started or info.started)
+    directory.write_run(info)
+    return info
 
 
 def _write_site(run: Path) -> None:
@@ -206,6 +207,8 @@ def request_of(directory: RunDirectory) -> Request:
         CorruptRunError: If `run.json` does not say.
     """
     stored = directory.read_run().request
+    if not stored:
+        raise CorruptRunError(f"{directory.path / RUN}: does not say what was asked for; {ANEW}")
     try:
         return msgspec.convert(stored, Request)
     except msgspec.ValidationError as error:

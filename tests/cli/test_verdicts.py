@@ -71,7 +71,7 @@ def test_json_on_standard_output_is_json_alone(new_project: MakeProject) -> None
     project = new_project({TOPIC: GOOD, "cases/fam/big.py": case("return 1", "probe(devices=9)")})
     ending = project.run("run", "--json", "-")
     data = ending.json
-    assert list(data) == ["run", "exit", "counts", "cells", "results", "exclusions", "irs"]
+    assert {"run", "exit", "counts", "cells", "results", "exclusions", "irs"} <= set(data)
     assert (data["run"], data["exit"], data["counts"]) == (project.newest.id, 0, {"new": 2})
     (cell,) = data["cells"]
     assert sorted(cell) == ["id", "identity", "lock"]
