@@ -12,6 +12,7 @@ import json
 import os
 import random
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -99,6 +100,12 @@ def peak_memory() -> float:
     return int(found[1]) / 1024
 
 
+def cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of those it waited for."""
+    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in spent)
+
+
 def build(runs: Path, kept: Path) -> None:
     """Make a history and its pages, print where the time went."""
     marks = [("", time.perf_counter())]
@@ -115,7 +122,8 @@ def build(runs: Path, kept: Path) -> None:
     spent = ", ".join(f"{name} {at - before:.2f}" for (_, before), (name, at) in pairwise(marks))
     sizes = ", ".join(f"{path} {len(data) / 1e6:.2f} MB" for path, data in pages)
     print(
-        f"  {marks[-1][1] - marks[0][1]:7.2f} s ({spent}), {peak_memory():.0f} MiB; {sizes}; "
+        f"  {marks[-1][1] - marks[0][1]:7.2f} s ({spent}), {cpu_seconds():.1f} CPU s, "
+        f"{peak_memory():.0f} MiB; {sizes}; "
         f"{len(made.regressions)} regressions, {len(problems)} problems, {len(cases)} cases"
     )
 
