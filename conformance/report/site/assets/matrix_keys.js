@@ -8,9 +8,9 @@
     let current = null;
     let column = -1;
 
-    const shown = (line) => !line.hidden && !(line.parentElement && line.parentElement.hidden);
-    const lines = () => [...grid.querySelectorAll("[role=row]")].filter(shown);
+    const shown = (line) => !line.hidden && !line.parentElement.hidden;
     const stopsOf = (line) => [...line.querySelectorAll(".stop")];
+    const lines = () => [...grid.querySelectorAll("[role=row]:has(.stop)")].filter(shown);
 
     function make(stop) {
       if (current && current !== stop) current.tabIndex = -1;
@@ -40,19 +40,15 @@
 
     function over(step) {
       const all = lines();
-      const from = all.indexOf(current.closest("[role=row]"));
-      for (let i = from + step; i >= 0 && i < all.length; i += step) {
-        const next = at(all[i], column);
-        if (next) return go(next);
-      }
+      const line = all[all.indexOf(current.closest("[role=row]")) + step];
+      if (line) go(at(line, column));
     }
 
     function edge(last, whole) {
       const all = lines();
       const line = whole ? all[last ? all.length - 1 : 0] : current.closest("[role=row]");
-      const stops = stopsOf(line);
-      const next = stops[last ? stops.length - 1 : 0];
-      if (next) column = about.get(next).from;
+      const next = stopsOf(line).at(last ? -1 : 0);
+      column = about.get(next).from;
       go(next);
     }
 
@@ -82,7 +78,8 @@
       /* After rows were drawn anew: there is one stop again. */
       renew() {
         if (!current || !grid.contains(current) || !shown(current.closest("[role=row]"))) {
-          const line = lines().find((one) => one.classList.contains("sum")) || lines()[0];
+          const all = lines();
+          const line = all.find((one) => one.classList.contains("sum")) || all[0];
           if (line) make(at(line, column));
         }
       },
