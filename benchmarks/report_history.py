@@ -113,7 +113,7 @@ def build(runs: Path, kept: Path) -> None:
         [RunDirectory(p) for p in sorted(runs.iterdir())]
     )
     marks.append(("digests", time.perf_counter()))
-    made = history(digests)
+    made = history(digests.values())
     marks.append(("history", time.perf_counter()))
     pages = [*history_pages(made, Report(())), *feed(made)]
     marks.append(("page and feed", time.perf_counter()))
@@ -151,10 +151,10 @@ def main() -> None:
         nights = Nights(given.run, given.results)
         written: list[RunDirectory] = []
         for night in range(given.runs):
-            shared = None
+            linked = None
             if night >= given.distinct:
-                shared = written[night % given.distinct].path / RESULTS
-            written.append(nights.write(runs, night, shared))
+                linked = written[night % given.distinct].path / RESULTS
+            written.append(nights.write(runs, night, linked))
         size = sum((run.path / RESULTS).stat().st_size for run in written)
         print(f"{given.runs} runs of {given.results} results, {size / 1e9:.2f} GB read")
         timed("first build", runs, kept)
