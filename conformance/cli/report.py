@@ -2,55 +2,118 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+import msgspec
 from rich.console import Console
 
-from conformance.cli.run import default_jobs
-from conformance.cli.setting import here
+from conformance.cli.setting import default_jobs, here
+from conformance.cli.site import write_site
 from conformance.cli.state import write_state
 from conformance.engine.diff_cache import DiffCache
+from conformance.engine.digests import DigestStore
 from conformance.engine.loading import load_all, runs_in
 from conformance.engine.rundir import latest_run
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.files import write_atomically
+from conformance.files import said_by
 from conformance.model.outcome import ExitCode
+from conformance.report.choice import shown
+from conformance.report.data import json_lines, report_json
+from conformance.report.history import History, history
+from conformance.report.junit import junit
+from conformance.report.markdown import markdown
 from conformance.report.report import Report
+from conformance.report.site.addresses import MATRIX
 from conformance.report.site.site import site
+from conformance.report.tables import jobs_csv, matrix_csv
+from conformance.report.terminal import print_report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterator, Sequence
 
     from conformance.cli.setting import Setting
+    from conformance.engine.rundir import RunDirectory
 
-STATE = Path("reports") / "README.md"
-SITE = "report"
+STATE: Final = Path("reports") / "README.md"
+SITE: Final = "report"
 """Folder of a run's site, in its directory."""
+FORMATS: Final[dict[str, Callable[[Report], bytes]]] = {
+    "markdown": lambda report: markdown(report).encode(),
+    "junit": junit,
+    "csv": lambda report: matrix_csv(report).encode(),
+    "jobs_csv": lambda report: jobs_csv(report).encode(),
+    "json": lambda report: msgspec.json.format(msgspec.json.encode(report_json(report)), indent=1),
+    "jsonl": lambda report: b"\n".join(json_lines(report)),
+}
+"""What a report is written as beside the site, by the option that asks for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What a report tells of.
+
+    Attributes:
+        report: The runs that are shown.
+        history: These and the others.
+        newest: Directory of the newest run.
+    """
+
+    report: Report
+    history: History
+    newest: Path
+
+
+def _file(name: str, what: str) -> Callable[[Any], Any]:
+    kind = click.Path(path_type=Path, allow_dash=True)
+    return click.option(
+        name, type=kind, metavar="FILE", help=f"Write {what}; - is standard output."
+    )
 
 
 @click.command("report", short_help="Show what runs came to, as a site and in other formats.")
 @click.argument("runs", nargs=-1, metavar="[RUN|DIR]...", type=click.Path(path_type=Path))
 @click.option(
     "--out", metavar="DIR", type=click.Path(path_type=Path),
-    help="Folder of the site.  [default: report in the run's directory]",
+    help="Folder of the site.  [default: report in the newest run's directory]",
 )  # fmt: skip
+@click.option("--url", metavar="URL", default="", help="Where the site will be, for its feed.")
+@_file("--markdown", "Markdown for the summary of a CI job, or for an issue")
+@_file("--junit", "JUnit XML")
+@_file("--csv", "a table of verdicts, cases by cells, for a spreadsheet")
+@_file("--jobs-csv", "a table of jobs, a row each")
+@_file("--json", "everything as JSON")
+@_file("--jsonl", "the record of every job, a line of JSON each")
+@click.option("--terminal", is_flag=True, help="Print what `conformance run` prints at its end.")
 @click.option(
     "--goldens", is_flag=True,
     help="Tell what the goldens have, of no run: a Markdown page.  [--out: reports/README.md]",
 )  # fmt: skip
 @click.option("--check", is_flag=True, help="With --goldens: only see whether it is current.")
-def command(*, runs: tuple[Path, ...], out: Path | None, goldens: bool, check: bool) -> int:
+def command(
+    *,
+    runs: tuple[Path, ...],
+    out: Path | None,
+    url: str,
+    terminal: bool,
+    goldens: bool,
+    check: bool,
+    **files: Path | None,
+) -> int:
     """Show what runs came to.
 
-    RUN is the directory of a run, DIR a folder of them; the newest run by default. Of a job that
-    several runs hold, the newest one's counts.
+    RUN is the directory of a run, DIR a folder of them; the newest run by default. Of a folder
+    the newest run and the newest of each matrix are shown, all are history. Of a job that several
+    runs hold, the newest one's counts. Without a format the site is made; with one, if --out
+    says where.
 
     \b
     conformance report                                  the newest run
-    conformance report reports/runs --out site          every run there, with their history
-    conformance report nightly/shard-* --out site       parts of one run, put together
+    conformance report reports/runs --out site          what stands in a folder, with its history
+    conformance report night/shard-* --out site         parts of one run, put together
+    conformance report --markdown "$GITHUB_STEP_SUMMARY" --junit junit.xml
     conformance report --goldens                        the state of JAX, as reviewed
     """  # noqa: D301 - \b is click's own mark
     setting = here()
@@ -59,38 +122,56 @@ def command(*, runs: tuple[Path, ...], out: Path | None, goldens: bool, check: b
             raise UsageError("--goldens tells of no run: name none with it")
         write_state(setting, out or setting.project.root / STATE, check=check)
         return ExitCode.OK
-    console = Console(highlight=False)
-    report, folder = _report(setting, runs)
-    target = out or folder / SITE
-    write_site(report, target, setting.cache)
-    for problem in report.problems:
+    chosen = _chosen(setting, runs)
+    asked = {name: file for name, file in files.items() if file is not None}
+    console = Console(stderr="-" in map(str, asked.values()), highlight=False)
+    if terminal:
+        print_report(console, chosen.report, directory=chosen.newest)
+    for name, file in asked.items():
+        _write(name, file, FORMATS[name](chosen.report))
+    if out is not None or not (asked or terminal):
+        folder = out or chosen.newest / SITE
+        diffs = DiffCache(setting.cache, default_jobs())
+        write_site(site(chosen.report, chosen.history, diffs, address=url), folder)
+        console.print(f"report in {(folder / MATRIX).absolute().as_uri()}", soft_wrap=True)
+    for problem in chosen.report.problems:
         click.echo(f"conformance: {problem}", err=True)
-    console.print(f"report in {target / 'index.html'}", soft_wrap=True)
-    return ExitCode.USAGE if report.problems else ExitCode.OK
+    return ExitCode.USAGE if chosen.report.problems else ExitCode.OK
 
 
-def _report(setting: Setting, given: Iterable[Path]) -> tuple[Report, Path]:
-    """Return the report on runs, and the directory of the newest."""
-    directories = [run for path in given for run in runs_in(path)]
-    directories = directories or [latest_run(setting.project.root)]
-    loaded, problems = load_all(directories)
+def _chosen(setting: Setting, given: Sequence[Path]) -> Chosen:
+    """Return what is told of the runs that were named."""
+    found = list(_directories(setting, given))
+    every = [run for runs in found for run in runs]
+    digests, problems = DigestStore(setting.cache / "digests", default_jobs()).get_all(every)
+    wanted: list[RunDirectory] = []
+    for runs in found:
+        known = {id(digests[run]): run for run in runs if run in digests}
+        wanted += [known[id(one)] for one in shown(digests[run] for run in runs if run in digests)]
+    loaded, worse = load_all(list(dict.fromkeys(wanted)))
     if not loaded:
-        raise NothingSelectedError("\n".join(problems))
+        raise NothingSelectedError("\n".join([*problems, *worse]))
     ordered = sorted(loaded, key=lambda run: (run.info.started, run.id))
-    newest = next(d.path for d in directories if d.id == ordered[-1].id)
-    return Report(tuple(ordered), tuple(problems)), newest
+    newest = next(run.path for run in wanted if run.id == ordered[-1].id)
+    return Chosen(
+        report=Report(tuple(ordered), tuple(dict.fromkeys([*problems, *worse]))),
+        history=history(digests.values()),
+        newest=newest,
+    )
 
 
-def write_site(report: Report, folder: Path, cache: Path) -> None:
-    """Write the site.
+def _directories(setting: Setting, given: Sequence[Path]) -> Iterator[list[RunDirectory]]:
+    """Yield the runs of each folder that was named; the newest one if none was."""
+    if not given:
+        yield [latest_run(setting.project.root)]
+    for path in given:
+        yield runs_in(path)
 
-    Args:
-        report: What is told.
-        folder: Where to; files of another report that this one has not are left.
-        cache: Cache folder.
 
-    Raises:
-        InfrastructureError: If the disk refuses.
-    """
-    for path, content in site(report, DiffCache(cache, default_jobs())):
-        write_atomically(folder / path, content)
+def _write(option: str, file: Path, content: bytes) -> None:
+    try:
+        with click.open_file(str(file), "wb") as out:
+            out.write(content if content.endswith(b"\n") else content + b"\n")
+    except OSError as error:
+        name = option.replace("_", "-")
+        raise UsageError(f"--{name} {file}: cannot be written: {said_by(error)}") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from conformance.cells.accelerators import Turns
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cli.preparing import prepare_in
 from conformance.cli.progress import live_progress
-from conformance.cli.setting import DEFAULT_MATRIX, here
+from conformance.cli.setting import DEFAULT_MATRIX, default_jobs, here
 from conformance.engine.cache import ResultCache
 from conformance.engine.describing import describe, ended
 from conformance.engine.loading import LoadedRun
@@ -57,13 +56,6 @@ class Request:
     cell: tuple[str, ...] = ()
     shard: str = "1/1"
     require_platform: bool = False
-
-
-def default_jobs() -> int:
-    """Return how many jobs run at the same time by default: one a usable core."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @click.command("run", short_help="Run cases in cells and judge what they do.")

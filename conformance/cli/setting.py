@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -102,6 +103,13 @@ class Setting:
 
     def _selected(self, cell: Cell, selectors: Sequence[str]) -> bool:
         return any(matches_cell(text, cell, self.releases) for text in selectors)
+
+
+def default_jobs() -> int:
+    """Return how many jobs run at the same time by default: one a usable core."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def here() -> Setting:

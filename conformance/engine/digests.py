@@ -36,6 +36,8 @@ LONGEST: Final = 2000
 """Characters that are kept of a reason."""
 MANY: Final = 24
 """Runs without a digest from which processes of their own are worth starting."""
+WHOLE: Final = "1/1"
+"""The shard that is all of a run."""
 _CHUNK: Final = 4
 _INDEX: Final = np.dtype("<u4")
 _NUMBER: Final = re.compile(r"(?<!\w)-?\d+(?:[.,]\d+)*(?:e[+-]?\d+)?(?!\w)")
@@ -79,6 +81,7 @@ class Digest(msgspec.Struct, frozen=True, array_like=True):
         finished: When it ended; empty of a run that did not.
         exit: Exit status; None of a run that did not end.
         matrix: Name or file of the matrix.
+        part: What of the matrix was asked for, where that was not all of it.
         cases: Ids of its cases.
         cells: Ids of its cells.
         releases: Release of jax in each cell, empty where that is not known.
@@ -92,6 +95,7 @@ class Digest(msgspec.Struct, frozen=True, array_like=True):
     finished: str = ""
     exit: int | None = None
     matrix: str = ""
+    part: str = ""
     cases: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
@@ -113,9 +117,21 @@ class _Cell(msgspec.Struct):
     versions: _Versions = msgspec.field(default_factory=_Versions)
 
 
+class _Request(msgspec.Struct):
+    select: tuple[str, ...] = ()
+    cell: tuple[str, ...] = ()
+    shard: str = WHOLE
+
+    @property
+    def part(self) -> str:
+        shard = () if self.shard == WHOLE else (f"shard {self.shard}",)
+        return ", ".join((*self.select, *self.cell, *shard))
+
+
 class _Info(msgspec.Struct):
     """What is read of `run.json`."""
 
+    request: _Request = msgspec.field(default_factory=_Request)
     started: str = ""
     finished: str = ""
     exit: int | None = None
@@ -178,6 +194,7 @@ def digest_of(directory: RunDirectory) -> Digest:
         finished=info.finished,
         exit=info.exit,
         matrix=info.matrix,
+        part=info.request.part,
         cases=tuple(cases),
         cells=tuple(cells),
         releases=tuple(release.get(cell, "") for cell in cells),
@@ -246,21 +263,24 @@ class DigestStore:
         write_atomically(path, _packed(_Kept(format=FORMAT, key=key, digest=digest)))
         return digest
 
-    def get_all(self, directories: Sequence[RunDirectory]) -> tuple[list[Digest], list[str]]:
+    def get_all(
+        self, directories: Sequence[RunDirectory]
+    ) -> tuple[dict[RunDirectory, Digest], list[str]]:
         """Return the digests of the runs that can be read, and what is wrong with the others.
 
         Args:
             directories: Where the runs are.
 
         Returns:
-            Digests in the given order, and a sentence for each run that cannot be read.
+            The digest of each run, in the given order, and a sentence for each run that cannot
+            be read.
 
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        told = list(self._tried_all(directories))
-        digests = [digest for digest in told if isinstance(digest, Digest)]
-        return digests, [problem for problem in told if isinstance(problem, str)]
+        told = dict(zip(directories, self._tried_all(directories), strict=True))
+        digests = {run: found for run, found in told.items() if isinstance(found, Digest)}
+        return digests, [problem for problem in told.values() if isinstance(problem, str)]
 
     def _tried_all(self, directories: Sequence[RunDirectory]) -> Iterator[Digest | str]:
         new = [directory for directory in directories if not self._path(directory).exists()]

@@ -102,7 +102,7 @@ def history(digests: Iterable[Digest]) -> History:
     Args:
         digests: What is known of each, in any order; a run that is given twice counts once.
     """
-    ordered = _ordered(digests)
+    ordered = in_order(digests)
     names = sorted({name for digest in ordered for name in digest.cases})
     cases = {name: place for place, name in enumerate(names)}
     cells = _cells(ordered)
@@ -124,8 +124,12 @@ def history(digests: Iterable[Digest]) -> History:
     )
 
 
-def _ordered(digests: Iterable[Digest]) -> list[Digest]:
-    """Return runs by time, then name; those of one time and name still have one order."""
+def in_order(digests: Iterable[Digest]) -> list[Digest]:
+    """Return runs by time, then name; those of one time and name still have one order.
+
+    Args:
+        digests: What is known of each run, in any order.
+    """
     named = {digest: (_began(digest), digest.run) for digest in digests}
     many = Counter(named.values())
     return sorted(named, key=lambda d: (*named[d], repr(d) if many[named[d]] > 1 else ""))

@@ -211,7 +211,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_goes_on(
     (tmp_path / "none").mkdir()
     names = ("broken", "good", "foreign", "empty", "cut", "none")
     found, problems = store.get_all([RunDirectory(tmp_path / name) for name in names])
-    assert found == [digest_of(good)]
+    assert found == {good: digest_of(good)}
     assert len(problems) == 5
     assert f"{tmp_path / 'broken' / RESULTS}:1: expected a record" in problems[0]
     assert "expected a run, got a folder without any job" in problems[2]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from conformance.report.site.badges import badges
 from conformance.report.site.case_page import case_pages, pairs_of
 from conformance.report.site.causes_page import causes_pages
+from conformance.report.site.feed import feed
+from conformance.report.site.history_page import case_history, history_pages
 from conformance.report.site.matrix_page import matrix_pages
 from conformance.report.site.run_pages import run_pages
 
@@ -14,24 +17,33 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.engine.diff_cache import DiffCache
+    from conformance.report.history import History
     from conformance.report.report import Report
 
 
-def site(report: Report, diffs: DiffCache) -> Iterator[tuple[str, bytes]]:
+def site(
+    report: Report, history: History, diffs: DiffCache, *, address: str = ""
+) -> Iterator[tuple[str, bytes]]:
     """Yield every file of the site.
 
     Args:
         report: What is told.
+        history: What these runs and earlier ones say by date.
         diffs: Differences of IRs.
+        address: Where the site is to be, for the links of the feed; empty where nobody knows.
 
     Yields:
         Path below the site's root, and content.
     """
     diffs.prepare(pairs_of(report))
+    by_date = {case: case_history(history, case) for case in report.cases}
     yield from matrix_pages(report)
-    yield from case_pages(report, diffs.get)
+    yield from case_pages(report, diffs.get, by_date)
     yield from causes_pages(report)
     yield from run_pages(report.runs)
+    yield from history_pages(history, report)
+    yield from feed(history, address)
+    yield from badges(report)
     yield from assets()
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from conformance.engine.diff_cache import DiffCache
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase, RunCell
+from conformance.report.history import history
 from conformance.report.report import Report
 from conformance.report.site.site import site
 from tests.builders import value
@@ -116,7 +117,7 @@ def write(report: Report, folder: Path) -> Path:
         report: What is told.
         folder: Where to; the kept differences go beside it.
     """
-    for path, content in site(report, DiffCache(folder / "cache", 1)):
+    for path, content in site(report, history(()), DiffCache(folder / "cache", 1)):
         file = folder / "site" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)

@@ -1,0 +1,44 @@
+"""Writing the site into a folder, and nothing of an older one left in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from conformance.files import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+MANIFEST: Final = "files.txt"
+"""What the site consists of, a path a line: what a later one does not have is removed."""
+
+
+def write_site(files: Iterable[tuple[str, bytes]], folder: Path) -> None:
+    """Write the files of a site.
+
+    Args:
+        files: Path below the folder, and content, of each.
+        folder: Where to; made if need be. Files that are not of a site are left alone.
+
+    Raises:
+        InfrastructureError: If the disk refuses.
+    """
+    before = _files(folder)
+    written = []
+    for path, content in files:
+        write_atomically(folder / path, content)
+        written.append(path)
+    write_atomically(folder / MANIFEST, "".join(f"{path}\n" for path in sorted(written)).encode())
+    for path in before.difference(written):
+        (folder / path).unlink(missing_ok=True)
+
+
+def _files(folder: Path) -> set[str]:
+    """Return what an earlier site consists of; only what lies within the folder is believed."""
+    try:
+        lines = (folder / MANIFEST).read_text("utf-8").splitlines()
+    except (OSError, ValueError):
+        return set()
+    root = folder.resolve()
+    return {line for line in lines if (folder / line).resolve().is_relative_to(root)}
