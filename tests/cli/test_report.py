@@ -1,0 +1,198 @@
+"""`conformance report`: a run's site, many runs, other formats, and what cannot be read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from conformance.model.outcome import Verdict
+from tests.builders import f32
+from tests.projects import GOOD, SMOKE
+from tests.report.runs import CELLS, Directory
+from tests.report.site.pages import Page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.projects import Project
+
+    from .conftest import MakeProject
+
+
+@pytest.fixture
+def project(new_project: MakeProject) -> Project:
+    """A project without cases; its runs are made by hand."""
+    return new_project({})
+
+
+def made(project: Project, name: str, day: int = 1, *, matrix: str = "smoke", **more: Any) -> Path:
+    """Make a run of one job, which began on a day of May."""
+    run = Directory(project.path / "reports" / "runs" / name)
+    run.job("f/a", CELLS[0], f32(1)).job("f/a", CELLS[1], f32(2), **more)
+    return run.written(started=f"2026-05-{day:02}T10:00:00+00:00", matrix=matrix).path
+
+
+def test_the_newest_run_by_default(project: Project) -> None:
+    """Its site stands in its directory; the last line is a link to it."""
+    made(project, "a")
+    newest = made(project, "b", 2)
+    ending = project.run("report")
+    assert (ending.code, ending.err) == (0, "")
+    link = ending.out.splitlines()[-1].removeprefix("report in ")
+    page = newest / "report" / "index.html"
+    assert unquote(urlsplit(link).path) == str(page)
+    assert link.startswith("file:///")
+    assert page.exists()
+    assert (newest / "report" / "cases" / "f" / "a.html").exists()
+
+
+def test_every_link_of_the_site_has_its_target(project: Project) -> None:
+    """Pages, styles, scripts and anchors, from every page to every other."""
+    made(project, "a")
+    made(project, "b", 2, verdict=Verdict.REGRESSED, reasons=("out is 2, golden 1",))
+    site = project.path / "site"
+    assert project.run("report", "reports/runs", "--out", site).code == 0
+    pages = {file: Page(file.read_bytes()) for file in site.rglob("*.html")}
+    assert len(pages) >= 5
+    for file, page in pages.items():
+        for link in page.links:
+            address = urlsplit(link)
+            if address.scheme:
+                continue
+            target = (file.parent / unquote(address.path)).resolve() if address.path else file
+            assert target.exists(), f"{file} links to {link}"
+            if address.fragment and target in pages and "=" not in address.fragment:
+                assert unquote(address.fragment) in pages[target].ids, f"{file} links to {link}"
+
+
+def test_a_folder_shows_the_newest_and_knows_the_others(project: Project) -> None:
+    """A job of two runs counts once, by the newer; both are history."""
+    made(project, "a", 1, verdict=Verdict.REGRESSED, reasons=("broken",))
+    made(project, "b", 2)
+    ending = project.run("report", "reports/runs", "--json", "-", "--out", "site")
+    assert ending.json["runs"] == ["b"]
+    assert ending.json["counts"] == {"match": 2}
+    history = (project.path / "site" / "history.html").read_text()
+    assert "broken" in history
+    assert "2026-05-01" in history
+
+
+def test_runs_that_are_named_are_put_together(project: Project) -> None:
+    """As parts of one run are, or a run on CPUs and one on TPUs."""
+    one = made(project, "a")
+    other = Directory(project.path / "other").job("f/b", CELLS[2], f32(1)).written().path
+    ending = project.run("report", one, other, "--json", "-")
+    assert sorted((r["case"], r["cell"]) for r in ending.json["results"]) == [
+        ("f/a", CELLS[0]),
+        ("f/a", CELLS[1]),
+        ("f/b", CELLS[2]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--markdown", b"# Conformance: "),
+        ("--junit", b"<testsuites "),
+        ("--csv", b"f/a"),
+        ("--jobs-csv", b"f/a"),
+        ("--json", b'"transitions"'),
+        ("--jsonl", b'"case":"f/a"'),
+    ],
+)
+def test_other_formats(project: Project, option: str, words: bytes) -> None:
+    """To a file, or to standard output and nothing else there; without --out no site is made."""
+    run = made(project, "a")
+    file = project.path / "out"
+    ending = project.run("report", option, file)
+    assert (ending.code, ending.out, ending.err) == (0, "", "")
+    assert words in file.read_bytes()
+    printed = project.run("report", option, "-").out
+    assert printed.replace("\r\n", "\n") == file.read_bytes().decode().replace("\r\n", "\n")
+    assert not (run / "report").exists()
+
+
+def test_several_formats_at_once(project: Project) -> None:
+    """One reading, many files; and the site, since it says where."""
+    made(project, "a")
+    project.run("report", "--json", "j", "--csv", "c", "--out", "site", "--terminal")
+    assert json.loads((project.path / "j").read_text())["run"] == "a"
+    rows = list(csv.reader(io.StringIO((project.path / "c").read_text())))
+    assert rows[1][0].endswith("f/a")
+    assert (project.path / "site" / "index.html").exists()
+
+
+def test_the_terminal_as_at_the_end_of_a_run(project: Project) -> None:
+    """The same words, long after."""
+    made(project, "a")
+    out = project.run("report", "--terminal").out
+    assert "1 match" not in out
+    assert "2 match" in out
+    assert "results in " in out
+
+
+def test_a_run_that_cannot_be_read_is_told_and_the_others_are_reported(project: Project) -> None:
+    """Exit 2; the sentence names the file, and stands on the pages too."""
+    good = made(project, "a")
+    broken = made(project, "b", 2)
+    (broken / "results.jsonl").write_text("{}\n")
+    foreign = project.path / "reports" / "runs" / "c"
+    foreign.mkdir()
+    (foreign / "run.json").write_text('{"name": "another tool"}')
+    ending = project.run("report", "reports/runs", "--out", "site")
+    assert ending.code == 2
+    first, second = ending.err.splitlines()
+    assert "reports/runs/b/results.jsonl:1: expected a record" in first
+    assert "reports/runs/c: expected a run, got a folder without any job" in second
+    page = (project.path / "site" / "index.html").read_text()
+    assert "results.jsonl:1: expected a record" in page
+    assert project.run("report", good, "--out", "site").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "holds no run, expected one; `conformance run` makes it"),
+        (["none"], "none: expected the directory of a run, or a folder of them"),
+        (["--goldens", "none"], "--goldens tells of no run: name none with it"),
+    ],
+)
+def test_nothing_to_tell_of(project: Project, arguments: list[str], words: str) -> None:
+    """One line, exit 2."""
+    ending = project.run("report", *arguments)
+    assert ending.code == 2
+    assert words in ending.error
+
+
+def test_only_runs_that_cannot_be_read(project: Project) -> None:
+    """There is nothing to report: exit 3."""
+    broken = made(project, "b")
+    (broken / "run.json").write_text("{")
+    ending = project.run("report")
+    assert ending.code == 3
+    assert "run.json: expected what tells of a run" in ending.error
+
+
+def test_a_file_that_cannot_be_written(project: Project) -> None:
+    """The option and the file."""
+    made(project, "a")
+    ending = project.run("report", "--junit", "no/such/folder.xml")
+    assert ending.code == 2
+    assert ending.error.startswith("--junit no/such/folder.xml: cannot be written")
+
+
+def test_a_run_makes_its_pages_when_it_is_asked_to(new_project: MakeProject) -> None:
+    """In a pipe it does not by itself: its last line says where the results are."""
+    project = new_project({"cases/fam/good.py": GOOD, "matrix/smoke.toml": SMOKE})
+    quiet = project.run("run", "fam/one", "--run-dir", "quiet")
+    assert quiet.out.splitlines()[-1].startswith("results in ")
+    assert not (project.path / "quiet" / "report").exists()
+    told = project.run("run", "fam/one", "--run-dir", "told", "--report")
+    assert told.code == 0
+    assert told.out.splitlines()[-1].endswith("/told/report/index.html")
+    assert (project.path / "told" / "report" / "cases" / "fam" / "one.html").exists()
