@@ -149,8 +149,8 @@ def test_a_run_that_cannot_be_read_is_told_and_the_others_are_reported(project: 
     first, second = ending.err.splitlines()
     assert "reports/runs/b/results.jsonl:1: expected a record" in first
     assert "reports/runs/c: expected a run, got a folder without any job" in second
-    page = (project.path / "site" / "index.html").read_text()
-    assert "results.jsonl:1: expected a record" in page
+    on_every_page = (project.path / "site" / "data" / "search.js").read_text()
+    assert "results.jsonl:1: expected a record" in on_every_page
     assert project.run("report", good, "--out", "site").code == 0
 
 
