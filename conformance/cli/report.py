@@ -14,7 +14,7 @@ from conformance.cli.setting import default_jobs, here
 from conformance.cli.site import write_site
 from conformance.cli.state import write_state
 from conformance.engine.diff_cache import DiffCache
-from conformance.engine.digests import DigestStore
+from conformance.engine.digest_store import DigestStore
 from conformance.engine.loading import load_all, runs_in
 from conformance.engine.rundir import latest_run
 from conformance.errors import NothingSelectedError, UsageError

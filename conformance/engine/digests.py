@@ -1,19 +1,14 @@
-"""Digests of runs: what a history over many runs needs to know of each, kept in a small file."""
+"""Digests of runs: what a history over many runs needs to know of each."""
 
 from __future__ import annotations
 
-import hashlib
-import multiprocessing
 import re
-from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
-import zstandard
 
-from conformance.engine.rundir import RESULTS, RUN, CorruptRunError
-from conformance.files import said_by, write_atomically
+from conformance.engine.rundir import CorruptRunError
 from conformance.judge.errors import normalise
 from conformance.model.outcome import (
     Conformance,
@@ -23,22 +18,14 @@ from conformance.model.outcome import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from conformance.engine.rundir import RunDirectory
 
-FORMAT: Final = 1
-"""Version of the files; one of another version is made anew."""
 LONGEST: Final = 2000
 """Characters that are kept of a reason."""
-MANY: Final = 24
-"""Runs without a digest from which processes of their own are worth starting."""
 WHOLE: Final = "1/1"
 """The shard that is all of a run."""
-_CHUNK: Final = 4
 _INDEX: Final = np.dtype("<u4")
 _NUMBER: Final = re.compile(r"(?<!\w)-?\d+(?:[.,]\d+)*(?:e[+-]?\d+)?(?!\w)")
 
@@ -156,14 +143,6 @@ class _Job(msgspec.Struct, frozen=True, gc=False):
     error: _Error | None = None
 
 
-class _Kept(msgspec.Struct, frozen=True, array_like=True):
-    """A digest's file, with what says whether it still holds."""
-
-    format: int
-    key: tuple[int, ...]
-    digest: Digest
-
-
 def digest_of(directory: RunDirectory) -> Digest:
     """Return the digest of a run, read from its directory.
 
@@ -229,105 +208,3 @@ def cause_of(reason: str) -> str:
         reason: Any text.
     """
     return _NUMBER.sub("#", normalise(reason))
-
-
-class DigestStore:
-    """Digests that were made once, kept.
-
-    Args:
-        folder: Where to.
-        processes: How many processes make what is not kept yet.
-    """
-
-    def __init__(self, folder: Path, processes: int = 1) -> None:
-        self._folder = folder
-        self._processes = processes
-
-    def get(self, directory: RunDirectory) -> Digest:
-        """Return the digest of a run, made now if it is not kept or no longer holds.
-
-        Args:
-            directory: Where the run is.
-
-        Raises:
-            CorruptRunError: If it cannot be read, or is no run's directory.
-            InfrastructureError: If the disk refuses.
-        """
-        # Before the run is read: one that is still growing is read again the next time.
-        key = tuple(_stamps(directory))
-        path = self._path(directory)
-        kept = _read(path)
-        if kept is not None and (kept.format, kept.key) == (FORMAT, key):
-            return kept.digest
-        digest = digest_of(directory)
-        write_atomically(path, _packed(_Kept(format=FORMAT, key=key, digest=digest)))
-        return digest
-
-    def get_all(
-        self, directories: Sequence[RunDirectory]
-    ) -> tuple[dict[RunDirectory, Digest], list[str]]:
-        """Return the digests of the runs that can be read, and what is wrong with the others.
-
-        Args:
-            directories: Where the runs are.
-
-        Returns:
-            The digest of each run, in the given order, and a sentence for each run that cannot
-            be read.
-
-        Raises:
-            InfrastructureError: If the disk refuses.
-        """
-        told = dict(zip(directories, self._tried_all(directories), strict=True))
-        digests = {run: found for run, found in told.items() if isinstance(found, Digest)}
-        return digests, [problem for problem in told.values() if isinstance(problem, str)]
-
-    def _tried_all(self, directories: Sequence[RunDirectory]) -> Iterator[Digest | str]:
-        new = [directory for directory in directories if not self._path(directory).exists()]
-        if len(new) < MANY or self._processes == 1:
-            yield from map(self._tried, directories)
-            return
-        # Not forked: the caller may have threads.
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(self._processes, mp_context=context) as pool:
-            yield from pool.map(self._tried, directories, chunksize=_CHUNK)
-
-    def _tried(self, directory: RunDirectory) -> Digest | str:
-        try:
-            return self.get(directory)
-        except CorruptRunError as error:
-            return str(error)
-
-    def _path(self, directory: RunDirectory) -> Path:
-        # Runs of one name may lie in several folders.
-        name = str(directory.path.resolve()).encode("utf-8", "surrogateescape")
-        return self._folder / f"{hashlib.sha256(name).hexdigest()[:32]}.digest"
-
-
-def _packed(kept: _Kept) -> bytes:
-    # With a checksum: a digest that was damaged must not tell of another history.
-    compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
-    return compressor.compress(msgspec.msgpack.encode(kept))
-
-
-def _read(path: Path) -> _Kept | None:
-    try:
-        data = zstandard.decompress(path.read_bytes())
-        return msgspec.msgpack.decode(data, type=_Kept)
-    except (OSError, ValueError, MemoryError, zstandard.ZstdError):  # not there, or broken
-        return None
-
-
-def _stamps(directory: RunDirectory) -> Iterator[int]:
-    """Yield size and time of the files a digest is made from."""
-    for name in (RUN, RESULTS):
-        try:
-            found = (directory.path / name).stat()
-        except FileNotFoundError:
-            yield from (-1, 0)
-        except OSError as error:
-            raise CorruptRunError(
-                f"{directory.path / name}: cannot be read: {said_by(error)}"
-            ) from None
-        else:
-            yield from (found.st_size, found.st_mtime_ns)
