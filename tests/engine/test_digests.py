@@ -94,3 +94,14 @@ def test_a_cause_is_the_reason_without_what_differs_from_run_to_run(
     """Numbers, addresses, paths; names keep theirs."""
     expected = "out # of # differ, worst at [#]: # against #, # ulp" if cause is None else cause
     assert cause_of(reason) == expected
+
+
+def test_a_run_of_a_part_of_its_matrix_says_so(tmp_path: Path) -> None:
+    """By what was asked for; the whole, and a run of old that says nothing, have no part."""
+    asked = {"select": ["f/a"], "cell": ["latest"], "shard": "2/3"}
+    assert digest_of(write(tmp_path / "part", request=asked, plan=(("f/a", A),))).part == (
+        "f/a, latest, shard 2/3"
+    )
+    whole = {"select": [], "cell": [], "shard": "1/1"}
+    assert digest_of(write(tmp_path / "whole", record("f/a", A), request=whole)).part == ""
+    assert digest_of(write(tmp_path / "old", record("f/a", A))).part == ""
