@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
 
 from conformance.engine.rundir import CorruptRunError
-from conformance.judge.errors import normalise
+from conformance.judge.errors import cause_of
 from conformance.model.outcome import (
     Conformance,
     Outcome,
@@ -27,7 +26,6 @@ LONGEST: Final = 2000
 WHOLE: Final = "1/1"
 """The shard that is all of a run."""
 _INDEX: Final = np.dtype("<u4")
-_NUMBER: Final = re.compile(r"(?<!\w)-?\d+(?:[.,]\d+)*(?:e[+-]?\d+)?(?!\w)")
 
 
 class State(msgspec.Struct, frozen=True, array_like=True):
@@ -199,12 +197,3 @@ def _state(job: _Job) -> State:
         reason=text[:LONGEST],
         cause=cause_of(text),
     )
-
-
-def cause_of(reason: str) -> str:
-    """Return a reason without what differs from run to run: addresses, paths, times, numbers.
-
-    Args:
-        reason: Any text.
-    """
-    return _NUMBER.sub("#", normalise(reason))

@@ -16,6 +16,7 @@ _MAX_INPUT = 1 << 16
 
 _PASSES = 8
 
+_NUMBER = re.compile(r"(?<!\w)-?\d+(?:[.,]\d+)*(?:e[+-]?\d+)?(?!\w)")
 _SUFFIXES = "py|pyi|pyx|cc|cpp|c|h|hpp|inc|rs|so|mlir|ipynb"
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -89,6 +90,15 @@ def signature(type_: str, message: str) -> str:
     """
     text = normalise(message)
     return f"{type_}: {text}" if text else type_
+
+
+def cause_of(reason: str) -> str:
+    """Return a reason without what differs from run to run: addresses, paths, times, numbers.
+
+    Args:
+        reason: Any text.
+    """
+    return _NUMBER.sub("#", normalise(reason))
 
 
 @lru_cache(maxsize=1024)

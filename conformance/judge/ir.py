@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from conformance.model.golden import GoldenIr
     from conformance.model.record import IrRecord
 
+FACT = "fact "
+"""How a sentence about a fact begins."""
 _SIDES = ("parameters", "results")
 
 
@@ -54,20 +56,20 @@ def changed_facts(seen: Mapping[str, Any], golden: Mapping[str, Any]) -> Iterato
         if name in _SIDES:
             yield from _changed_side(name, after, before)
         elif before != after:
-            yield f"fact {name}: {_difference(after, before)}"
+            yield f"{FACT}{name}: {_difference(after, before)}"
 
 
 def _changed_side(name: str, seen: list[Any], golden: list[Any]) -> Iterator[str]:
     """Compare parameters or results one by one; what one side does not say is no difference."""
     if len(seen) != len(golden):
-        yield f"fact {name}: {len(seen)} of them, golden {len(golden)}"
+        yield f"{FACT}{name}: {len(seen)} of them, golden {len(golden)}"
         return
     for number, (after, before) in enumerate(zip(seen, golden, strict=True)):
         for key in ("type", "memory", "sharding"):
             unsaid = key == "sharding" and (key not in after or key not in before)
             if not unsaid and after.get(key) != before.get(key):
                 yield (
-                    f"fact {name}[{number}] {key}: {after.get(key, 'none')}, "
+                    f"{FACT}{name}[{number}] {key}: {after.get(key, 'none')}, "
                     f"golden {before.get(key, 'none')}"
                 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from conformance.judge.agreement import against_golden, disagreement
 from conformance.judge.comparison import Agreement
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from conformance.model.golden import GoldenEntry
     from conformance.model.observation import Observation
 
+IF_INTENDED: Final = "; if intended: "
+"""Between a reason and what is to be done about it."""
 Answer = tuple[Verdict, tuple[str, ...]]
 
 
@@ -74,7 +76,7 @@ class _Evidence:
 
     def accepting(self, text: str) -> str:
         """Return a reason with the command that makes what was seen the golden."""
-        return f"{text}; if intended: conformance accept {self.case.id}"
+        return f"{text}{IF_INTENDED}conformance accept {self.case.id}"
 
 
 def judge(  # noqa: PLR0917 - the seven things a verdict depends on, in the order of the plan

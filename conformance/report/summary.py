@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 from conformance.engine.runner import unexpected
 from conformance.ir.graph import kind_of_artifact
+from conformance.judge.errors import cause_of
+from conformance.judge.ir import FACT
+from conformance.judge.verdict import IF_INTENDED
 from conformance.model.case import Policy
 from conformance.model.outcome import Verdict
 from conformance.model.record import IrStatus
@@ -88,13 +91,26 @@ def root_causes(records: Iterable[Record]) -> list[tuple[str, list[Record]]]:
         records: Judged records.
 
     Returns:
-        For each group its verdict and first reason, and its records.
+        For each group the first reason of its first record, and its records.
     """
-    groups: dict[tuple[str, str, str], list[Record]] = {}
+    groups: dict[tuple[str, ...], list[Record]] = {}
     for record in records:
         if unexpected(record) or record.verdict is Verdict.INFRA:
-            reason = record.reasons[0] if record.reasons else ""
-            case = "" if record.verdict is Verdict.INFRA else record.case
-            groups.setdefault((str(record.verdict), case, reason), []).append(record)
-    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
-    return [(key[2], members) for key, members in ordered]
+            groups.setdefault(_cause(record), []).append(record)
+    ordered = sorted(groups.values(), key=lambda members: -len(members))
+    return [(members[0].reasons[0] if members[0].reasons else "", members) for members in ordered]
+
+
+def _cause(record: Record) -> tuple[str, ...]:
+    """Return what unexpected jobs of one root cause have in common.
+
+    The same error, and the same fact that differs, are one cause in whatever case. What else is
+    said, of values above all, is one for the parametrisations of a case, whatever its numbers.
+    """
+    reason = (record.reasons[0] if record.reasons else "").partition(IF_INTENDED)[0]
+    verdict = str(record.verdict)
+    if record.verdict is Verdict.INFRA or reason.startswith(FACT):
+        return verdict, reason
+    if record.error is not None:
+        return verdict, record.error.signature or record.error.type
+    return verdict, record.case.partition("[")[0], cause_of(reason)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine import digests
-from conformance.engine.digests import State, cause_of, digest_of
+from conformance.engine.digests import State, digest_of
 from conformance.engine.rundir import RESULTS
+from conformance.judge.errors import cause_of
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.record import ErrorInfo
 from tests.engine.written_runs import FINISHED, STARTED, A, B, record, write

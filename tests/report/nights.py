@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from conformance.engine.digests import Digest, State, cause_of
+from conformance.engine.digests import Digest, State
+from conformance.judge.errors import cause_of
 from conformance.model.outcome import Conformance, Outcome, Verdict, is_unexpected
 
 if TYPE_CHECKING:

@@ -62,6 +62,31 @@ def test_counts_are_in_the_order_of_the_verdicts() -> None:
     assert list(counts(found).items()) == [("match", 1), ("new", 2)]
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (("f/a", "raised E: m", "E: m"), ("g/b", "raised E: m", "E: m"), True),
+        (("f/a", "raised E: m", "E: m"), ("f/a", "raised E: n", "E: n"), False),
+        (("f/a[x]", "out 3 of 4 differ", ""), ("f/a[y]", "out 9 of 16 differ", ""), True),
+        (("f/a", "out 3 of 4 differ", ""), ("g/b", "out 3 of 4 differ", ""), False),
+        (("f/a", "fact donation: 1 gone", ""), ("g/b", "fact donation: 1 gone", ""), True),
+        (("f/a", "fact loops: 1, golden 2", ""), ("g/b", "fact loops: 1, golden 3", ""), False),
+        (("f/a", "fact x: y; if intended: conformance accept f/a", ""),
+         ("g/b", "fact x: y; if intended: conformance accept g/b", ""), True),
+    ],
+)  # fmt: skip
+def test_what_is_one_cause(
+    one: tuple[str, str, str], other: tuple[str, str, str], same: bool
+) -> None:
+    """An error or a fact in whatever case; of values, what one function computes."""
+    records = [
+        record(case, "c", Verdict.REGRESSED, reason,
+               error=ErrorInfo(type="E", message="", signature=said) if said else None)
+        for case, reason, said in (one, other)
+    ]  # fmt: skip
+    assert len(root_causes(records)) == (1 if same else 2)
+
+
 def test_causes_are_grouped_largest_first() -> None:
     """The same reason of the same case is one cause; infrastructure is one for all its cases."""
     records = [
