@@ -2,6 +2,7 @@
 "use strict";
 
 (function () {
+  const ROWS_AT_ONCE = 50;
   const site = window.conformance;
   const { model, readChoice, writeChoice, tracksOf, chosenRows, columnsOf } = site.matrixModel;
   const { about, element, plain, segmentsOf, caseRow, familyRow, talliesOf, headRows } = site.matrixRows;
@@ -12,6 +13,7 @@
   const head = element("div", "heads", "rowgroup");
   const drawn = { signature: "", columns: [] };
   let choice = readChoice(window.location.hash);
+  let later = 0;
 
   /* ---- rows, made once; what is in them when they are shown ---- */
   const families = made.families.map((family) => {
@@ -44,6 +46,7 @@
     grid.style.setProperty("--columns", count);
     grid.style.setProperty("--tracks", layout.length);
     grid.setAttribute("aria-colcount", count + 1);
+    grid.classList.toggle("folds", layout.some(({ columns }) => columns.some(({ folded }) => folded)));
     drawn.columns = [...head.querySelectorAll(".column")];
   }
 
@@ -64,10 +67,19 @@
     }
     for (const one of family.rows) {
       one.line.hidden = closed || !chosen.has(one.row);
-      if (one.line.hidden || one.signature === signature) continue;
+      if (!one.line.hidden && one.signature !== signature) stale.push(one);
+    }
+  }
+
+  /* Rows beyond the first screens are filled between frames, before the next thing typed is. */
+  const stale = [];
+
+  function fillRows(most, layout, signature) {
+    for (const one of stale.splice(0, most)) {
       fill(one.line, segmentsOf(made, one.row, layout));
       one.signature = signature;
     }
+    if (stale.length) later = setTimeout(fillRows, 0, ROWS_AT_ONCE, layout, signature);
   }
 
   function draw() {
@@ -78,7 +90,10 @@
     if (signature !== drawn.signature) drawHead(layout);
     drawn.signature = signature;
     const chosen = new Set(rows);
+    clearTimeout(later);
+    stale.length = 0;
     for (const family of families) drawFamily(family, chosen, layout, signature);
+    fillRows(ROWS_AT_ONCE, layout, signature);
     tell(rows);
     keys.renew();
   }
@@ -215,6 +230,7 @@
     grid.addEventListener("mouseleave", leave);
     grid.addEventListener("focusout", leave);
     $("box").addEventListener("scroll", hideTip, { passive: true });
+    $("box").addEventListener("scroll", () => $("box").classList.toggle("scrolled", $("box").scrollLeft > 0), { passive: true });
     document.addEventListener("keydown", (event) => event.key === "Escape" && hideTip());
   }
 

@@ -10,7 +10,7 @@
 
     const shown = (line) => !line.hidden && !line.parentElement.hidden;
     const stopsOf = (line) => [...line.querySelectorAll(".stop")];
-    const lines = () => [...grid.querySelectorAll("[role=row]:has(.stop)")].filter(shown);
+    const lines = () => [...grid.querySelectorAll("[role=row]:not(.tracks)")].filter(shown);
 
     function make(stop) {
       if (current && current !== stop) current.tabIndex = -1;

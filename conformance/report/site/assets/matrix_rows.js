@@ -63,7 +63,7 @@
     if (verdict) {
       stop = element("a");
       stop.href = addressOf(made, row, track, segment);
-      stop.append(element("i", "", "", made.letters.get(verdict)));
+      stop.textContent = made.letters.get(verdict);
       if (count > 3 && outcome !== "ok" && outcome !== "not_run") stop.append(element("span", "", "", error || plain(outcome)));
       cell.append(stop);
     }
