@@ -42,7 +42,12 @@ def matrix_pages(report: Report) -> Iterator[tuple[str, bytes]]:
         Path below the site's root, and content.
     """
     story = story_of(report)
-    data = {"story": story, "tallies": tallies(report), "cases": tuple(report.cases)}
+    data = {
+        "story": story,
+        "problems": story.problems,
+        "tallies": tallies(report),
+        "cases": tuple(report.cases),
+    }
     yield MATRIX, render("matrix.html", MATRIX, data)
     yield MATRIX_DATA, script("matrix", matrix_data(report))
     yield SEARCH_DATA, script("search", search_data(report, story))

@@ -115,7 +115,7 @@ def write(report: Report, folder: Path) -> Path:
 
     Args:
         report: What is told.
-        folder: Where to; the kept differences go beside it.
+        folder: That of its runs; the site goes beside them.
     """
     for path, content in site(report, history(()), DiffCache(folder / "cache", 1)):
         file = folder / "site" / path

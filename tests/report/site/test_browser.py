@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 ALL = ["mended", "steady", "broken", "even", "killed", "unlucky"]
 PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}}
-PAGES = ("index.html", "causes.html", "runs/night-1.html", "cases/shapes/broken.html")
+PAGES = (
+    "index.html",
+    "causes.html",
+    "history.html",
+    "runs/night-1.html",
+    "cases/shapes/broken.html",
+)
 every_page = pytest.mark.parametrize("page", PAGES)
 both_themes = pytest.mark.parametrize("theme", ["light", "dark"])
 
