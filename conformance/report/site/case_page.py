@@ -13,9 +13,10 @@ from conformance.model.codec import CorruptValueError
 from conformance.report.commands import rerun
 from conformance.report.ir_facts import FactRow, differing_facts
 from conformance.report.site.addresses import case_page, point_anchor, slug
-from conformance.report.site.excerpts import Excerpt, excerpt_of
+from conformance.report.site.excerpts import Excerpt, Row, excerpt_of, side_by_side
 from conformance.report.site.rendering import render, upstream
 from conformance.report.site.strips import Strip, strip_of
+from conformance.report.text import visible
 from conformance.report.transitions import ENDING, FACTS, VALUE, Kind
 from conformance.report.value_plot import ValuePlot, value_plots
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 ARTIFACTS: Final = (ENDING, VALUE, FACTS, *IRS, *CROSS_LOWERED)
 """Rows of a history, in their order."""
 FACT_ROWS: Final = 12
+MESSAGE: Final = 4_000
+MESSAGE_LINES: Final = 24
 PATTERNS: Final = 6
 
 
@@ -72,7 +75,7 @@ class Point:
         kind: What the change is.
         changed: What differs, by name.
         regrouped: IRs that do the same work otherwise.
-        endings: How the jobs ended, in words; empty when alike.
+        endings: How the jobs ended, line by line; empty when alike.
         values: How the values differ, a sentence each.
         plots: Where they differ.
         facts: Facts that gate and differ.
@@ -88,7 +91,7 @@ class Point:
     kind: Kind
     changed: tuple[str, ...]
     regrouped: tuple[str, ...]
-    endings: tuple[str, ...] = ()
+    endings: tuple[Row, ...] = ()
     values: tuple[str, ...] = ()
     plots: tuple[ValuePlot, ...] = ()
     facts: tuple[FactRow, ...] = ()
@@ -257,17 +260,20 @@ def _irs(point: Transition) -> list[str]:
     return [name for name in point.changed if name in point.before.record.ir]
 
 
-def _endings(point: Transition) -> tuple[str, ...]:
+def _endings(point: Transition) -> tuple[Row, ...]:
     if ENDING not in point.changed and point.kind in {Kind.SAME, Kind.CHANGED}:
         return ()
-    return tuple(_ending(side.record) for side in (point.before, point.after))
+    return side_by_side(*(_ending(side.record) for side in (point.before, point.after)))
 
 
-def _ending(record: Record) -> str:
+def _ending(record: Record) -> list[str]:
+    """Return how a job ended, in a few lines."""
     said = f"{record.outcome}, {record.conformance}"
     if record.error is None:
-        return said
-    return f"{said}\n{record.error.type}: {record.error.message}"
+        return [said]
+    message = visible(record.error.message, MESSAGE)
+    lines = [line for line in f"{record.error.type}: {message}".splitlines() if line.strip()]
+    return [said, *lines[:MESSAGE_LINES], *(["..."] if len(lines) > MESSAGE_LINES else [])]
 
 
 def _values(point: Transition) -> tuple[str, ...]:

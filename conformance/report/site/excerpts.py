@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from conformance.report.ir_lines import aligned, styled
 from conformance.report.text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.text import Text
 
     from conformance.ir.change import Change
@@ -24,6 +26,10 @@ class Run:
     differs: bool
 
 
+Row: TypeAlias = "tuple[tuple[Run, ...] | None, tuple[Run, ...] | None]"
+"""A line before and its counterpart after; None where one side has none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excerpt:
     """One pattern of a difference.
@@ -32,31 +38,40 @@ class Excerpt:
         severity: How grave it is.
         title: It in a few words, with how often it occurs.
         where: Of the example.
-        rows: Lines of the example, before and after; None where one side has no counterpart.
+        rows: Lines of the example, side by side.
     """
 
     severity: str
     title: str
     where: str
-    rows: tuple[tuple[tuple[Run, ...] | None, tuple[Run, ...] | None], ...]
+    rows: tuple[Row, ...]
 
 
 def excerpt_of(change: Change) -> Excerpt:
     """Return a pattern as a page shows it."""
     about = f" ({change.about})" if change.about else ""
     times = f" x{change.count}" if change.count > 1 else ""
-    before, after = change.before, change.after
+    return Excerpt(
+        severity=change.severity,
+        title=f"{change.title}{about}{times}",
+        where=change.where,
+        rows=side_by_side(change.before, change.after),
+    )
+
+
+def side_by_side(before: Sequence[str], after: Sequence[str]) -> tuple[Row, ...]:
+    """Return lines set against each other, the words that differ marked.
+
+    Args:
+        before: A few lines.
+        after: A few others.
+    """
     rows = []
     for one, other in aligned(before, after):
         old = None if one is None else before[one]
         new = None if other is None else after[other]
         rows.append((_runs(old, new), _runs(new, old)))
-    return Excerpt(
-        severity=change.severity,
-        title=f"{change.title}{about}{times}",
-        where=change.where,
-        rows=tuple(rows),
-    )
+    return tuple(rows)
 
 
 def _runs(line: str | None, other: str | None) -> tuple[Run, ...] | None:

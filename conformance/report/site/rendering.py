@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
@@ -53,6 +53,7 @@ def _environment() -> Environment:
         one_line=one_line,
         moment=moment,
         python=python,
+        prose=prose,
         href=href,
         upstream=upstream,
         case_page=case_page,
@@ -77,6 +78,15 @@ def rerun_of(record: Record) -> str:
 def python(code: str) -> Markup:
     """Return Python source as highlighted markup."""
     return Markup(highlight(visible(code), PythonLexer(), HtmlFormatter(nowrap=True)))  # noqa: S704 - pygments escapes
+
+
+def prose(text: str) -> Markup:
+    """Return a text in which what stands between backticks is code."""
+    parts = [escape(part) for part in visible(text).split("`")]
+    if len(parts) % 2 == 0:  # one of them stands alone
+        return escape(visible(text))
+    code = Markup("<code>{}</code>")
+    return Markup("").join(code.format(p) if n % 2 else p for n, p in enumerate(parts))
 
 
 def upstream(source: str) -> str:
