@@ -1,4 +1,4 @@
-"""The site of 300 cases in 120 cells: how large its first page is, and how fast in a browser.
+"""The site of 300 cases in 120 cells: how long it takes, how large it is, how fast in a browser.
 
     python benchmarks/report_site.py RUN|DIR...
 
@@ -8,7 +8,10 @@ times under other names, and a job that is missing is another of the same case. 
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from dataclasses import replace
@@ -21,12 +24,13 @@ from typing import TYPE_CHECKING, TypeVar
 from playwright.sync_api import sync_playwright
 
 from conformance.engine.loading import LoadedRun, load_all, runs_in
+from conformance.engine.rundir import Results, RunDirectory
 from conformance.report.report import Report
 from conformance.report.site.matrix_page import matrix_pages
 from conformance.report.site.site import assets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from playwright.sync_api import Browser, Page
 
@@ -64,6 +68,8 @@ def main() -> None:
         size = sum((site / name).stat().st_size for name in needed(site))
         print(f"matrix page made in {python:.2f} s, {size / 1e6:.2f} MB with scripts and data")
         browse(site)
+    with tempfile.TemporaryDirectory(dir=report.runs[0].blobs.folder.parent.parent) as folder:
+        generate(report, runs, Path(folder))
 
 
 def grown(report: Report) -> Report:
@@ -95,6 +101,49 @@ def grown(report: Report) -> Report:
     )
     blobs = report.runs[-1].blobs
     return Report((LoadedRun(id="grown", info=info, records=records, blobs=blobs),))
+
+
+def generate(report: Report, runs: Sequence[LoadedRun], folder: Path) -> None:
+    """Store the report as a run, have its site made, and print how long that takes.
+
+    Args:
+        report: The report of the size wanted.
+        runs: The real runs, whose artifacts it refers to.
+        folder: On the disk of those, for artifacts are linked.
+    """
+    directory = RunDirectory(folder / "run")
+    for run in runs:
+        for blob in run.blobs.folder.iterdir():
+            link(blob, directory.blobs.folder)
+    directory.write_run(report.runs[-1].info)
+    results = Results(directory)
+    for record in report.records:
+        results.append(record, sync=False)
+    results.close()
+    cache = {"CONFORMANCE_CACHE": str(folder / "cache")}
+    for state in ("nothing kept", "differences kept", "differences kept"):
+        seconds, peak = made(directory.path, folder / "site", cache)
+        files = [file for file in (folder / "site").rglob("*") if file.is_file()]
+        size = sum(file.stat().st_size for file in files)
+        print(f"site with {state}: {seconds:.1f} s, {peak / 2**20:.0f} MiB; "
+              f"{len(files)} files, {size / 1e6:.1f} MB")  # fmt: skip
+
+
+def link(blob: Path, folder: Path) -> None:
+    """Give a blob to another folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.link(blob, folder / blob.name)
+
+
+def made(run: Path, out: Path, environment: Mapping[str, str]) -> tuple[float, int]:
+    """Make the site of a run as the command does; return seconds and peak bytes of a process."""
+    command = [sys.executable, "-m", "conformance", "report", str(run), "--out", str(out)]
+    before = perf_counter()
+    process = subprocess.Popen(command, env={**os.environ, **environment})
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0
+    return perf_counter() - before, usage.ru_maxrss * 1024
 
 
 def enough(given: Sequence[T], wanted: int) -> Iterable[tuple[int, T]]:

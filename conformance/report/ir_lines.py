@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from rich.text import Text
@@ -53,6 +54,24 @@ def aligned(before: Sequence[str], after: Sequence[str]) -> list[Row]:
         Rows that hold the lines of both in their order: such that as much as can be is alike.
     """
     ours, theirs = ([[*map(meaning, words(x))] for x in lines] for lines in (before, after))
+    # Where both begin or end alike there is nothing to choose, and most lines are so.
+    head = _alike(ours, theirs)
+    tail = _alike(ours[head:][::-1], theirs[head:][::-1])
+    n, m = len(ours) - tail, len(theirs) - tail
+    rows: list[Row] = [(at, at) for at in range(head)]
+    for one, other in _paired(ours[head:n], theirs[head:m]):
+        rows.append((None if one is None else one + head, None if other is None else other + head))
+    return [*rows, *((n + at, m + at) for at in range(tail))]
+
+
+def _alike(ours: Sequence[list[str]], theirs: Sequence[list[str]]) -> int:
+    """Return with how many equal lines both begin."""
+    pairs = zip(ours, theirs, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _paired(ours: Sequence[list[str]], theirs: Sequence[list[str]]) -> list[Row]:
+    """Set lines against each other such that as much as can be is alike."""
     best: dict[tuple[int, int], tuple[float, list[Row]]] = {}
     for n in range(len(ours), -1, -1):
         for m in range(len(theirs), -1, -1):
@@ -88,7 +107,10 @@ def styled(line: str, other: str | None, style: str) -> Styled:
     name, ours = _halves(line)
     _, theirs = _halves(other)
     mine, yours = words(ours), words(theirs)
-    matcher = SequenceMatcher(None, [*map(meaning, mine)], [*map(meaning, yours)], autojunk=False)
+    meant, other_meant = [*map(meaning, mine)], [*map(meaning, yours)]
+    if meant == other_meant:
+        return Styled(Text(line, end=""), 0)
+    matcher = SequenceMatcher(None, meant, other_meant, autojunk=False)
     text, first = Text(name, end=""), -1
     for tag, start, end, _, _ in matcher.get_opcodes():
         if tag != "equal" and start != end and first < 0:

@@ -266,14 +266,14 @@ def _endings(point: Transition) -> tuple[Row, ...]:
     return side_by_side(*(_ending(side.record) for side in (point.before, point.after)))
 
 
-def _ending(record: Record) -> list[str]:
+def _ending(record: Record) -> tuple[str, ...]:
     """Return how a job ended, in a few lines."""
     said = f"{record.outcome}, {record.conformance}"
     if record.error is None:
-        return [said]
+        return (said,)
     message = visible(record.error.message, MESSAGE)
     lines = [line for line in f"{record.error.type}: {message}".splitlines() if line.strip()]
-    return [said, *lines[:MESSAGE_LINES], *(["..."] if len(lines) > MESSAGE_LINES else [])]
+    return (said, *lines[:MESSAGE_LINES], *(["..."] if len(lines) > MESSAGE_LINES else []))
 
 
 def _values(point: Transition) -> tuple[str, ...]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from conformance.report.ir_lines import aligned, styled
 from conformance.report.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.text import Text
 
     from conformance.ir.change import Change
@@ -59,7 +58,8 @@ def excerpt_of(change: Change) -> Excerpt:
     )
 
 
-def side_by_side(before: Sequence[str], after: Sequence[str]) -> tuple[Row, ...]:
+@lru_cache(maxsize=4096)
+def side_by_side(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, ...]:
     """Return lines set against each other, the words that differ marked.
 
     Args:
