@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
+import os
+import pty
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -12,7 +17,7 @@ import pytest
 
 from conformance.model.outcome import Verdict
 from tests.builders import f32
-from tests.projects import GOOD, SMOKE
+from tests.projects import GOOD, ROOT, SMOKE
 from tests.report.runs import CELLS, Directory
 from tests.report.site.pages import Page
 
@@ -196,3 +201,34 @@ def test_a_run_makes_its_pages_when_it_is_asked_to(new_project: MakeProject) -> 
     assert told.code == 0
     assert told.out.splitlines()[-1].endswith("/told/report/index.html")
     assert (project.path / "told" / "report" / "cases" / "fam" / "one.html").exists()
+
+
+def in_a_terminal(project: Project, *arguments: str) -> str:
+    """Run a command in a pseudo-terminal, and return what it shows."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "conformance", *arguments],
+        cwd=project.path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"},
+        stdin=theirs, stdout=theirs, stderr=theirs,
+    ) as process:  # fmt: skip
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # how a terminal says that the other end is gone
+            while data := os.read(ours, 65536):
+                shown += data
+    os.close(ours)
+    assert process.returncode == 0, shown
+    return shown.decode()
+
+
+def test_in_a_terminal_the_last_line_of_a_run_is_a_link(new_project: MakeProject) -> None:
+    """One click from there, without being asked to; `--no-report` leaves it out."""
+    project = new_project({"cases/fam/good.py": GOOD, "matrix/smoke.toml": SMOKE})
+    shown = in_a_terminal(project, "run", "fam/one", "--run-dir", "told")
+    *_, last = shown.strip().splitlines()
+    assert last.startswith("report in file:///")
+    assert (project.path / "told" / "report" / "index.html").exists()
+    shown = in_a_terminal(project, "run", "fam/one", "--run-dir", "quiet", "--no-report")
+    assert "report in" not in shown
+    assert not (project.path / "quiet" / "report").exists()
