@@ -31,6 +31,7 @@ def describe(plan: Plan, *, request: Mapping[str, Any], matrix: str, root: Path)
     """
     return RunInfo(
         started=now(),
+        root=str(root.absolute()),
         request=dict(request),
         matrix=matrix,
         versions={"jax-conformance": __version__, "kit": kit_hash(), "python": sys.version},

@@ -52,7 +52,16 @@ def load(directory: RunDirectory) -> LoadedRun:
     records = {(record.case, record.cell): record for record in directory.read_records()}
     if not records and not info.plan:
         raise CorruptRunError(f"{directory.path}: expected a run, got a folder without any job")
-    return LoadedRun.of(directory, info, _sharing(records.values()))
+    told = (_told_from(record, info.root) for record in records.values())
+    return LoadedRun.of(directory, info, _sharing(told))
+
+
+def _told_from(record: Record, root: str) -> Record:
+    """Return a record whose error names its file as seen from the project's folder."""
+    error = record.error
+    if error is None or not root or not error.where.startswith(f"{root}/"):
+        return record
+    return replace(record, error=replace(error, where=error.where.removeprefix(f"{root}/")))
 
 
 def _sharing(records: Iterable[Record]) -> list[Record]:

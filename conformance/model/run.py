@@ -91,6 +91,7 @@ class RunInfo:
         started: When it began, ISO 8601 in UTC.
         finished: When it ended; empty of a run that did not.
         exit: Exit status; None of a run that did not end.
+        root: Folder of the project, which files of cases are told from.
         request: What was asked for.
         matrix: Name or file of the matrix, empty where cells were named.
         versions: Of this project, its kit and the Python it ran on.
@@ -105,6 +106,7 @@ class RunInfo:
     started: str = ""
     finished: str = ""
     exit: int | None = None
+    root: str = ""
     request: dict[str, Any] = field(default_factory=dict)
     matrix: str = ""
     versions: dict[str, str] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ from conformance.engine.loading import load, load_all, runs_in
 from conformance.engine.rundir import CorruptRunError, Results, RunDirectory
 from conformance.errors import UsageError
 from conformance.model.outcome import Verdict
+from conformance.model.record import ErrorInfo
 from tests.builders import f32
 from tests.report.runs import ADD, CELLS, Directory
 
@@ -29,6 +31,21 @@ def test_of_a_job_written_twice_the_last_counts(tmp_path: Path) -> None:
     made = Directory(tmp_path).job("f/a", CELLS[0], f32(1), verdict=Verdict.NEW)
     run = load(made.job("f/a", CELLS[0], f32(1), verdict=Verdict.MATCH).written())
     assert [record.verdict for record in run.records] == [Verdict.MATCH]
+
+
+def test_an_error_names_its_file_as_seen_from_the_project(tmp_path: Path) -> None:
+    """Where the project was is no business of who reads the report; elsewhere stays elsewhere."""
+    places = ("/home/me/project/cases/f/a.py:3", "/usr/lib/x.py:1")
+    made = Directory(tmp_path)
+    for number, where in enumerate(places):
+        made.job(f"f/{number}", CELLS[0], error=("E", "m"))
+        error = ErrorInfo(type="E", message="m", where=where)
+        made.records[-1] = replace(made.records[-1], error=error)
+    run = load(made.written(root="/home/me/project"))
+    assert [record.error and record.error.where for record in run.records] == [
+        "cases/f/a.py:3",
+        "/usr/lib/x.py:1",
+    ]
 
 
 def test_equal_facts_are_one_object(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from conformance.report.transitions import ENDING, FACTS, VALUE, Kind
 from conformance.report.value_plot import ValuePlot, value_plots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from conformance.engine.comparing import Side
     from conformance.engine.diff_cache import IrPair, KeptDiff
@@ -165,8 +165,9 @@ def case_pages(
 def _tracks(report: Report, name: str, differ: Differ) -> list[CaseTrack]:
     shown: dict[tuple[object, ...], tuple[str, str]] = {}
     timelines = report.timelines(name)
+    evidence = _Evidence(differ, shown, filter(None, {run.info.root for run in report.runs}))
     return [
-        _track(name, track, timelines[track.name], _Evidence(differ, shown))
+        _track(name, track, timelines[track.name], evidence)
         for track in report.tracks
         if track.name in timelines
     ]
@@ -208,11 +209,18 @@ class _Evidence:
     Args:
         differ: Says how two texts of an IR differ.
         shown: Where differences were shown, by what they are; shared by the tracks of a page.
+        roots: Folders of projects, which files are told from.
     """
 
-    def __init__(self, differ: Differ, shown: dict[tuple[object, ...], tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        differ: Differ,
+        shown: dict[tuple[object, ...], tuple[str, str]],
+        roots: Iterable[str],
+    ) -> None:
         self._differ = differ
         self._shown = shown
+        self._roots = tuple(roots)
 
     def of(self, point: Transition, track: str, releases: Mapping[str, str]) -> Point:
         """Return a change with its evidence.
@@ -252,7 +260,7 @@ class _Evidence:
             at, on = self._shown[key]
             return IrChange(ir=ir, shown_at=at, shown_on=on)
         self._shown[key] = (f"{anchor}.{ir}", f"{track} at {anchor.partition('@')[2]}")
-        patterns = tuple(excerpt_of(change) for change in diff.changes[:PATTERNS])
+        patterns = tuple(excerpt_of(change, self._roots) for change in diff.changes[:PATTERNS])
         return IrChange(ir=ir, patterns=patterns, more=len(diff.changes) - len(patterns))
 
 

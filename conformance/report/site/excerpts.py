@@ -10,6 +10,8 @@ from conformance.report.ir_lines import aligned, styled
 from conformance.report.text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rich.text import Text
 
     from conformance.ir.change import Change
@@ -46,14 +48,22 @@ class Excerpt:
     rows: tuple[Row, ...]
 
 
-def excerpt_of(change: Change) -> Excerpt:
-    """Return a pattern as a page shows it."""
+def excerpt_of(change: Change, roots: Iterable[str] = ()) -> Excerpt:
+    """Return a pattern as a page shows it.
+
+    Args:
+        change: The pattern.
+        roots: Folders of projects, which files are told from.
+    """
+    where = change.where
+    for root in roots:
+        where = where.replace(f"{root}/", "")
     about = f" ({change.about})" if change.about else ""
     times = f" x{change.count}" if change.count > 1 else ""
     return Excerpt(
         severity=change.severity,
         title=f"{change.title}{about}{times}",
-        where=change.where,
+        where=where,
         rows=side_by_side(change.before, change.after),
     )
 
