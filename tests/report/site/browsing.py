@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Locator
+    from playwright.sync_api import Browser, Locator, Request
 
 DENIED = """
 Object.defineProperty(window, "localStorage", {get() { throw new DOMException("denied"); }});
@@ -48,12 +48,17 @@ class Visit:
         self.page.set_default_timeout(5000)
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("requestfailed", lambda asked: self.complaints.append(f"lost {asked.url}"))
+        self.page.on("requestfailed", self._lost)
         self.page.on("request", lambda asked: self._asked(asked.url))
 
     def _asked(self, address: str) -> None:
         if not address.startswith(("file:", "data:")):
             self.strangers.append(address)
+
+    def _lost(self, asked: Request) -> None:
+        # A picture that a page still loads when it is left is not lost.
+        if asked.failure != "net::ERR_ABORTED":
+            self.complaints.append(f"lost {asked.url}: {asked.failure}")
 
     def go(self, page: str) -> None:
         """Open a page.

@@ -7,7 +7,10 @@ from urllib.parse import unquote
 
 import pytest
 
+from tests.report.runs import Directory
+
 from .browsing import DENIED, Visit
+from .examples import CPU, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -274,6 +277,19 @@ def test_narrow_screen(visit: Open, full_site: Path, page: str) -> None:
     """On a phone no page is wider than its window; the matrix scrolls in its own box."""
     seen = visit(full_site, page, **PHONE)
     assert not seen.sideways
+
+
+def test_many_rows(visit: Open, tmp_path: Path) -> None:
+    """Rows beyond the first screen are filled a moment later, and before they are printed."""
+    run = Directory(tmp_path / "many")
+    for number in range(150):
+        run.job(f"f/case_{number}", CPU[0])
+    site = write(run.report(), tmp_path)
+    seen = visit(site)
+    filled = "document.querySelectorAll('.row:not(.sum) .seg').length"
+    seen.page.wait_for_function(f"{filled} === 150")
+    printed = f"() => {{ dispatchEvent(new Event('beforeprint')); return {filled}; }}"
+    assert visit(site).ask(printed) == 150
 
 
 def test_print(visit: Open, full_site: Path) -> None:

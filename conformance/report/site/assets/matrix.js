@@ -2,7 +2,8 @@
 "use strict";
 
 (function () {
-  const ROWS_AT_ONCE = 50;
+  const ROWS_AT_ONCE = 32;
+  const PAUSE = 30; // milliseconds in which what was drawn is painted
   const site = window.conformance;
   const { model, readChoice, writeChoice, tracksOf, chosenRows, columnsOf } = site.matrixModel;
   const { about, element, plain, segmentsOf, caseRow, familyRow, talliesOf, headRows } = site.matrixRows;
@@ -11,7 +12,7 @@
   const grid = $("grid");
   const keys = site.matrixKeys(grid);
   const head = element("div", "heads", "rowgroup");
-  const drawn = { signature: "", columns: [] };
+  const drawn = { layout: [], signature: "", columns: [] };
   let choice = readChoice(window.location.hash);
   let later = 0;
 
@@ -71,15 +72,15 @@
     }
   }
 
-  /* Rows beyond the first screens are filled between frames, before the next thing typed is. */
+  /* Rows beyond the first screen are filled after it is painted, a few at a time. */
   const stale = [];
 
-  function fillRows(most, layout, signature) {
+  function fillRows(most) {
     for (const one of stale.splice(0, most)) {
-      fill(one.line, segmentsOf(made, one.row, layout));
-      one.signature = signature;
+      fill(one.line, segmentsOf(made, one.row, drawn.layout));
+      one.signature = drawn.signature;
     }
-    if (stale.length) later = setTimeout(fillRows, 0, ROWS_AT_ONCE, layout, signature);
+    if (stale.length) later = setTimeout(fillRows, PAUSE, ROWS_AT_ONCE);
   }
 
   function draw() {
@@ -88,12 +89,12 @@
     const layout = layoutOf(tracks, rows);
     const signature = signatureOf(layout);
     if (signature !== drawn.signature) drawHead(layout);
-    drawn.signature = signature;
+    Object.assign(drawn, { layout, signature });
     const chosen = new Set(rows);
     clearTimeout(later);
     stale.length = 0;
     for (const family of families) drawFamily(family, chosen, layout, signature);
-    fillRows(ROWS_AT_ONCE, layout, signature);
+    fillRows(ROWS_AT_ONCE);
     tell(rows);
     keys.renew();
   }
@@ -269,5 +270,6 @@
   draw();
   seek();
   window.addEventListener("hashchange", arrive);
+  window.addEventListener("beforeprint", () => fillRows(stale.length));
   window.performance.mark("interactive");
 })();
