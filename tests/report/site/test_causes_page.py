@@ -50,7 +50,7 @@ def test_what_says_nothing_about_jax_is_counted_apart(tmp_path: Path) -> None:
     causes, indeterminate = causes_of(report.records)
     assert (causes, [cause.reason for cause in indeterminate]) == ([], ["no network"])
     found = page(report)
-    assert "1 jobs ended for reasons of the host, 1 did not run" in found.text
+    assert "1 job ended for reasons of the host, 1 did not run" in found.text
     assert "Nothing is unexpected." in found.text
     assert f"f/a on {CELLS[1]}" in found.text
 
