@@ -41,7 +41,8 @@ class Visit:
         self.site = site
         self.complaints: list[str] = []
         self.strangers: list[str] = []
-        self._context = browser.new_context(viewport=size, offline=True, **options)  # type: ignore[arg-type]
+        still: dict[str, Any] = {"reduced_motion": "reduce", "offline": True, **options}
+        self._context = browser.new_context(viewport=size, **still)  # type: ignore[arg-type]
         if script:
             self._context.add_init_script(script)
         self.page = self._context.new_page()
