@@ -11,11 +11,10 @@ from conformance.model.case import Policy
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.changes import GRAVEST_FIRST, changes_of
 from conformance.report.commands import rerun
+from conformance.report.exclusions import exclusion_groups, unsupported
 from conformance.report.markup import Entry, Section, block, code, fitted, row
-from conformance.report.site.run_pages import exclusion_groups
-from conformance.report.site.story import story_of
+from conformance.report.story import story_of
 from conformance.report.summary import ir_groups, root_causes
-from conformance.report.terminal import unsupported
 from conformance.report.transitions import ENDING, Kind
 from conformance.report.verdicts import LETTERS, WORST_FIRST
 
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
     from conformance.engine.loading import LoadedRun
     from conformance.model.record import Record
     from conformance.report.changes import Change, Changes
+    from conformance.report.exclusions import ExclusionGroup
     from conformance.report.report import Report
-    from conformance.report.site.run_pages import ExclusionGroup
-    from conformance.report.site.story import Story
+    from conformance.report.story import Story
     from conformance.report.summary import IrGroup
     from conformance.report.tracks import Track
 

@@ -11,9 +11,9 @@ from rich.text import Text
 from conformance.model.case import Policy
 from conformance.model.outcome import Verdict
 from conformance.model.record import IrStatus
-from conformance.model.run import Exclusion
+from conformance.report.exclusions import exclusion_lines, unsupported
 from conformance.report.summary import IrGroup, counts, ir_groups, root_causes, understood
-from conformance.report.text import visible
+from conformance.report.text import LISTED, listed, visible
 from conformance.report.verdicts import LETTERS, WORST_FIRST
 
 if TYPE_CHECKING:
@@ -58,8 +58,6 @@ MIN_TIMELINE = 10
 """Cells in a line of a timeline, however narrow the terminal."""
 LONGEST = 4_000
 """Characters of one reason."""
-SHOWN = 3
-"""Members of a group, and groups of exclusions' cells, that are named one by one."""
 
 
 def print_report(
@@ -210,7 +208,7 @@ def _group(reason: str, members: list[Record]) -> Text:
     cells = list(dict.fromkeys(member.cell for member in members))
     cases = {member.case for member in members}
     what = first.case if len(cases) == 1 else f"{len(cases)} cases"
-    text.append(visible(f" {what} on {_listed(cells)}\n  {reason}", LONGEST))
+    text.append(visible(f" {what} on {listed(cells)}\n  {reason}", LONGEST))
     for more in first.reasons[1:]:
         text.append(visible(f"\n  {more}", LONGEST))
     if first.error is not None and first.error.where:
@@ -225,11 +223,11 @@ def _ir_group(group: IrGroup) -> Text:
     cases = {record.case for record in group.records}
     what = next(iter(cases)) if len(cases) == 1 else f"{len(cases)} cases"
     cells = list(dict.fromkeys(record.cell for record in group.records))
-    text.append(f" {group.ir} of {what} on {_listed(cells)} is not its golden")
-    for change in group.changes[:SHOWN]:
+    text.append(f" {group.ir} of {what} on {listed(cells)} is not its golden")
+    for change in group.changes[:LISTED]:
         text.append(f"\n  {visible(change, LONGEST)}")
-    if len(group.changes) > SHOWN:
-        text.append(f"\n  and {len(group.changes) - SHOWN} more", style="bright_black")
+    if len(group.changes) > LISTED:
+        text.append(f"\n  and {len(group.changes) - LISTED} more", style="bright_black")
     return text
 
 
@@ -245,33 +243,3 @@ def _ir_lines(records: Sequence[Record]) -> Iterator[str]:
         if status in {IrStatus.CHANGED, IrStatus.REGROUPED}
     ]
     yield "; ".join([f"{whole} of {seen} IRs understood", *told])
-
-
-def unsupported(records: Iterable[Record]) -> list[Exclusion]:
-    """Return the jobs that ended as excluded, for the cell could not express them."""
-    return [
-        Exclusion(case=record.case, cell=record.cell, reason="; ".join(record.reasons))
-        for record in records
-        if record.verdict is Verdict.EXCLUDED
-    ]
-
-
-def exclusion_lines(exclusions: Iterable[Exclusion]) -> list[str]:
-    """Return the exclusions in a few lines, grouped by what is left out and why."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for exclusion in exclusions:
-        reason = exclusion.reason.partition(", the cell ")[0]
-        groups.setdefault((exclusion.case, reason), []).append(exclusion.cell)
-    by_reason: dict[tuple[tuple[str, ...], str], list[str]] = {}
-    for (case, reason), cells in groups.items():
-        by_reason.setdefault((tuple(cells), reason), []).append(case)
-    lines = []
-    for (where, reason), cases in by_reason.items():
-        what = cases[0] if len(cases) == 1 else f"{len(cases)} cases"
-        lines.append(f"excluded {what or 'all cases'} on {_listed(where)}: {reason}")
-    return lines
-
-
-def _listed(cells: Sequence[str]) -> str:
-    more = f" and {len(cells) - SHOWN} more" if len(cells) > SHOWN else ""
-    return ", ".join(cells[:SHOWN]) + more

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MOST: Final = 20_000
 """Characters of one text that are shown, where nothing else is said."""
 
+LISTED: Final = 3
+"""Names that are told one by one."""
 _BIDI: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _INVISIBLE: Final = "\u200b-\u200d\u2060\ufeff\u2028\u2029"
 _ACTING: Final = re.compile(
@@ -44,6 +49,12 @@ def one_line(text: str, most: int = MOST) -> str:
         most: Characters to keep.
     """
     return " ".join(visible(text, most).split())
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
 
 
 def _picture(match: re.Match[str]) -> str:

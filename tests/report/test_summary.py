@@ -19,7 +19,7 @@ from conformance.model.record import ErrorInfo, IrRecord, IrStatus, Record
 from conformance.model.run import Exclusion, RunCell
 from conformance.report.report import Report
 from conformance.report.summary import counts, ir_groups, root_causes
-from conformance.report.terminal import STYLES, cell_labels, exclusion_lines, print_report
+from conformance.report.terminal import STYLES, cell_labels, print_report
 from tests.engine.worlds import job, planned
 
 
@@ -209,18 +209,3 @@ def test_cases_over_many_releases_are_timelines() -> None:
     assert header.startswith("a letter a cell:  0.5.0 .. 0.5.")
     name, letters = row.split()
     assert (name, letters[:12]) == ("f/a", "kkkkk..R....")
-
-
-@pytest.mark.parametrize(
-    ("pairs", "lines"),
-    [
-        ([("", "c1")], ["excluded all cases on c1: why"]),
-        ([("f/a", "c1"), ("f/a", "c2")], ["excluded f/a on c1, c2: why"]),
-        ([("f/a", "c1"), ("f/b", "c1")], ["excluded 2 cases on c1: why"]),
-        ([("f/a", f"c{n}") for n in range(5)], ["excluded f/a on c0, c1, c2 and 2 more: why"]),
-    ],
-)
-def test_exclusions_in_a_few_lines(pairs: list[tuple[str, str]], lines: list[str]) -> None:
-    """Grouped by what is left out, where, and why."""
-    found = [Exclusion(case=case, cell=cell, reason="why") for case, cell in pairs]
-    assert exclusion_lines(found) == lines

@@ -11,7 +11,7 @@ from conformance.report.site.addresses import MATRIX
 from conformance.report.site.matrix_data import matrix_data
 from conformance.report.site.rendering import render
 from conformance.report.site.search_data import search_data
-from conformance.report.site.story import story_of
+from conformance.report.story import story_of
 from conformance.report.verdicts import WORST_FIRST
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from conformance.report.exclusions import exclusion_groups, unsupported
 from conformance.report.site.addresses import run_page
 from conformance.report.site.rendering import render
 from conformance.report.summary import counts, understood
-from conformance.report.terminal import unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.engine.loading import LoadedRun
     from conformance.model.record import Record
-    from conformance.model.run import Exclusion, RunCell
+    from conformance.model.run import RunCell
 
 STAGES: Final = (
     "import",
@@ -57,16 +57,6 @@ class CellRow:
     def total(self) -> float:
         """Seconds of all its jobs."""
         return sum(self.seconds.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExclusionGroup:
-    """What was left out for one reason: how many pairs, with a few of the cells and cases."""
-
-    reason: str
-    pairs: int
-    cases: tuple[str, ...]
-    cells: tuple[str, ...]
 
 
 def run_pages(runs: Sequence[LoadedRun]) -> Iterator[tuple[str, bytes]]:
@@ -135,27 +125,6 @@ def stage_seconds(records: Iterable[Record]) -> dict[str, float]:
             found[name] += seconds
         found["other"] += max(0.0, record.seconds.get("job", 0.0) - sum(known.values()))
     return {stage: found[stage] for stage in STAGES if found.get(stage)}
-
-
-def exclusion_groups(exclusions: Iterable[Exclusion]) -> list[ExclusionGroup]:
-    """Return what was left out, by reason, the most first.
-
-    Args:
-        exclusions: Each pair.
-    """
-    groups: dict[str, list[Exclusion]] = defaultdict(list)
-    for exclusion in exclusions:
-        groups[exclusion.reason].append(exclusion)
-    made = [
-        ExclusionGroup(
-            reason=reason,
-            pairs=len(found),
-            cases=tuple(dict.fromkeys(e.case or "every case" for e in found)),
-            cells=tuple(dict.fromkeys(e.cell for e in found)),
-        )
-        for reason, found in groups.items()
-    ]
-    return sorted(made, key=lambda group: -group.pairs)
 
 
 def _flat(value: object) -> str:

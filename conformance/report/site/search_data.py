@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.report.report import Report
-    from conformance.report.site.story import Story
+    from conformance.report.story import Story
 
 
 def search_data(report: Report, story: Story) -> dict[str, Any]:

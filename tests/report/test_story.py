@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from conformance.report.report import Report
 from conformance.report.site.search_data import entries, filtered
-from conformance.report.site.story import story_of
+from conformance.report.story import story_of
 from tests.report.runs import Directory
 
 from .examples import full_report
