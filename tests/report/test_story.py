@@ -8,8 +8,7 @@ from conformance.report.report import Report
 from conformance.report.site.search_data import entries, filtered
 from conformance.report.story import story_of
 from tests.report.runs import Directory
-
-from .examples import full_report
+from tests.report.site.examples import full_report
 
 if TYPE_CHECKING:
     from pathlib import Path

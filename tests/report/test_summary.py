@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.console import Console
@@ -16,11 +16,13 @@ from conformance.engine.plan import Plan
 from conformance.engine.rundir import RunDirectory
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus, Record
-from conformance.model.run import Exclusion, RunCell
 from conformance.report.report import Report
 from conformance.report.summary import counts, ir_groups, root_causes
 from conformance.report.terminal import STYLES, cell_labels, print_report
 from tests.engine.worlds import job, planned
+
+if TYPE_CHECKING:
+    from conformance.model.run import Exclusion, RunCell
 
 
 def record(case: str, cell: str, verdict: Verdict, *reasons: str, **more: Any) -> Record:
