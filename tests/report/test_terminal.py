@@ -1,0 +1,82 @@
+"""The report in a terminal: 80 columns, honest in a pipe, and nothing in it acts."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+from conformance.model.outcome import Verdict
+from conformance.model.run import Exclusion
+from conformance.report.terminal import print_report
+from tests.builders import f32
+from tests.report.runs import Directory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.report.report import Report
+
+ESCAPES = re.compile(r"\x1b\[[\d;]*m")
+NASTY = "\x1b]0;title\x07\x1b[2J\u202e<b>\x00"
+
+
+def made(folder: Path, releases: int, reason: str = "out is 2, golden 1") -> Report:
+    """Return the report on a run of two families, in which something is unexpected."""
+    run = Directory(folder)
+    for number in range(releases):
+        for case in ("shard_map_while/a", "linearize_transpose/b"):
+            run.job(case, f"jax0.5.{number}-py311-cpu8", f32(1))
+    run.job(
+        "shard_map_while/c", "jax0.5.0-py311-cpu8", verdict=Verdict.REGRESSED, reasons=(reason,)
+    )
+    left_out = Exclusion(case="f/x", cell="jax0.5.0-py311-cpu8", reason=reason)
+    return run.report(exclusions=(left_out,))
+
+
+def printed(report: Report, folder: Path, *, terminal: bool = False) -> str:
+    """Return what is printed on a console of 80 columns."""
+    out = io.StringIO()
+    console = Console(file=out, width=80, highlight=False, force_terminal=terminal)
+    print_report(console, report, directory=folder)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("releases", [2, 8, 40])
+def test_it_fits_into_80_columns(tmp_path: Path, releases: int) -> None:
+    """A table, a longer one, or timelines; only what is one long line may go on."""
+    table = printed(made(tmp_path, releases), tmp_path).partition("match")[0]
+    assert max(map(len, table.splitlines())) <= 80
+
+
+def test_a_pipe_gets_no_control_codes(tmp_path: Path) -> None:
+    """Nor does a log of CI."""
+    assert not set(printed(made(tmp_path, 2), tmp_path)) & {"\x1b", "\r", "\x07"}
+
+
+def test_no_color_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bold may stay, colours go."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    coloured = ESCAPES.findall(printed(made(tmp_path / "a", 2), tmp_path, terminal=True))
+    assert "\x1b[1;31m" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = ESCAPES.findall(printed(made(tmp_path / "b", 2), tmp_path, terminal=True))
+    assert set(plain) <= {"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[3m"}
+
+
+def test_nothing_in_it_acts_on_the_terminal(tmp_path: Path) -> None:
+    """A reason with control codes, marks that reorder, and megabytes."""
+    text = printed(made(tmp_path, 2, NASTY + "x" * 10_000_000), tmp_path)
+    assert not set(text) & {"\x1b", "\x07", "\x00", "\u202e"}
+    assert "␛]0;title␇" in text
+    assert len(text) < 20_000
+
+
+def test_what_did_not_run_is_counted(tmp_path: Path) -> None:
+    """A run that was killed is not whole."""
+    run = Directory(tmp_path).job("f/a", "jax0.5.0-py311-cpu8", f32(1))
+    report = run.report(plan=(("f/a", "jax0.5.0-py311-cpu8"), ("f/b", "jax0.5.0-py311-cpu8")))
+    assert "1 match; 1 did not run" in printed(report, tmp_path)
