@@ -6,6 +6,7 @@ cannot tell; nothing is understood here, that is the orchestrator's part.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import re
@@ -21,6 +22,7 @@ from conformance.kit.jaxprs import jaxpr_json
 from conformance.kit.values import describe_sharding
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from typing import Any
 MEMORY_FIELDS = (
     "generated_code_size_in_bytes",
@@ -58,6 +60,38 @@ def stablehlo(lowered: Any) -> str:
     )
 
 
+class _Backend:
+    """What this process has learnt of its backend.
+
+    Attributes:
+        hides_text: Whether it gives no text of what it compiled, but dumps it.
+    """
+
+    hides_text = False
+
+
+def compiled_telling(lowered: Any, compile_: Callable[..., Any]) -> tuple[Any, Callable[[], str]]:
+    """Compile a program such that its optimised module can be told.
+
+    Where an earlier program of this process showed that the backend hides the text, XLA is told to
+    dump it at once: it need not compile twice.
+
+    Args:
+        lowered: The program.
+        compile_: Compiles it, with compiler options if there are any.
+
+    Returns:
+        The executable, and what gives the text or raises `NotTold`.
+    """
+    if _Backend.hides_text:
+        with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Exception):
+            made = _compile_dumping(lowered, compile_, folder)
+            text = hlo_from_dump(Path(folder))
+            return made, lambda: text
+    made = compile_(lowered)
+    return made, lambda: hlo(lowered, made)
+
+
 def hlo(lowered: Any, compiled: Any) -> str:
     """Return the optimised module: as `compiled.as_text()`, but with its large constants.
 
@@ -75,6 +109,7 @@ def hlo(lowered: Any, compiled: Any) -> str:
     """
     text = compiled.as_text()
     if text is None:
+        _Backend.hides_text = True
         return _dumped(lowered)
     elided = sum(prod(map(int, filter(None, found.split(",")))) for found in _ELIDED.findall(text))
     if not elided or elided * BYTES_AN_ELEMENT > LARGEST_HLO:
@@ -114,14 +149,22 @@ def _options_type() -> Any:
 
 
 def _dumped(lowered: Any) -> str:
-    """Compile once more with XLA told to dump: compile-only CUDA, 0.4.38 to 0.7.2."""
+    """Compile once more with XLA told to dump: compile-only CUDA, 0.4.38 to 0.8.1."""
     with tempfile.TemporaryDirectory() as folder:
-        options = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
-        try:
-            lowered.compile(compiler_options={**options, "xla_dump_large_constants": True})
-        except Exception:  # noqa: BLE001 - an option that older releases do not have
-            lowered.compile(compiler_options=options)
+        _compile_dumping(lowered, _compile, folder)
         return hlo_from_dump(Path(folder))
+
+
+def _compile(lowered: Any, options: Mapping[str, Any]) -> Any:
+    return lowered.compile(compiler_options=options)
+
+
+def _compile_dumping(lowered: Any, compile_: Callable[..., Any], folder: str) -> Any:
+    options = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True}
+    try:
+        return compile_(lowered, {**options, "xla_dump_large_constants": True})
+    except Exception:  # noqa: BLE001 - an option that older releases do not have
+        return compile_(lowered, options)
 
 
 def hlo_from_dump(folder: Path) -> str:

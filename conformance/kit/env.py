@@ -139,18 +139,19 @@ class Env:
         with jax.default_device(self.devices[0]):
             return traced.lower()
 
-    def compile(self, lowered: Any) -> Any:
+    def compile(self, lowered: Any, options: Mapping[str, Any] | None = None) -> Any:
         """Return a lowered program compiled.
 
         Args:
             lowered: What `lower` returned.
+            options: Compiler options, as `compile(compiler_options=...)` takes them.
 
         Raises:
             Unsupported: If jax cannot say where the results lie: for one device of a CUDA
                 topology 0.8.2 and 0.8.3 look for a memory that such a device has not.
         """
         try:
-            return lowered.compile()
+            return lowered.compile(compiler_options=options) if options else lowered.compile()
         except ValueError as error:
             if self.compile_only and NO_MEMORY in str(error):
                 raise Unsupported(f"compiled, but not described: {error}") from error

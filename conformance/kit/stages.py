@@ -86,9 +86,9 @@ class Observer:
             self._capture(jaxpr=lambda: capture.jaxpr(traced))
         lowered = self._lower(traced, env)
         with self._stage("compile"):
-            compiled = env.compile(lowered)
+            compiled, hlo = capture.compiled_telling(lowered, env.compile)
             self._capture(
-                hlo=lambda: capture.hlo(lowered, compiled),
+                hlo=hlo,
                 cost=lambda: capture.cost(compiled),
                 memory=lambda: capture.memory(compiled),
                 layout=lambda: capture.layout(lowered, compiled),

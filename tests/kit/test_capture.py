@@ -109,6 +109,31 @@ def test_hlo_that_is_hidden_is_dumped(bench: Bench) -> None:
     assert b"{...}" not in text
 
 
+def test_after_the_first_hidden_one_xla_dumps_at_once(bench: Bench) -> None:
+    """Programs are compiled once, not twice; what cannot be dumped is compiled as ever."""
+    body = HIDDEN.format(hides="def as_text(self): return None") + (
+        "    asked = []\n"
+        "    def compile_(program, options=None):\n"
+        "        asked.append(sorted(options or {}))\n"
+        "        return Hidden(program.compile(compiler_options=options))\n"
+        "    first = capture.compiled_telling(lowered, compile_)[1]()\n"
+        "    again = capture.compiled_telling(lowered, compile_)[1]()\n"
+        "    assert asked[0] == [], asked\n"
+        "    assert len(asked) == 2 and 'xla_dump_to' in asked[1], asked\n"
+        "    def refuse(program, options=None):\n"
+        "        if options: raise RuntimeError('no such option')\n"
+        "        return program.compile()\n"
+        "    _, tell = capture.compiled_telling(lowered, refuse)\n"
+        "    return Observed(0, artifacts={'first': first, 'again': again, 'refused': tell()})\n"
+    )
+    finished = bench.run(body, top=TOP)
+    assert finished.error is None, finished.error
+    blobs = finished.blobs
+    bare = [blobs[name].split(b"\n", 1)[1] for name in ("first", "again")]
+    assert bare[0] == bare[1]
+    assert b"sine(" in blobs["refused"]
+
+
 def test_an_executable_without_modules_gives_its_text(bench: Bench) -> None:
     """One of several processes, or one that was deserialised, may keep them to itself."""
     text = told(bench, "def runtime_executable(self): raise RuntimeError('not here')")
