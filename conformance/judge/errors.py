@@ -6,7 +6,7 @@ import hashlib
 import re
 from functools import lru_cache
 
-VERSION = 1
+VERSION = 2
 """Version of the normal form; recorded with each golden error, another one is tainted."""
 
 MAX_LINES = 24
@@ -35,6 +35,12 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         # Frames of a traceback quoted inside a message: depth and lines belong to jax's inside.
         (r"^[ \t]*File \"[^\"\n]*\", line \d+(?:, in .*)?(?:\n {4,}.*)*\n?", "", re.MULTILINE),
+        # Where XLA suspects the fault: the frames of whoever called it.
+        (
+            r"^[ \t]*Suspected Python Code Location:[ \t]*(?:\n|\Z)(?:.*\][ \t]*(?:\n|\Z))*",
+            "",
+            re.MULTILINE,
+        ),
         # Links move with the documentation's host and chapters.
         (r"https?://[^\s)>\]]*[^\s)>\].,;]", "<url>", 0),
         (r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?Z?", "<date>", 0),

@@ -27,6 +27,8 @@ FRAGMENTS = [
     "2026-01-02 03:04:05.678",
     "\x1b[31m",
     "TFRT_CPU_0",
+    "\nSuspected Python Code Location:\n",
+    "  /a/case.py:1:2 [f]\n",
     "Var(id=123):float32[3]",
     "/",
     "\n",
@@ -109,6 +111,23 @@ def test_quoted_tracebacks_lose_their_frames() -> None:
     )
     text = "INTERNAL: CpuCallback error: Traceback (most recent call last):\nValueError: boom"
     assert normalise(message) == text
+
+
+def test_where_xla_suspects_the_fault_goes() -> None:
+    """The frames are those of whoever called it: another process has others."""
+    message = (
+        "UNIMPLEMENTED: Side-effect ops cannot be replicated: %custom-call.1\n\t\n\n"
+        "Suspected Python Code Location:\n"
+        "  /home/u/case.py:191:13 [sharded]\n"
+        "  /home/u/kit/worker.py:34:4 [<module>] [xla::PythonStackTrace='']\n"
+        "and what stands below it stays"
+    )
+    assert normalise(message) == (
+        "UNIMPLEMENTED: Side-effect ops cannot be replicated: %custom-call\n"
+        "and what stands below it stays"
+    )
+    at_the_end = message.partition("\nand")[0]
+    assert normalise(at_the_end).endswith("%custom-call")
 
 
 def test_the_note_on_filtered_frames_goes() -> None:
