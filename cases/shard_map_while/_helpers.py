@@ -45,4 +45,4 @@ def numpy_upwind(u, end):
     while t < end:
         dt = min(stable_step(u), end - t)
         t, u, steps = t + dt, upwind(u, np.roll(u, 1), dt), steps + 1
-    return np.float32(t), u.astype(np.float32), np.int32(steps)
+    return np.float32(t), u.astype(np.float32), np.int64(steps)

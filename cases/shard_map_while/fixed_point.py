@@ -58,8 +58,8 @@ def numpy_sweeps(source, weight=1.0):
 
 
 def rounded(u, *counts):
-    """Return the reference in the types of the result."""
-    return (u.astype(np.float32), *(np.int32(count) for count in counts))
+    """Return the reference: cells in the type of the result, counts of whatever width."""
+    return (u.astype(np.float32), *(np.int64(count) for count in counts))
 
 
 @program(

@@ -137,7 +137,7 @@ def rejected_steps(env, branch):
             t, u, dt, tries = (
                 (t + dt, new, 2 * dt, tries + 1) if fine else (t, u, dt / 2, tries + 1)
             )
-        return np.float32(t), u.astype(np.float32), np.float32(dt), np.int32(tries)
+        return np.float64(t), u.astype(np.float32), np.float64(dt), np.int64(tries)
 
     loop = env.compat.shard_map(
         lambda u: lax.while_loop(lambda carry: carry[0] < 0.125, body, (0.0, u, 0.125, 0)),
