@@ -56,6 +56,7 @@ MAX_COLUMNS = 6
 """Cells up to which they are the columns of the table; beyond, they are its rows."""
 MIN_TIMELINE = 10
 """Cells in a line of a timeline, however narrow the terminal."""
+WIDEST = 10_000
 LONGEST = 4_000
 """Characters of one reason."""
 
@@ -79,7 +80,9 @@ def print_report(
     rows = _rows(records, verbose=verbose)
     labels = cell_labels(report.cells)
     table = _by_family(rows, labels) if len(labels) <= MAX_COLUMNS else _by_cell(rows, labels)
-    if not verbose and console.measure(table).maximum <= console.width:
+    # Measured as if there were room for all: a console's own measure is never beyond its width.
+    anywhere = console.options.update(max_width=WIDEST)
+    if not verbose and console.measure(table, options=anywhere).maximum <= console.width:
         console.print(table)
     else:
         for text in _timelines(rows, labels, console.width):

@@ -52,6 +52,17 @@ def test_it_fits_into_80_columns(tmp_path: Path, releases: int) -> None:
     assert max(map(len, table.splitlines())) <= 80
 
 
+def test_what_does_not_fit_as_a_table_is_a_timeline(tmp_path: Path) -> None:
+    """No name and no number is cut short."""
+    run = Directory(tmp_path)
+    for flag in ("jax_use_shardy_partitioner=false", "jax_threefry_partitionable=false"):
+        for case in ("shard_map_while/a", "linearize_transpose/b"):
+            run.job(case, f"jax0.8.3-py311-cpu8-cfg.{flag}", f32(1))
+    text = printed(run.report(), tmp_path)
+    assert "…" not in text
+    assert "linearize_transpose  .." in text
+
+
 def test_a_pipe_gets_no_control_codes(tmp_path: Path) -> None:
     """Nor does a log of CI."""
     assert not set(printed(made(tmp_path, 2), tmp_path)) & {"\x1b", "\r", "\x07"}
