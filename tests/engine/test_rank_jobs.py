@@ -115,8 +115,17 @@ def test_a_rank_that_dies_ends_the_job(ranks: Bench, rank: int, deed: str, endin
 
 
 def test_ranks_that_all_die_of_the_same_are_all_named(ranks: Bench) -> None:
-    """A compiler that crashes does so on every rank."""
-    finished = ranks.run("import ctypes; ctypes.string_at(0)", PROBE, TOP)
+    """A compiler that crashes does so on every rank.
+
+    The first rank last: it holds what connects them, and would take the others along.
+    """
+    body = """
+        import ctypes
+        if jax.process_index() == 0:
+            time.sleep(0.3)
+        ctypes.string_at(0)
+    """
+    finished = ranks.run(body, PROBE, TOP)
     assert finished.error is not None
     assert finished.error.message == "each of 2 ranks was ended by SIGSEGV"
 
