@@ -34,6 +34,11 @@ class RunCell:
         """Version of jax in the cell, empty when that is not known."""
         return self.versions.get("jax", "")
 
+    @property
+    def label(self) -> str:
+        """What it is called among others: its release, or its id where that is not known."""
+        return self.release or self.id
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCase:

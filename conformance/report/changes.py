@@ -59,13 +59,11 @@ def changes_of(report: Report) -> list[Changes]:
     Args:
         report: What is told.
     """
-    releases = {cell.id: cell.release for cell in report.cells}
+    releases = {cell.id: cell.label for cell in report.cells}
     found: dict[Change, list[tuple[str, str]]] = {}
-    for case in report.cases:
-        for track, history in report.timelines(case).items():
-            for point in history.points:
-                if point.kind in GRAVEST_FIRST:
-                    found.setdefault(_change(point, releases), []).append((case, track))
+    for case, track, point in report.points():
+        if point.kind in GRAVEST_FIRST:
+            found.setdefault(_change(point, releases), []).append((case, track))
     made = [
         Changes(
             change=change,
@@ -80,7 +78,7 @@ def changes_of(report: Report) -> list[Changes]:
 
 def _change(point: Transition, releases: Mapping[str, str]) -> Change:
     before, after = point.before.record, point.after.record
-    release = releases.get(after.cell) or after.cell
+    release = releases.get(after.cell, after.cell)
     if ENDING not in point.changed:
         return Change(kind=point.kind, release=release, artifacts=point.changed)
     # What else differs follows from how jobs ended, and would only part what belongs together.

@@ -189,19 +189,17 @@ def json_lines(report: Report) -> Iterator[bytes]:
 
 
 def _transitions(report: Report) -> Iterator[TransitionJson]:
-    release = {cell.id: cell.release or cell.id for cell in report.cells}
+    release = {cell.id: cell.label for cell in report.cells}
 
     def named(side: Side) -> str:
         return release.get(side.record.cell, side.record.cell)
 
-    for case in report.cases:
-        for track, history in report.timelines(case).items():
-            for point in history.points:
-                yield TransitionJson(
-                    case=case,
-                    track=track,
-                    kind=point.kind,
-                    changed=point.changed,
-                    before=named(point.before),
-                    after=named(point.after),
-                )
+    for case, track, point in report.points():
+        yield TransitionJson(
+            case=case,
+            track=track,
+            kind=point.kind,
+            changed=point.changed,
+            before=named(point.before),
+            after=named(point.after),
+        )

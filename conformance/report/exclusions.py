@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from conformance.model.outcome import Verdict
 from conformance.model.run import Exclusion
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from conformance.model.record import Record
+
+
+EVERY: Final = "every case"
+"""What is said where a whole cell was left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +67,7 @@ def exclusion_groups(exclusions: Iterable[Exclusion]) -> list[ExclusionGroup]:
         ExclusionGroup(
             reason=reason,
             pairs=len(found),
-            cases=tuple(dict.fromkeys(e.case or "every case" for e in found)),
+            cases=tuple(dict.fromkeys(e.case or EVERY for e in found)),
             cells=tuple(dict.fromkeys(e.cell for e in found)),
         )
         for reason, found in groups.items()

@@ -12,6 +12,7 @@ import numpy as np
 
 from conformance.model.outcome import Verdict
 from conformance.model.run import RunCell
+from conformance.report.moments import time_of
 from conformance.report.regressions import Event, Follower, Regression
 from conformance.report.tracks import tracks_of
 from conformance.report.verdicts import WORST_FIRST
@@ -168,19 +169,6 @@ def _point(digest: Digest) -> RunPoint:
         counts={verdict: number for verdict, number in counts.items() if number},
         unexpected=unexpected,
     )
-
-
-def time_of(text: str) -> datetime | None:
-    """Return a time in UTC, None for a text that is none.
-
-    Args:
-        text: ISO 8601; without a zone it is UTC.
-    """
-    try:
-        time = datetime.fromisoformat(text)
-        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
 
 
 def verdict_of(rank: int) -> Verdict | None:

@@ -8,7 +8,6 @@ not name, such as the file of a test: that is told in the text of what is unexpe
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 from xml.etree import ElementTree as ET
 
@@ -16,6 +15,8 @@ from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.runner import unexpected
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.commands import rerun
+from conformance.report.exclusions import EVERY
+from conformance.report.moments import time_of
 from conformance.report.summary import root_causes
 from conformance.report.text import one_line, visible
 
@@ -91,7 +92,7 @@ def _tests(report: Report) -> dict[str, list[ET.Element]]:
         _end(test, _End("error", Outcome.NOT_RUN, said, f"{said}\n{rerun(case, cell)}"))
         found[cell].append(test)
     for left_out in report.exclusions:
-        case = left_out.case or "every case"
+        case = left_out.case or EVERY
         test = _test(case, left_out.cell)
         _end(test, _End("skipped", Verdict.EXCLUDED, left_out.reason, left_out.reason))
         found[left_out.cell].append(test)
@@ -169,11 +170,9 @@ def _seconds(record: Record) -> float:
 def _describe(suite: ET.Element, cell: RunCell, run: LoadedRun) -> None:
     """Say of a suite where and when its jobs ran."""
     suite.set("hostname", HOST)
-    try:
-        started = datetime.fromisoformat(run.info.started).astimezone(UTC)
+    started = time_of(run.info.started)
+    if started is not None:  # an old run does not say
         suite.set("timestamp", f"{started:%Y-%m-%dT%H:%M:%S}")
-    except ValueError:
-        pass  # an old run does not say
     said = {
         "run": run.id,
         "lock": cell.lock,

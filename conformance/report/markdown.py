@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +10,7 @@ from conformance.model.case import Policy
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.changes import GRAVEST_FIRST, changes_of
 from conformance.report.commands import rerun
-from conformance.report.exclusions import exclusion_groups, unsupported
+from conformance.report.exclusions import EVERY, exclusion_groups, unsupported
 from conformance.report.markup import Entry, Section, block, code, fitted, row
 from conformance.report.story import story_of
 from conformance.report.summary import ir_groups, root_causes
@@ -34,8 +33,6 @@ MOST: Final = 60_000
 """Characters of the whole: an issue holds 65,536, the summary of a job a mebibyte."""
 SHOWN, MOST_ENDING = 3, 200
 """Members of a group that are named one by one, and characters of how a job ended."""
-EVERY: Final = "every case"
-"""What is said where a whole cell was left out."""
 
 
 def markdown(report: Report, most: int = MOST) -> str:
@@ -138,12 +135,7 @@ def _indeterminate(
 
 
 def _changes(report: Report) -> Iterator[Section]:
-    total = Counter(
-        point.kind
-        for case in report.cases
-        for history in report.timelines(case).values()
-        for point in history.points
-    )
+    total = Counter(point.kind for _, _, point in report.points())
     if not total:
         return
     said = ", ".join(f"{total[kind]:,} {kind}" for kind in GRAVEST_FIRST if total[kind])
@@ -225,7 +217,7 @@ def _rows(
         told = [_letters(found.get((cell.id, family), Counter())) for family in families]
         if not any(told):
             continue
-        release = cell.release or cell.id
+        release = cell.label
         if rows and rows[-1][1] == told:
             rows[-1][0].append(release)
         else:
@@ -247,10 +239,7 @@ def _letters(found: Counter[Verdict]) -> str:
 
 def _exclusions(report: Report) -> Iterator[Section]:
     found = (*report.exclusions, *unsupported(report.records))
-    # What the cell has instead sets cells apart, not reasons.
-    groups = exclusion_groups(
-        replace(left_out, reason=left_out.reason.partition(", the cell ")[0]) for left_out in found
-    )
+    groups = exclusion_groups(found)
     if groups:
         yield Section(
             head=f"<details><summary>{_number(len(found), 'exclusion')}, "

@@ -13,9 +13,18 @@ def moment(text: str) -> str:
     Args:
         text: ISO 8601; without a zone it is taken as UTC.
     """
+    found = time_of(text)
+    return one_line(text, 40) if found is None else f"{found:%Y-%m-%d %H:%M} UTC"
+
+
+def time_of(text: str) -> datetime | None:
+    """Return a time in UTC, None for a text that is none.
+
+    Args:
+        text: ISO 8601; without a zone it is UTC.
+    """
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return one_line(text, 40)
-    known = found if found.tzinfo else found.replace(tzinfo=UTC)
-    return f"{known.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        time = datetime.fromisoformat(text)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from conformance.engine.loading import LoadedRun
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell
+    from conformance.report.transitions import Transition
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,13 @@ class Report:
         if case not in self._timelines:
             self._timelines[case] = dict(self._made(case))
         return self._timelines[case]
+
+    def points(self) -> Iterator[tuple[str, str, Transition]]:
+        """Yield every change between releases, with its case and the name of its track."""
+        for case in self.cases:
+            for track, history in self.timelines(case).items():
+                for point in history.points:
+                    yield case, track, point
 
     @cached_property
     def _timelines(self) -> dict[str, dict[str, Timeline]]:

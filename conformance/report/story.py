@@ -92,12 +92,7 @@ def story_of(report: Report) -> Story:
 
 
 def _changes(report: Report) -> dict[str, int]:
-    found = Counter(
-        point.kind
-        for case in report.cases
-        for history in report.timelines(case).values()
-        for point in history.points
-    )
+    found = Counter(point.kind for _, _, point in report.points())
     return {str(kind): found[kind] for kind in TOLD if found[kind]}
 
 

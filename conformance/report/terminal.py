@@ -186,7 +186,7 @@ def cell_labels(cells: Sequence[RunCell]) -> dict[str, str]:
         of_release = _shared(releases[cell.release])
         silent = of_all | {factor for factor in of_release if factor.startswith("py")}
         own = [factor for factor in factors[cell.id] if factor not in silent]
-        labels[cell.id] = " ".join([cell.release or cell.id, *own])
+        labels[cell.id] = " ".join([cell.label, *own])
     return labels
 
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.model.outcome import Outcome, Verdict
-from conformance.report.history import NOTHING, carried, history, run_lengths, time_of
+from conformance.report.history import NOTHING, carried, history, run_lengths
+from conformance.report.moments import time_of
 from tests.report.nights import FINE, A, B, night, nights, state
 
 if TYPE_CHECKING:

@@ -127,10 +127,8 @@ def pairs_of(report: Report) -> Iterator[IrPair]:
     Args:
         report: What is told.
     """
-    for case in report.cases:
-        for history in report.timelines(case).values():
-            for point in history.points:
-                yield from (pair_of(point.before, point.after, ir) for ir in _irs(point))
+    for _, _, point in report.points():
+        yield from (pair_of(point.before, point.after, ir) for ir in _irs(point))
 
 
 def case_pages(
@@ -174,7 +172,7 @@ def _tracks(report: Report, name: str, differ: Differ) -> list[CaseTrack]:
 
 
 def _track(name: str, track: Track, history: Timeline, evidence: _Evidence) -> CaseTrack:
-    releases = [cell.release or cell.id for cell in track.cells]
+    releases = [cell.label for cell in track.cells]
     by_cell = dict(zip((cell.id for cell in track.cells), releases, strict=True))
     newest_first = reversed(history.points)
     jobs = [

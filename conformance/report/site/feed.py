@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from conformance.report.history import time_of
+from conformance.report.moments import time_of
 from conformance.report.regressions import Lifecycle
 from conformance.report.site.addresses import FEED, HISTORY, href, regression_anchor
 from conformance.report.site.rendering import render

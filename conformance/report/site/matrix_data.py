@@ -141,10 +141,7 @@ def _verdicts() -> list[tuple[str, str, str]]:
 
 
 def _track(track: Track) -> dict[str, Any]:
-    cells = [
-        [one_line(cell.release or cell.id), slug(cell.release or cell.id), one_line(cell.id)]
-        for cell in track.cells
-    ]
+    cells = [[one_line(cell.label), slug(cell.label), one_line(cell.id)] for cell in track.cells]
     return {
         "name": one_line(track.name),
         "slug": slug(track.name),

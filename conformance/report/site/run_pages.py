@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from conformance.report.exclusions import exclusion_groups, unsupported
+from conformance.report.moments import time_of
 from conformance.report.site.addresses import run_page
 from conformance.report.site.rendering import render
 from conformance.report.summary import counts, understood
@@ -135,7 +135,5 @@ def _flat(value: object) -> str:
 
 def _duration(started: str, finished: str) -> float | None:
     """Return the seconds between two times, None where one is not known."""
-    try:
-        return (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds()
-    except (ValueError, TypeError):
-        return None
+    begun, ended = time_of(started), time_of(finished)
+    return None if begun is None or ended is None else (ended - begun).total_seconds()

@@ -66,12 +66,12 @@ def strip_of(row: str, history: Timeline, track: Track) -> Strip:
         job = history.jobs[first]
         segments.append(
             Segment(
-                first=cell.release or cell.id,
-                last=last.release or last.id,
+                first=cell.label,
+                last=last.label,
                 length=1 + len(more),
                 state=states[first],
                 record=None if job is None else job.record,
-                anchor=point_anchor(track.name, cell.release) if cell.id in begins else "",
+                anchor=point_anchor(track.name, cell.label) if cell.id in begins else "",
             )
         )
     return Strip(name=row, segments=tuple(segments))
