@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import msgspec
 from rich.console import Console
 
+from conformance.cli.named_files import as_json, write_file
 from conformance.cli.setting import default_jobs, here
 from conformance.cli.site import write_site
 from conformance.cli.state import write_state
@@ -18,7 +18,6 @@ from conformance.engine.digest_store import DigestStore
 from conformance.engine.loading import load_all, runs_in
 from conformance.engine.rundir import latest_run
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.files import said_by
 from conformance.model.outcome import ExitCode
 from conformance.report.choice import shown
 from conformance.report.data import json_lines, report_json
@@ -45,7 +44,7 @@ FORMATS: Final[dict[str, Callable[[Report], bytes]]] = {
     "junit": junit,
     "csv": lambda report: matrix_csv(report).encode(),
     "jobs_csv": lambda report: jobs_csv(report).encode(),
-    "json": lambda report: msgspec.json.format(msgspec.json.encode(report_json(report)), indent=1),
+    "json": lambda report: as_json(report_json(report)),
     "jsonl": lambda report: b"\n".join(json_lines(report)),
 }
 """What a report is written as beside the site, by the option that asks for it."""
@@ -128,7 +127,7 @@ def command(
     if terminal:
         print_report(console, chosen.report, directory=chosen.newest)
     for name, file in asked.items():
-        _write(name, file, FORMATS[name](chosen.report))
+        write_file(f"--{name.replace('_', '-')}", file, FORMATS[name](chosen.report))
     if out is not None or not (asked or terminal):
         folder = out or chosen.newest / SITE
         diffs = DiffCache(setting.cache, default_jobs())
@@ -166,12 +165,3 @@ def _directories(setting: Setting, given: Sequence[Path]) -> Iterator[list[RunDi
         yield [latest_run(setting.project.root)]
     for path in given:
         yield runs_in(path)
-
-
-def _write(option: str, file: Path, content: bytes) -> None:
-    try:
-        with click.open_file(str(file), "wb") as out:
-            out.write(content if content.endswith(b"\n") else content + b"\n")
-    except OSError as error:
-        name = option.replace("_", "-")
-        raise UsageError(f"--{name} {file}: cannot be written: {said_by(error)}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -12,6 +12,7 @@ from rich.console import Console
 
 from conformance.cells.accelerators import Turns
 from conformance.cells.cell import PATH_PREFIX
+from conformance.cli.named_files import as_json, check_writable, write_file
 from conformance.cli.preparing import prepare_in
 from conformance.cli.progress import live_progress
 from conformance.cli.setting import DEFAULT_MATRIX, default_jobs, here
@@ -31,15 +32,12 @@ from conformance.engine.rundir import (
 )
 from conformance.engine.runner import Run, exit_code
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
-from conformance.files import said_by
 from conformance.model.outcome import ExitCode
 from conformance.report.data import report_json
 from conformance.report.report import Report
 from conformance.report.terminal import print_report
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from conformance.cli.setting import Setting
     from conformance.engine.prepare import Preparation
     from conformance.model.run import Exclusion, RunInfo
@@ -124,7 +122,7 @@ def command(
     )
     setting = here()
     if json_file is not None:
-        _check_json_file(json_file)
+        check_writable("--json", json_file)
     if resume and request != Request():
         raise UsageError("--resume continues a run as it was asked for: give no SELECT, --matrix, "
                          "--cell, --shard or --require-platform with it")  # fmt: skip
@@ -158,7 +156,7 @@ def command(
     report = Report((LoadedRun.of(directory, info, records),))
     print_report(console, report, directory=directory.path, verbose=verbose)
     if json_file is not None:
-        write_json(json_file, report_json(report))
+        write_file("--json", json_file, as_json(report_json(report)))
     if site or (site is None and console.is_terminal):
         _write_site(directory.path)
     return code
@@ -281,29 +279,6 @@ def _from_anywhere(request: Request, setting: Setting) -> Request:
         for text in request.cell
     )
     return replace(request, select=setting.absolute(request.select), matrix=matrix, cell=cell)
-
-
-def _check_json_file(file: Path) -> None:
-    """Find out before the run, not after it, that the file cannot be written."""
-    try:
-        with click.open_file(str(file), "ab"):
-            pass
-    except OSError as error:
-        raise UsageError(f"--json {file}: cannot be written: {said_by(error)}") from None
-
-
-def write_json(file: Path, data: Mapping[str, Any]) -> None:
-    """Write JSON to a file, or to standard output when it is `-`.
-
-    Raises:
-        UsageError: If the file cannot be written.
-    """
-    text = msgspec.json.format(msgspec.json.encode(data), indent=1)
-    try:
-        with click.open_file(str(file), "wb") as out:
-            out.write(text + b"\n")
-    except OSError as error:
-        raise UsageError(f"--json {file}: cannot be written: {said_by(error)}") from None
 
 
 def _how_to_resume(directory: RunDirectory) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -14,20 +12,19 @@ import msgspec
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
 from conformance.engine.comparing import IrText, difference
+from conformance.engine.processes import mapped
 from conformance.files import write_atomically
 from conformance.ir.change import Change  # noqa: TC001 - msgspec reads the annotations
 from conformance.ir.graph import IrSyntaxError, kind_of_artifact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
     from conformance.engine.comparing import Side
 
 LARGEST: Final = 4 * 2**20
 """Bytes of two texts from which a comparison takes too long to be made unasked."""
-MANY: Final = 24
-"""Pairs from which processes of their own are worth starting."""
 _CHUNK: Final = 16
 
 
@@ -97,7 +94,9 @@ class DiffCache:
         """
         unique = {pair.key: pair for pair in pairs}
         missing = [pair for key, pair in unique.items() if self._kept(key) is None]
-        for pair, made in zip(missing, self._made(missing), strict=True):
+        new = len(missing)
+        differences = mapped(make, missing, processes=self._processes, new=new, chunk=_CHUNK)
+        for pair, made in zip(missing, differences, strict=True):
             self._keep(pair.key, made)
 
     def get(self, pair: IrPair) -> KeptDiff:
@@ -107,15 +106,6 @@ class DiffCache:
             kept = make(pair)
             self._keep(pair.key, kept)
         return kept
-
-    def _made(self, pairs: list[IrPair]) -> Iterator[KeptDiff]:
-        if len(pairs) < MANY or self._processes == 1:
-            yield from map(make, pairs)
-            return
-        # Not forked: the caller may have threads.
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(self._processes, mp_context=context) as pool:
-            yield from pool.map(make, pairs, chunksize=_CHUNK)
 
     def _path(self, key: str) -> Path:
         return self._folder / key[:2] / key

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import zstandard
 
 from conformance.engine.digests import Digest, digest_of
+from conformance.engine.processes import mapped
 from conformance.engine.rundir import RESULTS, RUN, CorruptRunError
 from conformance.files import said_by, write_atomically
 
@@ -18,12 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from conformance.engine.rundir import RunDirectory
+from conformance.engine.rundir import RunDirectory
 
 FORMAT: Final = 1
 """Version of the files; one of another version is made anew."""
-MANY: Final = 24
-"""Runs without a digest from which processes of their own are worth starting."""
 _CHUNK: Final = 4
 
 
@@ -88,13 +85,9 @@ class DigestStore:
 
     def _tried_all(self, directories: Sequence[RunDirectory]) -> Iterator[Digest | str]:
         new = [directory for directory in directories if not self._path(directory).exists()]
-        if len(new) < MANY or self._processes == 1:
-            yield from map(self._tried, directories)
-            return
-        # Not forked: the caller may have threads.
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(self._processes, mp_context=context) as pool:
-            yield from pool.map(self._tried, directories, chunksize=_CHUNK)
+        return mapped(
+            self._tried, directories, processes=self._processes, new=len(new), chunk=_CHUNK
+        )
 
     def _tried(self, directory: RunDirectory) -> Digest | str:
         try:

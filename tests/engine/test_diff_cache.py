@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine import diff_cache
-from conformance.engine.diff_cache import MANY, DiffCache, IrPair, pair_of
+from conformance.engine.diff_cache import DiffCache, IrPair, pair_of
+from conformance.engine.processes import MANY
 from tests.builders import f32
 from tests.report.runs import ADD, CELLS, MULTIPLY, Directory, sides
 

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 import zstandard
 
-from conformance.engine.digest_store import FORMAT, MANY, DigestStore
+from conformance.engine.digest_store import FORMAT, DigestStore
 from conformance.engine.digests import digest_of
+from conformance.engine.processes import MANY
 from conformance.engine.rundir import RESULTS, RUN, CorruptRunError, Results, RunDirectory
 from conformance.errors import InfrastructureError
 from conformance.model.run import RunInfo

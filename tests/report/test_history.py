@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.history import NOTHING, carried, history, run_lengths
-from conformance.report.moments import time_of
 from tests.report.nights import FINE, A, B, night, nights, state
 
 if TYPE_CHECKING:
@@ -80,12 +78,6 @@ def test_a_run_given_twice_counts_once() -> None:
     """E.g. named itself and with its folder."""
     one = night(0, {("f/a", A): FINE})
     assert len(history([one, one]).runs) == 1
-
-
-def test_times_are_utc() -> None:
-    """What is no time, or none that UTC has, is None."""
-    assert time_of("2026-05-01T02:00:00+02:00") == datetime(2026, 5, 1, tzinfo=UTC)
-    assert time_of("") is time_of("0001-01-01T00:00:00+14:00") is None
 
 
 @given(st.lists(st.integers(0, NOTHING)))

@@ -1,0 +1,55 @@
+"""Files that an option names to be written; `-` is standard output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from conformance.errors import UsageError
+from conformance.files import said_by
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def as_json(data: Mapping[str, Any]) -> bytes:
+    """Return data as JSON that a person can read."""
+    return msgspec.json.format(msgspec.json.encode(data), indent=1)
+
+
+def check_writable(option: str, file: Path) -> None:
+    """Find out early that a file cannot be written.
+
+    Args:
+        option: The option that names it, for the message.
+        file: The file.
+
+    Raises:
+        UsageError: If it cannot.
+    """
+    _open(option, file, "ab", b"")
+
+
+def write_file(option: str, file: Path, content: bytes) -> None:
+    """Write a file; its last line has an end.
+
+    Args:
+        option: The option that names it, for the message.
+        file: The file.
+        content: What it is to hold.
+
+    Raises:
+        UsageError: If it cannot be written.
+    """
+    _open(option, file, "wb", content if content.endswith(b"\n") else content + b"\n")
+
+
+def _open(option: str, file: Path, mode: str, content: bytes) -> None:
+    try:
+        with click.open_file(str(file), mode) as out:
+            out.write(content)
+    except OSError as error:
+        raise UsageError(f"{option} {file}: cannot be written: {said_by(error)}") from None

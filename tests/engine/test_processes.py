@@ -1,0 +1,24 @@
+"""The same work on many things: alone or by several processes, in the same order."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from conformance.engine.processes import MANY, mapped
+
+
+def negative(number: int) -> tuple[int, int]:
+    """Return a number's opposite, and who worked it out."""
+    return -number, os.getpid()
+
+
+@pytest.mark.parametrize(
+    ("processes", "new", "alone"), [(1, MANY, True), (2, MANY - 1, True), (2, MANY, False)]
+)
+def test_many_new_things_are_worked_on_by_processes(processes: int, new: int, alone: bool) -> None:
+    """Few are not: to start them would take longer."""
+    found = list(mapped(negative, range(MANY), processes=processes, new=new, chunk=4))
+    assert [number for number, _ in found] == [-number for number in range(MANY)]
+    assert ({worker for _, worker in found} == {os.getpid()}) is alone
