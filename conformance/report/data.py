@@ -176,7 +176,7 @@ def exit_of(report: Report) -> ExitCode:
 
 
 def json_lines(report: Report) -> Iterator[bytes]:
-    """Yield a line for each job: its record, and the id of its run.
+    """Yield a line for each job, without its end: its record, and the id of its run.
 
     Args:
         report: What is told.
@@ -185,7 +185,7 @@ def json_lines(report: Report) -> Iterator[bytes]:
     encoder = msgspec.json.Encoder()
     for job, side in report.jobs.items():
         said = {name: getattr(side.record, name) for name in _FIELDS}
-        yield encoder.encode(RecordLine(run=visible(run_of[job]), **said)) + b"\n"
+        yield encoder.encode(RecordLine(run=visible(run_of[job]), **said))
 
 
 def _transitions(report: Report) -> Iterator[TransitionJson]:

@@ -122,6 +122,13 @@ def test_other_formats(project: Project, option: str, words: bytes) -> None:
     assert not (run / "report").exists()
 
 
+def test_json_lines_are_a_job_each(project: Project) -> None:
+    """Not one more, so that tools that read line by line never meet an empty one."""
+    made(project, "a")
+    lines = project.run("report", "--jsonl", "-").out.splitlines()
+    assert [json.loads(line)["cell"] for line in lines] == [CELLS[0], CELLS[1]]
+
+
 def test_several_formats_at_once(project: Project) -> None:
     """One reading, many files; and the site, since it says where."""
     made(project, "a")
