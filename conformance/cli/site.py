@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from conformance.collecting import uncollected
 from conformance.files import write_atomically
 
 if TYPE_CHECKING:
@@ -26,9 +27,10 @@ def write_site(files: Iterable[tuple[str, bytes]], folder: Path) -> None:
     """
     before = _files(folder)
     written = []
-    for path, content in files:
-        write_atomically(folder / path, content)
-        written.append(path)
+    with uncollected():
+        for path, content in files:
+            write_atomically(folder / path, content)
+            written.append(path)
     write_atomically(folder / MANIFEST, "".join(f"{path}\n" for path in sorted(written)).encode())
     for path in before.difference(written):
         (folder / path).unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -18,7 +19,7 @@ from conformance.ir.change import Change  # noqa: TC001 - msgspec reads the anno
 from conformance.ir.graph import IrSyntaxError, kind_of_artifact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from conformance.engine.comparing import Side
@@ -85,27 +86,40 @@ class DiffCache:
         self._folder = folder / "diffs"
         self._processes = processes
         self._known: dict[str, KeptDiff] = {}
+        self._coming: Iterator[tuple[str, KeptDiff]] = iter(())
 
-    def prepare(self, pairs: Iterable[IrPair]) -> None:
-        """Make the differences of many pairs, several at a time.
+    @contextmanager
+    def preparing(self, pairs: Iterable[IrPair]) -> Iterator[None]:
+        """Have the differences of many pairs made, several at a time, while the caller goes on.
 
         Args:
-            pairs: The pairs, the same one maybe many times.
+            pairs: The pairs, the same one maybe many times; best asked for in this order.
         """
         unique = {pair.key: pair for pair in pairs}
-        missing = [pair for key, pair in unique.items() if self._kept(key) is None]
-        new = len(missing)
-        differences = mapped(make, missing, processes=self._processes, new=new, chunk=_CHUNK)
-        for pair, made in zip(missing, differences, strict=True):
-            self._keep(pair.key, made)
+        missing = {key: pair for key, pair in unique.items() if self._kept(key) is None}
+        things, new = list(missing.values()), len(missing)
+        with mapped(make, things, processes=self._processes, new=new, chunk=_CHUNK) as made:
+            self._coming = zip(missing, made, strict=True)
+            try:
+                yield
+            finally:
+                self._coming = iter(())
 
     def get(self, pair: IrPair) -> KeptDiff:
-        """Return a difference, made now if it is not kept."""
-        kept = self._kept(pair.key)
+        """Return a difference: kept, under way, or made now."""
+        kept = self._kept(pair.key) or self._arrived(pair.key)
         if kept is None:
             kept = make(pair)
             self._keep(pair.key, kept)
         return kept
+
+    def _arrived(self, wanted: str) -> KeptDiff | None:
+        """Wait for a difference that is under way, and keep those that come before it."""
+        for key, diff in self._coming:
+            self._keep(key, diff)
+            if key == wanted:
+                return diff
+        return None
 
     def _path(self, key: str) -> Path:
         return self._folder / key[:2] / key

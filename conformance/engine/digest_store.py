@@ -79,15 +79,13 @@ class DigestStore:
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        told = dict(zip(directories, self._tried_all(directories), strict=True))
+        new = sum(not self._path(directory).exists() for directory in directories)
+        with mapped(
+            self._tried, directories, processes=self._processes, new=new, chunk=_CHUNK
+        ) as tried:
+            told = dict(zip(directories, tried, strict=True))
         digests = {run: found for run, found in told.items() if isinstance(found, Digest)}
         return digests, [problem for problem in told.values() if isinstance(problem, str)]
-
-    def _tried_all(self, directories: Sequence[RunDirectory]) -> Iterator[Digest | str]:
-        new = [directory for directory in directories if not self._path(directory).exists()]
-        return mapped(
-            self._tried, directories, processes=self._processes, new=len(new), chunk=_CHUNK
-        )
 
     def _tried(self, directory: RunDirectory) -> Digest | str:
         try:

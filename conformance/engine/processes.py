@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
@@ -15,10 +16,13 @@ MANY: Final = 24
 """Things to be worked on from which processes of their own are worth starting."""
 
 
+@contextmanager
 def mapped(
     work: Callable[[A], B], things: Sequence[A], *, processes: int, new: int, chunk: int
-) -> Iterator[B]:
-    """Yield what comes of the work on each thing, in order.
+) -> Iterator[Iterator[B]]:
+    """Have work done on each thing, by other processes while the caller goes on.
+
+    What the caller has not taken when it leaves is not worked on any more.
 
     Args:
         work: The work; it and the things can be pickled.
@@ -26,11 +30,17 @@ def mapped(
         processes: How many processes may be started.
         new: How many of the things make real work.
         chunk: Things that a process is handed at once.
+
+    Yields:
+        What comes of each, in order; to take one waits for it.
     """
     if new < MANY or processes == 1:
-        yield from map(work, things)
+        yield map(work, things)
         return
     # Not forked: the caller may have threads.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        yield from pool.map(work, things, chunksize=chunk)
+    pool = ProcessPoolExecutor(processes, mp_context=context)
+    try:
+        yield pool.map(work, things, chunksize=chunk)
+    finally:
+        pool.shutdown(cancel_futures=True)

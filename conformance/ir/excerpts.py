@@ -38,21 +38,24 @@ class Excerpts:
         """Return the lines of some instructions, in the order of the text, a few at most."""
         unique = {id(one): one for one in instructions}
         ordered = sorted(unique.values(), key=lambda one: one.line)
-        quoted = [self.line(one) for one in ordered[:_MOST]]
+        lines = [self.line(one) for one in ordered[:_MOST]]
         if len(ordered) > _MOST:
-            quoted.append(f"... {len(ordered) - _MOST} more")
-        return tuple(dict.fromkeys(quoted))
+            lines.append(f"... {len(ordered) - _MOST} more")
+        return tuple(dict.fromkeys(lines))
 
     def line(self, instruction: Instruction) -> str:
-        """Return the line of one instruction."""
+        """Return the line of one instruction, as it is quoted."""
+        return quoted(self.written(instruction))
+
+    def written(self, instruction: Instruction) -> str:
+        """Return the line of one instruction, as it stands there."""
         raw = self._raw(instruction.line) if self._text and instruction.line else ""
         if not raw:
             operands = ", ".join(f"%{one.name.lstrip('%')}" for one in instruction.operands)
             attributes = [f"{k}={v}" for k, v in instruction.attributes.items()]
             head = f"%{instruction.name.lstrip('%')} = {spelled(instruction.type)}"
             raw = ", ".join([f"{head} {instruction.op}({operands})", *attributes])
-        text = _TELLS_NOTHING.sub("", raw.strip())
-        return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
+        return raw
 
     def _raw(self, number: int) -> str:
         if self._starts is None:
@@ -62,3 +65,13 @@ class Excerpts:
         start = self._starts[number - 1]
         end = self._text.find("\n", start)
         return self._text[start : end if end >= 0 else len(self._text)]
+
+
+def quoted(line: str) -> str:
+    """Return a line without what tells nothing, cut to a width.
+
+    Args:
+        line: It as written.
+    """
+    text = _TELLS_NOTHING.sub("", line.strip())
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."

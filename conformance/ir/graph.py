@@ -224,6 +224,4 @@ def _after_their_bodies(entry: Computation) -> Iterator[Computation]:
 
 
 def _called(computation: Computation) -> Iterator[Computation]:
-    for instruction in computation.instructions:
-        for _, body in instruction.bodies:
-            yield body
+    return iter([body for one in computation.instructions for _, body in one.bodies])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from conformance.ir.change import Change, Kind, Severity
+from conformance.ir.excerpts import quoted
 from conformance.ir.fingerprint import Fingerprints
 from conformance.ir.vocabulary import MOVEMENT
 
@@ -21,7 +22,14 @@ _GROUPING = frozenset({"fusion", "call", "copy", "copy-start", "copy-done", "par
 
 @dataclass(slots=True)
 class Census:
-    """What instructions there are, each by what it does by itself, with an example of each."""
+    """What instructions there are, each by what it does by itself, with an example of each.
+
+    Attributes:
+        header: What the module says of itself.
+        ops: How many there are of each operation.
+        labels: How many there are that do the same by themselves.
+        examples: Of these, the operation, and a line as it is written.
+    """
 
     header: dict[str, str]
     ops: Counter[str] = field(default_factory=Counter)
@@ -44,7 +52,7 @@ def census(module: Module, text: Excerpts) -> Census:
             counted.ops[instruction.op] += 1
             counted.labels[label] += 1
             if label not in counted.examples:
-                counted.examples[label] = (instruction.op, text.line(instruction))
+                counted.examples[label] = (instruction.op, text.written(instruction))
     return counted
 
 
@@ -84,6 +92,6 @@ def grouping(a: Census, b: Census) -> Iterator[Change]:
             count=sum(gone.values()) + sum(new.values()),
             severity=Severity.STRUCTURAL if moved or regrouped else Severity.COSMETIC,
             title=f"fused, copied or annotated otherwise: {counts or ', '.join(ops)}",
-            before=tuple(a.examples[x][1] for x in list(gone)[:1]),
-            after=tuple(b.examples[x][1] for x in list(new)[:1]),
+            before=tuple(quoted(a.examples[x][1]) for x in list(gone)[:1]),
+            after=tuple(quoted(b.examples[x][1]) for x in list(new)[:1]),
         )

@@ -41,6 +41,8 @@ def same_slots(to_b: Mapping[Instruction, Instruction], a: Slots, b: Slots) -> d
         return found
     for ours, theirs in zip(_uses(a, given_a), _uses(b, given_b), strict=True):
         _match(found, a, b, ours, theirs)
+        if len(found) == min(len(given_a), len(given_b)):
+            break
     return found
 
 

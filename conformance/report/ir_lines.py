@@ -73,6 +73,7 @@ def _alike(ours: Sequence[list[str]], theirs: Sequence[list[str]]) -> int:
 def _paired(ours: Sequence[list[str]], theirs: Sequence[list[str]]) -> list[Row]:
     """Set lines against each other such that as much as can be is alike."""
     best: dict[tuple[int, int], tuple[float, list[Row]]] = {}
+    matchers = [SequenceMatcher(None, [], line, autojunk=False) for line in theirs]
     for n in range(len(ours), -1, -1):
         for m in range(len(theirs), -1, -1):
             options: list[tuple[float, list[Row]]] = []
@@ -83,12 +84,21 @@ def _paired(ours: Sequence[list[str]], theirs: Sequence[list[str]]) -> list[Row]
                 score, rows = best[n, m + 1]
                 options.append((score, [(None, m), *rows]))
             if n < len(ours) and m < len(theirs):
-                ratio = SequenceMatcher(None, ours[n], theirs[m], autojunk=False).ratio()
+                ratio = _share(ours[n], matchers[m])
                 score, rows = best[n + 1, m + 1]
                 if ratio >= _ALIKE:
                     options.append((score + ratio, [(n, m), *rows]))
             best[n, m] = max(options, key=lambda option: option[0], default=(0.0, []))
     return best[0, 0][1]
+
+
+def _share(line: list[str], matcher: SequenceMatcher[str]) -> float:
+    """Return the share of words in common, or a bound of it that is too small already."""
+    matcher.set_seq1(line)
+    for bound in (matcher.real_quick_ratio, matcher.quick_ratio):
+        if (most := bound()) < _ALIKE:
+            return most
+    return matcher.ratio()
 
 
 def styled(line: str, other: str | None, style: str) -> Styled:

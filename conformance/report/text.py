@@ -35,6 +35,8 @@ def visible(text: str, most: int = MOST) -> str:
         The text with a picture or the code point in place of each control code, lone surrogate,
         and mark that reorders or hides; cut with a note of how much is left out.
     """
+    if len(text) <= most and text.isprintable():  # nothing that acts is
+        return text
     cut = text[:most]
     if len(text) > most:
         cut += f" ... {len(text) - most:,} more characters"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -84,16 +85,32 @@ def test_a_lost_text_is_told(tmp_path: Path, made: Directory, pair: IrPair) -> N
     assert "cannot be read" in DiffCache(tmp_path / "cache").get(pair).problem
 
 
-def test_many_are_made_by_several_processes(tmp_path: Path) -> None:
-    """And are the same as if made by one."""
-    run = Directory(tmp_path / "run")
+def many(folder: Path) -> list[IrPair]:
+    """Return so many pairs that processes are worth starting."""
+    run = Directory(folder / "run")
     for number in range(MANY + 1):
         run.job(f"f/{number}", CELLS[0], texts={"hlo": ADD.replace("f32[4]", f"f32[{number + 1}]")})
     first, *others = sides(run)
-    pairs = [pair_of(first, other, "hlo") for other in others]
-    several = DiffCache(tmp_path / "several", processes=2)
-    several.prepare([*pairs, *pairs])
-    one = DiffCache(tmp_path / "one")
-    assert [several.get(pair) for pair in pairs] == [one.get(pair) for pair in pairs]
+    return [pair_of(first, other, "hlo") for other in others]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_many_are_made_by_several_processes(tmp_path: Path, order: int) -> None:
+    """And are the same as if made by one, in whatever order they are asked for; each is kept."""
+    pairs = many(tmp_path)
+    one, several = DiffCache(tmp_path / "one"), DiffCache(tmp_path / "several", processes=2)
+    with several.preparing([*pairs, *pairs]):
+        found = [several.get(pair) for pair in pairs[::order]]
+    assert found == [one.get(pair) for pair in pairs[::order]]
     kept = [file for file in (tmp_path / "several").rglob("*") if file.is_file()]
     assert len(kept) == len(pairs)
+
+
+def test_what_nobody_waits_for_is_not_made(tmp_path: Path) -> None:
+    """An interrupted report leaves nothing at work; what is asked for later is made then."""
+    pairs = many(tmp_path)
+    several = DiffCache(tmp_path / "several", processes=2)
+    with pytest.raises(KeyboardInterrupt), several.preparing(pairs):
+        raise KeyboardInterrupt
+    assert multiprocessing.active_children() == []
+    assert several.get(pairs[-1]).changes

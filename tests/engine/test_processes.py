@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,17 @@ def negative(number: int) -> tuple[int, int]:
 )
 def test_many_new_things_are_worked_on_by_processes(processes: int, new: int, alone: bool) -> None:
     """Few are not: to start them would take longer."""
-    found = list(mapped(negative, range(MANY), processes=processes, new=new, chunk=4))
+    with mapped(negative, range(MANY), processes=processes, new=new, chunk=4) as results:
+        found = list(results)
     assert [number for number, _ in found] == [-number for number in range(MANY)]
     assert ({worker for _, worker in found} == {os.getpid()}) is alone
+
+
+def test_the_work_goes_on_while_the_caller_does_something_else(tmp_path: Path) -> None:
+    """Before the first result is asked for."""
+    files = [tmp_path / str(number) for number in range(MANY)]
+    with mapped(Path.touch, files, processes=2, new=MANY, chunk=4):
+        last = time.monotonic() + 60
+        while not all(file.exists() for file in files) and time.monotonic() < last:
+            time.sleep(0.01)
+        assert all(file.exists() for file in files)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from conformance.collecting import uncollected
 from conformance.ir.fingerprint import fingerprint, header_hash
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.kernels import read_kernels
@@ -126,12 +126,8 @@ def settle(module: Module) -> Fingerprints:
 @contextmanager
 def _steady() -> Iterator[None]:
     """Spare the collector graphs that it could only walk in vain; name what nests too deeply."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    except RecursionError:
-        raise IrSyntaxError("loops nested too deeply to be put in order") from None
-    finally:
-        if enabled:
-            gc.enable()
+    with uncollected():
+        try:
+            yield
+        except RecursionError:
+            raise IrSyntaxError("loops nested too deeply to be put in order") from None

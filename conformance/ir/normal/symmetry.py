@@ -92,6 +92,8 @@ class Uses:
     """
 
     def __init__(self, deepest: int = 3) -> None:
+        self.labels = Fingerprints(commutative=True)
+        """What each instruction is by itself, which is asked for again and again."""
         self._known: dict[Instruction, list[bytes]] = {}
         self._left = deepest
 
@@ -147,19 +149,18 @@ class _Shallow:
     def __init__(self, uses: Uses) -> None:
         self.of: dict[Instruction, bytes] = {}
         self._uses = uses
-        self._whole = Fingerprints(commutative=True)
 
     def add(self, instruction: Instruction) -> None:
         operands = [self.part(value) for value in operands_of(instruction)]
-        label = self._whole.label
+        labels = self._uses.labels
         slots = slots_of(instruction)
         if slots is not None:
             given = zip(operands[slots.fixed :], self._uses.of(slots), strict=True)
             fixed, own = operands[: slots.fixed], instruction.op.encode()
             operands = [*fixed, *sorted(one + use for one, use in given)]
         else:
-            own = label(instruction)
-            if self._whole.is_commutative(instruction):
+            own = labels.label(instruction)
+            if labels.is_commutative(instruction):
                 operands.sort()
         self.of[instruction] = digest(b"".join([own, *operands]))
 
@@ -205,7 +206,7 @@ class Contexts:
 
     @cached_property
     def _readers(self) -> dict[Value, list[bytes]]:
-        labels = Fingerprints(commutative=True)
+        labels = self._uses.labels
         readers: dict[Value, list[bytes]] = defaultdict(list)
         whole: dict[Instruction, list[bytes]] = defaultdict(list)
         for value, end in zip(self._computation.results, self._ends, strict=True):

@@ -35,16 +35,17 @@ def site(
     Yields:
         Path below the site's root, and content.
     """
-    diffs.prepare(pairs_of(report))
-    by_date = {case: case_history(history, case) for case in report.cases}
-    yield from matrix_pages(report)
-    yield from case_pages(report, diffs.get, by_date)
-    yield from causes_pages(report)
-    yield from run_pages(report.runs)
-    yield from history_pages(history, report)
-    yield from feed(history, address)
-    yield from badges(report)
-    yield from assets()
+    with diffs.preparing(pairs_of(report)):
+        yield from matrix_pages(report)
+        yield from causes_pages(report)
+        yield from run_pages(report.runs)
+        yield from history_pages(history, report)
+        yield from feed(history, address)
+        yield from badges(report)
+        yield from assets()
+        # Last, for they wait for the differences.
+        by_date = {case: case_history(history, case) for case in report.cases}
+        yield from case_pages(report, diffs.get, by_date)
 
 
 def assets() -> Iterator[tuple[str, bytes]]:
