@@ -27,7 +27,7 @@ LAYERS = (
     {"engine"},
     {"judge", "golden"},
     {"ir", "cells", "corpus"},
-    {"model", "kit", "files"},
+    {"model", "kit", "files", "collecting"},
     {"errors", "__init__"},
 )
 """From top to bottom; an arrow points down, or stays within one package."""

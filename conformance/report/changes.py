@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from conformance.report.transitions import Transition
 
 GRAVEST_FIRST: Final = (Kind.REGRESSED, Kind.CHANGED, Kind.FIXED)
-"""Changes that are told; what is `same` changes an IR alone."""
+"""Changes that are told, in the order they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.model.case import Policy
 from conformance.model.outcome import Outcome, Verdict
-from conformance.report.changes import GRAVEST_FIRST, changes_of
+from conformance.report.changes import changes_of
 from conformance.report.commands import rerun
 from conformance.report.exclusions import EVERY, exclusion_groups, unsupported
 from conformance.report.markup import Entry, Section, block, code, fitted, row
 from conformance.report.story import story_of
 from conformance.report.summary import ir_groups, root_causes
-from conformance.report.transitions import ENDING, Kind
+from conformance.report.transitions import ENDING, TOLD, Kind
 from conformance.report.verdicts import LETTERS, WORST_FIRST
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _changes(report: Report) -> Iterator[Section]:
     total = Counter(point.kind for _, _, point in report.points())
     if not total:
         return
-    said = ", ".join(f"{total[kind]:,} {kind}" for kind in GRAVEST_FIRST if total[kind])
+    said = ", ".join(f"{total[kind]:,} {kind}" for kind in TOLD if total[kind])
     alone = f"in {total[Kind.SAME]:,} more an IR alone changed" if total[Kind.SAME] else ""
     told = "; ".join(part for part in (said, alone) if part)
     yield Section(

@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from packaging.version import InvalidVersion, Version
+
+from conformance.report.tracks import release_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -235,19 +236,12 @@ class Follower:
             reopened=followed.reopened,
             cells=cells,
             open_cells=still,
-            releases=tuple(sorted(filter(None, set(releases)), key=_version)),
+            releases=tuple(sorted(filter(None, set(releases)), key=release_order)),
         )
 
     def _named(self, jobs: Iterable[int]) -> tuple[str, ...]:
         places = sorted({job % len(self._cells) for job in jobs})
         return tuple(self._cell_names[place] for place in places)
-
-
-def _version(release: str) -> tuple[Version, str]:
-    try:
-        return Version(release), release
-    except InvalidVersion:
-        return Version("0"), release
 
 
 def _urgency(regression: Regression) -> tuple[bool, int, str, str]:

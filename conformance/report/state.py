@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.judge.deviation import applicable
 from conformance.model.run import RunCell
 from conformance.report.tracks import Track, tracks_of
-from conformance.report.transitions import Kind
+from conformance.report.transitions import TOLD, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,6 @@ declared deviations, each with its reason and its upstream thread in the case's 
 release changed is seen against the one before: `regressed` and `fixed` by those references,
 `changed` is another ending, another value beyond the tolerance or another message.
 """
-_ORDER: Final = (Kind.REGRESSED, Kind.FIXED, Kind.CHANGED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +157,7 @@ def _conforming(found: Counter[str]) -> str:
 
 def _summary(steps: Sequence[Step]) -> str:
     found = Counter(step.kind for step in steps)
-    return ", ".join(f"{found[kind]} {kind}" for kind in _ORDER if found[kind])
+    return ", ".join(f"{found[kind]} {kind}" for kind in TOLD if found[kind])
 
 
 def _details(release: str, steps: Sequence[Step], root: Path) -> str:
@@ -171,7 +170,7 @@ def _lines(steps: Sequence[Step], root: Path) -> Iterator[str]:
     functions: dict[tuple[Kind, str], list[Case]] = defaultdict(list)
     for step in steps:
         functions[step.kind, step.case.id.partition("[")[0]].append(step.case)
-    for kind in _ORDER:
+    for kind in TOLD:
         for (of, name), cases in functions.items():
             if of is kind:
                 yield f"- {kind}: {_linked(name, cases, root)}"

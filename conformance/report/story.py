@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-from packaging.version import InvalidVersion, Version
+from typing import TYPE_CHECKING
 
 from conformance.engine.runner import unexpected
 from conformance.model.outcome import Verdict
 from conformance.report.summary import root_causes
 from conformance.report.text import one_line
-from conformance.report.transitions import Kind
+from conformance.report.tracks import release_order
+from conformance.report.transitions import TOLD
 from conformance.report.verdicts import WORST_FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.report.report import Report
-
-TOLD: Final = (Kind.REGRESSED, Kind.FIXED, Kind.CHANGED)
-"""Changes between releases that are counted; what is `same` changes an IR alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +99,4 @@ def releases_of(report: Report) -> tuple[str, ...]:
         report: What is told.
     """
     found = {cell.release for track in report.tracks for cell in track.cells if cell.release}
-    return tuple(map(one_line, sorted(found, key=_order)))
-
-
-def _order(release: str) -> tuple[Version, str]:
-    try:
-        return Version(release), release
-    except InvalidVersion:
-        return Version("0"), release
+    return tuple(map(one_line, sorted(found, key=release_order)))

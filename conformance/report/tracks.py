@@ -85,8 +85,17 @@ def _rank(kind: str) -> int:
     return KINDS.index(kind) if kind in KINDS else len(KINDS)
 
 
-def _order(cell: RunCell) -> tuple[Version, str]:
+def _order(cell: RunCell) -> tuple[tuple[Version, str], str]:
+    return release_order(cell.release), cell.id
+
+
+def release_order(release: str) -> tuple[Version, str]:
+    """Return what releases are sorted by; what is no version comes first.
+
+    Args:
+        release: A release of jax, or what a cell calls its own.
+    """
     try:
-        return Version(cell.release), cell.id
+        return Version(release), release
     except InvalidVersion:
-        return Version("0"), cell.id
+        return Version("0"), release

@@ -44,6 +44,10 @@ class Kind(StrEnum):
     """Nothing that gates; an IR may differ."""
 
 
+TOLD: Final = (Kind.REGRESSED, Kind.FIXED, Kind.CHANGED)
+"""Changes between releases that are counted; what is `same` changes an IR alone."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
     """Two jobs of one case, the one before and the one after.

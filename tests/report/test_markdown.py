@@ -109,7 +109,7 @@ def test_changes_between_releases_are_grouped(tmp_path: Path) -> None:
     made.job("f/e", OLD, f32(1)).job("f/e", MIDDLE, f32(2))
     made.job("f/f", OLD, error=("TypeError", "no")).job("f/f", MIDDLE, error=("TypeError", "not"))
     text = markdown(made.report())
-    assert "Against the release before: 4 regressed, 2 changed, 4 fixed." in text
+    assert "Against the release before: 4 regressed, 4 fixed, 2 changed." in text
     lines = text.splitlines()
     start = lines.index("- **regressed** in `0.6.2`: `ok` became `TypeError: no`")
     assert lines[start + 1 : start + 8] == [

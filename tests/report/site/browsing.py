@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from axe_playwright_python.base import AXE_SCRIPT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from playwright.sync_api import Browser, Locator, Request
 
+PATIENCE = 30_000
+"""Milliseconds; a machine may have more to do than this."""
 DENIED = """
 Object.defineProperty(window, "localStorage", {get() { throw new DOMException("denied"); }});
 """
 SIDEWAYS = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+
+SETTLED = "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+"""A frame later: what listens for a change of the address has heard of it, and all is painted."""
 
 AXE_RUN = "axe.run({resultTypes: ['violations'], preload: false}).then(r => r.violations)"
 """Without reading style sheets again: a page from the disk may not."""
@@ -42,11 +48,12 @@ class Visit:
         self.complaints: list[str] = []
         self.strangers: list[str] = []
         still: dict[str, Any] = {"reduced_motion": "reduce", "offline": True, **options}
+        self._scripted = options.get("java_script_enabled", True)
         self._context = browser.new_context(viewport=size, **still)  # type: ignore[arg-type]
         if script:
             self._context.add_init_script(script)
         self.page = self._context.new_page()
-        self.page.set_default_timeout(5000)
+        self.page.set_default_timeout(PATIENCE)
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("requestfailed", self._lost)
@@ -68,6 +75,8 @@ class Visit:
             page: Below the site's root, with its anchor.
         """
         self.page.goto(f"{self.site.as_uri()}/{page}")
+        if self._scripted:
+            self.ask(SETTLED)
 
     def close(self) -> None:
         """Close the window."""
@@ -77,6 +86,13 @@ class Visit:
         """Press keys, one after another."""
         for name in names:
             self.page.keyboard.press(name)
+
+    @contextmanager
+    def led(self) -> Iterator[None]:
+        """Do what leads to another page, or to a part of this one, and wait until it is there."""
+        with self.page.expect_navigation():
+            yield
+        self.ask(SETTLED)
 
     def ask(self, script: str) -> Any:
         """Return what a script says."""
@@ -93,8 +109,8 @@ class Visit:
 
     @property
     def cases(self) -> list[str]:
-        """The cases that the matrix shows."""
-        return [text.strip() for text in self.all(".row:not(.sum) .head a").all_inner_texts()]
+        """The cases that the matrix shows, also where the browser has not painted them yet."""
+        return [text.strip() for text in self.all(".row:not(.sum) .head a").all_text_contents()]
 
     @property
     def focused(self) -> str:

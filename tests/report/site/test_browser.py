@@ -144,7 +144,8 @@ def test_families_fold(visit: Open, full_site: Path) -> None:
 def test_segment_leads_to_its_change(visit: Open, full_site: Path) -> None:
     """The cell that begins with a change leads to the part of the page that tells of it."""
     seen = visit(full_site)
-    seen.page.click(".seg.e-r a")
+    with seen.led():
+        seen.page.click(".seg.e-r a")
     assert unquote(seen.page.url).endswith("cases/shapes/broken.html#cpu8@0.8.3")
     change = seen.page.locator("[id='cpu8@0.8.3']")
     assert "no such axis" in change.inner_text()
@@ -188,7 +189,7 @@ def test_search_by_keys(visit: Open, full_site: Path) -> None:
     said = seen.all("#found li").all_inner_texts()
     assert said[0].split() == ["family", "shapes", "4", "cases"]
     seen.keys("ArrowDown")
-    with seen.page.expect_navigation():
+    with seen.led():
         seen.keys("Enter")
     assert seen.page.url.endswith("cases/shapes/broken.html")
 
@@ -202,7 +203,8 @@ def test_search_finds_descriptions_and_families(
     """The first line of a docstring is searched; a family leads to its rows of the matrix."""
     seen = visit(full_site)
     seen.page.fill("#search", words)
-    seen.keys("Enter")
+    with seen.led():
+        seen.keys("Enter")
     shown = seen.page.locator("h1").inner_text() if len(cases) == 1 else seen.cases
     assert shown in (f"shapes/{cases[0]}", cases)
 
@@ -211,7 +213,8 @@ def test_search_for_a_release_marks_its_columns(visit: Open, full_site: Path) ->
     """A release is found by its number and shown on every platform that has it."""
     seen = visit(full_site)
     seen.page.fill("#search", "0.8.3")
-    seen.keys("Enter")
+    with seen.led():
+        seen.keys("Enter")
     assert seen.all(".column.sought").count() == 2
     seen.page.fill("#search", "nothing like it")
     assert seen.all("#found li").all_inner_texts() == ["nothing found"]
@@ -234,7 +237,7 @@ def test_grid_by_keys(visit: Open, full_site: Path) -> None:
     assert seen.cases == ALL[2:]
     assert seen.ask("document.querySelectorAll('#grid [tabindex=\"0\"]').length") == 1
     seen.keys("ArrowDown", "ArrowDown")
-    with seen.page.expect_navigation():
+    with seen.led():
         seen.keys("Enter")
     assert seen.page.url.endswith("cases/shapes/broken.html")
 
@@ -355,6 +358,7 @@ def test_hostile_matrix_works(visit: Open, hostile_site: Path) -> None:
 def test_segment_of_a_hostile_case_leads_to_its_page(visit: Open, hostile_site: Path) -> None:
     """A name that no file could have leads to its page, and to the part of it."""
     seen = visit(hostile_site)
-    seen.page.locator(".seg.wrong a").first.click()
+    with seen.led():
+        seen.page.locator(".seg.wrong a").first.click()
     assert seen.page.locator("h1").inner_text().startswith("hostile/</script>")
     assert seen.ask("document.getElementById(decodeURIComponent(location.hash.slice(1))) !== null")
