@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from conformance.corpus.claims import FILECHECK
 from conformance.engine.irs import ANALYSED, analysed, changed_lines, neutral_text
+from conformance.engine.sharing import SharedFacts
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import variant_name
 from conformance.golden.store import GoldenStore
@@ -120,7 +121,7 @@ class Judge:
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
         self._stores: dict[Path, GoldenStore] = {}
-        self._facts: dict[tuple[str, str | None], dict[str, Any]] = {}
+        self._facts = SharedFacts()
 
     def judge(self, job: Job, record: Record, attempts: Sequence[Record] = ()) -> Record:
         """Return a record with its conformance, verdict and reasons.
@@ -155,7 +156,7 @@ class Judge:
             conformance=judgement.conformance,
             verdict=judgement.verdict,
             reasons=judgement.reasons,
-            facts=self._shared(record),
+            facts=self._facts.of(record),
             ir=self._compared(record, judgement, golden),
             attempts=1 + len(attempts),
         )
@@ -177,16 +178,6 @@ class Judge:
         texts = {name: self._blobs.get(blob) for name, blob in kept.items()}
         irs, facts = analysed(texts)
         return replace(record, ir=irs, facts=facts)
-
-    def _shared(self, record: Record) -> dict[str, Any]:
-        """Return a record's facts, as one object for all records whose HLO is the same.
-
-        A run holds thousands of records, and most releases compile a case to the same.
-        """
-        hlo = record.ir.get("hlo")
-        if hlo is None or not hlo.structure:
-            return record.facts
-        return self._facts.setdefault((hlo.structure, record.artifacts.get("cost")), record.facts)
 
     def _compared(
         self, record: Record, judgement: Judgement, golden: GoldenEntry | None

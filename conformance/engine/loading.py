@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from conformance.engine.rundir import RUN, CorruptRunError, RunDirectory
+from conformance.engine.sharing import SharedFacts
 from conformance.errors import ConformanceError, UsageError
 
 if TYPE_CHECKING:
@@ -52,30 +53,19 @@ def load(directory: RunDirectory) -> LoadedRun:
     records = {(record.case, record.cell): record for record in directory.read_records()}
     if not records and not info.plan:
         raise CorruptRunError(f"{directory.path}: expected a run, got a folder without any job")
-    told = (_told_from(record, info.root) for record in records.values())
-    return LoadedRun.of(directory, info, _sharing(told))
+    shared = SharedFacts()
+    told = (_told_from(record, info.root, shared) for record in records.values())
+    return LoadedRun.of(directory, info, told)
 
 
-def _told_from(record: Record, root: str) -> Record:
+def _told_from(record: Record, root: str, shared: SharedFacts) -> Record:
     """Return a record whose error names its file as seen from the project's folder."""
-    error = record.error
-    if error is None or not root or not error.where.startswith(f"{root}/"):
+    error, facts = record.error, shared.of(record)
+    if error is not None and root and error.where.startswith(f"{root}/"):
+        error = replace(error, where=error.where.removeprefix(f"{root}/"))
+    if error is record.error and facts is record.facts:
         return record
-    return replace(record, error=replace(error, where=error.where.removeprefix(f"{root}/")))
-
-
-def _sharing(records: Iterable[Record]) -> list[Record]:
-    """Return records with one object for all facts that are equal: most releases agree."""
-    known: dict[tuple[str, str | None, str | None], dict[str, Any]] = {}
-    shared = []
-    for record in records:
-        hlo = record.ir.get("hlo")
-        if hlo is None or not hlo.structure:
-            shared.append(record)
-            continue
-        key = (hlo.structure, record.artifacts.get("cost"), record.artifacts.get("memory"))
-        shared.append(replace(record, facts=known.setdefault(key, record.facts)))
-    return shared
+    return replace(record, error=error, facts=facts)
 
 
 def runs_in(folder: Path) -> list[RunDirectory]:

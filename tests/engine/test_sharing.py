@@ -1,0 +1,33 @@
+"""Facts that many records state, held once."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.engine.sharing import SharedFacts
+from conformance.model.outcome import Outcome, Stage
+from conformance.model.record import IrRecord, Record
+
+
+def stating(peak: int, structure: str = "a", memory: str = "m") -> Record:
+    """Return a record of a job with such an HLO and such an analysis of its memory."""
+    return Record(
+        case="f/a", cell="cell", case_hash="", cell_hash="", outcome=Outcome.OK,
+        stage=Stage.EXECUTE, ir={"hlo": IrRecord(structure=structure)},
+        artifacts={"memory": memory}, facts={"peak_bytes": peak},
+    )  # fmt: skip
+
+
+def test_the_same_program_with_the_same_analyses_states_the_same() -> None:
+    """One object is kept."""
+    shared = SharedFacts()
+    first = shared.of(stating(1))
+    assert shared.of(stating(1)) is first
+
+
+@pytest.mark.parametrize("other", [{"memory": "n"}, {"structure": "b"}, {"structure": ""}])
+def test_another_program_or_analysis_states_its_own(other: dict[str, str]) -> None:
+    """The same instructions may need another memory; what was not understood is like nothing."""
+    shared = SharedFacts()
+    shared.of(stating(1))
+    assert shared.of(stating(2, **other)) == {"peak_bytes": 2}
