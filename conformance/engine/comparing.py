@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.judging import observation_of
+from conformance.engine.places import from_project
 from conformance.ir.change import IrDiff, Severity
 from conformance.ir.difference import diff_modules
 from conformance.ir.excerpts import Excerpts
@@ -264,7 +265,8 @@ def _compared(a: Side, b: Side, ir: str, *, quick: bool) -> ComparedIr | None:
     try:
         before, after = text_of(a, ir), text_of(b, ir)
         if before is not None and after is not None:
-            return ComparedIr(ir=ir, diff=difference(before, after))
+            diff = _from_project(difference(before, after), a.record.case)
+            return ComparedIr(ir=ir, diff=diff)
     except CorruptBlobError as error:
         return ComparedIr(ir=ir, problem=str(error))
     except IrSyntaxError as error:
@@ -273,6 +275,12 @@ def _compared(a: Side, b: Side, ir: str, *, quick: bool) -> ComparedIr | None:
         return None
     which = "first" if after is None else "second"
     return ComparedIr(ir=ir, problem=f"only the {which} has one", missing=True)
+
+
+def _from_project(diff: IrDiff, case: str) -> IrDiff:
+    """Return a difference that names files as seen from the project."""
+    told = (replace(change, where=from_project(change.where, case)) for change in diff.changes)
+    return replace(diff, changes=tuple(told))
 
 
 def _same(a: IrRecord, b: IrRecord) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from conformance.engine.places import from_project
 from conformance.engine.rundir import RUN, CorruptRunError, RunDirectory
 from conformance.engine.sharing import SharedFacts
 from conformance.errors import ConformanceError, UsageError
@@ -61,8 +62,9 @@ def load(directory: RunDirectory) -> LoadedRun:
 def _told_from(record: Record, root: str, shared: SharedFacts) -> Record:
     """Return a record whose error names its file as seen from the project's folder."""
     error, facts = record.error, shared.of(record)
-    if error is not None and root and error.where.startswith(f"{root}/"):
-        error = replace(error, where=error.where.removeprefix(f"{root}/"))
+    if error is not None:
+        where = from_project(error.where, record.case, root)
+        error = error if where == error.where else replace(error, where=where)
     if error is record.error and facts is record.facts:
         return record
     return replace(record, error=error, facts=facts)

@@ -161,9 +161,8 @@ def case_pages(
 
 
 def _tracks(report: Report, name: str, differ: Differ) -> list[CaseTrack]:
-    shown: dict[tuple[object, ...], tuple[str, str]] = {}
     timelines = report.timelines(name)
-    evidence = _Evidence(differ, shown, filter(None, {run.info.root for run in report.runs}))
+    evidence = _Evidence(differ, {run.info.root for run in report.runs})
     return [
         _track(name, track, timelines[track.name], evidence)
         for track in report.tracks
@@ -206,19 +205,14 @@ class _Evidence:
 
     Args:
         differ: Says how two texts of an IR differ.
-        shown: Where differences were shown, by what they are; shared by the tracks of a page.
         roots: Folders of projects, which files are told from.
     """
 
-    def __init__(
-        self,
-        differ: Differ,
-        shown: dict[tuple[object, ...], tuple[str, str]],
-        roots: Iterable[str],
-    ) -> None:
+    def __init__(self, differ: Differ, roots: Iterable[str]) -> None:
         self._differ = differ
-        self._shown = shown
         self._roots = tuple(roots)
+        self._shown: dict[tuple[object, ...], tuple[str, str]] = {}
+        """Where each difference was shown, by what it is."""
 
     def of(self, point: Transition, track: str, releases: Mapping[str, str]) -> Point:
         """Return a change with its evidence.
@@ -258,7 +252,9 @@ class _Evidence:
             at, on = self._shown[key]
             return IrChange(ir=ir, shown_at=at, shown_on=on)
         self._shown[key] = (f"{anchor}.{ir}", f"{track} at {anchor.partition('@')[2]}")
-        patterns = tuple(excerpt_of(change, self._roots) for change in diff.changes[:PATTERNS])
+        case = point.after.record.case
+        shown = diff.changes[:PATTERNS]
+        patterns = tuple(excerpt_of(change, case, self._roots) for change in shown)
         return IrChange(ir=ir, patterns=patterns, more=len(diff.changes) - len(patterns))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from conformance.engine.places import from_project
 from conformance.report.ir_lines import aligned, styled
 from conformance.report.text import one_line
 
@@ -48,22 +49,20 @@ class Excerpt:
     rows: tuple[Row, ...]
 
 
-def excerpt_of(change: Change, roots: Iterable[str] = ()) -> Excerpt:
+def excerpt_of(change: Change, case: str, roots: Iterable[str] = ()) -> Excerpt:
     """Return a pattern as a page shows it.
 
     Args:
         change: The pattern.
-        roots: Folders of projects, which files are told from.
+        case: Id of the case, from whose project files are told.
+        roots: Folders of the project, where they are known.
     """
-    where = change.where
-    for root in roots:
-        where = where.replace(f"{root}/", "")
     about = f" ({change.about})" if change.about else ""
     times = f" x{change.count}" if change.count > 1 else ""
     return Excerpt(
         severity=change.severity,
         title=f"{change.title}{about}{times}",
-        where=where,
+        where=from_project(change.where, case, *roots),
         rows=side_by_side(change.before, change.after),
     )
 

@@ -9,7 +9,8 @@ from conformance.report.site.excerpts import Excerpt, excerpt_of
 def excerpt(before: tuple[str, ...], after: tuple[str, ...], **more: object) -> Excerpt:
     """Return the excerpt of a replaced instruction."""
     made = {"kind": "replaced", "count": 1, "severity": "semantic", "title": "add"} | more
-    return excerpt_of(Change(before=before, after=after, **made))  # type: ignore[arg-type]
+    change = Change(before=before, after=after, **made)  # type: ignore[arg-type]
+    return excerpt_of(change, "f/a", ["/home/me"])
 
 
 def test_the_words_that_differ_are_marked() -> None:
@@ -42,3 +43,9 @@ def test_a_line_cannot_act() -> None:
     ((_, after),) = excerpt((), ("%r = \x1b[31m add(%x)",)).rows
     assert after is not None
     assert "".join(run.text for run in after) == "%r = ␛[31m add(%x)"
+
+
+def test_files_are_told_from_the_project() -> None:
+    """Wherever it stood when the job was run."""
+    assert excerpt((), (), where="entry, /ci/7/cases/f/x.py:3").where == "entry, cases/f/x.py:3"
+    assert excerpt((), (), where="entry, /home/me/lib/y.py:3").where == "entry, lib/y.py:3"
