@@ -9,10 +9,10 @@ from conformance.ir.change import Change, IrDiff, Severity
 from conformance.ir.deltas import Delta, Rewrite, Side, rewrites
 from conformance.ir.excerpts import Excerpts
 from conformance.ir.fact_table import fact_table
-from conformance.ir.fingerprint import fingerprints
+from conformance.ir.fingerprint import fingerprint, fingerprints
 from conformance.ir.grouping import census, grouping
 from conformance.ir.interface import interface_changes
-from conformance.ir.normal.forms import to_neutral, to_structure
+from conformance.ir.normal.forms import structured, to_neutral
 from conformance.ir.patterns import Pattern, patterns
 from conformance.ir.reading import read
 
@@ -50,7 +50,8 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
         How they differ.
     """
     unknown = a.not_understood + b.not_understood
-    equal = to_structure(a) == to_structure(b)
+    hashes = structured(a), structured(b)
+    equal = fingerprint(a, hashes[0]) == fingerprint(b, hashes[1])
     facts = {"a": fact_table(a), "b": fact_table(b)}
     if equal:
         size = sum(len(c.instructions) for c in a.reachable())
@@ -62,7 +63,7 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
             matched=size,
             not_understood=unknown,
         )
-    counted = census(a, text_a), census(b, text_b)
+    counted = census(a, hashes[0], text_a), census(b, hashes[1], text_b)
     said = list(interface_changes(a, b, facts))
     neutral_equal = to_neutral(a) == to_neutral(b)
     if neutral_equal:
@@ -76,8 +77,8 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
             matched=size,
             not_understood=unknown,
         )
-    hashes = fingerprints(a, commutative=True), fingerprints(b, commutative=True)
-    alignment = align(a, b, *hashes)
+    unordered = fingerprints(a, commutative=True), fingerprints(b, commutative=True)
+    alignment = align(a, b, *unordered)
     found = rewrites(alignment)
     made = [_change(pattern, text_a, text_b) for pattern in patterns(found)]
     changes = (*said, *made) if said or made else tuple(grouping(*counted))

@@ -162,16 +162,7 @@ def fingerprints(module: Module, *, commutative: bool = False) -> Fingerprints:
     return hashes
 
 
-def fingerprint(module: Module) -> str:
-    """Return the hash of a module in the form `structure`, 24 hexadecimal digits.
-
-    Args:
-        module: The module.
-    """
-    return header_hash(module, fingerprints(module))
-
-
-def header_hash(module: Module, hashes: Fingerprints) -> str:
+def fingerprint(module: Module, hashes: Fingerprints) -> str:
     """Return the hash of a module whose entry is hashed already, 24 hexadecimal digits.
 
     Args:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from conformance.ir.change import Change, Kind, Severity
 from conformance.ir.excerpts import quoted
-from conformance.ir.fingerprint import Fingerprints
 from conformance.ir.vocabulary import MOVEMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.ir.excerpts import Excerpts
+    from conformance.ir.fingerprint import Fingerprints
     from conformance.ir.graph import Module
 
 _GROUPING = frozenset({"fusion", "call", "copy", "copy-start", "copy-done", "parameter", "bitcast"})
@@ -37,15 +37,15 @@ class Census:
     examples: dict[bytes, tuple[str, str]] = field(default_factory=dict)
 
 
-def census(module: Module, text: Excerpts) -> Census:
+def census(module: Module, hashes: Fingerprints, text: Excerpts) -> Census:
     """Count the instructions of a module.
 
     Args:
         module: In the form `structure`.
+        hashes: Its hashes.
         text: What examples are quoted from.
     """
     counted = Census({name: repr(value) for name, value in module.attributes.items()})
-    hashes = Fingerprints()
     for computation in module.reachable():
         for instruction in computation.instructions:
             label = hashes.label(instruction)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.ir.fingerprint import Fingerprints, fingerprint, fingerprints, spelled
+from conformance.ir.fingerprint import Fingerprints, fingerprints, spelled
 from conformance.ir.graph import Instruction, Tensor
-from tests.ir.texts import ADD, hlo, module
+from tests.ir.texts import ADD, fingerprint_of, hlo, module
 
 RNG = "f32[4] rng(%x, %y), distribution=rng_uniform"
 
 
 def of(*lines: str) -> str:
     """Return the fingerprint of a module as parsed."""
-    return fingerprint(module(hlo(*lines, before=ADD)))
+    return fingerprint_of(module(hlo(*lines, before=ADD)))
 
 
 def test_names_and_order_are_nothing() -> None:
@@ -88,8 +88,8 @@ def test_headers_and_kinds_count() -> None:
     """The same entry under another header is another module."""
     plain, other = (module(hlo("%r = f32[4] negate(%x)")) for _ in range(2))
     other.attributes = {"buffer_donor": ((0, ()),)}
-    assert fingerprint(plain) != fingerprint(other)
+    assert fingerprint_of(plain) != fingerprint_of(other)
     other.attributes = plain.attributes
-    assert fingerprint(plain) == fingerprint(other)
+    assert fingerprint_of(plain) == fingerprint_of(other)
     other.kind = "stablehlo"
-    assert fingerprint(plain) != fingerprint(other)
+    assert fingerprint_of(plain) != fingerprint_of(other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from conformance.ir.fingerprint import fingerprint, fingerprints
 from conformance.ir.normal.forms import to_neutral, to_structure
 from conformance.ir.normal.rewriting import operands_of
 from conformance.ir.reading import kind_of, read
@@ -81,6 +82,11 @@ def after(text: str, *passes: Callable[[Module], object]) -> Module:
     for step in passes:
         step(made)
     return made
+
+
+def fingerprint_of(module: Module) -> str:
+    """Return the fingerprint of a module as it is."""
+    return fingerprint(module, fingerprints(module))
 
 
 def structure(text: str) -> str:

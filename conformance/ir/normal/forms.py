@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from conformance.collecting import uncollected
-from conformance.ir.fingerprint import fingerprint, header_hash
+from conformance.ir.fingerprint import fingerprint, fingerprints
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.kernels import read_kernels
 from conformance.ir.normal.asynchronous import fold_async
@@ -79,10 +79,25 @@ def to_structure(module: Module) -> str:
     Raises:
         IrSyntaxError: If it is nested too deeply, or calls itself.
     """
+    return fingerprint(module, structured(module))
+
+
+def structured(module: Module) -> Fingerprints:
+    """Bring a module into the form `structure`.
+
+    Args:
+        module: As parsed; rewritten in place.
+
+    Returns:
+        The hashes of all it uses.
+
+    Raises:
+        IrSyntaxError: If it is nested too deeply, or calls itself.
+    """
     with _steady():
         for step in STRUCTURE:
             step(module)
-        return fingerprint(module)
+        return fingerprints(module)
 
 
 def to_neutral(module: Module) -> str:
@@ -100,7 +115,7 @@ def to_neutral(module: Module) -> str:
     with _steady():
         for step in NEUTRAL:
             step(module)
-        return header_hash(module, settle(module))
+        return fingerprint(module, settle(module))
 
 
 def settle(module: Module) -> Fingerprints:

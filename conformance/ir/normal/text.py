@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.ir.fingerprint import fingerprints, header_hash, spelled
+from conformance.ir.fingerprint import fingerprint, fingerprints, spelled
 from conformance.ir.graph import (
     Computation,
     Instruction,
@@ -54,7 +54,7 @@ class _Printer:
         self._taken: Counter[str] = Counter()
 
     def lines(self, version: int) -> Iterator[str]:
-        neutral = header_hash(self._module, self._hashes)
+        neutral = fingerprint(self._module, self._hashes)
         yield f"{_HEAD} {version} {self._module.kind} {neutral}"
         for name, value in sorted(self._module.attributes.items()):
             yield f"{name} = {_json(value)}"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from conformance.ir.fingerprint import fingerprint
 from conformance.ir.jaxpr import normalise_spelling, parse, print_module, spelling
 from tests.ir.jaxpr.documents import F32, SAMPLES, VARYING, document, eqn, instruction_of, jaxpr
+from tests.ir.texts import fingerprint_of
 
 MANUAL, EXPLICIT = ["mesh", ["x", 4, "Manual"]], ["mesh", ["x", 4, "Explicit"]]
 
@@ -18,9 +18,9 @@ def test_one_program_has_one_graph_on_every_release() -> None:
     raw, normal, texts = set(), set(), set()
     for file in SAMPLES:
         module = parse(file.read_text())
-        raw.add(fingerprint(module))
+        raw.add(fingerprint_of(module))
         normalise_spelling(module)
-        normal.add(fingerprint(module))
+        normal.add(fingerprint_of(module))
         texts.add(print_module(module))
     assert (len(raw), len(normal), len(texts)) == (len(SAMPLES), 1, 1)
 
@@ -184,5 +184,5 @@ def test_a_reduction_of_several_is_one_for_each() -> None:
     modules = [parse(document(program)) for program in programs]
     for module in modules:
         normalise_spelling(module)
-    assert fingerprint(modules[0]) == fingerprint(modules[1])
+    assert fingerprint_of(modules[0]) == fingerprint_of(modules[1])
     assert print_module(modules[0]) == print_module(modules[1])

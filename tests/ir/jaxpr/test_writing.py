@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.ir.fingerprint import fingerprint
 from conformance.ir.graph import Opaque, Sharding, Tensor
 from conformance.ir.jaxpr import dump, normalise_spelling, parse, print_module
 from tests.ir.jaxpr.documents import AVALS, S32, SAMPLES, WEAK, document, eqn, jaxpr, module_of
+from tests.ir.texts import fingerprint_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,7 +113,7 @@ def test_samples_survive_before_and_after_normalising(file: Path) -> None:
     module = parse(file.read_text())
     assert described(parse(dump(module))) == described(module)
     normalise_spelling(module)
-    assert fingerprint(parse(dump(module))) == fingerprint(module)
+    assert fingerprint_of(parse(dump(module))) == fingerprint_of(module)
 
 
 def test_the_text_is_for_people() -> None:
