@@ -1,0 +1,1 @@
+"""Bug reproduction: what makes the difference, since when, and one file that shows it."""
