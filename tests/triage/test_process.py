@@ -70,9 +70,7 @@ def test_a_program_that_cannot_be_run() -> None:
 
 def test_a_program_that_hangs_is_ended_with_what_it_started() -> None:
     """Nothing is left."""
-    code = (
-        "import subprocess as s; p = s.Popen(['sleep', '60']); print(p.pid, flush=True); p.wait()"
-    )
+    started = "p = subprocess.Popen(['sleep', '60'])"
     ended = ran(f"import subprocess; {started}; print(p.pid, flush=True); p.wait()", timeout=0.8)
     assert (ended.cut, ended.signal) == ("timeout", signal.SIGKILL)
     assert gone(int(ended.stdout))

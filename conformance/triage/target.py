@@ -1,0 +1,100 @@
+"""What is tried at each point: a case, a script, a test, or a command."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NODE: Final = "::"
+"""What stands in the node id of a pytest test."""
+
+
+class Program(StrEnum):
+    """A kind of target that is a program of its own."""
+
+    SCRIPT = "script"
+    TEST = "test"
+    COMMAND = "command"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A program that is run in the environments of cells.
+
+    Attributes:
+        kind: What it is.
+        text: Path of the script, node id, or command line.
+    """
+
+    kind: Program
+    text: str
+
+    @property
+    def name(self) -> str:
+        """What it is called in records: its kind, and a name without slashes."""
+        last = self.text if self.kind is Program.COMMAND else Path(self.text).name
+        return f"{self.kind}/{last.replace('/', ' ')}"
+
+    @property
+    def hash(self) -> str:
+        """Hash of what it is: of the command, and of the file that it names."""
+        digest = hashlib.sha256(f"{self.kind} {self.text}".encode("utf-8", "surrogateescape"))
+        if self.kind is not Program.COMMAND:
+            digest.update(Path(self.text.partition(NODE)[0]).read_bytes())
+        return digest.hexdigest()[:16]
+
+    def command(self, python: Path, runner: Path, note: Path) -> Sequence[str]:
+        """Return the command that runs it.
+
+        Args:
+            python: Interpreter of the environment.
+            runner: `conformance/kit/script.py`.
+            note: File that gets a note of an exception, or pytest's report.
+        """
+        match self.kind:
+            case Program.SCRIPT:
+                return [str(python), str(runner), str(note), self.text]
+            case Program.TEST:
+                options = ["-q", "--tb=short", "-p", "no:cacheprovider", f"--junitxml={note}"]
+                return [str(python), "-m", "pytest", *options, self.text]
+            case Program.COMMAND:
+                return ["/bin/sh", "-c", self.text]
+
+
+def target_of(text: str, *, command: bool = False) -> Target | None:
+    """Return the program that a text names; None if it names none, and may be a case.
+
+    Args:
+        text: Path of a script, node id of a test, or a command line.
+        command: Whether it is a command line for sure.
+
+    Raises:
+        UsageError: If it names a file that is not there.
+    """
+    if command:
+        return Target(kind=Program.COMMAND, text=text)
+    file = text.partition(NODE)[0]
+    if file.endswith(".py"):
+        if not Path(file).is_file():
+            raise UsageError(f"{file}: no such file, expected a Python script or test")
+        kind = Program.TEST if NODE in text else Program.SCRIPT
+        return Target(kind=kind, text=text)
+    if len(_words(text)) > 1:
+        return Target(kind=Program.COMMAND, text=text)
+    return None
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{text}: no command line: {str(error).lower()}") from None
