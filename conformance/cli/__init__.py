@@ -27,6 +27,7 @@ COMMANDS = {
     "diff": "conformance.cli.diff",
     "report": "conformance.cli.report",
     "accept": "conformance.cli.accept",
+    "bisect": "conformance.cli.bisect",
     "doctor": "conformance.cli.doctor",
 }
 """Module of each subcommand; only the one that is called is imported, for it is start-up time."""

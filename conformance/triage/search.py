@@ -52,13 +52,14 @@ def changes(states: States) -> list[Change]:
     ]
 
 
-def wanted(states: States, width: int = 1) -> list[int]:
+def wanted(states: States, width: int = 1, *, eager: bool = False) -> list[int]:
     """Return the points to be probed next; none when every change is between neighbours.
 
     Args:
         states: State of each probed point, by its number; the ends among them.
-        width: How many may be probed at a time. One stretch that is left is cut into as many
-            parts: more probes in all, in fewer rounds.
+        width: How many may be probed at a time: one of each stretch.
+        eager: Whether a stretch is cut into more than two parts where there are fewer stretches:
+            more probes in all, in fewer rounds.
 
     Returns:
         Numbers of points, at most `width` and none twice.
@@ -67,8 +68,8 @@ def wanted(states: States, width: int = 1) -> list[int]:
     stretches.sort(key=len, reverse=True)
     found: list[int] = []
     for number, left in enumerate(stretches[:width]):
-        spare = width - len(stretches) if number == 0 else 0
-        found += _cuts(left, 1 + max(spare, 0))
+        spare = max(width - len(stretches), 0) if eager and number == 0 else 0
+        found += _cuts(left, 1 + spare)
     return found
 
 

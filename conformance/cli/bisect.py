@@ -1,0 +1,257 @@
+"""`conformance bisect`: which release changed what a case, a script, a test or a command does."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+from packaging.version import Version
+from rich.console import Console
+
+from conformance.cells.accelerators import Turns
+from conformance.cells.selectors import resolve_selector, select_cells
+from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.preparing import prepare_in
+from conformance.cli.setting import default_jobs, here
+from conformance.engine.cache import ResultCache
+from conformance.engine.judging import Judge
+from conformance.engine.local import LocalExecutor
+from conformance.engine.prepare import Provider
+from conformance.engine.rundir import RESULTS, Results, RunDirectory
+from conformance.errors import UsageError
+from conformance.judge.tolerance import Tolerance
+from conformance.model.outcome import ExitCode
+from conformance.triage.bisection import Bisection
+from conformance.triage.predicate import PREDICATES
+from conformance.triage.prober import CaseProber, ProgramProber
+from conformance.triage.target import Target, target_of
+from conformance.triage.telling import answer_json, answer_lines, step_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.cells.cell import Cell
+    from conformance.cli.setting import Setting
+    from conformance.engine.prepare import Preparation
+    from conformance.model.case import Case
+    from conformance.triage.prober import Prober
+
+LOGS: Final = Path("reports") / "bisect"
+"""Where searches are logged, below the project."""
+TIMEOUT: Final = 120.0
+"""Seconds that a script may take."""
+
+
+@click.command("bisect", short_help="Find the release that changed what a target does.")
+@click.argument("target")
+@click.option("--good", required=True, metavar="RELEASE", help="A release on which it is right.")
+@click.option("--bad", required=True, metavar="RELEASE", help="A release on which it is wrong.")
+@click.option(
+    "--find", type=click.Choice(["bad", "fix"]), default="bad", show_default=True,
+    help="The first bad release, or the first in which a bug was fixed.",
+)  # fmt: skip
+@click.option(
+    "--when", type=click.Choice([*PREDICATES]), default=None,
+    help="What makes a release bad.  [default: whatever tells both ends apart]",
+)  # fmt: skip
+@click.option("--platform", default="", metavar="PLATFORM", help="E.g. cpu4 or tpu:v5e:2x2.")
+@click.option(
+    "--timeout", type=click.FloatRange(0.1), default=TIMEOUT, show_default=True,
+    metavar="SECONDS", help="Of a script, test or command.",
+)  # fmt: skip
+@click.option("--command", "is_command", is_flag=True, help="TARGET is a command line.")
+@click.option("--fresh", is_flag=True, help="Probe also what the log of an earlier search knows.")
+@click.option(
+    "--jobs", "-j", type=click.IntRange(1, 64), default=default_jobs,
+    show_default="one a core", help="Probes at the same time.",
+)  # fmt: skip
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
+    help="Write what was found as JSON; - is standard output.",
+)  # fmt: skip
+def command(
+    *,
+    target: str,
+    good: str,
+    bad: str,
+    find: str,
+    when: str | None,
+    platform: str,
+    timeout: float,
+    is_command: bool,
+    fresh: bool,
+    jobs: int,
+    json_file: Path | None,
+) -> int:
+    """Find the release that changed what a target does.
+
+    TARGET is a case id, a Python script as somebody pasted it, the node id of a pytest test, or
+    a command line that is run with the environment's programs first on PATH.
+
+    \b
+    conformance bisect shard_map_while/fori_from[zeros] --good 0.5.3 --bad 0.12.0.1
+    conformance bisect report.py --good 0.4.35 --bad latest
+    conformance bisect report.py --good latest --bad 0.5.3 --find fix
+    conformance bisect tests/test_model.py::test_loss --good 0.5.3 --bad 0.8.3
+    conformance bisect 'python train.py --steps 2' --good 0.5.3 --bad 0.8.3 --when exit
+
+    Both ends are tried first, and what was found once more. Every probe is logged: a search that
+    was interrupted goes on where it was.
+    """  # noqa: D301 - \b is click's own mark
+    setting = here()
+    if json_file is not None:
+        check_writable("--json", json_file)
+    console = Console(stderr=str(json_file) == "-", highlight=False, soft_wrap=True)
+    subject = _subject(setting, target, is_command=is_command)
+    axis = _axis(setting, (good, bad), platform, find=find, alone=subject.program is not None)
+    preparation = prepare_in(setting, axis)
+    directory = RunDirectory(setting.project.root / LOGS / subject.log_name(platform))
+    if fresh:
+        (directory.path / RESULTS).unlink(missing_ok=True)
+    known = [record for record in directory.read_records() if record.case_hash == subject.hash]
+    _refuse_missing_ends(preparation, axis)
+    log = Results(directory)
+    try:
+        answer = Bisection(
+            points=preparation.cells,
+            reverse=find == "fix",
+            prober=_prober(setting, subject, preparation, directory, timeout=timeout, jobs=jobs),
+            blobs=directory.blobs,
+            log=log,
+            known=known,
+            tolerance=subject.tolerance,
+            when=when or "",
+            width=jobs,
+            progress=lambda step: console.print(step_line(step, preparation.cells)),
+        ).run()
+    except KeyboardInterrupt:
+        click.echo("conformance: interrupted; the same command goes on where it was", err=True)
+        return ExitCode.INTERRUPTED
+    finally:
+        log.close()
+    console.print()
+    for line in answer_lines(answer, find):
+        console.print(line)
+    for exclusion in preparation.exclusions:
+        console.print(f"left out {exclusion.cell}: {exclusion.reason}")
+    if json_file is not None:
+        write_file("--json", json_file, as_json(answer_json(answer, target, find)))
+    return ExitCode.OK if answer.confirmed else ExitCode.UNEXPECTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is tried: a case, or a program.
+
+    Attributes:
+        case: The case.
+        program: The program.
+    """
+
+    case: Case | None = None
+    program: Target | None = None
+
+    @property
+    def hash(self) -> str:
+        """Hash of its content."""
+        if self.program is not None:
+            return self.program.hash
+        return self.case.content_hash if self.case is not None else ""
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """What it states about values."""
+        if self.case is None:
+            return Tolerance()
+        return Tolerance(rtol=self.case.rtol, atol=self.case.atol)
+
+    def log_name(self, platform: str) -> str:
+        """Return the name of the folder of its log."""
+        name = self.program.text if self.program else self.case.id if self.case else ""
+        digest = hashlib.sha256(f"{name}\0{platform}\0{Path.cwd()}".encode()).hexdigest()[:12]
+        word = "".join(sign if sign.isalnum() else "-" for sign in Path(name).name)[:40]
+        return f"{word.strip('-')}-{digest}"
+
+
+def _subject(setting: Setting, text: str, *, is_command: bool) -> Subject:
+    program = target_of(text, command=is_command)
+    if program is not None:
+        return Subject(program=program)
+    cases = setting.cases([text])
+    if len(cases) != 1:
+        named = ", ".join(case.id for case in cases[:5])
+        raise UsageError(f"{text}: names {len(cases)} cases ({named} ...), expected one")
+    return Subject(case=cases[0])
+
+
+def _axis(
+    setting: Setting, ends: tuple[str, str], platform: str, *, find: str, alone: bool
+) -> tuple[Cell, ...]:
+    """Return a cell of every release between both ends.
+
+    Args:
+        setting: Surroundings.
+        ends: The good end and the bad one.
+        platform: What `--platform` says; empty for a CPU.
+        find: Which end is the older.
+        alone: Whether the target is a program, which gets one device where nobody says more.
+
+    Raises:
+        UsageError: If an end is no known release, or they are not in the order to find that.
+    """
+    good, bad = (_release(setting, text) for text in ends)
+    older, newer = (good, bad) if find == "bad" else (bad, good)
+    if older == newer:
+        raise UsageError(f"--good and --bad are both {older}, expected two releases")
+    if Version(older) > Version(newer):
+        hint = "say --find fix to find where it was fixed" if find == "bad" else "leave out --find"
+        raise UsageError(
+            f"--good {good} is {'newer' if find == 'bad' else 'older'} than --bad {bad}; {hint}"
+        )
+    place = platform or ("cpu1" if alone else "")
+    suffix = f"@{place}" if place else ""
+    return select_cells(f">={older},<={newer}{suffix}", setting.releases)
+
+
+def _release(setting: Setting, text: str) -> str:
+    found = resolve_selector(text, setting.releases)
+    if len(found) != 1:
+        raise UsageError(f"{text}: names {len(found)} releases, expected one")
+    return found[0]
+
+
+def _refuse_missing_ends(preparation: Preparation, axis: Sequence[Cell]) -> None:
+    there = {planned.cell.id for planned in preparation.cells}
+    for cell in (axis[0], axis[-1]):
+        if cell.id not in there:
+            reason = next(e.reason for e in preparation.exclusions if e.cell == cell.id)
+            raise UsageError(f"{cell.id}: cannot be an end: {reason}")
+
+
+def _prober(
+    setting: Setting,
+    subject: Subject,
+    preparation: Preparation,
+    directory: RunDirectory,
+    *,
+    timeout: float,
+    jobs: int,
+) -> Prober:
+    if subject.case is not None:
+        provider = Provider(preparation.locks, setting.cache)
+        return CaseProber(
+            case=subject.case,
+            executor=LocalExecutor(provider.open, slots=jobs, turns=Turns(setting.cache)),
+            cache=ResultCache(setting.cache),
+            judge=Judge(directory.blobs),
+            blobs=directory.blobs,
+        )
+    assert subject.program is not None  # noqa: S101 - a subject is one of the two
+    return ProgramProber(
+        target=subject.program, locks=preparation.locks, cache=setting.cache, outer=os.environ,
+        blobs=directory.blobs, timeout=timeout, slots=jobs,
+    )  # fmt: skip

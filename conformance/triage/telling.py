@@ -1,0 +1,158 @@
+"""What a bisection found, in words and as data. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.model.outcome import Conformance, Outcome
+from conformance.triage.predicate import ending, quoted
+from conformance.triage.state import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from conformance.engine.job import PlannedCell
+    from conformance.model.record import Record
+    from conformance.triage.bisection import Answer, Step
+    from conformance.triage.search import Change
+    from conformance.triage.state import State
+
+MARKS: Final = {Kind.GOOD: "good", Kind.BAD: "bad", Kind.OTHER: "other", Kind.UNKNOWN: "unknown"}
+PACKAGES: Final = 8
+"""Packages of the day that are named."""
+
+
+def step_line(step: Step, points: Sequence[PlannedCell]) -> str:
+    """Return a probe in a line, e.g. `0.6.0     bad      TypeError: ...`.
+
+    Args:
+        step: The probe.
+        points: The points, for their names.
+    """
+    how = " (from the log)" if step.replayed else " (again)" if step.again else ""
+    said = _said(step.record)
+    return f"{points[step.point].release:<10} {MARKS[step.state.kind]:<8} {said}{how}"
+
+
+def _said(record: Record) -> str:
+    """Return how a job ended, and whether it conforms."""
+    if record.outcome is not Outcome.OK or record.conformance is Conformance.UNKNOWN:
+        return quoted(ending(record))
+    return f"{record.outcome}, {record.conformance}"
+
+
+def answer_lines(answer: Answer, find: str) -> Iterator[str]:
+    """Yield what was found, the answer first.
+
+    Args:
+        answer: It.
+        find: `bad` for the first bad point, `fix` for the first good one.
+    """
+    good, bad = (answer.points[n].release for n in (answer.last_good, answer.first_bad))
+    named = f"first bad: {bad}, last good: {good}"
+    if find == "fix":
+        named = f"first good: {good}, last bad: {bad}"
+    yield f"{named} (a point is bad that {answer.predicate.about})"
+    yield from _sure(answer)
+    if len(answer.changes) > 1:
+        yield f"{len(answer.changes)} changes:"
+    for change in answer.changes:
+        yield f"  {_told(answer, change)}"
+    yield from _packages(answer)
+    probes = [step for step in answer.steps if not step.again]
+    spent = sum(step.record.seconds.get("job", 0.0) for step in answer.steps)
+    yield f"{len(probes)} probes of {len(answer.points)} releases, {spent:.1f} s in them"
+
+
+def _sure(answer: Answer) -> Iterator[str]:
+    if answer.confirmed:
+        yield "confirmed: both sides showed the same once more"
+    for point, seen in answer.flaky.items():
+        parts = (f"{_state(state)} {count} of {seen.total()}" for state, count in seen.items())
+        counts = ", ".join(parts)
+        yield f"flaky: {answer.points[point].release} does not show the same twice: {counts}"
+
+
+def _state(state: State) -> str:
+    return f"{state.kind} ({quoted(state.about)})" if state.about else str(state.kind)
+
+
+def _told(answer: Answer, change: Change) -> str:
+    before, after = (answer.points[n].release for n in (change.before, change.after))
+    seen = {step.point: step.record for step in reversed(answer.steps)}
+    one, other = (_said(seen[n]) for n in (change.before, change.after))
+    states = answer.states[change.before].kind, answer.states[change.after].kind
+    said = f"{one} -> {other}" if one != other else " -> ".join(states)
+    between = [answer.points[n].release for n in change.unknown]
+    around = f"; stepped around {', '.join(between)}" if between else ""
+    return f"{before} -> {after}: {said}{around}"
+
+
+def _packages(answer: Answer) -> Iterator[str]:
+    """Yield what else changed between both sides of the change."""
+    one, other = (answer.points[n].versions for n in (answer.main.before, answer.main.after))
+    differ = moved(one, other)
+    if differ:
+        named = ", ".join(f"{name} {a} -> {b}" for name, a, b in differ[:PACKAGES])
+        more = f" and {len(differ) - PACKAGES} more" if len(differ) > PACKAGES else ""
+        yield f"between the two also: {named}{more}"
+
+
+def moved(one: Mapping[str, str], other: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return the packages but jax that differ, with both versions.
+
+    Args:
+        one: Version by package.
+        other: The same of another cell.
+    """
+    names = sorted({*one, *other} - {"jax"})
+    return [
+        (name, one.get(name, "none"), other.get(name, "none"))
+        for name in names
+        if one.get(name) != other.get(name)
+    ]
+
+
+def answer_json(answer: Answer, target: str, find: str) -> dict[str, Any]:
+    """Return what was found as `--json` holds it.
+
+    Args:
+        answer: It.
+        target: What was tried.
+        find: `bad` or `fix`.
+    """
+    names = [planned.release for planned in answer.points]
+    return {
+        "target": target,
+        "find": find,
+        "last_good": names[answer.last_good],
+        "first_bad": names[answer.first_bad],
+        "predicate": {"name": answer.predicate.name, "about": answer.predicate.about},
+        "confirmed": answer.confirmed,
+        "flaky": [
+            {"version": names[n], "seen": {_state(s): count for s, count in seen.items()}}
+            for n, seen in answer.flaky.items()
+        ],
+        "changes": [
+            {
+                "before": names[change.before],
+                "after": names[change.after],
+                "unknown": [names[n] for n in change.unknown],
+            }
+            for change in answer.changes
+        ],
+        "steps": [
+            {"version": names[step.point], **_seen(step.record), "verdict": str(step.state.kind),
+             "again": step.again, "replayed": step.replayed}
+            for step in answer.steps
+        ],
+    }  # fmt: skip
+
+
+def _seen(record: Record) -> dict[str, Any]:
+    return {
+        "cell": record.cell,
+        "outcome": str(record.outcome),
+        "signature": "" if record.error is None else record.error.signature,
+        "seconds": record.seconds.get("job", 0.0),
+    }
