@@ -74,14 +74,29 @@ class Answer:
     flaky: dict[int, Counter[State]]
 
     @property
+    def reverse(self) -> bool:
+        """Whether the good end is the newer one."""
+        return self.ends[0] > self.ends[1]
+
+    @property
     def last_good(self) -> int:
-        """The point nearest to the change on the good end's side."""
-        return self.main.before if self.ends[0] < self.ends[1] else self.main.after
+        """The good point nearest to the change: before it, or after it where a fix is sought."""
+        good = sorted(n for n, state in self.states.items() if state.kind is Kind.GOOD)
+        if self.reverse:
+            return next(n for n in good if n >= self.main.after)
+        return next(n for n in reversed(good) if n <= self.main.before)
 
     @property
     def first_bad(self) -> int:
-        """The point nearest to the change on the bad end's side."""
-        return self.main.after if self.ends[0] < self.ends[1] else self.main.before
+        """The bad point at the change."""
+        return self.main.before if self.reverse else self.main.after
+
+    @property
+    def others(self) -> list[int]:
+        """Points between the two that are neither."""
+        first, last = sorted((self.last_good, self.first_bad))
+        within = range(first + 1, last)
+        return [n for n in within if n in self.states and self.states[n].kind is Kind.OTHER]
 
     @property
     def confirmed(self) -> bool:

@@ -52,7 +52,10 @@ def answer_lines(answer: Answer, find: str) -> Iterator[str]:
     named = f"first bad: {bad}, last good: {good}"
     if find == "fix":
         named = f"first good: {good}, last bad: {bad}"
-    yield f"{named} (a point is bad that {answer.predicate.about})"
+    yield f"{named} (bad: {answer.predicate.about})"
+    if answer.others:
+        first, last = (answer.points[n].release for n in (answer.others[0], answer.others[-1]))
+        yield f"in between, {first if first == last else f'{first} to {last}'}: another failure"
     yield from _sure(answer)
     if len(answer.changes) > 1:
         yield f"{len(answer.changes)} changes:"
@@ -127,6 +130,7 @@ def answer_json(answer: Answer, target: str, find: str) -> dict[str, Any]:
         "find": find,
         "last_good": names[answer.last_good],
         "first_bad": names[answer.first_bad],
+        "others": [names[n] for n in answer.others],
         "predicate": {"name": answer.predicate.name, "about": answer.predicate.about},
         "confirmed": answer.confirmed,
         "flaky": [
