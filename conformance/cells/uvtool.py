@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING
 
 from uv import find_uv_bin
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+_LOOKING = threading.Lock()
+"""Held while uv is looked for: Python finds out about itself then, which two threads may not do."""
 INDEX_VARIABLE = "CONFORMANCE_INDEX_URL"
 # What would make the same request come out otherwise here than elsewhere. Settings about the
 # network, the index and the package cache stay: they say from where, not what.
@@ -79,9 +82,11 @@ def run_uv(arguments: Sequence[str | os.PathLike[str]], *, cwd: Path, stdin: str
         UvError: If uv ends with another error.
         InfrastructureError: If it cannot be run.
     """
+    with _LOOKING:
+        program = find_uv_bin()
     try:
         done = CHILDREN.run(
-            [find_uv_bin(), *arguments, "--quiet", "--no-progress"],
+            [program, *arguments, "--quiet", "--no-progress"],
             cwd=cwd,
             env=_environment(),
             stdin=stdin,

@@ -63,6 +63,10 @@ TIMEOUT: Final = 120.0
     "--timeout", type=click.FloatRange(0.1), default=TIMEOUT, show_default=True,
     metavar="SECONDS", help="Of a script, test or command.",
 )  # fmt: skip
+@click.option(
+    "--with", "wanted", multiple=True, metavar="REQUIREMENT",
+    help="A package that a script or test needs beside the cells' own; repeatable.",
+)  # fmt: skip
 @click.option("--command", "is_command", is_flag=True, help="TARGET is a command line.")
 @click.option("--fresh", is_flag=True, help="Probe also what the log of an earlier search knows.")
 @click.option(
@@ -82,6 +86,7 @@ def command(
     when: str | None,
     platform: str,
     timeout: float,
+    wanted: tuple[str, ...],
     is_command: bool,
     fresh: bool,
     jobs: int,
@@ -119,7 +124,9 @@ def command(
         answer = Bisection(
             points=preparation.cells,
             reverse=find == "fix",
-            prober=_prober(setting, subject, preparation, directory, timeout=timeout, jobs=jobs),
+            prober=_prober(
+                setting, subject, preparation, directory, timeout=timeout, wanted=wanted, jobs=jobs
+            ),
             blobs=directory.blobs,
             log=log,
             known=known,
@@ -239,6 +246,7 @@ def _prober(
     directory: RunDirectory,
     *,
     timeout: float,
+    wanted: tuple[str, ...],
     jobs: int,
 ) -> Prober:
     if subject.case is not None:
@@ -253,5 +261,5 @@ def _prober(
     assert subject.program is not None  # noqa: S101 - a subject is one of the two
     return ProgramProber(
         target=subject.program, locks=preparation.locks, cache=setting.cache, outer=os.environ,
-        blobs=directory.blobs, timeout=timeout, slots=jobs,
+        blobs=directory.blobs, timeout=timeout, slots=jobs, wanted=wanted,
     )  # fmt: skip

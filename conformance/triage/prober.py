@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import tempfile
 import xml.etree.ElementTree as ET
@@ -15,6 +16,7 @@ import msgspec
 
 from conformance.cells.in_use import in_use
 from conformance.cells.provision import environment_folder, provision
+from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.client import worker_environment
 from conformance.engine.job import Job
 from conformance.engine.judging import record_of
@@ -27,6 +29,7 @@ from conformance.kit import script
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.triage import process
+from conformance.triage.overlay import overlay, requirements_of
 from conformance.triage.process import Ended
 from conformance.triage.target import Program
 
@@ -110,6 +113,8 @@ class ProgramProber:
         blobs: Where artifacts go.
         timeout: Seconds a probe may take.
         slots: How many run at the same time.
+        wanted: Requirements beside the packages of the cells.
+        stopped: Set when the search is over.
     """
 
     target: Target
@@ -119,6 +124,7 @@ class ProgramProber:
     blobs: BlobStore
     timeout: float
     slots: int
+    wanted: tuple[str, ...] = ()
     stopped: Event = field(default_factory=Event)
 
     def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:  # noqa: ARG002 - nothing is known from before
@@ -137,6 +143,8 @@ class ProgramProber:
             return not_run(name, code, planned, planned.failure or planned.missing, outcome)
         try:
             ended, note = self._ran(planned)
+        except NoSolutionError as error:
+            return not_run(name, code, planned, str(error))
         except ConformanceError as error:
             return not_run(name, code, planned, str(error), Outcome.INFRA)
         outcome, said = _ending(ended, note, self.timeout)
@@ -165,6 +173,10 @@ class ProgramProber:
             python = provision(cell, lock=lock, cache=self.cache).python
             variables["PATH"] = f"{python.parent}:{self.outer.get('PATH', '')}"
             variables |= _flags(planned)
+            wanted = requirements_of(self.target.source, self._wanted, lock.pins)
+            if (beside := overlay(python, lock, wanted, self.cache)) is not None:
+                path = filter(None, [str(beside), variables.get("PYTHONPATH")])
+                variables["PYTHONPATH"] = os.pathsep.join(path)
             with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
                 note = Path(folder) / "note"
                 ended = process.run(
@@ -172,6 +184,11 @@ class ProgramProber:
                     environment=variables, timeout=self.timeout, stopped=self.stopped.is_set,
                 )  # fmt: skip
                 return ended, _read_note(note, self.target.kind)
+
+    @property
+    def _wanted(self) -> tuple[str, ...]:
+        """What is wanted beside a cell's packages: a test needs what runs it."""
+        return (*self.wanted, *(["pytest"] if self.target.kind is Program.TEST else []))
 
 
 def not_run(

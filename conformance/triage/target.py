@@ -45,6 +45,13 @@ class Target:
         return f"{self.kind}/{last.replace('/', ' ')}"
 
     @property
+    def source(self) -> str:
+        """Text of a script, which may say what it needs; empty for anything else."""
+        if self.kind is not Program.SCRIPT:
+            return ""
+        return Path(self.text).read_text("utf-8", "replace")
+
+    @property
     def hash(self) -> str:
         """Hash of what it is: of the command, and of the file that it names."""
         digest = hashlib.sha256(f"{self.kind} {self.text}".encode("utf-8", "surrogateescape"))
