@@ -46,14 +46,14 @@ class Observer:
         try:
             if kind == "program":
                 with self._stage("build"):
-                    built = _build(fn, env, params)
-                reference = _reference(built.reference, *env.values((built.args, built.kwargs)))
+                    built = build(fn, env, params)
+                reference = reference_of(built.reference, *env.values((built.args, built.kwargs)))
                 self._program(built, env)
             else:
                 with self._stage("execute"):
                     seen = fn(env, **params)
                     observed = seen if isinstance(seen, Observed) else Observed(seen)
-                    reference = _reference(observed.reference, (), {})
+                    reference = reference_of(observed.reference, (), {})
                     self._artifacts(observed.artifacts)
                     self._value(observed.value)
         except Unsupported as reason:
@@ -73,6 +73,12 @@ class Observer:
             self._emit({"seconds": [name, time.perf_counter() - start]}, b"")
 
     def _program(self, built: Program, env: Env) -> None:
+        compiled = self._compile(self._stage_out(built, env), env)
+        if not env.compile_only:
+            self._execute(compiled, built)
+
+    def _stage_out(self, built: Program, env: Env) -> Any:
+        """Trace a program, and return it lowered."""
         # Not `hasattr(fn, "lower")`: wrappers may carry the attributes of what they wrap.
         jitted = isinstance(built.fn, type(jax.jit(lambda: None)))
         fn: Any = built.fn if jitted else jax.jit(built.fn, **built.jit)
@@ -84,7 +90,9 @@ class Observer:
         with self._stage("trace"):
             traced = fn.trace(*args, **kwargs)
             self._capture(jaxpr=lambda: capture.jaxpr(traced))
-        lowered = self._lower(traced, env)
+        return self._lower(traced, env)
+
+    def _compile(self, lowered: Any, env: Env) -> Any:
         with self._stage("compile"):
             compiled, hlo = capture.compiled_telling(lowered, env.compile)
             self._capture(
@@ -93,8 +101,9 @@ class Observer:
                 memory=lambda: capture.memory(compiled),
                 layout=lambda: capture.layout(lowered, compiled),
             )
-        if env.compile_only:
-            return
+        return compiled
+
+    def _execute(self, compiled: Any, built: Program) -> None:
         with self._stage("execute"):
             args, kwargs = _dynamic(built)
             if distributed.joined():
@@ -162,7 +171,17 @@ class Observer:
         self._emit({"reference": head}, data)
 
 
-def _build(fn: Callable[..., Any], env: Env, params: dict[str, Any]) -> Program:
+def build(fn: Callable[..., Any], env: Env, params: dict[str, Any]) -> Program:
+    """Return the program of a case.
+
+    Args:
+        fn: The case's function.
+        env: Handed to it.
+        params: Keyword arguments of the parametrisation.
+
+    Raises:
+        CaseError: If the case returns something else.
+    """
     built = fn(env, **params)
     if isinstance(built, Program):
         return built
@@ -170,7 +189,14 @@ def _build(fn: Callable[..., Any], env: Env, params: dict[str, Any]) -> Program:
     raise CaseError(f"a program returned {kind}, expected a Program")
 
 
-def _reference(reference: Any, args: Any, kwargs: Any) -> Callable[[], Any] | None:
+def reference_of(reference: Any, args: Any, kwargs: Any) -> Callable[[], Any] | None:
+    """Return what gives the reference of a case, None if it has none.
+
+    Args:
+        reference: As the case states it.
+        args: Positional arguments that a callable one is handed.
+        kwargs: Keyword arguments that it is handed.
+    """
     if reference is None:
         return None
     if not callable(reference):
