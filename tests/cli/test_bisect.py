@@ -1,0 +1,216 @@
+"""`conformance bisect` of scripts, commands and cases on real releases, and all that goes wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.projects import HEAD
+
+if TYPE_CHECKING:
+    from tests.projects import Ending, Project
+
+    from .conftest import MakeProject
+
+ENDS = ("--good", "0.6.0", "--bad", "0.6.2")
+SINCE = """\
+import jax
+print(jax.__name__)
+if jax.__version__ >= "0.6.1":
+    {deed}
+"""
+CASE = f"""\
+{HEAD}
+
+
+@program(devices=1)
+def doubled(env):
+    wrong = env.cell.release == "0.6.2"
+    return Program(lambda x: x * (3 if wrong else 2), args=(np.float32([1, 2]),),
+                   reference=lambda x: x * 2)
+"""
+
+
+@pytest.fixture
+def project(new_project: MakeProject) -> Project:
+    """A project with a case that is wrong on one release."""
+    return new_project({"cases/numbers/doubling.py": CASE})
+
+
+def searched(project: Project, deed: str, *options: str) -> Ending:
+    """Search for the release from which on a script does something."""
+    project.write({"report.py": SINCE.format(deed=deed)})
+    return project.run("bisect", "report.py", *(options or ENDS))
+
+
+def found(ending: Ending) -> dict[str, Any]:
+    """Return what a search with `--json -` found."""
+    answer: dict[str, Any] = ending.json
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("deed", "predicate", "signature"),
+    [
+        ("raise KeyError('axis')", "ending", "KeyError: 'axis'"),
+        ("raise SystemExit(3)", "ending", "exit: status 3"),
+        ("import os; os.abort()", "ending", "SIGABRT: the process was ended by SIGABRT"),
+        ("import os; os.killpg(0, 9)", "ending", "SIGKILL: the process was ended by SIGKILL"),
+        ("print('more')", "output", ""),
+    ],
+)
+def test_the_first_bad_release(project: Project, deed: str, predicate: str, signature: str) -> None:
+    """Of a script as somebody pasted it, however it is wrong."""
+    ending = searched(project, deed, *ENDS, "--json", "-")
+    assert ending.code == 0
+    answer = found(ending)
+    assert (answer["last_good"], answer["first_bad"]) == ("0.6.0", "0.6.1")
+    assert answer["predicate"]["name"] == predicate
+    assert answer["confirmed"]
+    bad = [step for step in answer["steps"] if step["verdict"] == "bad"]
+    assert {step["signature"] for step in bad} == {signature}
+
+
+def test_what_is_printed(project: Project) -> None:
+    """Each probe, the answer, and what else changed between the two releases."""
+    lines = searched(project, "raise KeyError('axis')").out.splitlines()
+    assert lines[0] == "0.6.0      good     ok"
+    assert lines[1] == "0.6.2      bad      KeyError: 'axis'"
+    answer = lines.index("first bad: 0.6.1, last good: 0.6.0 (bad: ends with KeyError: 'axis')")
+    assert lines[answer + 1] == "confirmed: both sides showed the same once more"
+    assert lines[answer + 2] == "  0.6.0 -> 0.6.1: ok -> KeyError: 'axis'"
+    assert "jaxlib 0.6.0 -> 0.6.1" in lines[answer + 3]
+    assert lines[answer + 4].startswith("3 probes of 3 releases, ")
+
+
+def test_the_first_release_with_a_fix(project: Project) -> None:
+    """The good end is the newer one."""
+    project.write({"report.py": "import jax\nassert jax.__version__ >= '0.6.1'"})
+    ends = ("--good", "0.6.2", "--bad", "0.6.0", "--find", "fix")
+    ending = project.run("bisect", "report.py", *ends)
+    assert "first good: 0.6.1, last bad: 0.6.0" in ending.out
+
+
+def test_another_failure_in_between_is_told(project: Project) -> None:
+    """Both changes are named, and the last good release is a good one."""
+    deed = "raise KeyError(1) if jax.__version__ == '0.6.1' else ValueError('wrong')"
+    answer = found(searched(project, deed, *ENDS, "--json", "-"))
+    assert (answer["last_good"], answer["others"], answer["first_bad"]) == (
+        "0.6.0", ["0.6.1"], "0.6.2",
+    )  # fmt: skip
+    pairs = [(change["before"], change["after"]) for change in answer["changes"]]
+    assert pairs == [("0.6.0", "0.6.1"), ("0.6.1", "0.6.2")]
+
+
+def test_a_case(project: Project) -> None:
+    """By its own reference; what was observed before is not run again, but for the confirmation."""
+    ending = project.run("bisect", "numbers/doubled", *ENDS, "--json", "-")
+    answer = found(ending)
+    assert (answer["last_good"], answer["first_bad"]) == ("0.6.1", "0.6.2")
+    assert answer["predicate"]["name"] == "conformance"
+
+
+def test_a_command(project: Project) -> None:
+    """The environment's programs come first on PATH."""
+    code = "import jax, sys; sys.exit(jax.__version__ > '0.6.0')"
+    answer = found(project.run("bisect", f'python -c "{code}"', *ENDS, "--json", "-"))
+    assert answer["first_bad"] == "0.6.1"
+
+
+def test_a_search_goes_on_where_it_was(project: Project) -> None:
+    """What the log knows is not probed again; of a script that was edited it knows nothing."""
+    deed = "raise KeyError('axis')"
+    searched(project, deed)
+    answer = found(searched(project, deed, *ENDS, "--json", "-"))
+    assert [step["version"] for step in answer["steps"] if step["replayed"]] == [
+        "0.6.0", "0.6.2", "0.6.1",
+    ]  # fmt: skip
+    edited = found(searched(project, "raise KeyError('axes')", *ENDS, "--json", "-"))
+    assert not any(step["replayed"] for step in edited["steps"])
+    anew = found(searched(project, "raise KeyError('axes')", *ENDS, "--fresh", "--json", "-"))
+    assert not any(step["replayed"] for step in anew["steps"])
+
+
+def test_a_target_that_does_not_show_the_same_twice(project: Project) -> None:
+    """It is told with counts, and is no success."""
+    file = project.path / "count"
+    deed = (
+        f"import pathlib; f = pathlib.Path({str(file)!r}); "
+        "n = len(f.read_text()) if f.exists() else 0; f.write_text('x' * (n + 1)); assert n % 2"
+        " if jax.__version__ == '0.6.1' else 0"
+    )
+    ending = searched(project, deed)
+    assert ending.code == 1
+    (line,) = [line for line in ending.out.splitlines() if line.startswith("flaky: ")]
+    assert line.startswith("flaky: 0.6.1 does not show the same twice: ")
+    assert " of 5" in line
+
+
+def test_a_hang_is_ended(project: Project) -> None:
+    """And is an ending as any other."""
+    deed = "import time; time.sleep(60)"
+    answer = found(searched(project, deed, *ENDS, "--timeout", "6", "--json", "-"))
+    assert answer["first_bad"] == "0.6.1"
+    assert answer["steps"][1]["outcome"] == "timed_out"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("print(1)", "both end with ok, and nothing else that was seen differs; name other ends"),
+        ("import no_such_package", "both end with ModuleNotFoundError: No module named"),
+    ],
+)
+def test_ends_that_are_alike(project: Project, script: str, said: str) -> None:
+    """There is nothing to search."""
+    project.write({"report.py": script})
+    ending = project.run("bisect", "report.py", *ENDS)
+    assert ending.code == 2
+    assert f"are alike: {said}" in ending.error
+
+
+def test_ends_that_fail_for_different_reasons(project: Project) -> None:
+    """Which of them is the bug, only the user knows."""
+    script = "import jax\nraise (KeyError if jax.__version__ == '0.6.0' else OSError)('wrong')"
+    project.write({"report.py": script})
+    ending = project.run("bisect", "report.py", *ENDS)
+    assert ending.code == 2
+    assert ending.error.startswith(
+        "both ends fail, for different reasons: jax0.6.0-py311-cpu1 with"
+    )
+    assert "say --when ending" in ending.error
+    answer = found(project.run("bisect", "report.py", *ENDS, "--when", "ending", "--json", "-"))
+    assert (answer["last_good"], answer["first_bad"]) == ("0.6.0", "0.6.1")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--good", "0.6.2", "--bad", "0.6.0"), "0.6.2 is newer than --bad 0.6.0; say --find fix"),
+        ((*ENDS, "--find", "fix"), "0.6.0 is older than --bad 0.6.2; leave out --find"),
+        (("--good", "0.6.0", "--bad", "0.6.0"), "--good and --bad are both 0.6.0, expected two"),
+        (("--good", ">=0.6", "--bad", "latest"), "releases, expected one"),
+        ((*ENDS, "--when", "exit"), "was to be good, got bad: KeyError"),
+    ],
+)  # fmt: skip
+def test_ends_that_are_wrong(project: Project, options: tuple[str, ...], said: str) -> None:
+    """It is told which, and what was expected."""
+    project.write({"report.py": "raise KeyError(1)"})
+    ending = project.run("bisect", "report.py", *options)
+    assert ending.code == 2
+    assert said in ending.error
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "said"),
+    [
+        ("gone.py", 2, "gone.py: no such file, expected a Python script or test"),
+        ("numbers/gone", 3, "numbers/gone"),
+    ],
+)
+def test_a_target_that_is_not_there(project: Project, target: str, code: int, said: str) -> None:
+    """It is told before anything is tried."""
+    ending = project.run("bisect", target, *ENDS)
+    assert (ending.code, ending.out) == (code, "")
+    assert said in ending.error
