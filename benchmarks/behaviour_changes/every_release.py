@@ -1,0 +1,161 @@
+"""Where the behaviour of each script changes, found by running it in every release.
+
+`python benchmarks/behaviour_changes/every_release.py [NAME...]`, a name as in `tree_map`; all
+scripts if none is named. Each is run in a plain process of every release's environment, and its
+endings are printed as spans of releases; nothing is cached, nothing searched for. It ends with
+status 1 if `answers.toml` says anything else than what was seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import tomllib
+
+from conformance.cells.provision import provision
+from conformance.cli.preparing import prepare_in
+from conformance.cli.setting import Setting
+from conformance.engine.client import worker_environment
+from conformance.judge.errors import normalise, signature
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+HERE = Path(__file__).resolve().parent
+ANSWERS = HERE / "answers.toml"
+AT_ONCE = 2
+PATIENCE = 60.0
+TRACEBACK = "Traceback (most recent call last):"
+RAISED = re.compile(r"^([A-Za-z_][\w.]*)(?:: |:?$)(.*)", re.MULTILINE | re.DOTALL)
+
+
+class Ending(NamedTuple):
+    """How a script ended in one release."""
+
+    status: int
+    error: str
+    """Type of the exception that was not caught, without its module; empty if there was none."""
+    message: str
+    """What it said, in normal form."""
+    stdout: str
+    """Hash of standard output."""
+
+    def __str__(self) -> str:
+        return f"exit {self.status:<3} {self.error or '-':24} stdout {self.stdout}"
+
+    def seen_by(self, when: str) -> str:
+        """Return what one way to look sees of this ending."""
+        if when == "output":
+            return self.stdout
+        if when == "error":
+            return signature(self.error, self.message) if self.error else f"exit {self.status}"
+        return str(self.status)
+
+
+def interpreters() -> dict[str, Path]:
+    """Return the interpreter of every release's environment, by release from old to new."""
+    setting = Setting(HERE)
+    cells, _ = setting.cells("releases", ())
+    preparation = prepare_in(setting, cells)
+    return {
+        planned.cell.release: provision(
+            planned.cell, lock=preparation.locks[planned.cell.id], cache=setting.cache
+        ).python
+        for planned in preparation.cells
+    }
+
+
+def run(script: Path, python: Path) -> Ending:
+    """Run a script in a plain process."""
+    variables = worker_environment(os.environ, {}, keep_python_path=False)
+    done = subprocess.run(
+        [python, "-s", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=variables,
+        timeout=PATIENCE,
+    )
+    _, raised, tail = done.stderr.rpartition(TRACEBACK)
+    found = RAISED.search(tail) if raised else None
+    return Ending(
+        status=done.returncode,
+        error=found[1].rpartition(".")[2] if found else "",
+        message=normalise(found[2]) if found else "",
+        stdout=hashlib.sha256(done.stdout.encode()).hexdigest()[:8],
+    )
+
+
+def timeline(endings: Mapping[str, Ending]) -> list[str]:
+    """Return a line for each span of releases with one ending."""
+    lines = []
+    for ending, group in groupby(endings, key=lambda release: endings[release]):
+        span = list(group)
+        text = f" {ending.message.splitlines()[0][:70]}" if ending.message else ""
+        lines.append(f"  {span[0]:>8} .. {span[-1]:8} {ending}{text}")
+    return lines
+
+
+def changes(endings: Mapping[str, Ending], answer: Mapping[str, Any]) -> list[str]:
+    """Return the releases between an answer's two ends at which what it looks at changes."""
+    ends = {answer["good"], answer["bad"]}
+    inside = [release for release in endings if release in ends]
+    order = list(endings)
+    between = order[order.index(inside[0]) : order.index(inside[-1]) + 1]
+    seen = {release: endings[release].seen_by(answer["when"]) for release in between}
+    return [after for before, after in pairwise(between) if seen[before] != seen[after]]
+
+
+def disagreements(endings: Mapping[str, Ending], answer: Mapping[str, Any]) -> list[str]:
+    """Return what an answer says otherwise than was seen."""
+    found = []
+    expected = answer.get("changes", [answer["first"]])
+    if (got := changes(endings, answer)) != expected:
+        found.append(f"changes at {', '.join(got) or 'no release'}, not at {', '.join(expected)}")
+    good, bad = endings[answer["good"]], endings[answer["bad"]]
+    if good.status != 0:
+        found.append(f"the good end {answer['good']} ends with {good}")
+    failed = {
+        "error": bool(bad.error),
+        "exit": bad.status > 0 and not bad.error,
+        "output": bad.status == 0,
+        "crash": bad.status < 0,
+    }[answer["when"]]
+    if not failed:
+        found.append(f"the bad end {answer['bad']} ends with {bad}, which is no {answer['when']}")
+    return found
+
+
+def main(names: Sequence[str]) -> int:
+    """Print the timeline of each script, and where the answers disagree with it."""
+    answers = {
+        Path(answer["script"]).stem: answer
+        for answer in tomllib.loads(ANSWERS.read_text(encoding="utf-8"))["change"]
+    }
+    pythons = interpreters()
+    wrong = []
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for name in names or sorted(answers):
+            script = HERE / answers[name]["script"]
+            ends = pool.map(partial(run, script), pythons.values())
+            endings = dict(zip(pythons, ends, strict=True))
+            print(name, *timeline(endings), sep="\n", flush=True)
+            for line in disagreements(endings, answers[name]):
+                wrong.append(name)
+                print(f"  ! {line}", flush=True)
+    checked = len(names or answers)
+    print(f"{checked - len(set(wrong))} of {checked} answers agree with what was seen")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
