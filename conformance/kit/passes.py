@@ -7,11 +7,8 @@ on, or that takes too long, ends the process: whoever asks begins another.
 
 from __future__ import annotations
 
-import re
 import signal
 import socket
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -25,17 +22,10 @@ from conformance.kit.job import load_case
 from conformance.kit.stages import Observer, build, describe_error, reference_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
 DISABLED = "xla_disable_hlo_passes"
-"""The compiler option that names passes."""
-DUMP: Mapping[str, Any] = {"xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_proto": True}
-"""Compiler options that make XLA write a file after each pass that changed something."""
-START = "pipeline-start"
-"""What XLA calls the time before the first pass of a pipeline."""
-_DUMPED = re.compile(
-    r"module_(\d+)\..*\.(\d{4,})\.(.+?)\.after_(.+?)\.before_.+\.(?:txt|hlo\.pb(?:\.gz)?)"
-)
+"""The compiler option that names the passes that are not run, with commas."""
 
 
 def serve(env: Env, channel: str, case: Mapping[str, Any]) -> Observed:
@@ -90,15 +80,13 @@ class _Session(Observer):
         answers = 0
         for asked in self._questions():
             self._env.options = {DISABLED: "", **asked["options"]}
-            if asked["names"]:
-                self._tell_names(lowered)
-            else:
-                self._answer(lowered)
+            if lowered is not None:
+                self._answer(lowered, run=asked["run"] and not self._env.compile_only)
             self._emit({"end": True}, b"")
             answers += 1
         return answers
 
-    def _questions(self) -> Any:
+    def _questions(self) -> Iterator[dict[str, Any]]:
         decoder = frames.Decoder()
         while data := self._link.recv(1 << 16):
             for frame in decoder.feed(data):
@@ -126,10 +114,10 @@ class _Session(Observer):
         assert self._fn is not None  # noqa: S101 - it is loaded first
         return build(self._fn, self._env, self._case["params"])
 
-    def _answer(self, lowered: Any) -> None:
+    def _answer(self, lowered: Any, *, run: bool) -> None:
         try:
             compiled = self._compile(lowered, self._env)
-            if not self._env.compile_only:
+            if run:
                 # Built anew: a program may donate its arguments.
                 self._execute(compiled, self._build())
         except BaseException as error:  # noqa: BLE001 - whatever XLA raises is the answer
@@ -141,38 +129,12 @@ class _Session(Observer):
         else:
             self._emit({"error": describe_error(error, self._fn)}, b"")
 
-    def _tell_names(self, lowered: Any) -> None:
-        """Tell the passes that change the program, in order."""
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                self._env.compile(lowered, {"xla_dump_to": folder, **DUMP})
-            except Exception as error:  # noqa: BLE001 - what ran until then is told
-                self._failed(error)
-            self._emit({"names": names_in([file.name for file in Path(folder).iterdir()])}, b"")
-
     def _cross_lower(self, lowering: Any) -> None:
         """Lower for no other platform: no pass of them is asked about."""
 
     def _text(self, name: str, text: str) -> None:
         if name in self._told or name.startswith("no_"):
             super()._text(name, text)
-
-
-def names_in(files: Sequence[str]) -> list[str]:
-    """Return the passes that changed a program, in the order in which each did so first.
-
-    Args:
-        files: Names of the files that XLA dumped: one after each pass that changed something,
-            e.g. `module_0003.jit_f.0008.simplification.after_algsimp.before_sort.txt`.
-
-    Returns:
-        Names of passes; a pipeline within a pipeline is none, but those in it are.
-    """
-    found = [match.groups() for name in files if (match := _DUMPED.fullmatch(name))]
-    found.sort(key=lambda groups: (int(groups[0]), int(groups[1])))
-    pipelines = {pipeline for _, _, pipeline, _ in found}
-    names = dict.fromkeys(name for *_, name in found if name != START)
-    return [name for name in names if name not in pipelines]
 
 
 def let_options_name_passes() -> None:

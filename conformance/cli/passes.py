@@ -1,0 +1,228 @@
+"""`conformance passes`: which pass, flag or option makes a program do what it does."""
+
+from __future__ import annotations
+
+import tempfile
+import textwrap
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+
+from conformance.cells.accelerators import Turns
+from conformance.cells.selectors import select_cells
+from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.preparing import prepare_in
+from conformance.cli.setting import here
+from conformance.engine.blobs import BlobStore
+from conformance.engine.job import Job
+from conformance.engine.local import LocalExecutor
+from conformance.engine.plan import why_not
+from conformance.engine.prepare import Provider
+from conformance.errors import InfrastructureError, UsageError
+from conformance.judge.tolerance import Tolerance
+from conformance.model.outcome import ExitCode, Outcome
+from conformance.triage.pass_inquiry import Answers, Inquiry
+from conformance.triage.pass_prober import DISABLED, PassProber, judged
+from conformance.triage.pass_question import WHEN, question_between, question_within
+from conformance.triage.pass_telling import answer_json, answer_lines, lines_to_paste, step_line
+from conformance.triage.predicate import Ends, ending, quoted
+from conformance.triage.target import target_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.cells.cell import Cell
+    from conformance.cli.setting import Setting
+    from conformance.engine.comparing import Side
+    from conformance.engine.prepare import Preparation
+    from conformance.model.case import Case
+    from conformance.triage.predicate import Predicate
+
+
+@click.command("passes", short_help="Find the HLO pass or XLA flag that makes a difference.")
+@click.argument("target")
+@click.option("--cell", metavar="SELECTOR", help="The cell in which TARGET does what is asked.")
+@click.option("--good-cell", metavar="SELECTOR", help="A cell in which it does what it should.")
+@click.option("--bad-cell", metavar="SELECTOR", help="The same as --cell, beside --good-cell.")
+@click.option(
+    "--when", type=click.Choice(WHEN), default=None,
+    help="What is asked about.  [default: that it deviates, or whatever tells both cells apart]",
+)  # fmt: skip
+@click.option(
+    "--fact", default="", metavar="NAME[=JSON]",
+    help="Ask about a fact of the optimised HLO, e.g. collectives.all-reduce=1.",
+)  # fmt: skip
+@click.option("--verbose", "-v", is_flag=True, help="Show every probe.")
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
+    help="Write what was found as JSON; - is standard output.",
+)  # fmt: skip
+def command(
+    *,
+    target: str,
+    cell: str | None,
+    good_cell: str | None,
+    bad_cell: str | None,
+    when: str | None,
+    fact: str,
+    verbose: bool,
+    json_file: Path | None,
+) -> int:
+    """Find the HLO pass, XLA flag or option of jax that makes a program do what it does.
+
+    TARGET is the id of a case that is a program. Its passes are disabled, many at a time, until a
+    smallest set is known without which it does otherwise; then flags and options are tried, each
+    alone.
+
+    \b
+    conformance passes my_family/division --cell 0.8.3            why it deviates there
+    conformance passes my_family/division --good-cell 0.4.38 --bad-cell 0.8.3
+    conformance passes my_family/step --cell 0.8.3 --fact collectives.all-reduce
+    conformance passes my_family/step --cell 0.8.3 --when bits    what makes the last bits so
+    conformance passes my_family/step --cell '0.8.3@tpu:v5e:2x2' --fact collectives.all-gather=0
+
+    Exit status: 0 found and confirmed, 1 nothing found or flaky, 2 usage, 4 infrastructure, 130
+    interrupted.
+    """  # noqa: D301 - \b is click's own mark
+    setting = here()
+    if json_file is not None:
+        check_writable("--json", json_file)
+    console = Console(stderr=str(json_file) == "-", highlight=False, markup=False)
+    case = _case(setting, target)
+    names = _cells(cell, good_cell, bad_cell)
+    preparation = prepare_in(setting, [_cell(setting, name) for name in names])
+    jobs = [_job(case, preparation, number, name) for number, name in enumerate(names)]
+    try:
+        with _blobs() as blobs:
+            answers = _asked(
+                setting, preparation, jobs, blobs, when=when or "", fact=fact,
+                console=console if verbose else None,
+            )  # fmt: skip
+            console.print(f"{case.id} on {' and '.join(job.planned.cell.id for job in jobs)}")
+            for line in answer_lines(answers):
+                console.print(_wrapped(line, console.width), soft_wrap=True)
+            for line in lines_to_paste(answers, jobs[-1].planned.release):
+                console.print(f"paste: {line}", soft_wrap=True)
+    except KeyboardInterrupt:
+        click.echo("conformance: interrupted; nothing is left running", err=True)
+        return ExitCode.INTERRUPTED
+    if json_file is not None:
+        good = jobs[0].planned.cell.id if len(jobs) > 1 else ""
+        found = answer_json(answers, target=case.id, cell=jobs[-1].planned.cell.id, good_cell=good)
+        write_file("--json", json_file, as_json(found))
+    return ExitCode.OK if answers.confirmed else ExitCode.UNEXPECTED
+
+
+@contextmanager
+def _blobs() -> Iterator[BlobStore]:
+    with tempfile.TemporaryDirectory(prefix="conformance-passes-") as folder:
+        yield BlobStore(Path(folder))
+
+
+def _wrapped(line: str, width: int) -> str:
+    return textwrap.fill(
+        line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _case(setting: Setting, text: str) -> Case:
+    if target_of(text) is not None:
+        raise UsageError(
+            f"{text}: expected the id of a case; a script becomes one by `conformance new`"
+        )
+    cases = setting.cases([text])
+    if len(cases) != 1:
+        named = ", ".join(case.id for case in cases[:5])
+        raise UsageError(f"{text}: names {len(cases)} cases ({named} ...), expected one")
+    if cases[0].kind != "program":
+        raise UsageError(
+            f"{text}: is a {cases[0].kind}, expected a program: what it compiles is its own affair"
+        )
+    return cases[0]
+
+
+def _cells(cell: str | None, good: str | None, bad: str | None) -> tuple[str, ...]:
+    """Return the selectors of the cells: of the bad one, or of the good and the bad one."""
+    if cell and bad:
+        raise UsageError("--cell and --bad-cell are the same: give one of them")
+    last = cell or bad
+    if not last:
+        raise UsageError("give --cell, or --good-cell and --bad-cell")
+    return (good, last) if good else (last,)
+
+
+def _cell(setting: Setting, text: str) -> Cell:
+    cells = select_cells(text, setting.releases)
+    if len(cells) != 1:
+        raise UsageError(f"{text}: names {len(cells)} cells, expected one")
+    return cells[0]
+
+
+def _job(case: Case, preparation: Preparation, number: int, name: str) -> Job:
+    """Return the job of a cell.
+
+    Raises:
+        UsageError: If the cell is not to be had, or the case does not run in it.
+    """
+    for exclusion in preparation.exclusions:
+        raise UsageError(f"{exclusion.cell}: {exclusion.reason}")
+    planned = preparation.cells[number]
+    if planned.cell.place.processes > 1:
+        raise UsageError(f"{name}: passes are asked of one process, the cell has several")
+    if reason := why_not(case, planned):
+        raise UsageError(f"{case.id} on {planned.cell.id}: {reason}")
+    return Job(case=case, planned=planned)
+
+
+def _asked(
+    setting: Setting,
+    preparation: Preparation,
+    jobs: list[Job],
+    blobs: BlobStore,
+    *,
+    when: str,
+    fact: str,
+    console: Console | None,
+) -> Answers:
+    provider = Provider(preparation.locks, setting.cache)
+    turns = Turns(setting.cache)
+    tolerance = Tolerance(rtol=jobs[-1].case.rtol, atol=jobs[-1].case.atol)
+    good = None
+    if len(jobs) > 1:
+        executor = LocalExecutor(provider.open, slots=1, turns=turns)
+        good = judged(next(executor.run(jobs[:1])), blobs)
+    planned = jobs[-1].planned
+    with (
+        turns.of(planned.cell.place, lambda: None),
+        PassProber(provider.open(planned), jobs[-1], blobs) as prober,
+    ):
+        bad = prober.compiled({DISABLED: ""})
+        for side in filter(None, (good, bad)):
+            _check(side)
+        predicate = _predicate(jobs, good, bad, tolerance, when=when, fact=fact)
+        return Inquiry(
+            prober, planned.cell, predicate, bad,
+            progress=lambda step: console.print(step_line(step), soft_wrap=True) if console else None,
+        ).run()  # fmt: skip
+
+
+def _check(side: Side) -> None:
+    """Refuse a program that a cell cannot run."""
+    said = f"{side.record.case} on {side.record.cell}: {quoted(ending(side.record))}"
+    if side.record.outcome is Outcome.UNSUPPORTED:
+        raise UsageError(said)
+    if side.record.outcome in {Outcome.INFRA, Outcome.NOT_RUN}:
+        raise InfrastructureError(said)
+
+
+def _predicate(
+    jobs: list[Job], good: Side | None, bad: Side, tolerance: Tolerance, *, when: str, fact: str
+) -> Predicate:
+    if good is None:
+        return question_within(bad, tolerance, when=when, fact=fact)
+    names = (jobs[0].planned.cell.id, jobs[-1].planned.cell.id)
+    ends = Ends(good=good, bad=bad, names=names, tolerance=tolerance)
+    return question_between(ends, when=when, fact=fact)

@@ -1,0 +1,291 @@
+"""Compiling one program of a cell again and again, in a process that may be lost on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+import tempfile
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from conformance.corpus.claims import FILECHECK
+from conformance.engine.checking import kit_probe
+from conformance.engine.client import WorkerDiedError
+from conformance.engine.comparing import Side
+from conformance.engine.irs import neutral_text
+from conformance.engine.job import Finished, Job
+from conformance.engine.judging import observation_of, record_of
+from conformance.engine.observe import Transcript
+from conformance.errors import ConformanceError, InfrastructureError
+from conformance.ir.graph import IrSyntaxError
+from conformance.judge.conformance import conformance
+from conformance.kit import frames
+from conformance.model.outcome import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    from conformance.engine.blobs import BlobStore
+    from conformance.engine.client import Worker
+    from conformance.model.case import Case
+    from conformance.model.record import Record
+
+Frame = tuple["Mapping[str, Any]", bytes]
+DISABLED: Final = "xla_disable_hlo_passes"
+"""The compiler option, and the XLA flag, that names passes."""
+DUMP: Final = {"xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_proto": True}
+"""Compiler options that make XLA write a file after each pass that changed something."""
+FOREVER: Final = 24 * 3600.0
+"""Seconds that a process may answer; each answer has a limit of its own."""
+ALARM: Final = "SIGALRM"
+"""The signal that ends a process whose answer takes too long."""
+GRACE: Final = 60.0
+"""Seconds that a process may take to begin, and an answer beyond its own limit."""
+ACCUMULATED: Final = 2
+"""How much more memory than a job's a process may take that compiles again and again."""
+
+
+class LostError(ConformanceError):
+    """The process ended before it answered."""
+
+
+@dataclass(slots=True)
+class _Session:
+    """A process that answers, and what it said of the program before the first question."""
+
+    link: socket.socket
+    thread: threading.Thread
+    ended: list[Finished]
+    decoder: frames.Decoder
+    pending: list[frames.Frame]
+    staged: list[Frame]
+    config: Mapping[str, Any]
+
+
+class PassProber:
+    """Tries one program of one cell with passes disabled and other flags.
+
+    Use it as a context: at its end nothing is left running.
+
+    Args:
+        worker: A worker of the cell.
+        job: The program in its cell.
+        blobs: Where artifacts go.
+    """
+
+    def __init__(self, worker: Worker, job: Job, blobs: BlobStore) -> None:
+        self._worker = worker
+        self._job = job
+        self._blobs = blobs
+        self._folder = Path(tempfile.mkdtemp(prefix="conformance-passes-"))
+        self._session: _Session | None = None
+        self._sessions = self._dumps = 0
+        self.lost = 0
+        """Processes that ended before they answered."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # First the worker: it ends its children, whatever they are at.
+        self._worker.close()
+        self.renew()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Every plain option of `jax.config` in the cell, with its value there."""
+        return self._living().config
+
+    def renew(self) -> None:
+        """End the process: the next question begins another, which remembers nothing."""
+        if self._session is not None:
+            self._session.link.close()
+            self._session.thread.join(GRACE)
+            self._session = None
+
+    def compiled(self, options: Mapping[str, Any]) -> Side:
+        """Compile the program, and run it where the cell has devices.
+
+        Args:
+            options: Compiler options, as `compile(compiler_options=...)` takes them.
+
+        Returns:
+            What came of it, judged by the case's own reference and claims.
+        """
+        frames_, done = self._asked({"options": dict(options), "run": True})
+        return judged(self._finished(frames_, done), self._blobs)
+
+    def dumped(self, disabled: Sequence[str] = ()) -> list[str]:
+        """Return the names of the files that XLA dumps of its passes, as far as it gets.
+
+        Args:
+            disabled: Passes that are disabled meanwhile.
+        """
+        self._dumps += 1
+        folder = self._folder / f"dump-{self._dumps}"
+        folder.mkdir()
+        options = {DISABLED: ",".join(disabled), "xla_dump_to": str(folder), **DUMP}
+        self._asked({"options": options, "run": False})
+        names = [file.name for file in folder.iterdir()]
+        shutil.rmtree(folder)
+        return names
+
+    def configured(self, name: str, value: Any) -> Side:
+        """Run the program anew, from the start, with an option of `jax.config`.
+
+        Args:
+            name: The option.
+            value: What it is set to.
+        """
+        case = self._job.case
+        if name == "jax_enable_x64":  # a job's own affair
+            case = replace(case, x64=bool(value))
+        else:
+            case = replace(case, config={**case.config, name: value})
+        try:
+            return judged(self._worker.run(replace(self._job, case=case)), self._blobs)
+        except WorkerDiedError as error:
+            raise InfrastructureError(f"{self._job.planned.cell.id}: {error}") from error
+
+    def _asked(self, question: Mapping[str, Any]) -> tuple[list[Frame], Finished | None]:
+        """Return what was said, and how the process ended if it did before it had said it all."""
+        session = self._living()
+        said = list(session.staged)
+        try:
+            session.link.sendall(frames.encode(dict(question)))
+            while True:
+                header, body = _next(session)
+                if "end" in header:
+                    return said, None
+                said.append((header, body))
+        except (LostError, OSError):
+            return said, self._end_of(session)
+
+    def _end_of(self, session: _Session) -> Finished:
+        self.lost += 1
+        self.renew()
+        if not session.ended:
+            raise InfrastructureError(
+                f"{self._job.planned.cell.id}: its worker ended: {self._worker.output()}"
+            )
+        return session.ended[0]
+
+    def _living(self) -> _Session:
+        if self._session is None:
+            self._session = self._begun()
+        return self._session
+
+    def _begun(self) -> _Session:
+        self._sessions += 1
+        path = self._folder / str(self._sessions)
+        ended: list[Finished] = []
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            listener.bind(str(path))
+            listener.listen(1)
+            thread = threading.Thread(target=self._serve, args=(str(path), ended), daemon=True)
+            thread.start()
+            link = self._accepted(listener, thread, ended)
+        link.settimeout(self._job.case.timeout + GRACE)
+        session = _Session(link, thread, ended, frames.Decoder(), [], [], {})
+        try:
+            while "ready" not in (frame := _next(session)).header:
+                session.staged.append((frame.header, frame.body))
+        except (LostError, OSError):
+            raise InfrastructureError(self._why(ended)) from None
+        session.config = frame.header["ready"]["config"]
+        return session
+
+    def _accepted(
+        self, listener: socket.socket, thread: threading.Thread, ended: list[Finished]
+    ) -> socket.socket:
+        """Wait for a process to ask for work, as long as there is one."""
+        listener.settimeout(0.1)
+        while thread.is_alive():
+            with contextlib.suppress(TimeoutError):
+                return listener.accept()[0]
+        raise InfrastructureError(self._why(ended))
+
+    def _why(self, ended: list[Finished]) -> str:
+        error = ended[0].error if ended else None
+        said = error.message if error is not None else self._worker.output()
+        return f"{self._job.planned.cell.id}: the program could not be staged: {said}"
+
+    def _serve(self, channel: str, ended: list[Finished]) -> None:
+        """Have a process of the worker answer; runs in its own thread."""
+        case = self._job.case
+        program = {
+            "file": str(case.file),
+            "family": case.family,
+            "name": case.name,
+            "params": dict(case.params),
+            "timeout": case.timeout,
+            "artifacts": list(case.facts.get(FILECHECK, ())),
+        }
+        probe = replace(
+            kit_probe("passes", "serve", {"channel": channel, "case": program}),
+            devices=case.devices,
+            x64=case.x64,
+            xla_flags=case.xla_flags,
+            config=case.config,
+            memory=ACCUMULATED * case.memory,
+            timeout=FOREVER,
+        )
+        with contextlib.suppress(WorkerDiedError):
+            ended.append(self._worker.run(replace(self._job, case=probe, alone=True)))
+
+    def _finished(self, said: list[Frame], end: Finished | None) -> Finished:
+        transcript = Transcript()
+        for header, body in said:
+            transcript.take(header, body)
+        if end is None:
+            transcript.ended = True
+            return transcript.finish(self._job, {})
+        finished = Finished(
+            job=self._job, outcome=end.outcome, stage=transcript.stage, error=end.error,
+            blobs=transcript.blobs, seconds=transcript.seconds,
+        )  # fmt: skip
+        if end.error is not None and end.error.type == ALARM:
+            return replace(finished, outcome=Outcome.TIMED_OUT)
+        return finished
+
+
+def judged(finished: Finished, blobs: BlobStore) -> Side:
+    """Return what came of a program, judged by the case's own reference and claims.
+
+    Args:
+        finished: The program.
+        blobs: Where its artifacts go.
+    """
+    case, record = finished.job.case, record_of(finished, blobs)
+    observation = replace(observation_of(record, blobs), texts=_claimed(case, record, blobs))
+    found, reasons = conformance(case, observation)
+    return Side(replace(record, conformance=found, reasons=reasons), blobs)
+
+
+def _claimed(case: Case, record: Record, blobs: BlobStore) -> dict[str, str]:
+    """Return the IRs that the case claims something of; one not understood is left out."""
+    texts = {}
+    for ir in case.facts.get(FILECHECK, ()):
+        if ir in record.artifacts:
+            with contextlib.suppress(IrSyntaxError):
+                texts[ir] = neutral_text(record, blobs, ir)
+    return texts
+
+
+def _next(session: _Session) -> frames.Frame:
+    while not session.pending:
+        data = session.link.recv(1 << 20)
+        if not data:
+            raise LostError("the process ended before it answered")
+        session.pending += session.decoder.feed(data)
+    return session.pending.pop(0)

@@ -1,0 +1,241 @@
+"""What is asked of a program with passes disabled: does it do now what is looked for? Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.engine.comparing import value_of
+from conformance.errors import UsageError
+from conformance.judge.comparison import Agreement
+from conformance.judge.values import compare_values
+from conformance.model.outcome import Conformance, Outcome
+from conformance.triage.passes import Answer
+from conformance.triage.predicate import Ends, EndsError, chosen, ending, other, quoted, state_of
+from conformance.triage.state import BAD, GOOD, Kind, State
+
+if TYPE_CHECKING:
+    from conformance.engine.comparing import Side
+    from conformance.judge.tolerance import Tolerance
+    from conformance.triage.predicate import Predicate
+
+WHEN: Final = ("conformance", "ending", "value", "bits", "facts")
+"""What may be looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conforms:
+    """Does what its own reference says."""
+
+    bad: str
+    name: str = "conformance"
+    about: str = "deviates from its own reference"
+
+    def state(self, side: Side) -> State:
+        """Return what a program shows."""
+        if side.record.conformance is Conformance.CONFORMS:
+            return GOOD
+        return BAD if ending(side.record) == self.bad else other(side.record)
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeds:
+    """Ends without an error."""
+
+    bad: str
+    name: str = "ending"
+
+    @property
+    def about(self) -> str:
+        """The error."""
+        return f"ends with {quoted(self.bad)}"
+
+    def state(self, side: Side) -> State:
+        """Return what a program shows."""
+        if side.record.outcome is Outcome.OK:
+            return GOOD
+        return BAD if ending(side.record) == self.bad else other(side.record)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherBits:
+    """Gives another value than the cell itself, be it by the last bit."""
+
+    bad: Side
+    tolerance: Tolerance
+    name: str = "bits"
+    about: str = "gives the very value that it gives"
+
+    def state(self, side: Side) -> State:
+        """Return what a program shows."""
+        return _of_bits(side, self.bad, self.tolerance, same=BAD, differ=GOOD)
+
+
+@dataclass(frozen=True, slots=True)
+class SameBits:
+    """Gives the very value that the good cell gives."""
+
+    good: Side
+    tolerance: Tolerance
+    name: str = "bits"
+    about: str = "gives other bits than the good cell"
+
+    def state(self, side: Side) -> State:
+        """Return what a program shows."""
+        return _of_bits(side, self.good, self.tolerance, same=GOOD, differ=BAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """States a fact otherwise than the bad program, or as wanted.
+
+    Attributes:
+        fact: Its name; a dot leads into a fact that has parts.
+        bad: What the bad program states.
+        wanted: What is looked for, as JSON data; None is anything else.
+    """
+
+    fact: str
+    bad: Any
+    wanted: Any = None
+    name: str = "facts"
+
+    @property
+    def about(self) -> str:
+        """The fact."""
+        return f"states {self.fact} = {json.dumps(self.bad)}"
+
+    def state(self, side: Side) -> State:
+        """Return what a program shows."""
+        if not side.record.facts:
+            return other(side.record)
+        seen = fact_of(side, self.fact)
+        if seen == self.bad:
+            return BAD
+        found = self.wanted is None or seen == self.wanted
+        return GOOD if found else State(Kind.OTHER, f"{self.fact} = {json.dumps(seen)}")
+
+
+def _of_bits(side: Side, known: Side, tolerance: Tolerance, *, same: State, differ: State) -> State:
+    if side.record.outcome is not Outcome.OK or "value" not in side.record.artifacts:
+        return other(side.record)
+    if side.record.artifacts["value"] == known.record.artifacts["value"]:
+        return same
+    compared = compare_values(value_of(side), value_of(known), tolerance)
+    return same if compared.agreement is Agreement.EQUAL else differ
+
+
+def fact_of(side: Side, name: str) -> Any:
+    """Return a fact, or a part of it; a part that is not there counts 0.
+
+    Args:
+        side: The program.
+        name: E.g. `collectives.all-reduce`, or `while_loops`.
+
+    Raises:
+        UsageError: If there is no such fact.
+    """
+    first, _, part = name.partition(".")
+    facts = side.record.facts
+    if first not in facts:
+        raise UsageError(f"--fact {name}: no such fact, expected one of {', '.join(sorted(facts))}")
+    if not part:
+        return facts[first]
+    if not isinstance(facts[first], dict):
+        raise UsageError(f"--fact {name}: {first} has no parts, it is {json.dumps(facts[first])}")
+    return facts[first].get(part, 0)
+
+
+def question_within(bad: Side, tolerance: Tolerance, *, when: str, fact: str) -> Predicate:
+    """Return what is asked within one cell.
+
+    Args:
+        bad: The program there, as it is.
+        tolerance: How far values may differ.
+        when: What `--when` says; empty for what the case itself says.
+        fact: What `--fact` says, `NAME` or `NAME=JSON`.
+
+    Raises:
+        UsageError: If the program gives no cause for the question.
+    """
+    name = f"{bad.record.case} on {bad.record.cell}"
+    if fact:
+        return _fact(bad, fact, None)
+    if when in ("value", "bits"):
+        if "value" not in bad.record.artifacts:
+            raise UsageError(f"--when {when}: {name} gives no value: {quoted(ending(bad.record))}")
+        return OtherBits(bad, tolerance)
+    if when == "facts":
+        raise UsageError("--when facts: within one cell, name the fact with --fact")
+    deviates = bad.record.conformance is Conformance.DEVIATES
+    failed = bad.record.outcome is not Outcome.OK
+    if failed and (when == "ending" or (not when and not deviates)):
+        return Succeeds(ending(bad.record))
+    if deviates and when in ("", "conformance"):
+        return Conforms(ending(bad.record))
+    seen = "ends well" if when == "ending" else f"{bad.record.conformance}"
+    raise UsageError(
+        f"{name}: {seen}, expected a deviation to explain; --when bits or --fact NAME finds what "
+        "makes its value or a fact what it is, --good-cell what makes it differ from another cell"
+    )
+
+
+def question_between(ends: Ends, *, when: str, fact: str) -> Predicate:
+    """Return what is asked of two cells.
+
+    Args:
+        ends: The program in both, as it is.
+        when: What `--when` says; empty for whatever tells them apart.
+        fact: What `--fact` says: a name.
+
+    Raises:
+        EndsError: If they are alike, or not comparable.
+        UsageError: If there is no such fact.
+    """
+    if fact:
+        return _fact(ends.bad, fact, ends.good)
+    bits = SameBits(ends.good, ends.tolerance)
+    valued = "value" in ends.good.record.artifacts
+    differ = valued and bits.state(ends.bad) == BAD
+    if when == "bits":
+        if not differ:
+            raise EndsError(f"{' and '.join(ends.names)} give the same bits, or no value at all")
+        return bits
+    try:
+        return chosen(ends, when)
+    except EndsError:
+        if when or not differ:
+            raise
+        return bits
+
+
+def _fact(bad: Side, text: str, good: Side | None) -> Predicate:
+    name, given, value = text.partition("=")
+    seen = fact_of(bad, name)
+    wanted = _json(value, text) if given else None if good is None else fact_of(good, name)
+    if (given or good is not None) and wanted == seen:
+        raise EndsError(f"--fact {text}: is {json.dumps(seen)} in the bad cell too")
+    return Fact(name, seen, wanted)
+
+
+def _json(text: str, option: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise UsageError(f"--fact {option}: expected JSON after =, e.g. 2 or true") from None
+
+
+def answer_of(predicate: Predicate, side: Side, bad: Side) -> Answer:
+    """Return what a program does with passes disabled, or under another flag.
+
+    Args:
+        predicate: What is asked.
+        side: What came of it.
+        bad: What comes of it without that.
+    """
+    state = state_of(predicate, side)
+    if state == GOOD:
+        return Answer.FLIPS
+    failed = side.record.outcome is not Outcome.OK and ending(side.record) != ending(bad.record)
+    return Answer.UNKNOWN if failed or not state.is_known else Answer.STAYS

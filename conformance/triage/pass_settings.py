@@ -1,0 +1,102 @@
+"""What is tried besides passes: XLA flags and options of jax, each once and alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.cells.cell import Cell
+
+EVERYWHERE: Final = (
+    ("xla_allow_excess_precision", False),
+    ("xla_llvm_disable_expensive_passes", True),
+)
+"""Flags of every platform, with the value that is not their default."""
+FLAGS: Final = {
+    "cpu": (
+        ("xla_cpu_enable_fast_min_max", False),
+        ("xla_cpu_enable_fast_math", True),
+        ("xla_cpu_enable_concurrency_optimized_scheduler", True),
+        ("xla_cpu_enable_concurrency_optimized_scheduler", False),
+        ("xla_cpu_copy_insertion_use_region_analysis", True),
+        ("xla_cpu_strict_dot_conv_math", True),
+        ("xla_cpu_use_fusion_emitters", True),
+        ("xla_cpu_use_fusion_emitters", False),
+        ("xla_cpu_use_thunk_runtime", True),
+        ("xla_cpu_use_thunk_runtime", False),
+        ("xla_cpu_multi_thread_eigen", False),
+        ("xla_cpu_use_onednn", False),
+        ("xla_cpu_use_xnnpack", False),
+    ),
+    "tpu": (
+        ("xla_tpu_enable_latency_hiding_scheduler", True),
+        ("xla_tpu_enable_latency_hiding_scheduler", False),
+        ("xla_tpu_enable_async_collective_fusion", True),
+        ("xla_tpu_enable_async_collective_fusion", False),
+        ("xla_tpu_enable_data_parallel_all_reduce_opt", True),
+        ("xla_tpu_spmd_rng_bit_generator_unsafe", True),
+        ("xla_enable_async_all_gather", False),
+        ("xla_enable_async_collective_permute", False),
+    ),
+    "cuda": (
+        ("xla_gpu_enable_triton_gemm", False),
+        ("xla_gpu_enable_latency_hiding_scheduler", True),
+        ("xla_gpu_enable_latency_hiding_scheduler", False),
+        ("xla_gpu_enable_fast_min_max", True),
+        ("xla_gpu_deterministic_ops", True),
+        ("xla_gpu_enable_cublaslt", True),
+        ("xla_gpu_enable_while_loop_double_buffering", True),
+        ("xla_gpu_enable_reassociation_for_converted_ar", False),
+        ("xla_gpu_enable_pipelined_all_reduce", True),
+        ("xla_gpu_enable_priority_fusion", False),
+        ("xla_gpu_exclude_nondeterministic_ops", True),
+    ),
+}
+"""Flags by kind of platform; where releases differ in the default, both values."""
+KINDS: Final = {"gpu": "cuda"}
+"""Platforms that take the flags of another kind."""
+CONFIG: Final = (
+    "jax_threefry_partitionable",
+    "jax_use_shardy_partitioner",
+    "jax_default_matmul_precision",
+    "jax_enable_x64",
+    "jax_use_direct_linearize",
+    "jax_pmap_shmap_merge",
+    "jax_softmax_custom_jvp",
+    "jax_use_simplified_jaxpr_constants",
+    "jax_vjp3",
+)
+"""Options of `jax.config` that change what a program is, or how it is compiled."""
+_WORDS: Final = {"jax_default_matmul_precision": ("highest", "default")}
+"""Values of options that are words: the first, or the second where that is set already."""
+
+
+def flags_for(cell: Cell) -> Iterator[tuple[str, bool]]:
+    """Yield the flags to be tried in a cell, each with the value to try.
+
+    Args:
+        cell: The cell; a flag that it sets already, to whatever, is left out.
+    """
+    kind = cell.platform.partition(":")[0].partition("-")[0]
+    given = {flag.removeprefix("--").partition("=")[0] for flag in cell.xla_flags}
+    for name, value in (*EVERYWHERE, *FLAGS.get(KINDS.get(kind, kind), ())):
+        if name not in given:
+            yield name, value
+
+
+def options_for(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the options to be tried, each with a value other than it has.
+
+    Args:
+        values: The options that the release has, with their values in the cell.
+    """
+    for name in CONFIG:
+        if name not in values:
+            continue
+        if name in _WORDS:
+            first, second = _WORDS[name]
+            yield name, second if values[name] == first else first
+        elif isinstance(values[name], bool):
+            yield name, not values[name]
