@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import requests
@@ -22,11 +24,11 @@ from pypi_simple import (
 from conformance.cells.index_pages import INDEX_VARIABLES, Wheel, read_requirement, read_wheels
 from conformance.cells.masking import masked
 from conformance.cells.releases import Release, Releases, Yanked, parse_releases
-from conformance.errors import InfrastructureError
+from conformance.errors import InfrastructureError, UsageError
 from conformance.files import said_by, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 OLDEST = "0.4.30"
@@ -78,13 +80,8 @@ def refresh_releases(path: Path, *, url: str | None = None, oldest: str = OLDEST
     """
     text = _read(path)
     before = parse_releases(text, path)
-    try:
-        with PyPISimple(url or index_url() or PYPI_SIMPLE_ENDPOINT) as client:
-            rows, yanked = _read_index(client, before, Version(oldest))
-    except _UNREACHABLE as error:
-        raise InfrastructureError(
-            f"package index: {masked(str(error))}; check the network, or set {INDEX_VARIABLES[0]}"
-        ) from error
+    with _index(url) as client:
+        rows, yanked = _read_index(client, before, Version(oldest))
     text = _preamble(text) + format_rows(rows, yanked)
     write_atomically(path, text.encode())
     after = parse_releases(text, path)
@@ -93,6 +90,40 @@ def refresh_releases(path: Path, *, url: str | None = None, oldest: str = OLDEST
         removed=tuple(v for v in before.versions if v not in after.versions),
         releases=after,
     )
+
+
+def package_versions(package: str, *, url: str | None = None) -> tuple[str, ...]:
+    """Return the final versions of a package that have wheels and are not yanked, in order.
+
+    Args:
+        package: The package.
+        url: Package index; by default the environment's choice.
+
+    Raises:
+        InfrastructureError: If the index cannot be reached or read.
+        UsageError: If it has no such package.
+    """
+    with _index(url) as client:
+        try:
+            wheels = read_wheels(client, package)
+        except requests.HTTPError as error:
+            if error.response is None or error.response.status_code != HTTPStatus.NOT_FOUND:
+                raise
+            raise UsageError(f"{package}: the package index has no such package") from None
+    admitted = (v for v, found in wheels.items() if not found[0].package.is_yanked)
+    return tuple(map(str, sorted(admitted)))
+
+
+@contextmanager
+def _index(url: str | None) -> Iterator[PyPISimple]:
+    """Yield the package index; one that does not answer is a fault of the host."""
+    try:
+        with PyPISimple(url or index_url() or PYPI_SIMPLE_ENDPOINT) as client:
+            yield client
+    except _UNREACHABLE as error:
+        raise InfrastructureError(
+            f"package index: {masked(str(error))}; check the network, or set {INDEX_VARIABLES[0]}"
+        ) from error
 
 
 def format_rows(rows: Iterable[Release], yanked: Iterable[Yanked]) -> str:

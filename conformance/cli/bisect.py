@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 from rich.console import Console
 
 from conformance.cells.accelerators import Turns
+from conformance.cells.index import package_versions
 from conformance.cells.selectors import resolve_selector, select_cells
 from conformance.cli.named_files import as_json, check_writable, write_file
 from conformance.cli.preparing import prepare_in
@@ -25,6 +27,15 @@ from conformance.engine.rundir import RESULTS, Results, RunDirectory
 from conformance.errors import UsageError
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import ExitCode
+from conformance.triage.axis import (
+    CONFIG,
+    FLAG,
+    JAX,
+    Point,
+    between,
+    option_points,
+    package_points,
+)
 from conformance.triage.bisection import Bisection
 from conformance.triage.predicate import PREDICATES
 from conformance.triage.prober import CaseProber, ProgramProber
@@ -34,7 +45,6 @@ from conformance.triage.telling import answer_json, answer_lines, step_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.cells.cell import Cell
     from conformance.cli.setting import Setting
     from conformance.engine.prepare import Preparation
     from conformance.model.case import Case
@@ -48,8 +58,17 @@ TIMEOUT: Final = 120.0
 
 @click.command("bisect", short_help="Find the release that changed what a target does.")
 @click.argument("target")
-@click.option("--good", required=True, metavar="RELEASE", help="A release on which it is right.")
-@click.option("--bad", required=True, metavar="RELEASE", help="A release on which it is wrong.")
+@click.option("--good", required=True, metavar="RELEASE", help="Where it is right.")
+@click.option("--bad", required=True, metavar="RELEASE", help="Where it is wrong.")
+@click.option(
+    "--axis", default=JAX, show_default=True, metavar="AXIS",
+    help="What is varied: jax, another package, config:NAME or xla:FLAG.",
+)  # fmt: skip
+@click.option(
+    "--jax", default="latest", show_default=True, metavar="RELEASE",
+    help="The release of jax, where another thing is varied.",
+)  # fmt: skip
+@click.option("--values", default="", metavar="V,V,...", help="Values of an option, in order.")
 @click.option(
     "--find", type=click.Choice(["bad", "fix"]), default="bad", show_default=True,
     help="The first bad release, or the first in which a bug was fixed.",
@@ -82,6 +101,9 @@ def command(
     target: str,
     good: str,
     bad: str,
+    axis: str,
+    jax: str,
+    values: str,
     find: str,
     when: str | None,
     platform: str,
@@ -101,6 +123,8 @@ def command(
     conformance bisect shard_map_while/fori_from[zeros] --good 0.5.3 --bad 0.12.0.1
     conformance bisect report.py --good 0.4.35 --bad latest
     conformance bisect report.py --good latest --bad 0.5.3 --find fix
+    conformance bisect report.py --axis numpy --jax 0.4.38 --good 1.26.4 --bad 2.2.0
+    conformance bisect report.py --axis config:jax_use_shardy_partitioner --good false --bad true
     conformance bisect tests/test_model.py::test_loss --good 0.5.3 --bad 0.8.3
     conformance bisect 'python train.py --steps 2' --good 0.5.3 --bad 0.8.3 --when exit
 
@@ -112,17 +136,23 @@ def command(
         check_writable("--json", json_file)
     console = Console(stderr=str(json_file) == "-", highlight=False, soft_wrap=True)
     subject = _subject(setting, target, is_command=is_command)
-    axis = _axis(setting, (good, bad), platform, find=find, alone=subject.program is not None)
-    preparation = prepare_in(setting, axis)
-    directory = RunDirectory(setting.project.root / LOGS / subject.log_name(platform))
+    place = platform or ("cpu1" if subject.program else "")
+    points = _points(setting, axis, (good, bad), find=find, values=values, jax=jax, place=place)
+    preparation = prepare_in(setting, [point.cell for point in points])
+    labels = {point.cell.id: point.label for point in points}
+    directory = RunDirectory(
+        setting.project.root / LOGS / subject.log_name(f"{axis} {jax} {platform} {when}")
+    )
     if fresh:
         (directory.path / RESULTS).unlink(missing_ok=True)
     known = [record for record in directory.read_records() if record.case_hash == subject.hash]
-    _refuse_missing_ends(preparation, axis)
+    _refuse_missing_ends(preparation, points)
+    names = [labels[planned.cell.id] for planned in preparation.cells]
     log = Results(directory)
     try:
         answer = Bisection(
             points=preparation.cells,
+            labels=names,
             reverse=find == "fix",
             prober=_prober(
                 setting, subject, preparation, directory, timeout=timeout, wanted=wanted, jobs=jobs
@@ -133,7 +163,7 @@ def command(
             tolerance=subject.tolerance,
             when=when or "",
             width=jobs,
-            progress=lambda step: console.print(step_line(step, preparation.cells)),
+            progress=lambda step: console.print(step_line(step, names[step.point])),
         ).run()
     except KeyboardInterrupt:
         click.echo("conformance: interrupted; the same command goes on where it was", err=True)
@@ -141,12 +171,12 @@ def command(
     finally:
         log.close()
     console.print()
-    for line in answer_lines(answer, find):
+    for line in answer_lines(answer, find, axis):
         console.print(line)
     for exclusion in preparation.exclusions:
         console.print(f"left out {exclusion.cell}: {exclusion.reason}")
     if json_file is not None:
-        write_file("--json", json_file, as_json(answer_json(answer, target, find)))
+        write_file("--json", json_file, as_json(answer_json(answer, target, find, axis)))
     return ExitCode.OK if answer.confirmed else ExitCode.UNEXPECTED
 
 
@@ -176,10 +206,14 @@ class Subject:
             return Tolerance()
         return Tolerance(rtol=self.case.rtol, atol=self.case.atol)
 
-    def log_name(self, platform: str) -> str:
-        """Return the name of the folder of its log."""
+    def log_name(self, question: str) -> str:
+        """Return the name of the folder of its log.
+
+        Args:
+            question: What is asked of it.
+        """
         name = self.program.text if self.program else self.case.id if self.case else ""
-        digest = hashlib.sha256(f"{name}\0{platform}\0{Path.cwd()}".encode()).hexdigest()[:12]
+        digest = hashlib.sha256(f"{name}\0{question}\0{Path.cwd()}".encode()).hexdigest()[:12]
         word = "".join(sign if sign.isalnum() else "-" for sign in Path(name).name)[:40]
         return f"{word.strip('-')}-{digest}"
 
@@ -195,33 +229,61 @@ def _subject(setting: Setting, text: str, *, is_command: bool) -> Subject:
     return Subject(case=cases[0])
 
 
-def _axis(
-    setting: Setting, ends: tuple[str, str], platform: str, *, find: str, alone: bool
-) -> tuple[Cell, ...]:
-    """Return a cell of every release between both ends.
+def _points(
+    setting: Setting,
+    axis: str,
+    ends: tuple[str, str],
+    *,
+    find: str,
+    values: str,
+    jax: str,
+    place: str,
+) -> list[Point]:
+    """Return what is tried from one end to the other.
 
     Args:
         setting: Surroundings.
+        axis: What is varied.
         ends: The good end and the bad one.
-        platform: What `--platform` says; empty for a CPU.
         find: Which end is the older.
-        alone: Whether the target is a program, which gets one device where nobody says more.
+        values: Values of an option, in order, comma-separated.
+        jax: Release of jax where another thing is varied.
+        place: Platform, empty for the default.
 
     Raises:
-        UsageError: If an end is no known release, or they are not in the order to find that.
+        UsageError: If an end is not there, or they are not in the order to find that.
+        InfrastructureError: If the package index does not answer.
     """
-    good, bad = (_release(setting, text) for text in ends)
-    older, newer = (good, bad) if find == "bad" else (bad, good)
-    if older == newer:
-        raise UsageError(f"--good and --bad are both {older}, expected two releases")
-    if Version(older) > Version(newer):
-        hint = "say --find fix to find where it was fixed" if find == "bad" else "leave out --find"
-        raise UsageError(
-            f"--good {good} is {'newer' if find == 'bad' else 'older'} than --bad {bad}; {hint}"
-        )
-    place = platform or ("cpu1" if alone else "")
+    older, newer = ends if find == "bad" else (ends[1], ends[0])
     suffix = f"@{place}" if place else ""
-    return select_cells(f">={older},<={newer}{suffix}", setting.releases)
+    if axis == JAX:
+        older, newer = (_release(setting, text) for text in (older, newer))
+        _refuse_order(older, newer, find)
+        cells = select_cells(f">={older},<={newer}{suffix}", setting.releases)
+        return [Point(label=cell.release, cell=cell) for cell in cells]
+    (cell,) = select_cells(f"{_release(setting, jax)}{suffix}", setting.releases)
+    if axis.startswith((CONFIG, FLAG)):
+        named = values.split(",") if values else [older, newer]
+        if (named[0], named[-1]) != (older, newer):
+            raise UsageError(f"--values {values}: expected a list from {older} to {newer}")
+        return option_points(cell, axis, named)
+    package = canonicalize_name(axis)
+    versions = between(package, package_versions(package), (older, newer))
+    _refuse_order(older, newer, find)
+    return package_points(cell, package, versions)
+
+
+def _refuse_order(older: str, newer: str, find: str) -> None:
+    """Refuse ends that are one, or not in the order to find what is sought."""
+    if older == newer:
+        raise UsageError(f"--good and --bad are both {older}, expected two")
+    if Version(older) < Version(newer):
+        return
+    if find == "bad":
+        raise UsageError(
+            f"--good {older} is newer than --bad {newer}; say --find fix to find where it was fixed"
+        )
+    raise UsageError(f"--good {newer} is older than --bad {older}; leave out --find")
 
 
 def _release(setting: Setting, text: str) -> str:
@@ -231,12 +293,12 @@ def _release(setting: Setting, text: str) -> str:
     return found[0]
 
 
-def _refuse_missing_ends(preparation: Preparation, axis: Sequence[Cell]) -> None:
+def _refuse_missing_ends(preparation: Preparation, points: Sequence[Point]) -> None:
     there = {planned.cell.id for planned in preparation.cells}
-    for cell in (axis[0], axis[-1]):
-        if cell.id not in there:
-            reason = next(e.reason for e in preparation.exclusions if e.cell == cell.id)
-            raise UsageError(f"{cell.id}: cannot be an end: {reason}")
+    for point in (points[0], points[-1]):
+        if point.cell.id not in there:
+            reason = next(e.reason for e in preparation.exclusions if e.cell == point.cell.id)
+            raise UsageError(f"{point.label}: cannot be an end: {reason}")
 
 
 def _prober(

@@ -55,6 +55,7 @@ class Answer:
 
     Attributes:
         points: The points, in order.
+        labels: What they are called.
         ends: Numbers of the good and of the bad end.
         predicate: The question.
         steps: The probes, in the order they were made.
@@ -65,6 +66,7 @@ class Answer:
     """
 
     points: Sequence[PlannedCell]
+    labels: Sequence[str]
     ends: tuple[int, int]
     predicate: Predicate
     steps: Sequence[Step]
@@ -110,6 +112,7 @@ class Bisection:
 
     Attributes:
         points: Cells along the axis, in order; the ends are the first and the last.
+        labels: What they are called, e.g. their releases.
         reverse: Whether the good end is the last.
         prober: Tries the target.
         blobs: Where artifacts are.
@@ -122,6 +125,7 @@ class Bisection:
     """
 
     points: Sequence[PlannedCell]
+    labels: Sequence[str]
     reverse: bool
     prober: Prober
     blobs: BlobStore
@@ -169,8 +173,9 @@ class Bisection:
         found = changes(self._states)
         main = self._main(found)
         return Answer(
-            points=self.points, ends=(good, bad), predicate=predicate, steps=self._steps,
-            states=self._states, changes=found, main=main, flaky=self._confirm(predicate, main),
+            points=self.points, labels=self.labels, ends=(good, bad), predicate=predicate,
+            steps=self._steps, states=self._states, changes=found, main=main,
+            flaky=self._confirm(predicate, main),
         )  # fmt: skip
 
     def _main(self, found: Sequence[Change]) -> Change:

@@ -9,9 +9,8 @@ from conformance.triage.predicate import ending, quoted
 from conformance.triage.state import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from conformance.engine.job import PlannedCell
     from conformance.model.record import Record
     from conformance.triage.bisection import Answer, Step
     from conformance.triage.search import Change
@@ -22,16 +21,16 @@ PACKAGES: Final = 8
 """Packages of the day that are named."""
 
 
-def step_line(step: Step, points: Sequence[PlannedCell]) -> str:
+def step_line(step: Step, label: str) -> str:
     """Return a probe in a line, e.g. `0.6.0     bad      TypeError: ...`.
 
     Args:
         step: The probe.
-        points: The points, for their names.
+        label: What its point is called.
     """
     how = " (from the log)" if step.replayed else " (again)" if step.again else ""
     said = _said(step.record)
-    return f"{points[step.point].release:<10} {MARKS[step.state.kind]:<8} {said}{how}"
+    return f"{label:<10} {MARKS[step.state.kind]:<8} {said}{how}"
 
 
 def _said(record: Record) -> str:
@@ -41,30 +40,31 @@ def _said(record: Record) -> str:
     return f"{record.outcome}, {record.conformance}"
 
 
-def answer_lines(answer: Answer, find: str) -> Iterator[str]:
+def answer_lines(answer: Answer, find: str, axis: str) -> Iterator[str]:
     """Yield what was found, the answer first.
 
     Args:
         answer: It.
         find: `bad` for the first bad point, `fix` for the first good one.
+        axis: What was varied, e.g. `jax`.
     """
-    good, bad = (answer.points[n].release for n in (answer.last_good, answer.first_bad))
-    named = f"first bad: {bad}, last good: {good}"
+    good, bad = (answer.labels[n] for n in (answer.last_good, answer.first_bad))
+    named = f"first bad: {axis} {bad}, last good: {good}"
     if find == "fix":
-        named = f"first good: {good}, last bad: {bad}"
+        named = f"first good: {axis} {good}, last bad: {bad}"
     yield f"{named} (bad: {answer.predicate.about})"
     if answer.others:
-        first, last = (answer.points[n].release for n in (answer.others[0], answer.others[-1]))
+        first, last = (answer.labels[n] for n in (answer.others[0], answer.others[-1]))
         yield f"in between, {first if first == last else f'{first} to {last}'}: another failure"
     yield from _sure(answer)
     if len(answer.changes) > 1:
         yield f"{len(answer.changes)} changes:"
     for change in answer.changes:
         yield f"  {_told(answer, change)}"
-    yield from _packages(answer)
+    yield from _packages(answer, axis)
     probes = [step for step in answer.steps if not step.again]
     spent = sum(step.record.seconds.get("job", 0.0) for step in answer.steps)
-    yield f"{len(probes)} probes of {len(answer.points)} releases, {spent:.1f} s in them"
+    yield f"{len(probes)} probes of {len(answer.points)} points, {spent:.1f} s in them"
 
 
 def _sure(answer: Answer) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _sure(answer: Answer) -> Iterator[str]:
     for point, seen in answer.flaky.items():
         parts = (f"{_state(state)} {count} of {seen.total()}" for state, count in seen.items())
         counts = ", ".join(parts)
-        yield f"flaky: {answer.points[point].release} does not show the same twice: {counts}"
+        yield f"flaky: {answer.labels[point]} does not show the same twice: {counts}"
 
 
 def _state(state: State) -> str:
@@ -81,34 +81,37 @@ def _state(state: State) -> str:
 
 
 def _told(answer: Answer, change: Change) -> str:
-    before, after = (answer.points[n].release for n in (change.before, change.after))
+    before, after = (answer.labels[n] for n in (change.before, change.after))
     seen = {step.point: step.record for step in reversed(answer.steps)}
     one, other = (_said(seen[n]) for n in (change.before, change.after))
     states = answer.states[change.before].kind, answer.states[change.after].kind
     said = f"{one} -> {other}" if one != other else " -> ".join(states)
-    between = [answer.points[n].release for n in change.unknown]
+    between = [answer.labels[n] for n in change.unknown]
     around = f"; stepped around {', '.join(between)}" if between else ""
     return f"{before} -> {after}: {said}{around}"
 
 
-def _packages(answer: Answer) -> Iterator[str]:
+def _packages(answer: Answer, axis: str) -> Iterator[str]:
     """Yield what else changed between both sides of the change."""
     one, other = (answer.points[n].versions for n in (answer.main.before, answer.main.after))
-    differ = moved(one, other)
+    differ = moved(one, other, axis)
     if differ:
         named = ", ".join(f"{name} {a} -> {b}" for name, a, b in differ[:PACKAGES])
         more = f" and {len(differ) - PACKAGES} more" if len(differ) > PACKAGES else ""
         yield f"between the two also: {named}{more}"
 
 
-def moved(one: Mapping[str, str], other: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return the packages but jax that differ, with both versions.
+def moved(
+    one: Mapping[str, str], other: Mapping[str, str], but: str = "jax"
+) -> list[tuple[str, str, str]]:
+    """Return the packages that differ, with both versions.
 
     Args:
         one: Version by package.
         other: The same of another cell.
+        but: The package that is searched.
     """
-    names = sorted({*one, *other} - {"jax"})
+    names = sorted({*one, *other} - {but})
     return [
         (name, one.get(name, "none"), other.get(name, "none"))
         for name in names
@@ -116,18 +119,20 @@ def moved(one: Mapping[str, str], other: Mapping[str, str]) -> list[tuple[str, s
     ]
 
 
-def answer_json(answer: Answer, target: str, find: str) -> dict[str, Any]:
+def answer_json(answer: Answer, target: str, find: str, axis: str) -> dict[str, Any]:
     """Return what was found as `--json` holds it.
 
     Args:
         answer: It.
         target: What was tried.
         find: `bad` or `fix`.
+        axis: What was varied.
     """
-    names = [planned.release for planned in answer.points]
+    names = answer.labels
     return {
         "target": target,
         "find": find,
+        "axis": axis,
         "last_good": names[answer.last_good],
         "first_bad": names[answer.first_bad],
         "others": [names[n] for n in answer.others],

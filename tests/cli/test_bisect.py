@@ -77,11 +77,11 @@ def test_what_is_printed(project: Project) -> None:
     lines = searched(project, "raise KeyError('axis')").out.splitlines()
     assert lines[0] == "0.6.0      good     ok"
     assert lines[1] == "0.6.2      bad      KeyError: 'axis'"
-    answer = lines.index("first bad: 0.6.1, last good: 0.6.0 (bad: ends with KeyError: 'axis')")
+    answer = lines.index("first bad: jax 0.6.1, last good: 0.6.0 (bad: ends with KeyError: 'axis')")
     assert lines[answer + 1] == "confirmed: both sides showed the same once more"
     assert lines[answer + 2] == "  0.6.0 -> 0.6.1: ok -> KeyError: 'axis'"
     assert "jaxlib 0.6.0 -> 0.6.1" in lines[answer + 3]
-    assert lines[answer + 4].startswith("3 probes of 3 releases, ")
+    assert lines[answer + 4].startswith("3 probes of 3 points, ")
 
 
 def test_the_first_release_with_a_fix(project: Project) -> None:
@@ -89,7 +89,7 @@ def test_the_first_release_with_a_fix(project: Project) -> None:
     project.write({"report.py": "import jax\nassert jax.__version__ >= '0.6.1'"})
     ends = ("--good", "0.6.2", "--bad", "0.6.0", "--find", "fix")
     ending = project.run("bisect", "report.py", *ends)
-    assert "first good: 0.6.1, last bad: 0.6.0" in ending.out
+    assert "first good: jax 0.6.1, last bad: 0.6.0" in ending.out
 
 
 def test_another_failure_in_between_is_told(project: Project) -> None:
@@ -116,6 +116,15 @@ def test_a_command(project: Project) -> None:
     code = "import jax, sys; sys.exit(jax.__version__ > '0.6.0')"
     answer = found(project.run("bisect", f'python -c "{code}"', *ENDS, "--json", "-"))
     assert answer["first_bad"] == "0.6.1"
+
+
+def test_an_option_of_jax(project: Project) -> None:
+    """Whether it makes the difference, on one release."""
+    project.write({"report.py": "import jax.numpy as jnp\nprint(jnp.arange(3.0).dtype)"})
+    axis = ("--axis", "config:jax_enable_x64", "--jax", "0.6.2", "--good", "false", "--bad", "true")
+    answer = found(project.run("bisect", "report.py", *axis, "--json", "-"))
+    assert (answer["last_good"], answer["first_bad"]) == ("false", "true")
+    assert answer["predicate"]["name"] == "output"
 
 
 def test_a_search_goes_on_where_it_was(project: Project) -> None:
