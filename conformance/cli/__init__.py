@@ -27,7 +27,9 @@ COMMANDS = {
     "diff": "conformance.cli.diff",
     "report": "conformance.cli.report",
     "accept": "conformance.cli.accept",
+    "repro": "conformance.cli.repro",
     "bisect": "conformance.cli.bisect",
+    "passes": "conformance.cli.passes",
     "doctor": "conformance.cli.doctor",
 }
 """Module of each subcommand; only the one that is called is imported, for it is start-up time."""

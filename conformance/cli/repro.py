@@ -1,0 +1,181 @@
+"""`conformance repro`: one file to send upstream."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from conformance.cells.accelerators import Turns
+from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.preparing import prepare_in
+from conformance.cli.setting import here
+from conformance.engine.cache import ResultCache
+from conformance.engine.comparing import compare
+from conformance.engine.local import LocalExecutor
+from conformance.engine.plan import make_plan
+from conformance.engine.prepare import Provider
+from conformance.engine.rundir import RunDirectory
+from conformance.errors import NothingSelectedError, UsageError
+from conformance.model.outcome import Conformance
+from conformance.report.text import listed
+from conformance.report.upstream import Upstream, issue_text
+from conformance.triage.repro import Written, write
+from conformance.triage.repro_run import recorded, run_now
+from conformance.triage.repro_source import extract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.cells.cell import Cell
+    from conformance.cli.setting import Setting
+    from conformance.engine.plan import Plan
+    from conformance.engine.prepare import Preparation
+    from conformance.model.case import Case
+    from conformance.triage.repro_run import SeenJob
+
+CELLS = 2
+_NO_NAME = re.compile(r"[^A-Za-z0-9]+")
+
+
+@click.command("repro", short_help="Write one file to send upstream.")
+@click.argument("case")
+@click.option(
+    "--cell", multiple=True, required=True, metavar="SELECTOR",
+    help="Where it is seen: a cell id, release or latest, maybe with @PLATFORM. A second one, "
+    "where it is not, is compared with in --issue.",
+)  # fmt: skip
+@click.option(
+    "--out", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
+    help="File to write; - is standard output.  [default: repro_CASE_RELEASE.py]",
+)  # fmt: skip
+@click.option("--issue", is_flag=True, help="Print text for upstream's bug template, too.")
+@click.option(
+    "--run", "run_dir", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    help="Take what was seen from a run instead of running the case.",
+)  # fmt: skip
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
+    help="Write {file, cell, command} as JSON; - is standard output.",
+)  # fmt: skip
+def command(
+    *,
+    case: str,
+    cell: tuple[str, ...],
+    out: Path | None,
+    issue: bool,
+    run_dir: Path | None,
+    json_file: Path | None,
+) -> int:
+    """Write one Python file that does what a case does on a cell, and needs nothing of ours.
+
+    Its header pins the packages of the cell (PEP 723), so that `uv run FILE` is all it takes. It
+    ends with status 0 where the case conforms, else as was seen: by the same exception, or by an
+    assertion on the value or the facts.
+
+    \b
+    conformance repro 'shard_map_while/while_carry[check_on]' --cell 0.5.3
+    conformance repro CASE --cell 0.6.2 --out bug.py --issue > issue.md
+    conformance repro CASE --cell 0.8.3 --cell 0.8.2 --issue     with how their IRs differ
+    conformance repro CASE --cell 'latest@tpu:v5e:2x2'           compiled, no TPU needed
+    """  # noqa: D301 - \b is click's own mark
+    setting = here()
+    chosen = _case(setting, case)
+    cells = [_cell(setting, text) for text in cell]
+    if len(cells) > CELLS:
+        raise UsageError(f"got {len(cells)} cells, expected the one, and maybe one to compare with")
+    file = out or Path(_file_name(chosen, cells[0]))
+    for option, path in (("--out", file), ("--json", json_file)):
+        if path is not None:
+            check_writable(option, path)
+    source = extract(chosen.file, chosen.name, _read)
+    plan, preparation = _plan(setting, chosen, cells)
+    with _seen(setting, plan, preparation, run_dir) as jobs:
+        written = write(jobs[0].job, source, jobs[0].seen, file.name)
+        write_file("--out", file, written.text.encode())
+        if issue:
+            click.echo(issue_text(_upstream(jobs, written)), nl=False)
+    if json_file is not None:
+        told = {"file": str(file), "cell": cells[0].id, "command": f"uv run {file}"}
+        write_file("--json", json_file, as_json(told))
+    _tell(file, jobs[0], written)
+    return 0
+
+
+def _tell(file: Path, job: SeenJob, written: Written) -> None:
+    if str(file) != "-":
+        click.echo(f"wrote {file}; run it with: uv run {file}", err=True)
+    if written.unasserted:
+        names = ", ".join(written.unasserted)
+        click.echo(f"it does not assert {names}, which takes more than a plain look", err=True)
+    if job.seen.conformance is Conformance.CONFORMS:
+        click.echo(f"{job.job.case.id} conforms there: the file shows no fault", err=True)
+
+
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+def _file_name(case: Case, cell: Cell) -> str:
+    name = _NO_NAME.sub("_", case.id.partition("/")[2]).strip("_")
+    place = "" if cell.platform == "cpu" else f"_{_NO_NAME.sub('_', cell.platform)}"
+    release = "path" if cell.interpreter is not None else cell.release.replace(".", "_")
+    return f"repro_{name}_{release}{place}.py"
+
+
+def _case(setting: Setting, text: str) -> Case:
+    found = setting.cases([text])
+    if len(found) > 1:
+        names = listed([case.id for case in found])
+        raise UsageError(f"{text} is {len(found)} cases, expected one, e.g. of {names}")
+    return found[0]
+
+
+def _cell(setting: Setting, text: str) -> Cell:
+    found, _ = setting.cells(None, [text])
+    if len(found) > 1:
+        names = listed([cell.id for cell in found])
+        raise UsageError(f"--cell {text} is {len(found)} cells, expected one, e.g. of {names}")
+    return found[0]
+
+
+def _plan(setting: Setting, case: Case, cells: list[Cell]) -> tuple[Plan, Preparation]:
+    preparation = prepare_in(setting, cells)
+    plan = make_plan([case], preparation.cells, preparation.exclusions)
+    for left_out in plan.exclusions:
+        raise NothingSelectedError(f"{case.id} on {left_out.cell}: {left_out.reason}")
+    if cells[0].place.processes > 1:
+        raise UsageError(
+            f"{cells[0].id}: a file of its own is one process; "
+            f"name a cell of one, e.g. --cell {cells[0].release}"
+        )
+    return plan, preparation
+
+
+@contextlib.contextmanager
+def _seen(
+    setting: Setting, plan: Plan, preparation: Preparation, run_dir: Path | None
+) -> Iterator[list[SeenJob]]:
+    if run_dir is not None:
+        yield recorded(plan, RunDirectory(run_dir))
+        return
+    provider = Provider(preparation.locks, setting.cache)
+    executor = LocalExecutor(provider.open, slots=1, turns=Turns(setting.cache))
+    with run_now(plan, executor, ResultCache(setting.cache)) as jobs:
+        yield jobs
+
+
+def _upstream(jobs: list[SeenJob], written: Written) -> Upstream:
+    compared = compare(jobs[1].side, jobs[0].side) if len(jobs) == CELLS else None
+    job = jobs[0].job
+    return Upstream(
+        case=job.case,
+        planned=job.planned,
+        observation=jobs[0].seen.observation,
+        reasons=jobs[0].seen.reasons,
+        file=written.text,
+        compared=compared,
+    )

@@ -1,0 +1,152 @@
+"""A bug report for upstream's template, as Markdown that texts from elsewhere cannot break."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.specifiers import SpecifierSet
+
+from conformance.engine.comparing import Level
+from conformance.judge.conformance import ending
+from conformance.judge.deviation import applicable
+from conformance.model.observation import ExpectedError
+from conformance.model.outcome import Outcome
+from conformance.report.markup import block, code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.engine.comparing import ComparedJobs
+    from conformance.engine.job import PlannedCell
+    from conformance.model.case import Case
+    from conformance.model.observation import Observation
+
+MOST_FILE = 60_000
+MOST_CHANGES, MOST_LINES = 5, 4
+SHOWN = ("jax", "jaxlib", "numpy", "scipy", "ml-dtypes", "flax", "libtpu")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstream:
+    """What is reported.
+
+    Attributes:
+        case: The case.
+        planned: The cell it is seen on.
+        observation: What was seen.
+        reasons: Why it does not conform.
+        file: The file that shows it.
+        compared: How the same case ends on another cell, if there is one.
+    """
+
+    case: Case
+    planned: PlannedCell
+    observation: Observation
+    reasons: tuple[str, ...]
+    file: str
+    compared: ComparedJobs | None = None
+
+
+def issue_text(bug: Upstream) -> str:
+    """Return a bug report: title, description, code, versions.
+
+    Args:
+        bug: What is reported.
+    """
+    return "\n\n".join(_parts(bug)) + "\n"
+
+
+def _parts(bug: Upstream) -> Iterator[str]:
+    yield f"**Title:** {code(_title(bug))}"
+    yield "### Description"
+    if bug.case.doc:
+        yield block(bug.case.doc)
+    yield f"Expected: {_expected(bug)}"
+    yield f"Seen: {code(ending(bug.observation))}"
+    if bug.observation.error is not None:
+        yield block(f"{bug.observation.error.type}: {bug.observation.error.message}")
+    elif bug.reasons:
+        yield block("\n".join(bug.reasons))
+    yield from _declared(bug)
+    yield "### Code\n\nRun it with `uv run FILE`; its header pins the versions."
+    yield _python(bug.file)
+    yield from _difference(bug)
+    yield "### System info (python version, jaxlib version, accelerator, etc.)"
+    yield block(_system(bug))
+
+
+def _title(bug: Upstream) -> str:
+    name, release = bug.case.name, bug.planned.release
+    if bug.observation.outcome is Outcome.OK:
+        return f"{name}: {bug.reasons[0] if bug.reasons else 'runs'} (jax {release})"
+    return f"{name}: {ending(bug.observation)} (jax {release})"
+
+
+def _expected(bug: Upstream) -> str:
+    reference = bug.observation.reference
+    if isinstance(reference, ExpectedError):
+        matching = f" matching {code(reference.match)}" if reference.match else ""
+        return f"it raises {code(reference.type)}{matching}."
+    told = []
+    if reference is not None:
+        told.append("the result agrees with a reference that is computed by other means")
+    told += [f"{code(name)} is {code(repr(value))}" for name, value in bug.case.facts.items()]
+    return f"{'; '.join(told) or 'it runs'}."
+
+
+def _declared(bug: Upstream) -> Iterator[str]:
+    """Yield what the case declares of the releases that show it."""
+    planned = bug.planned
+    declared = applicable(bug.case, planned.release, planned.cell.platform, planned.versions)
+    for one in declared:
+        releases = one.releases or " (all)"
+        told = f"Known to be seen on jax{code(releases)}"
+        told += f" on {code(one.platform)}" if one.platform else ""
+        told += f": {code(one.reason)}" if one.reason else ""
+        told += f" ({code(one.issue)})" if one.issue else ""
+        lower = [s for s in SpecifierSet(one.releases) if s.operator in {">=", "==", ">"}]
+        if lower:
+            told += f". First release with it, by that range: {code(lower[0].version)}"
+        yield f"{told}."
+
+
+def _python(text: str) -> str:
+    """Return code in a fence that nothing in it can end."""
+    shown = block(text, MOST_FILE)
+    return shown.replace("text\n", "python\n", 1)
+
+
+def _difference(bug: Upstream) -> Iterator[str]:
+    """Yield how it ends on the other cell, and how the IRs differ."""
+    if bug.compared is None:
+        return
+    good, bad = bug.compared.cells
+    yield f"### Difference\n\nFrom {code(good)} to {code(bad)}: " + (
+        code(bug.compared.said) if bug.compared.said else "the same outcome and value."
+    )
+    for one in bug.compared.irs:
+        if one.diff is None or one.equal(Level.STRUCTURE):
+            continue
+        lines = [f"{one.ir}: {len(one.diff.changes)} patterns"]
+        for change in Level.STRUCTURE.shown(one.diff)[:MOST_CHANGES]:
+            lines.append(change.line)
+            lines += [f"- {line}" for line in change.before[:MOST_LINES]]
+            lines += [f"+ {line}" for line in change.after[:MOST_LINES]]
+        yield block("\n".join(lines))
+
+
+def _system(bug: Upstream) -> str:
+    planned = bug.planned
+    cell = planned.cell
+    lines = [f"{name:10} {planned.versions[name]}" for name in SHOWN if name in planned.versions]
+    real = "compile-only, no such devices here" if cell.place.compile_only else "devices"
+    lines += [
+        f"{'python':10} {cell.python}",
+        f"{'platform':10} {cell.platform}",
+        f"{'devices':10} {bug.case.devices} of {cell.devices} ({real})",
+        f"{'cell':10} {cell.id}",
+    ]
+    if cell.config:
+        lines.append(f"{'config':10} {dict(cell.config)}")
+    return "\n".join(lines)
