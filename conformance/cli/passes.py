@@ -24,7 +24,7 @@ from conformance.engine.prepare import Provider
 from conformance.errors import InfrastructureError, UsageError
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import ExitCode, Outcome
-from conformance.triage.pass_inquiry import Answers, Inquiry
+from conformance.triage.pass_inquiry import Answers, Inquiry, Step
 from conformance.triage.pass_prober import DISABLED, PassProber, judged
 from conformance.triage.pass_question import WHEN, question_between, question_within
 from conformance.triage.pass_telling import answer_json, answer_lines, lines_to_paste, step_line
@@ -203,10 +203,12 @@ def _asked(
         for side in filter(None, (good, bad)):
             _check(side)
         predicate = _predicate(jobs, good, bad, tolerance, when=when, fact=fact)
-        return Inquiry(
-            prober, planned.cell, predicate, bad,
-            progress=lambda step: console.print(step_line(step), soft_wrap=True) if console else None,
-        ).run()  # fmt: skip
+
+        def progress(step: Step) -> None:
+            if console is not None:
+                console.print(step_line(step), soft_wrap=True)
+
+        return Inquiry(prober, planned.cell, predicate, bad, progress).run()
 
 
 def _check(side: Side) -> None:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from conformance.triage.passes import Passes
     from conformance.triage.predicate import Predicate
 
-ROUNDS = 4
-"""How often passes are looked for that act only since others are disabled."""
 REFUSED = "No such compile option"
 """How XLA refuses a flag that it does not know."""
 STAGED = frozenset({Stage.COMPILE, Stage.EXECUTE})
@@ -66,8 +64,7 @@ class Answers:
     Attributes:
         predicate: What was asked.
         bad: The program as it is.
-        passes: The passes that change it, in order.
-        found: What came of the search among them.
+        found: What came of the search among the passes that change it.
         steps: Every trial, in order.
         flags: The trials of flags that the release knows.
         unknown_flags: Names of those that it does not know.
@@ -80,7 +77,6 @@ class Answers:
 
     predicate: Predicate
     bad: Side
-    passes: Passes = ()
     found: Found = field(default_factory=Found)
     steps: list[Step] = field(default_factory=list)
     flags: list[Step] = field(default_factory=list)
@@ -154,27 +150,15 @@ class Inquiry:
         answers = self._answers
         failed = self._bad.record.outcome is not Outcome.OK
         names = pass_names(self._prober.dumped(), unfinished=failed)
-        for _ in range(ROUNDS):
-            answers.passes = tuple(names)
-            answers.found = search(names, self._known)
-            if answers.found.culprits:
-                break
-            left = pass_names(self._prober.dumped(answers.found.disabled))
-            new = [name for name in left if name not in names]
-            if not new:
-                break
-            names += new
+        answers.found = search(
+            names,
+            lambda disabled: self._disabled(disabled).answer,
+            lambda disabled: pass_names(self._prober.dumped(disabled)),
+        )
         if answers.found.culprits:
             step = next(s for s in answers.steps if s.disabled == answers.found.culprits)
             answers.without = step.side
             answers.changes = hlo_changes(self._bad, step.side)
-
-    def _known(self, disabled: Passes) -> Answer:
-        """Ask about passes, but not a second time in a later round."""
-        for step in self._answers.steps:
-            if step.what == "pass" and set(step.disabled) == set(disabled):
-                return step.answer
-        return self._disabled(disabled).answer
 
     def _flags(self) -> None:
         for name, value in flags_for(self._cell):

@@ -65,7 +65,7 @@ class OtherBits:
     bad: Side
     tolerance: Tolerance
     name: str = "bits"
-    about: str = "gives the very value that it gives"
+    about: str = "gives these very bits"
 
     def state(self, side: Side) -> State:
         """Return what a program shows."""

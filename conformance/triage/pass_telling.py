@@ -62,19 +62,21 @@ def answer_lines(answers: Answers) -> Iterator[str]:
     yield from _about_settings(answers)
     yield from _sure(answers)
     if answers.found.culprits and answers.changes is not None:
-        yield "without it the optimised HLO changes:"
+        what = "it" if len(answers.found.culprits) == 1 else "them"
+        yield f"without {what} the optimised HLO changes:"
         yield from _patterns(answers.changes)
     spent = sum(step.seconds for step in answers.steps)
-    lost = f"; XLA ended {answers.lost} processes on the way" if answers.lost else ""
+    processes = _counted(answers.lost, "process", "processes")
+    lost = f"; {processes} ended on the way, and another went on" if answers.lost else ""
     yield f"{len(answers.steps)} probes, {spent:.1f} s in them{lost}"
 
 
 def _about_passes(answers: Answers) -> Iterator[str]:
     if not answers.compiled:
         return
-    found, count = answers.found, len(answers.passes)
+    found, count = answers.found, len(answers.found.passes)
     probes = sum(step.what == "pass" and not step.again for step in answers.steps)
-    of = f"of {count} passes that change it, {probes} probes"
+    of = f"of {_counted(count, 'pass that changes', 'passes that change')} it, {probes} probes"
     if len(found.culprits) == 1:
         yield f"it does not with one pass disabled: {found.culprits[0]} ({of})"
     elif found.culprits:
@@ -89,18 +91,22 @@ def _about_passes(answers: Answers) -> Iterator[str]:
             "disabled does not change it, nor does any of them alone or in groups"
         )
     if found.needed:
-        yield f"{len(found.needed)} passes cannot be disabled with the others: {_few(found.needed)}"
+        needed = _counted(len(found.needed), "pass", "passes")
+        yield f"{needed} cannot be disabled with the others: {_few(found.needed)}"
 
 
 def _about_settings(answers: Answers) -> Iterator[str]:
     for step in answers.flips:
         what = "the XLA flag" if step.what == "flag" else "the option of jax"
-        yield f"nor with {what} {step.name}={_python(step.value)}, alone"
+        yield f"it does not with {what} {step.name}={_python(step.value)}"
     kinds = {"XLA flags": answers.flags, "options of jax": answers.config}
     tried = [f"{len({step.name for step in steps})} {name}" for name, steps in kinds.items()]
-    none = "" if answers.flips else "; none makes a difference"
+    more = "no other makes" if answers.flips else "none makes"
     unknown = len(answers.unknown_flags)
-    yield f"tried alone: {', '.join(tried)} (the release does not know {unknown} more){none}"
+    left = (
+        f", without {_counted(unknown, 'flag', 'flags')} that it does not know" if unknown else ""
+    )
+    yield f"tried alone: {' and '.join(tried)}{left}; {more} that difference"
 
 
 def _sure(answers: Answers) -> Iterator[str]:
@@ -142,6 +148,10 @@ def _python(value: Any) -> str:
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
 def _few(names: Sequence[str]) -> str:
     shown = ", ".join(names[:NAMED])
     return f"{shown} and {len(names) - NAMED} more" if len(names) > NAMED else shown
@@ -162,7 +172,7 @@ def answer_json(answers: Answers, *, target: str, cell: str, good_cell: str) -> 
         "cell": cell,
         "good_cell": good_cell,
         "predicate": {"name": answers.predicate.name, "about": answers.predicate.about},
-        "passes": list(answers.passes),
+        "passes": list(answers.found.passes),
         "culprits": list(answers.found.culprits),
         "needed": list(answers.found.needed),
         "flags": [_setting(step) for step in answers.flags],

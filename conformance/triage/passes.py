@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Passes = tuple[str, ...]
     Ask = Callable[[Passes], "Answer"]
+    More = Callable[[Passes], Sequence[str]]
 
 
 class Answer(StrEnum):
@@ -35,18 +36,20 @@ class Found:
     """What came of a search.
 
     Attributes:
+        passes: The passes searched, in order; those that were told of later come last.
         culprits: Passes that together are enough, none of which can be left out; in order. Empty
             if there are none.
         disabled: The passes that could be disabled all together.
         needed: Passes without which, among those disabled by then, XLA fails.
     """
 
+    passes: Passes = ()
     culprits: Passes = ()
     disabled: Passes = ()
     needed: Passes = ()
 
 
-def search(passes: Sequence[str], ask: Ask) -> Found:
+def search(passes: Sequence[str], ask: Ask, more: More = lambda _: ()) -> Found:
     """Search for the passes whose disabling makes a program do otherwise.
 
     Args:
@@ -54,16 +57,21 @@ def search(passes: Sequence[str], ask: Ask) -> Found:
             program does not do what is looked for.
         ask: Tells what the program does with some passes disabled, given in order. No set is
             asked about twice.
+        more: Tells the passes that act while some are disabled, known ones or not: what one
+            pass does not do any more, another may do.
 
     Returns:
         What was found.
     """
     asking = _Asking(passes, ask)
-    enough, disabled, needed = _enough(asking, list(passes))
-    if not enough:
-        return Found(disabled=disabled, needed=needed)
-    culprits = _irreducible(asking, _reduced(asking, enough))
-    return Found(culprits=asking.ordered(culprits), disabled=disabled, needed=needed)
+    enough, disabled, needed = _enough(asking, list(passes), more)
+    culprits = _irreducible(asking, _reduced(asking, enough)) if enough else []
+    return Found(
+        passes=asking.passes,
+        culprits=asking.ordered(culprits),
+        disabled=asking.ordered(disabled),
+        needed=asking.ordered(needed),
+    )
 
 
 class _Asking:
@@ -73,6 +81,17 @@ class _Asking:
         self._place = {name: number for number, name in enumerate(passes)}
         self._ask = ask
         self._known: dict[frozenset[str], Answer] = {frozenset(): Answer.STAYS}
+
+    @property
+    def passes(self) -> Passes:
+        return tuple(self._place)
+
+    def added(self, names: Sequence[str]) -> list[str]:
+        """Take names that are new, and return them."""
+        new = [name for name in dict.fromkeys(names) if name not in self._place]
+        for name in new:
+            self._place[name] = len(self._place)
+        return new
 
     def ordered(self, names: Sequence[str]) -> Passes:
         return tuple(sorted(names, key=self._place.__getitem__))
@@ -87,26 +106,42 @@ class _Asking:
         return self(names) is Answer.FLIPS
 
 
-def _enough(asking: _Asking, passes: list[str]) -> tuple[list[str], Passes, Passes]:
+def _enough(
+    asking: _Asking, passes: list[str], more: More
+) -> tuple[list[str], list[str], list[str]]:
     """Return passes that are enough, if any; those disabled together, and those that cannot be."""
     needed: list[str] = []
-    while (answer := asking(passes)) is Answer.UNKNOWN:
-        able, hi = 0, len(passes)  # without the head `able` it compiles, without `hi` not
-        while hi - able > 1:
-            middle = (able + hi) // 2
-            match asking(passes[:middle]):
-                case Answer.FLIPS:
-                    return passes[:middle], tuple(passes[:middle]), tuple(needed)
-                case Answer.STAYS:
-                    able = middle
-                case Answer.UNKNOWN:
-                    hi = middle
-        needed.append(passes.pop(hi - 1))
-    disabled, kept = tuple(passes), asking.ordered(needed)
-    if answer is Answer.FLIPS:
-        return passes, disabled, kept
+    while True:
+        answer = asking(passes)
+        if answer is Answer.UNKNOWN:
+            head, answer = _shortest_that_tells(asking, passes)
+            if answer is Answer.UNKNOWN:
+                needed.append(head[-1])
+                passes = [name for name in passes if name != head[-1]]
+                continue
+            passes = head
+        if answer is Answer.FLIPS:
+            return passes, passes, needed
+        if not (new := asking.added(more(asking.ordered(passes)))):
+            break
+        passes = [*passes, *new]
     groups = (*([name] for name in needed), *_groups(passes))
-    return next(filter(asking.flips, groups), []), disabled, kept
+    return next(filter(asking.flips, groups), []), passes, needed
+
+
+def _shortest_that_tells(asking: _Asking, passes: list[str]) -> tuple[list[str], Answer]:
+    """Return a head of the passes that flips, or the shortest without which XLA fails."""
+    short, long = 0, len(passes)  # it compiles without the head `short`, not without `long`
+    while long - short > 1:
+        middle = (short + long) // 2
+        answer = asking(passes[:middle])
+        if answer is Answer.FLIPS:
+            return passes[:middle], answer
+        if answer is Answer.STAYS:
+            short = middle
+        else:
+            long = middle
+    return passes[:long], Answer.UNKNOWN
 
 
 def _groups(passes: list[str]) -> Iterator[list[str]]:

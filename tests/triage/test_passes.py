@@ -100,6 +100,16 @@ def test_passes_that_undo_one_another_are_found_in_parts() -> None:
     assert search(passes, ask).culprits == (passes[5],)
 
 
+def test_a_pass_that_acts_only_without_another_is_found_with_it() -> None:
+    """What the one does not do any more, the other does: both must be disabled."""
+    passes = names(30)
+    pipeline = Pipeline({passes[9], "late"})
+    found = search(passes, pipeline, lambda disabled: ["late"] if passes[9] in disabled else [])
+    assert found.culprits == (passes[9], "late")
+    assert found.passes == (*passes, "late")
+    assert len(pipeline.asked) <= 16
+
+
 def test_no_pass_at_all() -> None:
     """All of them disabled changed nothing, nor does any alone."""
     passes = names(20)
