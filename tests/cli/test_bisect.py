@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.projects import HEAD
+from tests.triage.test_process import gone
 
 if TYPE_CHECKING:
     from tests.projects import Ending, Project
@@ -139,6 +141,29 @@ def test_a_search_goes_on_where_it_was(project: Project) -> None:
     assert not any(step["replayed"] for step in edited["steps"])
     anew = found(searched(project, "raise KeyError('axes')", *ENDS, "--fresh", "--json", "-"))
     assert not any(step["replayed"] for step in anew["steps"])
+
+
+def test_a_search_that_is_killed(project: Project) -> None:
+    """Nothing of it is left running, and what it knew is not probed again."""
+    note = project.path / "pid"
+    deed = "raise KeyError('axis')"
+    slow = f"""\
+    import os, pathlib, time
+    file = pathlib.Path({str(note)!r})
+    if jax.__version__ == "0.6.1" and not file.exists():
+        file.write_text(str(os.getpid()))
+        time.sleep(60)
+    {deed}"""
+    project.write({"report.py": SINCE.format(deed=slow.strip())})
+    with project.start("bisect", "report.py", *ENDS) as search:
+        while not (note.exists() and note.read_text()):
+            assert search.poll() is None
+            time.sleep(0.05)
+        search.kill()
+    assert gone(int(note.read_text()))
+    answer = found(project.run("bisect", "report.py", *ENDS, "--json", "-"))
+    assert answer["first_bad"] == "0.6.1"
+    assert [step["version"] for step in answer["steps"] if step["replayed"]] == ["0.6.0", "0.6.2"]
 
 
 def test_a_target_that_does_not_show_the_same_twice(project: Project) -> None:
