@@ -24,7 +24,7 @@ from conformance.model.outcome import Conformance
 from conformance.report.text import listed
 from conformance.report.upstream import Upstream, issue_text
 from conformance.triage.repro import Written, write
-from conformance.triage.repro_run import recorded, run_now
+from conformance.triage.repro_run import recorded, recorded_span, run_now
 from conformance.triage.repro_source import extract
 
 if TYPE_CHECKING:
@@ -88,11 +88,9 @@ def command(
     if len(cells) > CELLS:
         raise UsageError(f"got {len(cells)} cells, expected the one, and maybe one to compare with")
     file = out or Path(_file_name(chosen, cells[0]))
-    for option, path in (("--out", file), ("--json", json_file)):
-        if path is not None:
-            check_writable(option, path)
     source = extract(chosen.file, chosen.name, _read)
     plan, preparation = _plan(setting, chosen, cells)
+    _check_outputs(file, json_file, issue=issue)
     with _seen(setting, plan, preparation, run_dir) as jobs:
         written = write(jobs[0].job, source, jobs[0].seen, file.name)
         write_file("--out", file, written.text.encode())
@@ -103,6 +101,17 @@ def command(
         write_file("--json", json_file, as_json(told))
     _tell(file, jobs[0], written)
     return 0
+
+
+def _check_outputs(file: Path, json_file: Path | None, *, issue: bool) -> None:
+    """Find out early that something cannot be written, or that two things go to one place."""
+    printed = {"--out -": str(file) == "-", "--json -": str(json_file) == "-", "--issue": issue}
+    if sum(printed.values()) > 1:
+        names = " and ".join(name for name, given in printed.items() if given)
+        raise UsageError(f"{names} both print; expected one of them, name files for the others")
+    for option, path in (("--out", file), ("--json", json_file)):
+        if path is not None:
+            check_writable(option, path)
 
 
 def _tell(file: Path, job: SeenJob, written: Written) -> None:
@@ -178,4 +187,5 @@ def _upstream(jobs: list[SeenJob], written: Written) -> Upstream:
         reasons=jobs[0].seen.reasons,
         file=written.text,
         compared=compared,
+        span=recorded_span(job, jobs[0].seen.observation),
     )

@@ -38,6 +38,7 @@ class Upstream:
         reasons: Why it does not conform.
         file: The file that shows it.
         compared: How the same case ends on another cell, if there is one.
+        span: Releases for which goldens record the same ending.
     """
 
     case: Case
@@ -46,6 +47,7 @@ class Upstream:
     reasons: tuple[str, ...]
     file: str
     compared: ComparedJobs | None = None
+    span: str = ""
 
 
 def issue_text(bug: Upstream) -> str:
@@ -98,10 +100,12 @@ def _expected(bug: Upstream) -> str:
 def _declared(bug: Upstream) -> Iterator[str]:
     """Yield what the case declares of the releases that show it."""
     planned = bug.planned
+    if bug.span:
+        yield f"Recorded to end the same on jax {code(bug.span)}."
     declared = applicable(bug.case, planned.release, planned.cell.platform, planned.versions)
     for one in declared:
-        releases = one.releases or " (all)"
-        told = f"Known to be seen on jax{code(releases)}"
+        told = "Known to be seen on "
+        told += code(f"jax{one.releases}") if one.releases else "every release"
         told += f" on {code(one.platform)}" if one.platform else ""
         told += f": {code(one.reason)}" if one.reason else ""
         told += f" ({code(one.issue)})" if one.issue else ""
@@ -128,7 +132,7 @@ def _difference(bug: Upstream) -> Iterator[str]:
     for one in bug.compared.irs:
         if one.diff is None or one.equal(Level.STRUCTURE):
             continue
-        lines = [f"{one.ir}: {len(one.diff.changes)} patterns"]
+        lines = [f"{one.ir}: how often each pattern of change occurs"]
         for change in Level.STRUCTURE.shown(one.diff)[:MOST_CHANGES]:
             lines.append(change.line)
             lines += [f"- {line}" for line in change.before[:MOST_LINES]]

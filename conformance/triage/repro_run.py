@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING
 from conformance.corpus.claims import FILECHECK
 from conformance.engine.comparing import Side, text_of
 from conformance.engine.irs import neutral_text
-from conformance.engine.judging import observation_of
+from conformance.engine.judging import observation_of, variant
 from conformance.engine.loading import load
 from conformance.engine.rundir import RunDirectory
 from conformance.engine.runner import Run
 from conformance.errors import InfrastructureError, UsageError
+from conformance.golden.errors import GoldenError
+from conformance.golden.store import GoldenStore
 from conformance.ir.graph import IrSyntaxError
+from conformance.judge.agreement import against_golden
+from conformance.judge.comparison import Agreement
 from conformance.judge.conformance import conformance
+from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome
 from conformance.triage.repro_header import Seen
 
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from conformance.engine.cache import ResultCache
     from conformance.engine.job import Executor, Job
     from conformance.engine.plan import Plan
+    from conformance.model.observation import Observation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +91,25 @@ def recorded(plan: Plan, directory: RunDirectory) -> list[SeenJob]:
             raise UsageError(f"{told} has changed since; leave out --run to run it as it is now")
         found.append(seen_job(job, Side(record, run.blobs)))
     return found
+
+
+def recorded_span(job: Job, observation: Observation) -> str:
+    """Return the releases for which a job's golden says what was seen; empty where none does.
+
+    Args:
+        job: The job.
+        observation: What was seen.
+    """
+    store = GoldenStore(job.case.file.parent.parent)
+    try:
+        golden = store.lookup(job.case, variant(job), job.planned.release)
+    except GoldenError:
+        return ""
+    if golden is None or golden.tainted or not golden.exact:
+        return ""
+    tolerance = Tolerance(rtol=job.case.rtol, atol=job.case.atol)
+    agreement, _ = against_golden(observation, golden, tolerance)
+    return "" if agreement is Agreement.BEYOND else golden.span
 
 
 def seen_job(job: Job, side: Side) -> SeenJob:

@@ -1,0 +1,215 @@
+"""A file of its own ends as the harness saw the case end, where nothing of ours is."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.judge.errors import signature
+from tests.projects import ENVIRONMENT, ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import MakeProject
+    from tests.projects import Project
+
+CASES = '''\
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from conformance.kit import Observed, Program, deviation, probe, program, raises
+from flax import nnx
+
+from ._helpers import P, loud
+
+
+class Layer(nnx.Module):
+    def __init__(self, rngs):
+        self.linear = nnx.Linear(2, 2, rngs=rngs)
+
+
+@program(
+    devices=2,
+    params={"fits": {"size": 2}, "does_not": {"size": 3}},
+    deviations=[deviation(params=["does_not"], error="ValueError", issue="a/b#1")],
+)
+def sharded(env, size):
+    """Rows are divided evenly ```or not``` at all."""
+    # which the mapping itself finds out
+    f = env.compat.shard_map(
+        lambda x: 2 * x, mesh=env.mesh(2, "x"), in_specs=P("x"), out_specs=P("x")
+    )
+    return Program(f, args=(env.rng(0).random(size, np.float32),), reference=lambda x: 2 * x)
+
+
+@program()
+def wrong(env):
+    return Program(lambda x: x + 1, args=(np.zeros(3, np.float32),), reference=np.ones(3) * 2)
+
+
+@program()
+def refused(env):
+    return Program(lambda x: x + np.ones(4), (np.ones(3),), reference=raises("TypeError", "shapes"))
+
+
+@program()
+def accepted(env):
+    return Program(lambda x: x + 1, (np.ones(3),), reference=raises("TypeError"))
+
+
+@probe(devices=2)
+def counted(env):
+    """How many there are."""
+    return Observed(loud(str(len(env.devices))), reference="2!")
+
+
+@program()
+def layer(env):
+    model = nnx.Linear(2, 2, rngs=nnx.Rngs(0))
+    return Program(lambda x: model(x) * 0, args=(np.ones((1, 2)),), reference=np.zeros((1, 2)))
+
+
+@program(devices=4, platforms=["tpu"], facts={"collectives": {"all-gather": 1}})
+def summed(env):
+    f = env.compat.shard_map(
+        lambda x: jax.lax.psum(x, "x"), mesh=env.mesh(4, "x"), in_specs=P("x"), out_specs=P()
+    )
+    return Program(f, args=(jnp.ones((8, 128)),))
+'''
+HELPERS = """\
+from jax.sharding import PartitionSpec as P  # noqa: F401
+
+
+def loud(text):
+    return f"{text}!"
+"""
+TPU = f"{ENVIRONMENT}-tpu"
+
+
+@pytest.fixture
+def project(new_project: MakeProject) -> Project:
+    """A project with cases of every ending, and the lock of a TPU cell."""
+    lock = f"matrix/locks/{TPU}.txt"
+    return new_project({
+        "cases/family/topic.py": CASES,
+        "cases/family/_helpers.py": HELPERS,
+        lock: (ROOT / lock).read_text(),
+    })  # fmt: skip
+
+
+def alone(file: Path, cache: Path, environment: str = ENVIRONMENT) -> tuple[int, str]:
+    """Run a file by the interpreter of a cell, as a user would, and return how it ended."""
+    (python,) = cache.glob(f"envs/{environment}-??????*/bin/python")
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("PYTHON", "JAX", "XLA"))}
+    done = subprocess.run(
+        [python, file], env=kept, cwd=file.parent, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.cell
+@pytest.mark.parametrize(
+    ("case", "code", "said"),
+    [
+        ("sharded[fits]", 0, "expected: "),
+        ("refused", 0, "seen, as expected: TypeError"),
+        ("counted", 0, "seen: 2!"),
+        ("layer", 0, "expected: "),
+        ("wrong", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=4e-06"),
+        ("accepted", 1, "AssertionError: ran, expected Raises(type='TypeError', match='')"),
+    ],
+)
+def test_a_file_ends_as_the_case_did(
+    project: Project, shared_cache: Path, case: str, code: int, said: str
+) -> None:
+    """Nothing of ours is on its path; a formatter and a linter leave it as it is."""
+    ending = project.run("repro", f"family/{case}", "--cell", "0.6.2", "--out", "bug.py")
+    assert ending.code == 0, ending.err
+    file = project.path / "bug.py"
+    assert "conformance" not in re.sub(r"^#.*$", "", file.read_text(), flags=re.MULTILINE)
+    got, text = alone(file, shared_cache)
+    assert (got, said in text) == (code, True), text
+    for command in (
+        ("check", "--select", "F,E9"),
+        ("format", "--check", "--line-length", "100"),
+    ):
+        arguments = ["ruff", *command, "--isolated", "--no-cache", file]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.cell
+def test_an_error_keeps_its_signature(project: Project, shared_cache: Path) -> None:
+    """As a run recorded it; the report of it quotes what a case says without breaking."""
+    run = project.path / "run"
+    case = "family/sharded[does_not]"
+    project.run("run", case, "--cell", "0.6.2", "--run-dir", run)
+    (record,) = _records(run)
+    ending = project.run(
+        "repro", case, "--cell", "0.6.2", "--run", run, "--issue", "--json", "told.json"
+    )
+    assert ending.code == 0, ending.err
+    told = json.loads((project.path / "told.json").read_text())
+    assert told["cell"] == "jax0.6.2-py311-cpu8"
+    assert told["command"] == f"uv run {told['file']}"
+    code, text = alone(project.path / told["file"], shared_cache)
+    last = text.rstrip().rpartition("\nValueError: ")[2]
+    assert code == 1
+    assert signature("ValueError", last) == record["error"]["signature"]
+    assert "\n````text\nRows are divided evenly ```or not``` at all.\n````\n" in ending.out
+    assert "Known to be seen on every release (`a/b#1`)." in ending.out
+
+
+def _records(run: Path) -> list[dict[str, dict[str, str]]]:
+    return [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.cell
+def test_a_program_is_compiled_for_a_tpu_that_is_not_here(
+    project: Project, shared_cache: Path
+) -> None:
+    """The claim on its HLO fails as it did."""
+    ending = project.run(
+        "repro", "family/summed", "--cell", "jax0.6.2-tpu:v5e:2x2", "--out", "bug.py"
+    )
+    assert ending.code == 0, ending.err
+    assert '#     "libtpu==' in (project.path / "bug.py").read_text()
+    code, text = alone(project.path / "bug.py", shared_cache, TPU)
+    assert (code, "AssertionError: {'all-reduce': 1}" in text) == (1, True), text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("family/nothing", "--cell", "0.6.2"), 3, "no case matches family/nothing"),
+        (("family/sharded", "--cell", "0.6.2"), 2, "family/sharded is 2 cases, expected one"),
+        (("family/wrong", "--cell", ">=0.6"), 2, "cells, expected one, e.g. of jax0.6.0"),
+        (("family/summed", "--cell", "0.6.2"), 3, "runs on tpu, the cell is cpu"),
+        (
+            ("family/sharded[fits]", "--cell", "0.6.2@cpu-mp2"),
+            2,
+            "a file of its own is one process",
+        ),
+        (("family/wrong", "--cell", "0.6.2", "--out", "no/x.py"), 2, "--out no/x.py: cannot be"),
+        (
+            ("family/wrong", "--cell", "0.6.2", "--out", "-", "--issue"),
+            2,
+            "--out - and --issue both print",
+        ),
+        (("family/wrong", "--cell", "0.6.2", "--run", "none"), 2, "none/run.json: cannot be read"),
+    ],
+)
+def test_what_cannot_be_written_is_said(
+    project: Project, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    """In one line, before anything runs."""
+    ending = project.run("repro", *arguments)
+    assert (ending.code, said in ending.error) == (code, True), ending.err
