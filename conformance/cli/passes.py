@@ -149,6 +149,8 @@ def _cells(cell: str | None, good: str | None, bad: str | None) -> tuple[str, ..
     if cell and bad:
         raise UsageError("--cell and --bad-cell are the same: give one of them")
     last = cell or bad
+    if good and good == last:
+        raise UsageError(f"{good}: the same cell twice, expected two")
     if not last:
         raise UsageError("give --cell, or --good-cell and --bad-cell")
     return (good, last) if good else (last,)

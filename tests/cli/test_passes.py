@@ -1,0 +1,222 @@
+"""Which pass, flag or option makes a program do what it does, of real programs."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from tests.projects import CELL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.projects import Ending, Project
+
+    from .conftest import MakeProject
+
+pytestmark = pytest.mark.cell
+CASES = """\
+import pathlib
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from conformance.kit import Program, probe, program
+
+X = np.linspace(0.1, 7.7, 64, dtype=np.float32)
+COUNTER = pathlib.Path({counter!r})
+
+
+@program(rtol=0.0, atol=0.0)
+def division(env):
+    return Program(
+        lambda x: x / 3.0, args=(X,), reference=lambda x: x / np.float32(3),
+        jit={{"donate_argnums": 0}},
+    )
+
+
+@program(rtol=0.0, atol=0.0)
+def both(env):
+    def reference(x, y):
+        return x / np.float32(3), x * y + x
+
+    return Program(lambda x, y: (x / 3.0, x * y + x), args=(X, np.sqrt(X)), reference=reference)
+
+
+@program(rtol=0.0, atol=0.0)
+def wrong(env):
+    return Program(lambda x: x + 1, args=(X,), reference=lambda x: x)
+
+
+@program()
+def right(env):
+    return Program(lambda x: x + 1, args=(X,), reference=lambda x: x + 1)
+
+
+@program()
+def wide(env):
+    def fn(x):
+        if x.dtype != jnp.float64:
+            raise ValueError("too narrow")
+        return x
+
+    return Program(fn, args=(X.astype(np.float64),))
+
+
+def count():
+    seen = int(COUNTER.read_text()) if COUNTER.exists() else 0
+    COUNTER.write_text(str(seen + 1))
+    return np.int32(seen)
+
+
+@program()
+def changing(env):
+    shape = jax.ShapeDtypeStruct((), np.int32)
+    fn = lambda: jnp.minimum(jax.pure_callback(count, shape), 1)
+    return Program(fn, reference=np.int32(1))
+
+
+@program()
+def slow(env):
+    shape = jax.ShapeDtypeStruct((), np.int32)
+
+    def wait():
+        count()
+        time.sleep(60)
+        return np.int32(0)
+
+    return Program(lambda: jax.pure_callback(wait, shape), reference=np.int32(1))
+
+
+@probe()
+def free(env):
+    return np.int32(1)
+"""
+
+
+@pytest.fixture
+def project(new_project: MakeProject, tmp_path: Path) -> Project:
+    """A project with programs that passes change."""
+    cases = CASES.format(counter=str(tmp_path / "counter"))
+    return new_project({"cases/family/topic.py": cases})
+
+
+def asked(project: Project, name: str, *more: str) -> Ending:
+    """Ask about a case, for JSON on standard output and words on the other."""
+    cell = () if "--good-cell" in more else ("--cell", CELL)
+    return project.run("passes", f"family/{name}", *cell, "--json", "-", *more)
+
+
+def test_one_pass_makes_a_program_deviate(project: Project) -> None:
+    """A division by a constant becomes a multiplication, which rounds otherwise."""
+    ending = asked(project, "division")
+    assert ending.code == 0
+    found = ending.json
+    assert (found["target"], found["cell"]) == ("family/division", CELL)
+    assert found["predicate"]["name"] == "conformance"
+    assert found["culprits"] == ["algsimp"]
+    assert "algsimp" in found["passes"]
+    assert found["confirmed"]
+    assert "semantic: multiply -> divide" in found["changes"]
+    passes = [step for step in found["steps"] if step["what"] == "pass"]
+    assert [step["verdict"] for step in passes if step["disabled"] == ["algsimp"]] == ["flips"] * 2
+    assert {entry["name"] for entry in found["config"]} >= {"jax_enable_x64"}
+    assert {entry["verdict"] for entry in found["flags"]} <= {"stays", "unknown"}
+    wanted = 'paste: jax.jit(f, compiler_options={"xla_disable_hlo_passes": "algsimp"})'
+    assert wanted in ending.err.splitlines()
+
+
+def test_two_passes_that_only_together_make_the_difference(project: Project) -> None:
+    """One result is rounded otherwise by the one, another by a fusion."""
+    ending = asked(project, "both")
+    assert ending.code == 0
+    assert ending.json["culprits"] == ["algsimp", "fusion"]
+    assert "does not with 2 passes disabled, all of them: algsimp, fusion" in ending.err
+
+
+def test_no_pass_flag_or_option_is_at_fault(project: Project) -> None:
+    """Then it says so, and what was tried."""
+    ending = asked(project, "wrong")
+    assert ending.code == 1
+    assert ending.json["culprits"] == []
+    assert not ending.json["confirmed"]
+    assert "no pass does it, alone or together" in ending.err
+    assert "none makes that difference" in ending.err
+
+
+def test_two_cells_that_give_other_bits(project: Project) -> None:
+    """Here one that runs without the pass, and one that runs with it."""
+    good = f"{CELL}-xla.xla_disable_hlo_passes=algsimp"
+    ending = asked(project, "division", "--good-cell", good, "--bad-cell", CELL, "--when", "bits")
+    assert ending.code == 0
+    assert ending.json["good_cell"] == good
+    assert ending.json["culprits"] == ["algsimp"]
+
+
+def test_an_option_of_jax_where_no_pass_is_run(project: Project) -> None:
+    """The program does not get so far."""
+    ending = asked(project, "wide")
+    assert ending.code == 0
+    flips = [entry for entry in ending.json["config"] if entry["verdict"] == "flips"]
+    assert flips == [{"name": "jax_enable_x64", "value": True, "verdict": "flips"}]
+    assert "it ends at trace, before any pass is run" in ending.err
+    assert 'paste: jax.config.update("jax_enable_x64", True)' in ending.err
+
+
+def test_a_program_that_does_not_do_the_same_twice(project: Project) -> None:
+    """What was found is not confirmed."""
+    ending = asked(project, "changing")
+    assert ending.code == 1
+    assert not ending.json["confirmed"]
+    assert any(
+        line.startswith("as it is: stays at first, flips then") for line in ending.json["flaky"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        ("right", (), "conforms, expected a deviation to explain"),
+        ("free", (), "is a probe, expected a program"),
+        ("division", ("--fact", "colours"), "--fact colours: no such fact, expected one of"),
+        ("division", ("--fact", "collectives=x"), "expected JSON after ="),
+        ("division", ("--good-cell", CELL, "--bad-cell", CELL), "the same cell twice"),
+        ("division", ("--good-cell", CELL), "give --cell, or --good-cell and --bad-cell"),
+        ("division", ("--bad-cell", CELL), "--cell and --bad-cell are the same"),
+        ("division", ("--cell", ">=0.6"), "expected one"),
+        ("division", ("--cell", "0.6.2@cpu-mp2"), "passes are asked of one process"),
+    ],
+)
+def test_what_cannot_be_asked(
+    project: Project, name: str, more: tuple[str, ...], message: str
+) -> None:
+    """Is told in one line."""
+    ending = asked(project, name, *more)
+    assert ending.code == 2
+    assert message in ending.error
+
+
+def test_interrupted_nothing_is_left_running(project: Project, tmp_path: Path) -> None:
+    """Also where XLA runs a program that does not end."""
+    process = project.start("passes", "family/slow", "--cell", CELL)
+    children: list[psutil.Process] = []
+    try:
+        while not (tmp_path / "counter").exists():
+            assert process.poll() is None, process.communicate()
+            with pytest.raises(psutil.TimeoutExpired):
+                psutil.Process(process.pid).wait(0.05)
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    finally:
+        process.kill()
+        process.communicate()
+    assert len(children) > 1
+    gone, alive = psutil.wait_procs(children, 5)
+    assert not alive
+    assert len(gone) == len(children)
