@@ -62,7 +62,8 @@ def test_only_what_is_used_comes_in_the_order_it_stands() -> None:
     assert (scale, factor) == ("SCALE = 3", "FACTOR = 2  # why it is two")
     assert "    # a comment that stays" in scaled
     assert case.startswith("def case(env, size):\n    # also a comment")
-    assert (source.kit, source.env) == ({"Program"}, {"devices"})
+    assert source.kit == {"Program"}
+    assert source.env == {"devices"}
     assert source.modules == {"jax", "numpy"}
 
 
