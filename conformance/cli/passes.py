@@ -55,6 +55,10 @@ if TYPE_CHECKING:
     "--fact", default="", metavar="NAME[=JSON]",
     help="Ask about a fact of the optimised HLO, e.g. collectives.all-reduce=1.",
 )  # fmt: skip
+@click.option(
+    "--settings/--no-settings", default=True, show_default=True,
+    help="Also try XLA flags and options of jax, each alone.",
+)  # fmt: skip
 @click.option("--verbose", "-v", is_flag=True, help="Show every probe.")
 @click.option(
     "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
@@ -68,6 +72,7 @@ def command(
     bad_cell: str | None,
     when: str | None,
     fact: str,
+    settings: bool,
     verbose: bool,
     json_file: Path | None,
 ) -> int:
@@ -99,7 +104,7 @@ def command(
         with _blobs() as blobs:
             answers = _asked(
                 setting, preparation, jobs, blobs, when=when or "", fact=fact,
-                console=console if verbose else None,
+                console=console, verbose=verbose, settings=settings,
             )  # fmt: skip
             console.print(f"{case.id} on {' and '.join(job.planned.cell.id for job in jobs)}")
             for line in answer_lines(answers):
@@ -187,7 +192,9 @@ def _asked(
     *,
     when: str,
     fact: str,
-    console: Console | None,
+    console: Console,
+    verbose: bool,
+    settings: bool,
 ) -> Answers:
     provider = Provider(preparation.locks, setting.cache)
     turns = Turns(setting.cache)
@@ -198,6 +205,7 @@ def _asked(
         good = judged(next(executor.run(jobs[:1])), blobs)
     planned = jobs[-1].planned
     with (
+        console.status("trying the program as it is", spinner="line") as status,
         turns.of(planned.cell.place, lambda: None),
         PassProber(provider.open(planned), jobs[-1], blobs) as prober,
     ):
@@ -207,10 +215,12 @@ def _asked(
         predicate = _predicate(jobs, good, bad, tolerance, when=when, fact=fact)
 
         def progress(step: Step) -> None:
-            if console is not None:
+            status.update(f"tried {step_line(step)[: console.width - 10]}")
+            if verbose:
                 console.print(step_line(step), soft_wrap=True)
 
-        return Inquiry(prober, planned.cell, predicate, bad, progress).run()
+        inquiry = Inquiry(prober, planned.cell, predicate, bad, progress)
+        return inquiry.run(settings=settings)
 
 
 def _check(side: Side) -> None:

@@ -133,14 +133,20 @@ class Inquiry:
         self._progress = progress
         self._answers = Answers(predicate=predicate, bad=bad)
 
-    def run(self) -> Answers:
-        """Try passes, then flags, then options; try what was found once more."""
+    def run(self, *, settings: bool = True) -> Answers:
+        """Try passes, then flags, then options; try what was found once more.
+
+        Args:
+            settings: Whether flags and options are tried.
+        """
         answers = self._answers
         if answers.compiled:
             self._passes()
+        if settings and answers.compiled:
             self._flags()
-        for name, value in options_for(self._prober.config):
-            answers.config.append(self._configured(name, value))
+        if settings:
+            for name, value in options_for(self._prober.config):
+                answers.config.append(self._configured(name, value))
         self._confirm()
         answers.lost = self._prober.lost
         return answers

@@ -99,6 +99,8 @@ def _about_settings(answers: Answers) -> Iterator[str]:
     for step in answers.flips:
         what = "the XLA flag" if step.what == "flag" else "the option of jax"
         yield f"it does not with {what} {step.name}={_python(step.value)}"
+    if not answers.flags and not answers.config:
+        return
     kinds = {"XLA flags": answers.flags, "options of jax": answers.config}
     tried = [f"{len({step.name for step in steps})} {name}" for name, steps in kinds.items()]
     more = "no other makes" if answers.flips else "none makes"
