@@ -37,6 +37,9 @@ PATIENCE = 60.0
 TRACEBACK = "Traceback (most recent call last):"
 RAISED = re.compile(r"^([A-Za-z_][\w.]*)(?:: |:?$)(.*)", re.MULTILINE | re.DOTALL)
 
+SUGGESTION = re.compile(r"\. Did you (?:mean: '[^']*'|forget to import '[^']*')\?$")
+"""What some interpreters add to a message as they print it; it is not the exception's."""
+
 
 class Ending(NamedTuple):
     """How a script ended in one release."""
@@ -90,7 +93,7 @@ def run(script: Path, python: Path) -> Ending:
     return Ending(
         status=done.returncode,
         error=found[1].rpartition(".")[2] if found else "",
-        message=normalise(found[2]) if found else "",
+        message=SUGGESTION.sub("", normalise(found[2])) if found else "",
         stdout=hashlib.sha256(done.stdout.encode()).hexdigest()[:8],
     )
 
