@@ -119,7 +119,9 @@ def _tell(file: Path, job: SeenJob, written: Written) -> None:
         click.echo(f"wrote {file}; run it with: uv run {file}", err=True)
     if written.unasserted:
         names = ", ".join(written.unasserted)
-        click.echo(f"it does not assert {names}, which takes more than a plain look", err=True)
+        silent = "ends with status 0 although the case deviates there: it "
+        told = f"does not assert {names}, which takes more than a plain look; it prints the HLO"
+        click.echo(f"it {silent if written.silent else ''}{told}", err=True)
     if job.seen.conformance is Conformance.CONFORMS:
         click.echo(f"{job.job.case.id} conforms there: the file shows no fault", err=True)
 

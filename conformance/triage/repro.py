@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.model.observation import ExpectedError
+from conformance.model.outcome import Outcome
 from conformance.triage.repro_checks import Tolerances, check_piece
 from conformance.triage.repro_facts import READINGS, claimed, imports_of, text_of
 from conformance.triage.repro_header import Header, Seen, readable, unasserted
@@ -34,6 +35,7 @@ _OURS: Final = frozenset({
     "hlo", "told", "seen", "observed", "wanted", "error", "names", "static",
 })  # fmt: skip
 """Names that the code at the end of a file binds."""
+_USES_JAX: Final = re.compile(r"\bjax\.")
 TOPOLOGY_TEXT: Final = "target_config"
 HIDES_HLO_UNTIL: Final = "0.8.2"
 """The first release that gives the text of what it compiled for CUDA."""
@@ -46,10 +48,12 @@ class Written:
     Attributes:
         text: What it holds.
         unasserted: Claims of the case that it does not check, by name.
+        silent: Whether nothing else deviates: the file ends well all the same.
     """
 
     text: str
     unasserted: tuple[str, ...]
+    silent: bool = False
 
 
 def write(job: Job, source: Source, seen: Seen, file: str) -> Written:
@@ -65,7 +69,10 @@ def write(job: Job, source: Source, seen: Seen, file: str) -> Written:
         Python that runs where only the packages of its header are installed.
     """
     text = _File(job, source, seen, file).text()
-    return Written(text=text, unasserted=unasserted(job.case.facts, seen))
+    unread = unasserted(job.case.facts, seen)
+    about = tuple(start for name in unread for start in (f"fact {name} ", f"{name} of "))
+    silent = bool(seen.reasons) and all(reason.startswith(about) for reason in seen.reasons)
+    return Written(text=text, unasserted=unread, silent=silent)
 
 
 class _File:
@@ -91,7 +98,7 @@ class _File:
         checks = [*self._checks()]
         for piece in (*stand_ins, *checks):
             self._imports.update(dict.fromkeys(piece.imports))
-        main = self._program(env=env) if program else self._probe(env=env)
+        main = self._limited(self._program(env=env) if program else self._probe(env=env))
         blocks = [
             *self._constants(),
             *(piece.text for piece in stand_ins),
@@ -100,13 +107,25 @@ class _File:
             self._apart(function("main", main)).replace(CALL, self._call(env=env)),
             'if __name__ == "__main__":\n    main()',
         ]
+        body = spaced(blocks)
+        unused = "import jax" not in self._source.imports and not self._settings
+        if unused and not _USES_JAX.search(body):
+            self._imports.pop("import jax")
         header = Header(self._job, self._source, self._seen, self._place, self._name).lines()
-        return "\n".join([*header, *self._setup(), "", spaced(blocks)]) + "\n"
+        return "\n".join([*header, *self._setup(), "", body]) + "\n"
+
+    def _limited(self, lines: list[str]) -> list[str]:
+        """Return statements that are ended where the job was, if it was for its time."""
+        if self._seen.observation.outcome is not Outcome.TIMED_OUT:
+            return lines
+        self._imports["import faulthandler"] = None
+        seconds = self._job.case.timeout
+        return [f"faulthandler.dump_traceback_later({seconds!r}, exit=True)", *lines]
 
     def _apart(self, text: str) -> str:
         """Return code of ours whose names are none of the case's."""
         for name in _OURS & self._source.bound:
-            text = re.sub(rf"\b{name}\b", f"{name}_", text)
+            text = re.sub(rf'(?<!")\b{name}\b', f"{name}_", text)
         return text
 
     # What is set before anything is done.
@@ -129,11 +148,16 @@ class _File:
         yield ""
         lines = [line for line in self._imports if line != "import os"]
         yield from imported(lines)
-        settings = {**({"jax_enable_x64": True} if request["x64"] else {}), **request["config"]}
-        if settings:
+        if self._settings:
             yield ""
-        for name, value in settings.items():
+        for name, value in self._settings.items():
             yield f'jax.config.update("{name}", {quoted(value)})'
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        """The `jax.config` values of the job."""
+        request = self._job.request()
+        return {**({"jax_enable_x64": True} if request["x64"] else {}), **request["config"]}
 
     def _constants(self) -> Iterator[str]:
         target = self._place.topology.get(TOPOLOGY_TEXT)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 CASES = '''\
 from __future__ import annotations
 
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -66,9 +68,14 @@ def accepted(env):
 
 
 @probe(devices=2)
-def counted(env):
+def seen(env):
     """How many there are."""
     return Observed(loud(str(len(env.devices))), reference="2!")
+
+
+@probe(timeout=2)
+def hung(env):
+    time.sleep(60)
 
 
 @program()
@@ -121,8 +128,9 @@ def alone(file: Path, cache: Path, environment: str = ENVIRONMENT) -> tuple[int,
     [
         ("sharded[fits]", 0, "expected: "),
         ("refused", 0, "seen, as expected: TypeError"),
-        ("counted", 0, "seen: 2!"),
+        ("seen", 0, "seen: 2!"),
         ("layer", 0, "expected: "),
+        ("hung", 1, "Timeout (0:00:02)!"),
         ("wrong", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=4e-06"),
         ("accepted", 1, "AssertionError: ran, expected Raises(type='TypeError', match='')"),
     ],
