@@ -35,7 +35,9 @@ def main() -> None:
         found, took = searched(answer, WHEN.get(answer["when"], "exit"))
         named = said(answer, found)
         if named == answer["first"] and answer.get("changes"):
-            found, took = searched(answer, "ending")
+            found, took = searched(
+                answer, answer["when"] if answer["when"] == "output" else "ending"
+            )
             missing = set(answer["changes"]) - {change["after"] for change in found["changes"]}
             named = f"{answer['first']}, and not {', '.join(missing)}" if missing else named
         right += named == answer["first"]
@@ -65,8 +67,8 @@ def searched(answer: dict[str, Any], when: str) -> tuple[dict[str, Any], float]:
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         took = perf_counter() - start
-        if not file.exists():
-            return {"error": done.stderr.strip().splitlines()[-1:]}, took
+        if not (file.exists() and file.stat().st_size):
+            return {"error": done.stderr.strip().rpartition("\n")[2]}, took
         found: dict[str, Any] = json.loads(file.read_text())
         return found, took
 

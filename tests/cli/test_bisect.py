@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.processes import gone
 from tests.projects import HEAD
-from tests.triage.test_process import gone
 
 if TYPE_CHECKING:
     from tests.projects import Ending, Project

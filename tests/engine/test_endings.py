@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 
 from conformance.model.outcome import Outcome, Stage
 from tests.bench import leaf_of
+from tests.processes import gone
 
 if TYPE_CHECKING:
     from tests.bench import Bench
@@ -132,18 +132,6 @@ def test_a_thread_left_running_does_not_hold_the_job(bench: Bench) -> None:
     assert time.monotonic() - start < 5
 
 
-def gone(pid: int) -> bool:
-    """Say whether a process ends within a second."""
-    for _ in range(100):
-        try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                return True
-        except psutil.NoSuchProcess:
-            return True
-        time.sleep(0.01)
-    return False
-
-
 @pytest.mark.parametrize("session", ["pass", "os.setsid()"], ids=["same session", "own session"])
 def test_a_grandchild_does_not_outlive_its_job(bench: Bench, session: str) -> None:
     """What a job leaves running is gone soon after it, whatever session it hides in."""
@@ -178,7 +166,7 @@ def test_a_tree_of_strays_does_not_outlive_its_job(bench: Bench) -> None:
     """
     pids = leaf_of(bench.run(body)).data.decode().strip("' ").split()
     assert len(pids) == 2
-    assert all(gone(int(pid)) for pid in pids)
+    assert all(gone(int(pid), 1) for pid in pids)
 
 
 @pytest.mark.parametrize(

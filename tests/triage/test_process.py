@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -10,10 +9,10 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 
 from conformance.triage import process
+from tests.processes import gone
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,18 +23,6 @@ if TYPE_CHECKING:
 def ran(code: str, timeout: float = 20) -> Ended:
     """Run some Python."""
     return process.run([sys.executable, "-c", code], environment=os.environ, timeout=timeout)
-
-
-def gone(pid: int) -> bool:
-    """Wait for a process to end."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
-        for _ in range(200):
-            if process.status() == psutil.STATUS_ZOMBIE:
-                return True
-            time.sleep(0.02)
-        return False
-    return True
 
 
 def test_a_program_that_ends_well() -> None:
