@@ -42,7 +42,7 @@ class Step:
         name: The flag or option that was set; empty for passes.
         value: What it was set to.
         answer: What the program did.
-        record: What came of it.
+        side: What came of it.
         seconds: How long it took.
         again: Whether it only confirms what is known.
     """
@@ -70,7 +70,6 @@ class Answers:
         unknown_flags: Names of those that it does not know.
         config: The trials of options.
         flaky: What did not do the same twice, in words.
-        without: The program without the culprits; None if there are none.
         changes: How its optimised HLO changes without them; None if it cannot be said.
         lost: Processes that XLA ended on the way.
     """
@@ -83,7 +82,6 @@ class Answers:
     unknown_flags: list[str] = field(default_factory=list)
     config: list[Step] = field(default_factory=list)
     flaky: list[str] = field(default_factory=list)
-    without: Side | None = None
     changes: IrDiff | None = None
     lost: int = 0
 
@@ -163,7 +161,6 @@ class Inquiry:
         )
         if answers.found.culprits:
             step = next(s for s in answers.steps if s.disabled == answers.found.culprits)
-            answers.without = step.side
             answers.changes = hlo_changes(self._bad, step.side)
 
     def _flags(self) -> None:

@@ -108,7 +108,7 @@ class Fact:
 
     def state(self, side: Side) -> State:
         """Return what a program shows."""
-        if not side.record.facts:
+        if self.fact.partition(".")[0] not in side.record.facts:
             return other(side.record)
         seen = fact_of(side, self.fact)
         if seen == self.bad:
@@ -170,7 +170,8 @@ def question_within(bad: Side, tolerance: Tolerance, *, when: str, fact: str) ->
         raise UsageError("--when facts: within one cell, name the fact with --fact")
     deviates = bad.record.conformance is Conformance.DEVIATES
     failed = bad.record.outcome is not Outcome.OK
-    if failed and (when == "ending" or (not when and not deviates)):
+    unjudged = bad.record.conformance is Conformance.UNKNOWN
+    if failed and (when == "ending" or (not when and unjudged)):
         return Succeeds(ending(bad.record))
     if deviates and when in ("", "conformance"):
         return Conforms(ending(bad.record))
