@@ -258,9 +258,10 @@ class _File:
         lowered = lowering(self._place, "env").replace("return ", "lowered = ")
         lines += lowered.splitlines()
         lines.append("compiled = lowered.compile()")
-        lines += self._asserted_facts()
+        facts = self._asserted_facts()
         if self._place.topology:
-            return lines
+            return [*lines, *(facts or ["print(compiled.as_text())"])]
+        lines += facts
         if static:
             lines += self._dynamic()
             args = "args"
