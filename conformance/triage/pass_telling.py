@@ -76,7 +76,8 @@ def _about_passes(answers: Answers) -> Iterator[str]:
         return
     found, count = answers.found, len(answers.found.passes)
     probes = sum(step.what == "pass" and not step.again for step in answers.steps)
-    of = f"of {_counted(count, 'pass that changes', 'passes that change')} it, {probes} probes"
+    of = f"of {_counted(count, 'pass that changes', 'passes that change')} it, "
+    of += _counted(probes, "probe", "probes")
     if len(found.culprits) == 1:
         yield f"it does not with one pass disabled: {found.culprits[0]} ({of})"
     elif found.culprits:
@@ -101,8 +102,10 @@ def _about_settings(answers: Answers) -> Iterator[str]:
         yield f"it does not with {what} {step.name}={_python(step.value)}"
     if not answers.flags and not answers.config:
         return
-    kinds = {"XLA flags": answers.flags, "options of jax": answers.config}
-    tried = [f"{len({step.name for step in steps})} {name}" for name, steps in kinds.items()]
+    tried = (
+        _counted(len({step.name for step in answers.flags}), "XLA flag", "XLA flags"),
+        _counted(len(answers.config), "option of jax", "options of jax"),
+    )
     more = "no other makes" if answers.flips else "none makes"
     unknown = len(answers.unknown_flags)
     left = (

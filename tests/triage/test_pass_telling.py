@@ -52,7 +52,7 @@ def test_a_set_of_passes_is_to_be_pasted(bad: Side) -> None:
     lines = list(answer_lines(said))
     assert lines[0] == "the program ends with XlaError: no"
     assert "it does not with 2 passes disabled, all of them: a, c" in lines[1]
-    assert "(of 3 passes that change it, 1 probes)" in lines[1]
+    assert "(of 3 passes that change it, 1 probe)" in lines[1]
     assert "confirmed: all of it did the same once more, in a new process" in lines
 
 
@@ -88,7 +88,7 @@ def test_flags_and_options_are_to_be_pasted(bad: Side) -> None:
     assert "it does not with the XLA flag xla_x=False" in lines
     assert 'it does not with the option of jax jax_z="highest"' in lines
     assert any(
-        line.startswith("tried alone: 2 XLA flags and 1 options of jax, without 1 flag that")
+        line.startswith("tried alone: 2 XLA flags and 1 option of jax, without 1 flag that")
         for line in lines
     )
 
