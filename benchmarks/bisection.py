@@ -33,11 +33,9 @@ def main() -> None:
     chosen = [a for a in answers if not wanted or Path(a["script"]).stem in wanted]
     for answer in chosen:
         found, took = searched(answer, WHEN.get(answer["when"], "exit"))
-        named = said(answer, found)
+        named = said(found)
         if named == answer["first"] and answer.get("changes"):
-            found, took = searched(
-                answer, answer["when"] if answer["when"] == "output" else "ending"
-            )
+            found, took = searched(answer, WHEN.get(answer["when"], "ending"))
             missing = set(answer["changes"]) - {change["after"] for change in found["changes"]}
             named = f"{answer['first']}, and not {', '.join(missing)}" if missing else named
         right += named == answer["first"]
@@ -73,12 +71,11 @@ def searched(answer: dict[str, Any], when: str) -> tuple[dict[str, Any], float]:
         return found, took
 
 
-def said(answer: dict[str, Any], found: dict[str, Any]) -> str:
-    """Return the release that a search named."""
+def said(found: dict[str, Any]) -> str:
+    """Return the release that a search named as the first that is not as it was."""
     if "error" in found:
         return f"error: {found['error']}"
-    fix = answer.get("find") == "fix"
-    return str(found["last_good" if fix else "first_bad"])
+    return str(found["changes"][0]["after"])
 
 
 if __name__ == "__main__":

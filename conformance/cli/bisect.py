@@ -170,11 +170,9 @@ def command(
         return ExitCode.INTERRUPTED
     finally:
         log.close()
-    console.print()
-    for line in answer_lines(answer, find, axis):
+    left_out = [f"left out {e.cell}: {e.reason}" for e in preparation.exclusions]
+    for line in ("", *answer_lines(answer, find, axis), *left_out):
         console.print(line)
-    for exclusion in preparation.exclusions:
-        console.print(f"left out {exclusion.cell}: {exclusion.reason}")
     if json_file is not None:
         write_file("--json", json_file, as_json(answer_json(answer, target, find, axis)))
     return ExitCode.OK if answer.confirmed else ExitCode.UNEXPECTED

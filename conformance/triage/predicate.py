@@ -111,16 +111,26 @@ class ByEnding:
         return GOOD if failure == self._good else State(Kind.OTHER, failure)
 
 
-@dataclass(frozen=True, slots=True)
 class ByExit:
-    """Fails, in whatever way."""
+    """Fails, in whatever way; another failure than the bad end's is another state.
 
-    name: str = "exit"
-    about: str = "fails, in whatever way"
+    Args:
+        bad: How the bad end ended.
+    """
+
+    name = "exit"
+    about = "fails, in whatever way"
+
+    def __init__(self, bad: str) -> None:
+        self._bad = bad
+        self._failures = Failures(bad)
 
     def state(self, side: Side) -> State:
         """Return what a point shows."""
-        return GOOD if side.record.outcome is Outcome.OK else BAD
+        if side.record.outcome is Outcome.OK:
+            return GOOD
+        failure = self._failures.of(ending(side.record))
+        return BAD if failure == self._bad else State(Kind.BAD, failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,23 +149,31 @@ class ByConformance:
         return GOOD if side.record.conformance is Conformance.CONFORMS else BAD
 
 
-@dataclass(frozen=True, slots=True)
 class ByValue:
-    """Gives another value than the good end, beyond the tolerance."""
+    """Gives another value than the good end, beyond the tolerance; a third is a state of its own.
 
-    good: Side
-    tolerance: Tolerance
-    name: str = "value"
-    about: str = "gives another value than the good end"
+    Args:
+        ends: Both ends, which have values.
+    """
+
+    name = "value"
+    about = "gives another value than the good end"
+
+    def __init__(self, ends: Ends) -> None:
+        self._tolerance = ends.tolerance
+        self._known = [(GOOD, value_of(ends.good)), (BAD, value_of(ends.bad))]
 
     def state(self, side: Side) -> State:
         """Return what a point shows."""
         if side.record.outcome is not Outcome.OK or "value" not in side.record.artifacts:
             return other(side.record)
-        if side.record.artifacts["value"] == self.good.record.artifacts["value"]:
-            return GOOD
-        compared = compare_values(value_of(side), value_of(self.good), self.tolerance)
-        return GOOD if compared.agrees else BAD
+        value = value_of(side)
+        for state, known in self._known:
+            if compare_values(value, known, self._tolerance).agrees:
+                return state
+        state = State(Kind.BAD, f"value {len(self._known)}")
+        self._known.append((state, value))
+        return state
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +199,10 @@ class ByFacts:
 
 @dataclass(frozen=True, slots=True)
 class ByOutput:
-    """Prints something else than the good end."""
+    """Prints something else than the good end; what neither end prints is a state of its own."""
 
-    good: Side
+    good: str
+    bad: str
     name: str = "output"
     about: str = "prints something else than the good end"
 
@@ -191,8 +210,14 @@ class ByOutput:
         """Return what a point shows."""
         if side.record.outcome is not Outcome.OK:
             return other(side.record)
-        same = side.record.artifacts.get("stdout") == self.good.record.artifacts.get("stdout")
-        return GOOD if same else BAD
+        printed = _printed(side)
+        if printed == self.good:
+            return GOOD
+        return BAD if printed == self.bad else State(Kind.BAD, f"output {printed[:8]}")
+
+
+def _printed(side: Side) -> str:
+    return side.record.artifacts.get("stdout", "")
 
 
 def state_of(predicate: Predicate, side: Side) -> State:
@@ -223,11 +248,11 @@ def _by_facts(ends: Ends) -> Predicate:
 PREDICATES: Final[Mapping[str, Callable[[Ends], Predicate]]] = {
     "ending": _by_ending,
     "message": _by_message,
-    "exit": lambda _: ByExit(),
+    "exit": lambda ends: ByExit(ending(ends.bad.record)),
     "conformance": lambda _: ByConformance(),
-    "value": lambda ends: ByValue(ends.good, ends.tolerance),
+    "value": ByValue,
     "facts": _by_facts,
-    "output": lambda ends: ByOutput(ends.good),
+    "output": lambda ends: ByOutput(_printed(ends.good), _printed(ends.bad)),
 }
 """Questions by what `--when` calls them, the one that tells most first."""
 
@@ -261,7 +286,8 @@ def chosen(ends: Ends, name: str = "") -> Predicate:
 
 
 def _tells_apart(ends: Ends, made: Callable[[Ends], Predicate]) -> bool:
-    if made is PREDICATES["value"] and "value" not in ends.good.record.artifacts:
+    both = (ends.good.record.artifacts, ends.bad.record.artifacts)
+    if made is PREDICATES["value"] and not all("value" in artifacts for artifacts in both):
         return False
     predicate = made(ends)
     return predicate.state(ends.good) == GOOD and predicate.state(ends.bad) == BAD

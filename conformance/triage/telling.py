@@ -84,8 +84,8 @@ def _told(answer: Answer, change: Change) -> str:
     before, after = (answer.labels[n] for n in (change.before, change.after))
     seen = {step.point: step.record for step in reversed(answer.steps)}
     one, other = (_said(seen[n]) for n in (change.before, change.after))
-    states = answer.states[change.before].kind, answer.states[change.after].kind
-    said = f"{one} -> {other}" if one != other else " -> ".join(states)
+    states = answer.states[change.before], answer.states[change.after]
+    said = f"{one} -> {other}" if one != other else " -> ".join(map(_state, states))
     between = [answer.labels[n] for n in change.unknown]
     around = f"; stepped around {', '.join(between)}" if between else ""
     return f"{before} -> {after}: {said}{around}"

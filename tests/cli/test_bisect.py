@@ -169,12 +169,14 @@ def test_a_search_that_is_killed(project: Project) -> None:
 def test_a_target_that_does_not_show_the_same_twice(project: Project) -> None:
     """It is told with counts, and is no success."""
     file = project.path / "count"
-    deed = (
-        f"import pathlib; f = pathlib.Path({str(file)!r}); "
-        "n = len(f.read_text()) if f.exists() else 0; f.write_text('x' * (n + 1)); assert n % 2"
-        " if jax.__version__ == '0.6.1' else 0"
-    )
-    ending = searched(project, deed)
+    deed = f"""\
+    import pathlib
+    file = pathlib.Path({str(file)!r})
+    tries = len(file.read_text()) if file.exists() else 0
+    if jax.__version__ == "0.6.1":
+        file.write_text("x" * (tries + 1))
+    assert jax.__version__ == "0.6.1" and tries % 2"""
+    ending = searched(project, deed.strip())
     assert ending.code == 1
     (line,) = [line for line in ending.out.splitlines() if line.startswith("flaky: ")]
     assert line.startswith("flaky: 0.6.1 does not show the same twice: ")
