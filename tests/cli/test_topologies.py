@@ -10,11 +10,20 @@ from conformance.cells.platform.gpus import gpus
 from conformance.cells.platform.tpus import GENERATIONS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .conftest import MakeProject
 
 CASES = {"cases/fam/topic.py": ""}
 
 
+@pytest.fixture
+def _no_plugin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A cache of its own, in which no other test provides a cell that could be asked."""
+    monkeypatch.setenv("CONFORMANCE_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.usefixtures("_no_plugin")
 def test_every_platform_is_listed(new_project: MakeProject) -> None:
     """TPUs by topology with their devices, GPUs with their memory; no plugin is there to ask."""
     ending = new_project(CASES).run("matrix", "--topologies", "--json")
@@ -26,6 +35,7 @@ def test_every_platform_is_listed(new_project: MakeProject) -> None:
     assert ending.json["asked"] == ""
 
 
+@pytest.mark.usefixtures("_no_plugin")
 def test_people_read_a_line_a_platform(new_project: MakeProject) -> None:
     """And how to name one, and how to ask a plugin."""
     said = new_project(CASES).run("matrix", "--topologies").out
