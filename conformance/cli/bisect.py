@@ -200,9 +200,7 @@ class Subject:
     @property
     def tolerance(self) -> Tolerance:
         """What it states about values."""
-        if self.case is None:
-            return Tolerance()
-        return Tolerance(rtol=self.case.rtol, atol=self.case.atol)
+        return Tolerance() if self.case is None else Tolerance.of(self.case)
 
     def log_name(self, question: str) -> str:
         """Return the name of the folder of its log.
@@ -220,11 +218,7 @@ def _subject(setting: Setting, text: str, *, is_command: bool) -> Subject:
     program = target_of(text, command=is_command)
     if program is not None:
         return Subject(program=program)
-    cases = setting.cases([text])
-    if len(cases) != 1:
-        named = ", ".join(case.id for case in cases[:5])
-        raise UsageError(f"{text}: names {len(cases)} cases ({named} ...), expected one")
-    return Subject(case=cases[0])
+    return Subject(case=setting.case(text))
 
 
 def _points(

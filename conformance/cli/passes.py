@@ -12,7 +12,6 @@ import click
 from rich.console import Console
 
 from conformance.cells.accelerators import Turns
-from conformance.cells.selectors import select_cells
 from conformance.cli.named_files import as_json, check_writable, write_file
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import here
@@ -34,7 +33,6 @@ from conformance.triage.target import target_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.cells.cell import Cell
     from conformance.cli.setting import Setting
     from conformance.engine.comparing import Side
     from conformance.engine.prepare import Preparation
@@ -98,7 +96,7 @@ def command(
     console = Console(stderr=str(json_file) == "-", highlight=False, markup=False)
     case = _case(setting, target)
     names = _cells(cell, good_cell, bad_cell)
-    preparation = prepare_in(setting, [_cell(setting, name) for name in names])
+    preparation = prepare_in(setting, [setting.cell(name) for name in names])
     jobs = [_job(case, preparation, number, name) for number, name in enumerate(names)]
     try:
         with _blobs() as blobs:
@@ -138,15 +136,12 @@ def _case(setting: Setting, text: str) -> Case:
         raise UsageError(
             f"{text}: expected the id of a case; a script becomes one by `conformance new`"
         )
-    cases = setting.cases([text])
-    if len(cases) != 1:
-        named = ", ".join(case.id for case in cases[:5])
-        raise UsageError(f"{text}: names {len(cases)} cases ({named} ...), expected one")
-    if cases[0].kind != "program":
+    case = setting.case(text)
+    if case.kind != "program":
         raise UsageError(
-            f"{text}: is a {cases[0].kind}, expected a program: what it compiles is its own affair"
+            f"{text}: is a {case.kind}, expected a program: what it compiles is its own affair"
         )
-    return cases[0]
+    return case
 
 
 def _cells(cell: str | None, good: str | None, bad: str | None) -> tuple[str, ...]:
@@ -159,13 +154,6 @@ def _cells(cell: str | None, good: str | None, bad: str | None) -> tuple[str, ..
     if not last:
         raise UsageError("give --cell, or --good-cell and --bad-cell")
     return (good, last) if good else (last,)
-
-
-def _cell(setting: Setting, text: str) -> Cell:
-    cells = select_cells(text, setting.releases)
-    if len(cells) != 1:
-        raise UsageError(f"{text}: names {len(cells)} cells, expected one")
-    return cells[0]
 
 
 def _job(case: Case, preparation: Preparation, number: int, name: str) -> Job:
@@ -198,7 +186,7 @@ def _asked(
 ) -> Answers:
     provider = Provider(preparation.locks, setting.cache)
     turns = Turns(setting.cache)
-    tolerance = Tolerance(rtol=jobs[-1].case.rtol, atol=jobs[-1].case.atol)
+    tolerance = Tolerance.of(jobs[-1].case)
     good = None
     if len(jobs) > 1:
         executor = LocalExecutor(provider.open, slots=1, turns=turns)

@@ -21,7 +21,6 @@ from conformance.engine.prepare import Provider
 from conformance.engine.rundir import RunDirectory
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.model.outcome import Conformance
-from conformance.report.text import listed
 from conformance.report.upstream import Upstream, issue_text
 from conformance.triage.repro import Written, write
 from conformance.triage.repro_run import recorded, recorded_span, run_now
@@ -83,8 +82,8 @@ def command(
     conformance repro CASE --cell 'latest@tpu:v5e:2x2'           compiled, no TPU needed
     """  # noqa: D301 - \b is click's own mark
     setting = here()
-    chosen = _case(setting, case)
-    cells = [_cell(setting, text) for text in cell]
+    chosen = setting.case(case)
+    cells = [setting.cell(text) for text in cell]
     if len(cells) > CELLS:
         raise UsageError(f"got {len(cells)} cells, expected the one, and maybe one to compare with")
     file = out or Path(_file_name(chosen, cells[0]))
@@ -135,22 +134,6 @@ def _file_name(case: Case, cell: Cell) -> str:
     place = "" if cell.platform == "cpu" else f"_{_NO_NAME.sub('_', cell.platform)}"
     release = "path" if cell.interpreter is not None else cell.release.replace(".", "_")
     return f"repro_{name}_{release}{place}.py"
-
-
-def _case(setting: Setting, text: str) -> Case:
-    found = setting.cases([text])
-    if len(found) > 1:
-        names = listed([case.id for case in found])
-        raise UsageError(f"{text} is {len(found)} cases, expected one, e.g. of {names}")
-    return found[0]
-
-
-def _cell(setting: Setting, text: str) -> Cell:
-    found, _ = setting.cells(None, [text])
-    if len(found) > 1:
-        names = listed([cell.id for cell in found])
-        raise UsageError(f"--cell {text} is {len(found)} cells, expected one, e.g. of {names}")
-    return found[0]
 
 
 def _plan(setting: Setting, case: Case, cells: list[Cell]) -> tuple[Plan, Preparation]:

@@ -15,8 +15,9 @@ from conformance.cells.releases import load_releases
 from conformance.cells.selectors import matches_cell, select_cells
 from conformance.corpus.project import PACKAGE, Project, find_project
 from conformance.corpus.select import absolute_selects, select_cases
-from conformance.errors import NothingSelectedError
+from conformance.errors import NothingSelectedError, UsageError
 from conformance.model.run import Exclusion
+from conformance.report.text import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +61,30 @@ class Setting:
     def cases(self, selects: Sequence[str]) -> tuple[Case, ...]:
         """Return the cases that SELECT means."""
         return select_cases(selects, self.project.cases)
+
+    def case(self, text: str) -> Case:
+        """Return the one case that a text names.
+
+        Raises:
+            UsageError: If it names several.
+        """
+        found = self.cases([text])
+        if len(found) > 1:
+            names = listed([case.id for case in found])
+            raise UsageError(f"{text} is {len(found)} cases, expected one, e.g. of {names}")
+        return found[0]
+
+    def cell(self, text: str) -> Cell:
+        """Return the one cell that a selector names.
+
+        Raises:
+            UsageError: If it names several.
+        """
+        found, _ = self.cells(None, [text])
+        if len(found) > 1:
+            names = listed([cell.id for cell in found])
+            raise UsageError(f"{text} is {len(found)} cells, expected one, e.g. of {names}")
+        return found[0]
 
     def absolute(self, selects: Sequence[str]) -> tuple[str, ...]:
         """Return SELECTs that mean the same from any working directory."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.blobs import BlobStore
     from conformance.engine.job import Finished, Job
+    from conformance.model.case import Case
     from conformance.model.golden import GoldenEntry
     from conformance.model.value import Value
 
@@ -80,6 +81,28 @@ def observation_of(record: Record, blobs: BlobStore) -> Observation:
         facts=record.facts,
         ir=record.ir,
     )
+
+
+def claimed_observation(case: Case, record: Record, blobs: BlobStore) -> Observation:
+    """Return what a record stands for, with the text of each IR that its case claims something of.
+
+    An IR that is not understood is left out: a claim on it is not met.
+
+    Args:
+        case: The case.
+        record: What came of it.
+        blobs: Where its artifacts are.
+
+    Raises:
+        CorruptBlobError: If a blob is missing or changed.
+        CorruptValueError: If a blob is no value.
+    """
+    texts = {}
+    for ir in case.facts.get(FILECHECK, ()):
+        if ir in record.artifacts:
+            with contextlib.suppress(IrSyntaxError):
+                texts[ir] = neutral_text(record, blobs, ir)
+    return replace(observation_of(record, blobs), texts=texts)
 
 
 def _reference(artifacts: Mapping[str, str], blobs: BlobStore) -> Value | ExpectedError | None:
@@ -145,7 +168,7 @@ class Judge:
             planned.release,
             planned.cell.platform,
             planned.versions,
-            replace(observation_of(record, self._blobs), texts=self._claimed(job, record)),
+            claimed_observation(job.case, record, self._blobs),
             golden,
             attempts=[observation_of(attempt, self._blobs) for attempt in attempts],
         )
@@ -160,15 +183,6 @@ class Judge:
             ir=self._compared(record, judgement, golden),
             attempts=1 + len(attempts),
         )
-
-    def _claimed(self, job: Job, record: Record) -> dict[str, str]:
-        """Return the IRs that the case claims something of; one not understood is left out."""
-        texts = {}
-        for ir in job.case.facts.get(FILECHECK, ()):
-            if ir in record.artifacts:
-                with contextlib.suppress(IrSyntaxError):
-                    texts[ir] = neutral_text(record, self._blobs, ir)
-        return texts
 
     def _current(self, record: Record) -> Record:
         """Return a record whose IRs are in the normal forms of today."""

@@ -183,8 +183,13 @@ def crash(done: Mapping[str, Any], job: Job, who: str = "the process") -> ErrorI
     if number is None:
         text = f"{who} exited with status {done.get('exit')} before the job ended"
         return abnormal("exit", text, job)
-    try:
-        name = signal.Signals(number).name
-    except ValueError:
-        name = f"signal {number}"
+    name = signal_name(number)
     return abnormal(name, f"{who} was ended by {name}", job)
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, `signal N` for one that has none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

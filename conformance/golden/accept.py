@@ -145,7 +145,7 @@ def plan_accept(
         content = _content(candidate)
         key = (candidate.case.id, candidate.variant, candidate.release)
         if key in seen:
-            if not same(content, seen[key], _tolerance(candidate.case)):
+            if not same(content, seen[key], Tolerance.of(candidate.case)):
                 conflicts.append(
                     f"{candidate.case.id} on {candidate.variant} with jax {candidate.release}: "
                     "cells show different endings, the first is taken; accept one cell alone"
@@ -316,7 +316,7 @@ def _recorded_name(
         if name not in draft.contents:
             draft.contents[name] = _readable(store, draft.folder / name)
         recorded = draft.contents[name]
-        if recorded is not None and same(content, recorded, _tolerance(draft.case)):
+        if recorded is not None and same(content, recorded, Tolerance.of(draft.case)):
             return name
     return None
 
@@ -345,7 +345,3 @@ def _collect(drafts: Iterable[_Draft], conflicts: tuple[str, ...]) -> AcceptPlan
     return AcceptPlan(
         entries=tuple(entries), contents=contents, documents=documents, conflicts=conflicts
     )
-
-
-def _tolerance(case: Case) -> Tolerance:
-    return Tolerance(rtol=case.rtol, atol=case.atol)

@@ -20,7 +20,7 @@ case states is all there is, and 0 means exact. Integers, bools, keys and text a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import ml_dtypes
 import numpy as np
@@ -38,6 +38,20 @@ _DEFAULTS = {
 }
 
 
+class Stating(Protocol):
+    """What states a tolerance."""
+
+    @property
+    def rtol(self) -> float | None:
+        """Relative tolerance."""
+        ...
+
+    @property
+    def atol(self) -> float | None:
+        """Absolute tolerance."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
     """What a case states about tolerance.
@@ -50,6 +64,15 @@ class Tolerance:
 
     rtol: float | None = None
     atol: float | None = None
+
+    @classmethod
+    def of(cls, case: Stating) -> Tolerance:
+        """Return what a case states.
+
+        Args:
+            case: The case, as its file or as a run tells of it.
+        """
+        return cls(rtol=case.rtol, atol=case.atol)
 
     def limits(self, golden: NDArray[Any]) -> Limits:
         """Return the tolerance that applies to one leaf.

@@ -134,7 +134,7 @@ class _Pair:
             values = value_of(self._after), value_of(self._before)
         except (CorruptBlobError, CorruptValueError):
             return None
-        return compare_values(*values, Tolerance(rtol=self._case.rtol, atol=self._case.atol))
+        return compare_values(*values, Tolerance.of(self._case))
 
     def _equal(self) -> bool:
         """Say whether nothing differs, which is so of most neighbours."""

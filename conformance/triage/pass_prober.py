@@ -15,12 +15,10 @@ from conformance.corpus.claims import FILECHECK
 from conformance.engine.checking import kit_probe
 from conformance.engine.client import WorkerDiedError
 from conformance.engine.comparing import Side
-from conformance.engine.irs import neutral_text
 from conformance.engine.job import Finished, Job
-from conformance.engine.judging import observation_of, record_of
+from conformance.engine.judging import claimed_observation, record_of
 from conformance.engine.observe import Transcript
 from conformance.errors import ConformanceError, InfrastructureError
-from conformance.ir.graph import IrSyntaxError
 from conformance.judge.conformance import conformance
 from conformance.kit import frames
 from conformance.model.outcome import Outcome
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
 
     from conformance.engine.blobs import BlobStore
     from conformance.engine.client import Worker
-    from conformance.model.case import Case
-    from conformance.model.record import Record
 
 Frame = tuple["Mapping[str, Any]", bytes]
 DISABLED: Final = "xla_disable_hlo_passes"
@@ -267,19 +263,8 @@ def judged(finished: Finished, blobs: BlobStore) -> Side:
         blobs: Where its artifacts go.
     """
     case, record = finished.job.case, record_of(finished, blobs)
-    observation = replace(observation_of(record, blobs), texts=_claimed(case, record, blobs))
-    found, reasons = conformance(case, observation)
+    found, reasons = conformance(case, claimed_observation(case, record, blobs))
     return Side(replace(record, conformance=found, reasons=reasons), blobs)
-
-
-def _claimed(case: Case, record: Record, blobs: BlobStore) -> dict[str, str]:
-    """Return the IRs that the case claims something of; one not understood is left out."""
-    texts = {}
-    for ir in case.facts.get(FILECHECK, ()):
-        if ir in record.artifacts:
-            with contextlib.suppress(IrSyntaxError):
-                texts[ir] = neutral_text(record, blobs, ir)
-    return texts
 
 
 def _next(session: _Session) -> frames.Frame:

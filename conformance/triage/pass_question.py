@@ -59,31 +59,32 @@ class Succeeds:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherBits:
-    """Gives another value than the cell itself, be it by the last bit."""
+class Bits:
+    """Gives the bits of a known value, or others.
 
-    bad: Side
+    Attributes:
+        known: A job that gives the value.
+        tolerance: What the case states.
+        same: What those very bits are.
+        differ: What others are, be it by the last one.
+        about: What a bad program does, in a few words.
+    """
+
+    known: Side
     tolerance: Tolerance
+    same: State
+    differ: State
+    about: str
     name: str = "bits"
-    about: str = "gives these very bits"
 
     def state(self, side: Side) -> State:
         """Return what a program shows."""
-        return _of_bits(side, self.bad, self.tolerance, same=BAD, differ=GOOD)
-
-
-@dataclass(frozen=True, slots=True)
-class SameBits:
-    """Gives the very value that the good cell gives."""
-
-    good: Side
-    tolerance: Tolerance
-    name: str = "bits"
-    about: str = "gives other bits than the good cell"
-
-    def state(self, side: Side) -> State:
-        """Return what a program shows."""
-        return _of_bits(side, self.good, self.tolerance, same=GOOD, differ=BAD)
+        if side.record.outcome is not Outcome.OK or "value" not in side.record.artifacts:
+            return other(side.record)
+        if side.record.artifacts["value"] == self.known.record.artifacts["value"]:
+            return self.same
+        compared = compare_values(value_of(side), value_of(self.known), self.tolerance)
+        return self.same if compared.agreement is Agreement.EQUAL else self.differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +116,6 @@ class Fact:
             return BAD
         found = self.wanted is None or seen == self.wanted
         return GOOD if found else State(Kind.OTHER, f"{self.fact} = {json.dumps(seen)}")
-
-
-def _of_bits(side: Side, known: Side, tolerance: Tolerance, *, same: State, differ: State) -> State:
-    if side.record.outcome is not Outcome.OK or "value" not in side.record.artifacts:
-        return other(side.record)
-    if side.record.artifacts["value"] == known.record.artifacts["value"]:
-        return same
-    compared = compare_values(value_of(side), value_of(known), tolerance)
-    return same if compared.agreement is Agreement.EQUAL else differ
 
 
 def fact_of(side: Side, name: str) -> Any:
@@ -165,7 +157,7 @@ def question_within(bad: Side, tolerance: Tolerance, *, when: str, fact: str) ->
     if when in ("value", "bits"):
         if "value" not in bad.record.artifacts:
             raise UsageError(f"--when {when}: {name} gives no value: {quoted(ending(bad.record))}")
-        return OtherBits(bad, tolerance)
+        return Bits(bad, tolerance, same=BAD, differ=GOOD, about="gives these very bits")
     if when == "facts":
         raise UsageError("--when facts: within one cell, name the fact with --fact")
     deviates = bad.record.conformance is Conformance.DEVIATES
@@ -196,7 +188,8 @@ def question_between(ends: Ends, *, when: str, fact: str) -> Predicate:
     """
     if fact:
         return _fact(ends.bad, fact, ends.good)
-    bits = SameBits(ends.good, ends.tolerance)
+    about = "gives other bits than the good cell"
+    bits = Bits(ends.good, ends.tolerance, same=GOOD, differ=BAD, about=about)
     valued = "value" in ends.good.record.artifacts
     differ = valued and bits.state(ends.bad) == BAD
     if when == "bits":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
 import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +19,7 @@ from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.client import worker_environment
 from conformance.engine.job import Job
 from conformance.engine.judging import record_of
-from conformance.engine.observe import raised
+from conformance.engine.observe import raised, signal_name
 from conformance.engine.plan import why_not
 from conformance.engine.runner import judged_from_cache
 from conformance.errors import ConformanceError
@@ -237,7 +236,7 @@ def _ending(
         case Ended(cut="interrupt"):
             return Outcome.NOT_RUN, _error("interrupted", "the search was interrupted")
         case Ended(signal=int(number)):
-            name = signal.Signals(number).name
+            name = signal_name(number)
             return Outcome.CRASHED, _error(name, f"the process was ended by {name}")
         case Ended(exit=0):
             return Outcome.OK, None

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.corpus.claims import FILECHECK
 from conformance.engine.comparing import Side, text_of
-from conformance.engine.irs import neutral_text
-from conformance.engine.judging import observation_of, variant
+from conformance.engine.judging import claimed_observation, variant
 from conformance.engine.loading import load
 from conformance.engine.rundir import RunDirectory
 from conformance.engine.runner import Run
 from conformance.errors import InfrastructureError, UsageError
 from conformance.golden.errors import GoldenError
 from conformance.golden.store import GoldenStore
-from conformance.ir.graph import IrSyntaxError
 from conformance.judge.agreement import against_golden
 from conformance.judge.comparison import Agreement
 from conformance.judge.conformance import conformance
@@ -107,8 +104,7 @@ def recorded_span(job: Job, observation: Observation) -> str:
         return ""
     if golden is None or golden.tainted or not golden.exact:
         return ""
-    tolerance = Tolerance(rtol=job.case.rtol, atol=job.case.atol)
-    agreement, _ = against_golden(observation, golden, tolerance)
+    agreement, _ = against_golden(observation, golden, Tolerance.of(job.case))
     return "" if agreement is Agreement.BEYOND else golden.span
 
 
@@ -125,12 +121,7 @@ def seen_job(job: Job, side: Side) -> SeenJob:
         raise InfrastructureError(f"{record.case} on {record.cell}: {said}")
     if record.outcome is Outcome.UNSUPPORTED:
         raise UsageError(f"{record.case} on {record.cell}: unsupported: {said}; name another cell")
-    texts = {}
-    for ir in job.case.facts.get(FILECHECK, ()):
-        if ir in record.artifacts:
-            with contextlib.suppress(IrSyntaxError):
-                texts[ir] = neutral_text(record, side.blobs, ir)
-    observation = replace(observation_of(record, side.blobs), texts=texts)
+    observation = claimed_observation(job.case, record, side.blobs)
     conforms, reasons = conformance(job.case, observation)
     hlo = text_of(side, "hlo") if job.case.kind == "program" else None
     seen = Seen(
