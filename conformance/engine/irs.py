@@ -97,6 +97,30 @@ def changed_lines(golden: str, seen: str) -> tuple[str, ...]:
     return tuple(change.line for change in found.changes)
 
 
+def differing(ir: str, one: bytes, other: bytes) -> tuple[str, ...]:
+    """Return how two texts of an IR differ in the form `neutral`, one line for each pattern.
+
+    Texts of one program differ from process to process in what is no part of it, such as tables of
+    source locations; so they do not agree only where their meaning differs.
+
+    Args:
+        ir: Name of the artifact.
+        one: The one text.
+        other: The other.
+
+    Returns:
+        The lines, none where the texts mean the same.
+
+    Raises:
+        IrSyntaxError: If one of them is not understood.
+    """
+    kind = kind_of_artifact(ir)
+    said = [analyse(_text(text), kind, with_text=True) for text in (one, other)]
+    if said[0].neutral == said[1].neutral:
+        return ()
+    return changed_lines(said[0].text, said[1].text)
+
+
 def _text(artifact: bytes) -> str:
     return artifact.decode("utf-8", "surrogatepass")
 

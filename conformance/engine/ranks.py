@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from conformance.engine.irs import differing
 from conformance.engine.job import Finished
 from conformance.engine.observe import (
     Transcript,
@@ -16,6 +18,7 @@ from conformance.engine.observe import (
     value_from_wire,
 )
 from conformance.engine.tiles import DisagreementError, assembled
+from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
 from conformance.judge.errors import signature
 from conformance.kit.refusals import refused_flags
 from conformance.model.codec import encode_value
@@ -214,12 +217,22 @@ class RankTranscripts:
                 return f"{name}: rank {rank} has none, rank {min(texts)} has"
         first = min(texts)
         for rank, text in texts.items():
-            if text != texts[first]:
-                return f"{name}: {_difference(first, texts[first], rank, text)}"
+            if text != texts[first] and (how := _difference(name, first, texts[first], rank, text)):
+                return f"{name}: {how}"
         return None
 
 
-def _difference(rank: int, text: bytes, other: int, other_text: bytes) -> str:
+def _difference(name: str, rank: int, text: bytes, other: int, other_text: bytes) -> str:
+    """Return how an artifact of two ranks differs, nothing where it means the same."""
+    if name in (*IRS, *CROSS_LOWERED):
+        with suppress(IrSyntaxError):
+            lines = differing(name, text, other_text)
+            more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
+            return f"of ranks {rank} and {other}: {lines[0]}{more}" if lines else ""
+    return _line(rank, text, other, other_text)
+
+
+def _line(rank: int, text: bytes, other: int, other_text: bytes) -> str:
     """Return the first line in which two texts differ."""
     pairs = zip_longest(*(t.decode("utf-8", "replace").splitlines() for t in (text, other_text)))
     for number, (line, other_line) in enumerate(pairs, 1):

@@ -135,6 +135,42 @@ def test_artifacts_must_be_the_same(tmp_path: Path) -> None:
     assert set(finished.blobs) == {"jaxpr", "stablehlo.rank0", "hlo.rank0", "hlo.rank1"}
 
 
+def hlo(*, file: str, value: int) -> bytes:
+    """Return a module as XLA prints it, with the table of files it knows of."""
+    return f"""HloModule jit_f
+
+FileNames
+1 "{file}"
+
+ENTRY %main () -> s32[] {{
+  ROOT %constant.1 = s32[] constant({value})
+}}
+""".encode()
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (hlo(file="b.py", value=1), None),
+        (
+            hlo(file="a.py", value=2),
+            "hlo: of ranks 0 and 1: semantic (constant): value of constant",
+        ),
+    ],
+)
+def test_irs_agree_where_they_mean_the_same(tmp_path: Path, other: bytes, said: str | None) -> None:
+    """What a process had traced before is in its tables, and in no program."""
+    finished = finish(
+        tmp_path,
+        (0, ({"artifact": "hlo"}, hlo(file="a.py", value=1))),
+        (1, ({"artifact": "hlo"}, other)),
+        *both(END),
+        (None, END),
+    )
+    assert (finished.error and finished.error.message) == said
+    assert ("hlo" in finished.blobs) == (said is None)
+
+
 def test_what_a_rank_could_not_come_to_is_no_difference(tmp_path: Path) -> None:
     """One that was ended because another raised has said less."""
     finished = finish(
