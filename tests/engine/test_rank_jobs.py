@@ -177,7 +177,7 @@ def test_what_no_rank_supports_is_unsupported(ranks: Bench) -> None:
 @pytest.mark.parametrize(
     ("case", "said"),
     [
-        ("fn = lambda x: x + jax.process_index()", "jaxpr: line 1 of rank 0 is"),
+        ("fn = lambda x: x + jax.process_index()", "jaxpr: of ranks 0 and 1: semantic (constant)"),
         (
             """fn = env.compat.shard_map(
                 lambda x: x + lax.axis_index("x"), mesh=env.mesh(2, "x"),
