@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -37,8 +38,10 @@ from conformance.triage.axis import (
     package_points,
 )
 from conformance.triage.bisection import Bisection
-from conformance.triage.predicate import PREDICATES
+from conformance.triage.figures import MEMORY, time_of
 from conformance.triage.prober import CaseProber, ProgramProber
+from conformance.triage.program import ProgramRunner
+from conformance.triage.question import PREDICATES
 from conformance.triage.target import Target, target_of
 from conformance.triage.telling import answer_json, answer_lines, step_line
 
@@ -48,10 +51,15 @@ if TYPE_CHECKING:
     from conformance.cli.setting import Setting
     from conformance.engine.prepare import Preparation
     from conformance.model.case import Case
+    from conformance.triage.figures import Figure
     from conformance.triage.prober import Prober
 
 LOGS: Final = Path("reports") / "bisect"
 """Where searches are logged, below the project."""
+FIGURES: Final = ("time", "memory")
+"""What `--when` says of what is measured."""
+TIMED: Final = ("build", "trace", "lower", "compile", "execute")
+"""Stages whose time is measured of a case."""
 TIMEOUT: Final = 120.0
 """Seconds that a script may take."""
 
@@ -74,8 +82,16 @@ TIMEOUT: Final = 120.0
     help="The first bad release, or the first in which a bug was fixed.",
 )  # fmt: skip
 @click.option(
-    "--when", type=click.Choice([*PREDICATES]), default=None,
+    "--when", type=click.Choice([*PREDICATES, *FIGURES]), default=None,
     help="What makes a release bad.  [default: whatever tells both ends apart]",
+)  # fmt: skip
+@click.option(
+    "--fact", default="", metavar="NAME",
+    help="A fact of the optimised HLO that makes it bad, e.g. collectives.all-gather.",
+)  # fmt: skip
+@click.option(
+    "--stage", type=click.Choice(TIMED), default=None,
+    help="The stage of a case whose time counts.  [default: all of them]",
 )  # fmt: skip
 @click.option("--platform", default="", metavar="PLATFORM", help="E.g. cpu4 or tpu:v5e:2x2.")
 @click.option(
@@ -106,6 +122,8 @@ def command(
     values: str,
     find: str,
     when: str | None,
+    fact: str,
+    stage: str | None,
     platform: str,
     timeout: float,
     wanted: tuple[str, ...],
@@ -134,48 +152,57 @@ def command(
     setting = here()
     if json_file is not None:
         check_writable("--json", json_file)
+    figure = _figure(when, fact, stage)
     console = Console(stderr=str(json_file) == "-", highlight=False, soft_wrap=True)
     subject = _subject(setting, target, is_command=is_command)
     place = platform or ("cpu1" if subject.program else "")
     points = _points(setting, axis, (good, bad), find=find, values=values, jax=jax, place=place)
     preparation = prepare_in(setting, [point.cell for point in points])
     labels = {point.cell.id: point.label for point in points}
-    directory = RunDirectory(
-        setting.project.root / LOGS / subject.log_name(f"{axis} {jax} {platform} {when}")
-    )
+    question = (axis, jax, platform, when or "", fact, stage or "")
+    directory = RunDirectory(setting.project.root / LOGS / subject.log_name(" ".join(question)))
     if fresh:
         (directory.path / RESULTS).unlink(missing_ok=True)
-    known = [record for record in directory.read_records() if record.case_hash == subject.hash]
     _refuse_missing_ends(preparation, points)
     names = [labels[planned.cell.id] for planned in preparation.cells]
-    log = Results(directory)
+    jobs = jobs if figure is None else 1  # one that runs beside another takes longer
+    prober = _prober(
+        setting, subject, preparation, directory, timeout=timeout, wanted=wanted,
+        facts=bool(fact) or when == "facts", jobs=jobs,
+    )  # fmt: skip
     try:
-        answer = Bisection(
-            points=preparation.cells,
-            labels=names,
-            reverse=find == "fix",
-            prober=_prober(
-                setting, subject, preparation, directory, timeout=timeout, wanted=wanted, jobs=jobs
-            ),
-            blobs=directory.blobs,
-            log=log,
-            known=known,
-            tolerance=subject.tolerance,
-            when=when or "",
-            width=jobs,
-            progress=lambda step: console.print(step_line(step, names[step.point])),
-        ).run()
+        with closing(Results(directory)) as log:
+            answer = Bisection(
+                points=preparation.cells, labels=names, reverse=find == "fix", prober=prober,
+                blobs=directory.blobs, log=log, tolerance=subject.tolerance,
+                known=[r for r in directory.read_records() if r.case_hash == subject.hash],
+                when="" if figure else when or "", fact=fact, figure=figure, width=jobs,
+                progress=lambda step: console.print(step_line(step, names[step.point])),
+            ).run()  # fmt: skip
     except KeyboardInterrupt:
         click.echo("conformance: interrupted; the same command goes on where it was", err=True)
         return ExitCode.INTERRUPTED
-    finally:
-        log.close()
     left_out = [f"left out {e.cell}: {e.reason}" for e in preparation.exclusions]
     for line in ("", *answer_lines(answer, find, axis), *left_out):
         console.print(line)
     if json_file is not None:
         write_file("--json", json_file, as_json(answer_json(answer, target, find, axis)))
     return ExitCode.OK if answer.confirmed else ExitCode.UNEXPECTED
+
+
+def _figure(when: str | None, fact: str, stage: str | None) -> Figure | None:
+    """Return what is measured, None where one look answers the question.
+
+    Raises:
+        UsageError: If the options contradict each other.
+    """
+    if fact and when not in (None, "facts"):
+        raise UsageError(f"--fact {fact}: goes with --when facts, got --when {when}")
+    if stage is not None and when not in (None, "time"):
+        raise UsageError(f"--stage {stage}: goes with --when time, got --when {when}")
+    if stage is not None or when == "time":
+        return time_of(stage or "job")
+    return MEMORY if when == "memory" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,6 +328,7 @@ def _prober(
     *,
     timeout: float,
     wanted: tuple[str, ...],
+    facts: bool,
     jobs: int,
 ) -> Prober:
     if subject.case is not None:
@@ -313,7 +341,8 @@ def _prober(
             blobs=directory.blobs,
         )
     assert subject.program is not None  # noqa: S101 - a subject is one of the two
-    return ProgramProber(
+    runner = ProgramRunner(
         target=subject.program, locks=preparation.locks, cache=setting.cache, outer=os.environ,
-        blobs=directory.blobs, timeout=timeout, slots=jobs, wanted=wanted,
+        blobs=directory.blobs, timeout=timeout, wanted=wanted, facts=facts,
     )  # fmt: skip
+    return ProgramProber(runner=runner, slots=jobs)

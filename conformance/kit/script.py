@@ -4,6 +4,7 @@
 
 It is run as a file, before anything of ours or jax's is imported, so that the script may set what
 must be set first. An exception is noted as JSON in the file NOTE, and ends the process as ever.
+The flags of the variable CONFORMANCE_XLA_FLAGS come after whatever the script says of XLA's.
 """
 
 import json
@@ -12,9 +13,22 @@ import runpy
 import sys
 import traceback
 
+FLAGS = "CONFORMANCE_XLA_FLAGS"
+
+
+class _Environment(os._Environ):  # type: ignore[type-arg]  # noqa: SLF001 - a dict's would not do
+    """The environment of a script, whose own flags of XLA do not replace those it is run with."""
+
+    def __setitem__(self, name: str, value: str) -> None:
+        more = f" {self[FLAGS]}" if name == "XLA_FLAGS" else ""
+        super().__setitem__(name, value + more)
+
 
 def main() -> None:
     """Run the script that the command line names."""
+    if FLAGS in os.environ:
+        os.environ.__class__ = _Environment
+        os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "")
     note, script, *arguments = sys.argv[1:]
     sys.argv = [script, *arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(script))  # noqa: PTH100, PTH120 - start-up time

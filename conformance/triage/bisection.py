@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.comparing import Side
-from conformance.triage.predicate import SILENT, Ends, chosen, state_of
+from conformance.triage.figures import MARGIN, between
+from conformance.triage.predicate import SILENT, Ends
+from conformance.triage.question import Seen, chosen
 from conformance.triage.search import changes, wanted
 from conformance.triage.state import Kind
 
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
     from conformance.engine.rundir import Results
     from conformance.judge.tolerance import Tolerance
     from conformance.model.record import Record
-    from conformance.triage.predicate import Predicate
+    from conformance.triage.figures import Figure
     from conformance.triage.prober import Prober
+    from conformance.triage.question import Question
     from conformance.triage.search import Change
     from conformance.triage.state import State
 
@@ -32,19 +35,21 @@ RECOUNTS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A probe.
+    """What was found out of one point.
 
     Attributes:
         point: Number of the point.
-        record: What came of it.
-        state: What that says.
-        again: Whether the point had been probed before.
+        samples: What came of each probe of it; one, but where a figure is measured.
+        state: What they say.
+        said: The same in words.
+        again: Whether it had been found out before.
         replayed: Whether it was known from the log.
     """
 
     point: int
-    record: Record
+    samples: Sequence[Record]
     state: State
+    said: str
     again: bool = False
     replayed: bool = False
 
@@ -57,8 +62,8 @@ class Answer:
         points: The points, in order.
         labels: What they are called.
         ends: Numbers of the good and of the bad end.
-        predicate: The question.
-        steps: The probes, in the order they were made.
+        question: What was asked.
+        steps: What was found out, in the order it was.
         states: State of each probed point.
         changes: Every change that was found, in order.
         main: The change that ends in what the bad end shows, nearest to the good end.
@@ -68,7 +73,7 @@ class Answer:
     points: Sequence[PlannedCell]
     labels: Sequence[str]
     ends: tuple[int, int]
-    predicate: Predicate
+    question: Question
     steps: Sequence[Step]
     states: dict[int, State]
     changes: Sequence[Change]
@@ -120,6 +125,8 @@ class Bisection:
         known: Records of an earlier search with the same question.
         tolerance: How far values may differ.
         when: What `--when` says, empty for what tells the ends apart.
+        fact: What `--fact` says, the name of one.
+        figure: What is measured, if that is the question.
         width: Probes at the same time.
         progress: Called with each step.
     """
@@ -132,11 +139,16 @@ class Bisection:
     log: Results
     known: Iterable[Record]
     tolerance: Tolerance
-    when: str
+    when: str = ""
+    fact: str = ""
+    figure: Figure | None = None
     width: int
     progress: Callable[[Step], None]
     _steps: list[Step] = field(default_factory=list)
     _states: dict[int, State] = field(default_factory=dict)
+    _samples: dict[int, list[Side]] = field(default_factory=dict)
+    _past: dict[int, deque[Record]] = field(default_factory=dict)
+    _from_log: set[int] = field(default_factory=set)
 
     def run(self) -> Answer:
         """Search.
@@ -146,37 +158,42 @@ class Bisection:
 
         Raises:
             EndsError: If nothing tells the ends apart, or an end says nothing.
+            UsageError: If there is no such fact.
             InfrastructureError: If the disk refuses.
         """
         last = len(self.points) - 1
-        replayed = self._replayed()
-        first = {point: replayed[point] for point in (0, last) if point in replayed}
-        first |= self._probed([point for point in (0, last) if point not in first])
         good, bad = (last, 0) if self.reverse else (0, last)
-        predicate = chosen(
-            Ends(
-                good=self._side(first[good]),
-                bad=self._side(first[bad]),
-                names=(self._label(good), self._label(bad)),
-                tolerance=self.tolerance,
-            ),
-            self.when,
-        )
-        for point in (good, bad):
-            self._take(predicate, point, first[point], replayed=point in replayed)
-        slow = max(record.seconds.get("job", 0.0) for record in first.values()) >= SLOW
+        self._replay()
+        question = self._question(good, bad)
+        self._decide(question, (good, bad))
+        ends = (self._samples[0], self._samples[last])
+        slow = max(one.record.seconds.get("job", 0.0) for end in ends for one in end) >= SLOW
         while points := wanted(self._states, self.width, eager=slow):
-            for point in [point for point in points if point in replayed]:
-                self._take(predicate, point, replayed[point], replayed=True)
-            for point, record in self._probed([p for p in points if p not in replayed]).items():
-                self._take(predicate, point, record)
+            self._decide(question, points)
         found = changes(self._states)
         main = self._main(found)
         return Answer(
-            points=self.points, labels=self.labels, ends=(good, bad), predicate=predicate,
+            points=self.points, labels=self.labels, ends=(good, bad), question=question,
             steps=self._steps, states=self._states, changes=found, main=main,
-            flaky=self._confirm(predicate, main),
+            flaky=self._confirm(question, main),
         )  # fmt: skip
+
+    def _question(self, good: int, bad: int) -> Question:
+        """Try both ends, and return what tells them apart."""
+        names = (self._label(good), self._label(bad))
+        if self.figure is None:
+            self._probe(sorted((good, bad)))
+            ends = Ends(
+                good=self._samples[good][0], bad=self._samples[bad][0], names=names,
+                tolerance=self.tolerance,
+            )  # fmt: skip
+            return Seen(chosen(ends, self.when, self.fact))
+        question = None
+        while question is None:
+            # In turns: what else the machine does falls on both.
+            self._probe((good, bad))
+            question = between(self.figure, self._samples[good], self._samples[bad], names)
+        return question
 
     def _main(self, found: Sequence[Change]) -> Change:
         """Return the change into the bad end's state that is nearest to the good end."""
@@ -187,58 +204,82 @@ class Bisection:
         ]
         return bad[-1] if self.reverse else bad[0]
 
-    def _confirm(self, predicate: Predicate, main: Change) -> dict[int, Counter[State]]:
-        """Probe both sides of the change once more; count what does not show the same twice."""
-        sides = [main.before, main.after]
+    def _confirm(self, question: Question, main: Change) -> dict[int, Counter[State]]:
+        """Ask both sides of the change once more; count what does not show the same twice."""
         unsure: dict[int, Counter[State]] = {}
-        for point, record in self._probed(sides, again=True).items():
-            step = self._take(predicate, point, record, again=True)
-            if step.state != self._states[point]:
-                unsure[point] = Counter([self._states[point], step.state])
+        for point, state in self._decide(question, (main.before, main.after), again=True).items():
+            if state != self._states[point]:
+                unsure[point] = Counter([self._states[point], state])
         for _ in range(RECOUNTS if unsure else 0):
-            for point, record in self._probed(list(unsure), again=True).items():
-                unsure[point][self._take(predicate, point, record, again=True).state] += 1
+            for point, state in self._decide(question, list(unsure), again=True).items():
+                unsure[point][state] += 1
         return unsure
 
-    def _replayed(self) -> dict[int, Record]:
-        """Return what the log says of points that are what they were."""
+    def _decide(
+        self, question: Question, points: Sequence[int], *, again: bool = False
+    ) -> dict[int, State]:
+        """Ask some points, as often as it takes; what was seen before counts unless `again`."""
+        if again:
+            for point in points:
+                self._samples.pop(point, None)
+        states: dict[int, State] = {}
+        while True:
+            for point in points:
+                samples = self._samples.get(point, [])
+                if point in states or not samples:
+                    continue
+                if (state := question.state(samples)) is not None:
+                    states[point] = state
+                    self._take(question, point, state, again=again)
+            if not (undecided := [point for point in points if point not in states]):
+                return states
+            self._probe(undecided, again=again)
+
+    def _take(self, question: Question, point: int, state: State, *, again: bool) -> None:
+        """Take in what is known of a point now."""
+        samples = self._samples[point]
+        if not again:
+            self._states[point] = state
+        step = Step(
+            point=point,
+            samples=[side.record for side in samples],
+            state=state,
+            said=question.said(samples),
+            again=again,
+            replayed=point in self._from_log,
+        )
+        self._steps.append(step)
+        self.progress(step)
+
+    def _replay(self) -> None:
+        """Take from the log what it says of points that are what they were."""
         places = {planned.cell.id: point for point, planned in enumerate(self.points)}
-        found: dict[int, Record] = {}
         for record in self.known:
             point = places.get(record.cell)
             if point is None or record.outcome in SILENT:
                 continue
             if record.cell_hash == self.points[point].cell_hash != "":
-                found.setdefault(point, record)
-        return found
+                self._past.setdefault(point, deque()).append(record)
 
-    def _probed(self, points: Sequence[int], *, again: bool = False) -> dict[int, Record]:
+    def _probe(self, points: Sequence[int], *, again: bool = False) -> None:
         """Try the target at some points; each record is in the log before it counts."""
+        cells = []
+        for point in points:
+            for _ in range(1 if self.figure is None else MARGIN):
+                if not again and self._past.get(point):
+                    self._from_log.add(point)
+                    self._add(point, self._past[point].popleft())
+                else:
+                    cells.append(self.points[point])
         places = {self.points[point].cell.id: point for point in points}
-        found: dict[int, Record] = {}
-        cells = [self.points[point] for point in points]
-        for record in self.prober.probe(cells, again=again):
+        # A figure is another one where the result is kept from before.
+        for record in self.prober.probe(cells, again=again or self.figure is not None):
             self.log.append(record)
-            found[places[record.cell]] = record
-        return found
+            self._from_log.discard(places[record.cell])
+            self._add(places[record.cell], record)
 
-    def _take(
-        self,
-        predicate: Predicate,
-        point: int,
-        record: Record,
-        *,
-        again: bool = False,
-        replayed: bool = False,
-    ) -> Step:
-        """Take in what a probe says."""
-        state = state_of(predicate, self._side(record))
-        if not again:
-            self._states[point] = state
-        step = Step(point=point, record=record, state=state, again=again, replayed=replayed)
-        self._steps.append(step)
-        self.progress(step)
-        return step
+    def _add(self, point: int, record: Record) -> None:
+        self._samples.setdefault(point, []).append(self._side(record))
 
     def _side(self, record: Record) -> Side:
         return Side(record, self.blobs)

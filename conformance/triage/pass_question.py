@@ -11,9 +11,11 @@ from conformance.errors import UsageError
 from conformance.judge.comparison import Agreement
 from conformance.judge.values import compare_values
 from conformance.model.outcome import Conformance, Outcome
+from conformance.triage.facts import ByFact, fact_of
 from conformance.triage.passes import Answer
-from conformance.triage.predicate import Ends, EndsError, chosen, ending, other, quoted, state_of
-from conformance.triage.state import BAD, GOOD, Kind, State
+from conformance.triage.predicate import Ends, EndsError, ending, other, quoted
+from conformance.triage.question import chosen, state_of
+from conformance.triage.state import BAD, GOOD, State
 
 if TYPE_CHECKING:
     from conformance.engine.comparing import Side
@@ -87,58 +89,6 @@ class Bits:
         return self.same if compared.agreement is Agreement.EQUAL else self.differ
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """States a fact otherwise than the bad program, or as wanted.
-
-    Attributes:
-        fact: Its name; a dot leads into a fact that has parts.
-        bad: What the bad program states.
-        wanted: What is looked for, as JSON data; None is anything else.
-    """
-
-    fact: str
-    bad: Any
-    wanted: Any = None
-    name: str = "facts"
-
-    @property
-    def about(self) -> str:
-        """The fact."""
-        return f"states {self.fact} = {json.dumps(self.bad)}"
-
-    def state(self, side: Side) -> State:
-        """Return what a program shows."""
-        if self.fact.partition(".")[0] not in side.record.facts:
-            return other(side.record)
-        seen = fact_of(side, self.fact)
-        if seen == self.bad:
-            return BAD
-        found = self.wanted is None or seen == self.wanted
-        return GOOD if found else State(Kind.OTHER, f"{self.fact} = {json.dumps(seen)}")
-
-
-def fact_of(side: Side, name: str) -> Any:
-    """Return a fact, or a part of it; a part that is not there counts 0.
-
-    Args:
-        side: The program.
-        name: E.g. `collectives.all-reduce`, or `while_loops`.
-
-    Raises:
-        UsageError: If there is no such fact.
-    """
-    first, _, part = name.partition(".")
-    facts = side.record.facts
-    if first not in facts:
-        raise UsageError(f"--fact {name}: no such fact, expected one of {', '.join(sorted(facts))}")
-    if not part:
-        return facts[first]
-    if not isinstance(facts[first], dict):
-        raise UsageError(f"--fact {name}: {first} has no parts, it is {json.dumps(facts[first])}")
-    return facts[first].get(part, 0)
-
-
 def question_within(bad: Side, tolerance: Tolerance, *, when: str, fact: str) -> Predicate:
     """Return what is asked within one cell.
 
@@ -210,7 +160,7 @@ def _fact(bad: Side, text: str, good: Side | None) -> Predicate:
     wanted = _json(value, text) if given else None if good is None else fact_of(good, name)
     if (given or good is not None) and wanted == seen:
         raise EndsError(f"--fact {text}: is {json.dumps(seen)} in the bad cell too")
-    return Fact(name, seen, wanted)
+    return ByFact(name, seen, wanted)
 
 
 def _json(text: str, option: str) -> Any:

@@ -1,4 +1,7 @@
-"""What the question is: which of two ends a point is like. Pure but for the values it decodes."""
+"""Predicates: which of two ends a point is like, told from one look at it.
+
+Pure but for the values that are decoded.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from conformance.engine.comparing import value_of
 from conformance.errors import ConformanceError
-from conformance.judge.ir import FACT, changed_facts
 from conformance.judge.values import compare_values
 from conformance.model.outcome import Conformance, ExitCode, Outcome
-from conformance.triage.failure import Failures, same_failure
+from conformance.triage.failure import Failures
 from conformance.triage.state import BAD, GOOD, Kind, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from conformance.engine.comparing import Side
     from conformance.judge.tolerance import Tolerance
     from conformance.model.record import Record
@@ -33,7 +33,7 @@ class EndsError(ConformanceError):
 
 
 class Predicate(Protocol):
-    """A question that each point answers."""
+    """A question that each point answers at once."""
 
     @property
     def name(self) -> str:
@@ -177,27 +177,6 @@ class ByValue:
 
 
 @dataclass(frozen=True, slots=True)
-class ByFacts:
-    """States other facts than the good end."""
-
-    good: Side
-    names: tuple[str, ...]
-    name: str = "facts"
-
-    @property
-    def about(self) -> str:
-        """The facts."""
-        return f"states otherwise: {', '.join(self.names)}"
-
-    def state(self, side: Side) -> State:
-        """Return what a point shows."""
-        if not side.record.facts:
-            return other(side.record)
-        differ = _facts_that_differ(side.record, self.good.record)
-        return BAD if differ.intersection(self.names) else GOOD
-
-
-@dataclass(frozen=True, slots=True)
 class ByOutput:
     """Prints something else than the good end; what neither end prints is a state of its own."""
 
@@ -210,112 +189,12 @@ class ByOutput:
         """Return what a point shows."""
         if side.record.outcome is not Outcome.OK:
             return other(side.record)
-        printed = _printed(side)
-        if printed == self.good:
+        seen = printed(side)
+        if seen == self.good:
             return GOOD
-        return BAD if printed == self.bad else State(Kind.BAD, f"output {printed[:8]}")
+        return BAD if seen == self.bad else State(Kind.BAD, f"output {seen[:8]}")
 
 
-def _printed(side: Side) -> str:
+def printed(side: Side) -> str:
+    """Return the blob of what a target printed, empty where it is no program."""
     return side.record.artifacts.get("stdout", "")
-
-
-def state_of(predicate: Predicate, side: Side) -> State:
-    """Return what a point shows to a question; nothing, where the target could not be tried.
-
-    Args:
-        predicate: The question.
-        side: What came of the target there.
-    """
-    if side.record.outcome in SILENT:
-        return State(Kind.UNKNOWN, ending(side.record))
-    return predicate.state(side)
-
-
-def _by_ending(ends: Ends) -> Predicate:
-    return ByEnding(ending(ends.good.record), ending(ends.bad.record))
-
-
-def _by_message(ends: Ends) -> Predicate:
-    return ByEnding(ending(ends.good.record), ending(ends.bad.record), exact=True)
-
-
-def _by_facts(ends: Ends) -> Predicate:
-    names = _facts_that_differ(ends.bad.record, ends.good.record)
-    return ByFacts(ends.good, tuple(sorted(names)))
-
-
-PREDICATES: Final[Mapping[str, Callable[[Ends], Predicate]]] = {
-    "ending": _by_ending,
-    "message": _by_message,
-    "exit": lambda ends: ByExit(ending(ends.bad.record)),
-    "conformance": lambda _: ByConformance(),
-    "value": ByValue,
-    "facts": _by_facts,
-    "output": lambda ends: ByOutput(_printed(ends.good), _printed(ends.bad)),
-}
-"""Questions by what `--when` calls them, the one that tells most first."""
-
-
-def chosen(ends: Ends, name: str = "") -> Predicate:
-    """Return the question that tells two ends apart.
-
-    Args:
-        ends: Both ends.
-        name: What `--when` says; without it the first question that the ends answer otherwise.
-
-    Raises:
-        EndsError: If an end says nothing, both fail for different reasons, or they are alike.
-    """
-    for side, label in zip((ends.good, ends.bad), ends.names, strict=True):
-        if side.record.outcome in SILENT:
-            raise EndsError(f"{label} says nothing: {quoted(ending(side.record))}; name another")
-    if name:
-        predicate = PREDICATES[name](ends)
-        _verify(predicate, ends)
-        return predicate
-    _refuse_two_failures(ends)
-    for made in PREDICATES.values():
-        if _tells_apart(ends, made):
-            return made(ends)
-    raise EndsError(
-        f"{ends.names[0]} and {ends.names[1]} are alike: both end with "
-        f"{quoted(ending(ends.good.record))}, and nothing else that was seen differs; name other "
-        "ends, or say with --when what differs"
-    )
-
-
-def _tells_apart(ends: Ends, made: Callable[[Ends], Predicate]) -> bool:
-    both = (ends.good.record.artifacts, ends.bad.record.artifacts)
-    if made is PREDICATES["value"] and not all("value" in artifacts for artifacts in both):
-        return False
-    predicate = made(ends)
-    return predicate.state(ends.good) == GOOD and predicate.state(ends.bad) == BAD
-
-
-def _refuse_two_failures(ends: Ends) -> None:
-    endings = tuple(ending(side.record) for side in (ends.good, ends.bad))
-    failed = all(side.record.outcome is not Outcome.OK for side in (ends.good, ends.bad))
-    if failed and not same_failure(*endings):
-        raise EndsError(
-            f"both ends fail, for different reasons: {ends.names[0]} with {quoted(endings[0])}, "
-            f"{ends.names[1]} with {quoted(endings[1])}; name another good end, or say "
-            "--when ending to find where the one became the other"
-        )
-
-
-def _verify(predicate: Predicate, ends: Ends) -> None:
-    for side, label, expected in zip((ends.good, ends.bad), ends.names, (GOOD, BAD), strict=True):
-        state = predicate.state(side)
-        if state != expected:
-            said = quoted(ending(side.record))
-            raise EndsError(
-                f"{label} was to be {expected.kind}, got {state.kind}: {said}; a point is bad "
-                f"that {predicate.about}"
-            )
-
-
-def _facts_that_differ(record: Record, good: Record) -> set[str]:
-    """Return the names of the facts that gate and differ, e.g. `results[0] memory`."""
-    said = changed_facts(record.facts, good.facts)
-    return {sentence.removeprefix(FACT).partition(":")[0] for sentence in said}

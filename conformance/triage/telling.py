@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.model.outcome import Conformance, Outcome
-from conformance.triage.predicate import ending, quoted
+from conformance.triage.predicate import quoted
 from conformance.triage.state import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.model.record import Record
     from conformance.triage.bisection import Answer, Step
@@ -29,15 +28,7 @@ def step_line(step: Step, label: str) -> str:
         label: What its point is called.
     """
     how = " (from the log)" if step.replayed else " (again)" if step.again else ""
-    said = _said(step.record)
-    return f"{label:<10} {MARKS[step.state.kind]:<8} {said}{how}"
-
-
-def _said(record: Record) -> str:
-    """Return how a job ended, and whether it conforms."""
-    if record.outcome is not Outcome.OK or record.conformance is Conformance.UNKNOWN:
-        return quoted(ending(record))
-    return f"{record.outcome}, {record.conformance}"
+    return f"{label:<10} {MARKS[step.state.kind]:<8} {step.said}{how}"
 
 
 def answer_lines(answer: Answer, find: str, axis: str) -> Iterator[str]:
@@ -52,19 +43,20 @@ def answer_lines(answer: Answer, find: str, axis: str) -> Iterator[str]:
     named = f"first bad: {axis} {bad}, last good: {good}"
     if find == "fix":
         named = f"first good: {axis} {good}, last bad: {bad}"
-    yield f"{named} (bad: {answer.predicate.about})"
+    yield f"{named} (bad: {answer.question.about})"
     if answer.others:
         first, last = (answer.labels[n] for n in (answer.others[0], answer.others[-1]))
-        yield f"in between, {first if first == last else f'{first} to {last}'}: another failure"
+        yield f"in between, {first if first == last else f'{first} to {last}'}: neither of the two"
     yield from _sure(answer)
     if len(answer.changes) > 1:
         yield f"{len(answer.changes)} changes:"
     for change in answer.changes:
         yield f"  {_told(answer, change)}"
     yield from _packages(answer, axis)
-    probes = [step for step in answer.steps if not step.again]
-    spent = sum(step.record.seconds.get("job", 0.0) for step in answer.steps)
-    yield f"{len(probes)} probes of {len(answer.points)} points, {spent:.1f} s in them"
+    tried = [record for step in answer.steps for record in step.samples]
+    spent = sum(record.seconds.get("job", 0.0) for record in tried)
+    probes = sum(len(step.samples) for step in answer.steps if not step.again)
+    yield f"{probes} probes of {len(answer.points)} points, {spent:.1f} s in them"
 
 
 def _sure(answer: Answer) -> Iterator[str]:
@@ -82,8 +74,8 @@ def _state(state: State) -> str:
 
 def _told(answer: Answer, change: Change) -> str:
     before, after = (answer.labels[n] for n in (change.before, change.after))
-    seen = {step.point: step.record for step in reversed(answer.steps)}
-    one, other = (_said(seen[n]) for n in (change.before, change.after))
+    seen = {step.point: step.said for step in reversed(answer.steps)}
+    one, other = seen[change.before], seen[change.after]
     states = answer.states[change.before], answer.states[change.after]
     said = f"{one} -> {other}" if one != other else " -> ".join(map(_state, states))
     between = [answer.labels[n] for n in change.unknown]
@@ -136,7 +128,7 @@ def answer_json(answer: Answer, target: str, find: str, axis: str) -> dict[str, 
         "last_good": names[answer.last_good],
         "first_bad": names[answer.first_bad],
         "others": [names[n] for n in answer.others],
-        "predicate": {"name": answer.predicate.name, "about": answer.predicate.about},
+        "predicate": {"name": answer.question.name, "about": answer.question.about},
         "confirmed": answer.confirmed,
         "flaky": [
             {"version": names[n], "seen": {_state(s): count for s, count in seen.items()}}
@@ -151,17 +143,20 @@ def answer_json(answer: Answer, target: str, find: str, axis: str) -> dict[str, 
             for change in answer.changes
         ],
         "steps": [
-            {"version": names[step.point], **_seen(step.record), "verdict": str(step.state.kind),
-             "again": step.again, "replayed": step.replayed}
+            {"version": names[step.point], **_seen(step.samples), "said": step.said,
+             "verdict": str(step.state.kind), "again": step.again, "replayed": step.replayed}
             for step in answer.steps
         ],
     }  # fmt: skip
 
 
-def _seen(record: Record) -> dict[str, Any]:
+def _seen(samples: Sequence[Record]) -> dict[str, Any]:
+    last = samples[-1]
     return {
-        "cell": record.cell,
-        "outcome": str(record.outcome),
-        "signature": "" if record.error is None else record.error.signature,
-        "seconds": record.seconds.get("job", 0.0),
+        "cell": last.cell,
+        "outcome": str(last.outcome),
+        "signature": "" if last.error is None else last.error.signature,
+        "samples": [
+            {"seconds": record.seconds, "max_rss_bytes": record.max_rss_bytes} for record in samples
+        ],
     }

@@ -250,3 +250,76 @@ def test_a_target_that_is_not_there(project: Project, target: str, code: int, sa
     ending = project.run("bisect", target, *ENDS)
     assert (ending.code, ending.out) == (code, "")
     assert said in ending.error
+
+
+def test_the_first_release_that_takes_longer(project: Project) -> None:
+    """Each point is measured as often as it takes; the medians are told."""
+    ending = searched(project, "import time; time.sleep(3)", *ENDS, "--when", "time", "--json", "-")
+    assert ending.code == 0
+    answer = found(ending)
+    assert (answer["last_good"], answer["first_bad"]) == ("0.6.0", "0.6.1")
+    assert answer["predicate"]["about"].startswith("takes more time than ")
+    assert all(step["said"].startswith("median ") for step in answer["steps"])
+    assert {len(step["samples"]) for step in answer["steps"]} <= {3, 6, 9, 12, 15}
+
+
+def test_the_first_release_that_takes_more_memory(project: Project) -> None:
+    """Peak memory of the process, told apart by populations too."""
+    ending = searched(project, "held = b'x' * 2**28", *ENDS, "--when", "memory", "--json", "-")
+    assert ending.code == 0
+    assert found(ending)["first_bad"] == "0.6.1"
+    assert " MiB" in found(ending)["predicate"]["about"]
+
+
+GATHERED = """\
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+import jax, jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = Mesh(jax.devices(), "x")
+late = jax.__version__ >= "0.6.1"
+@jax.jit
+def f(x):
+    return jax.lax.with_sharding_constraint(x * 2, NamedSharding(mesh, P() if late else P("x")))
+f(jax.device_put(jnp.ones(8), NamedSharding(mesh, P("x"))))
+"""
+
+
+def test_the_first_release_with_a_collective(project: Project) -> None:
+    """Of a script, which sets its own flags: all that it compiles is looked at."""
+    project.write({"gathers.py": GATHERED})
+    ending = project.run(
+        "bisect", "gathers.py", *ENDS, "--fact", "collectives.all-gather", "--json", "-"
+    )
+    assert ending.code == 0, ending.err
+    answer = found(ending)
+    assert (answer["last_good"], answer["first_bad"]) == ("0.6.0", "0.6.1")
+    assert answer["predicate"]["about"] == "states collectives.all-gather = 1"
+
+
+def test_a_fact_of_a_case(project: Project) -> None:
+    """One that is no part of what gates may be asked about, too."""
+    case = ("numbers/doubled", "--good", "0.6.0", "--bad", "0.6.2")
+    same = project.run("bisect", *case, "--fact", "ops.multiply")
+    assert same.code == 2
+    assert "--fact ops.multiply: is 1 at both ends" in same.err
+    unknown = project.run("bisect", *case, "--fact", "colours")
+    assert unknown.code == 2
+    assert "--fact colours: no such fact, expected one of" in unknown.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--fact", "ops", "--when", "value"), "--fact ops: goes with --when facts"),
+        (("--stage", "compile", "--when", "value"), "--stage compile: goes with --when time"),
+        (("--stage", "compile"), "its time to compile is not measured"),
+    ],
+)
+def test_questions_that_contradict_each_other(
+    project: Project, options: tuple[str, ...], said: str
+) -> None:
+    """Before anything is tried, where that can be known."""
+    ending = searched(project, "pass", *ENDS, *options)
+    assert ending.code == 2
+    assert said in ending.err
