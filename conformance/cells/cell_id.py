@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from conformance.cells.cell import COMPACT_PIN, RESERVED_FACTOR, Cell
 from conformance.cells.platform.platform import FORMS
+from conformance.cells.releases import is_nightly
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,11 +44,14 @@ def parse_cell(text: str, releases: Releases) -> Cell:
     match = _HEAD.fullmatch(head)
     if match is None:
         raise UsageError(f"cell {text!r}: expected jaxVERSION-pyXY-cpuN, e.g. jax0.6.0-py311-cpu8")
-    release = releases.get(match["release"]).version
+    release = match["release"]
     fields: dict[str, Any] = {}
     for factor in factors:
         _read_factor(factor, fields, text)
-    fields.setdefault("python", releases.python_for(release))
+    # The full id of a nightly reads the same when its index has forgotten it.
+    if not (is_nightly(release) and "python" in fields):
+        release = releases.get(release).version
+        fields.setdefault("python", releases.python_for(release))
     return Cell(release=release, **fields)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
 from http import HTTPStatus
@@ -14,30 +13,27 @@ from typing import TYPE_CHECKING
 import requests
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
-from pypi_simple import (
-    PYPI_SIMPLE_ENDPOINT,
-    PyPISimple,
-    UnsupportedContentTypeError,
-    UnsupportedRepoVersionError,
-)
+from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
-from conformance.cells.index_pages import INDEX_VARIABLES, Wheel, read_requirement, read_wheels
-from conformance.cells.masking import masked
+from conformance.cells.index_pages import (
+    INDEX_VARIABLES,
+    Wheel,
+    open_index,
+    read_requirement,
+    read_wheels,
+)
 from conformance.cells.releases import Release, Releases, Yanked, parse_releases
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import said_by, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    from pypi_simple import PyPISimple
 
 OLDEST = "0.4.30"
 _ROWS = re.compile(r"^\[\[(release|yanked)\]\]", re.MULTILINE)
-_UNREACHABLE = (
-    requests.RequestException,
-    UnsupportedContentTypeError,
-    UnsupportedRepoVersionError,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +76,7 @@ def refresh_releases(path: Path, *, url: str | None = None, oldest: str = OLDEST
     """
     text = _read(path)
     before = parse_releases(text, path)
-    with _index(url) as client:
+    with open_index(url or index_url() or PYPI_SIMPLE_ENDPOINT) as client:
         rows, yanked = _read_index(client, before, Version(oldest))
     text = _preamble(text) + format_rows(rows, yanked)
     write_atomically(path, text.encode())
@@ -103,7 +99,7 @@ def package_versions(package: str, *, url: str | None = None) -> tuple[str, ...]
         InfrastructureError: If the index cannot be reached or read.
         UsageError: If it has no such package.
     """
-    with _index(url) as client:
+    with open_index(url or index_url() or PYPI_SIMPLE_ENDPOINT) as client:
         try:
             wheels = read_wheels(client, package)
         except requests.HTTPError as error:
@@ -112,18 +108,6 @@ def package_versions(package: str, *, url: str | None = None) -> tuple[str, ...]
             raise UsageError(f"{package}: the package index has no such package") from None
     admitted = (v for v, found in wheels.items() if not found[0].package.is_yanked)
     return tuple(map(str, sorted(admitted)))
-
-
-@contextmanager
-def _index(url: str | None) -> Iterator[PyPISimple]:
-    """Yield the package index; one that does not answer is a fault of the host."""
-    try:
-        with PyPISimple(url or index_url() or PYPI_SIMPLE_ENDPOINT) as client:
-            yield client
-    except _UNREACHABLE as error:
-        raise InfrastructureError(
-            f"package index: {masked(str(error))}; check the network, or set {INDEX_VARIABLES[0]}"
-        ) from error
 
 
 def format_rows(rows: Iterable[Release], yanked: Iterable[Yanked]) -> str:

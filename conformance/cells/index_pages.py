@@ -6,11 +6,13 @@ import email.parser
 import re
 import tempfile
 import zipfile
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import requests
 from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
@@ -21,17 +23,20 @@ from pypi_simple import (
     ProjectPage,
     PyPISimple,
     RepositoryPage,
+    UnsupportedRepoVersionError,
 )
 
+from conformance.cells.masking import masked
+from conformance.cells.nightly import night_of
 from conformance.errors import InfrastructureError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import requests
+    from collections.abc import Iterator, Mapping
+    from email.message import Message
 
 INDEX_VARIABLES = ("CONFORMANCE_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
-TIMEOUT = 60.0
+TIMEOUT = 30.0
+"""Seconds in which an index must answer, or go on answering."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +45,7 @@ class Wheel:
 
     Attributes:
         version: Version of its package.
-        uploaded: When it was uploaded.
+        uploaded: When it was uploaded; of a nightly the day in its version.
         pythons: CPythons it is built for, `major.minor`; empty when for any.
         package: What the index says of it.
     """
@@ -49,6 +54,29 @@ class Wheel:
     uploaded: datetime
     pythons: frozenset[str]
     package: DistributionPackage
+
+
+@contextmanager
+def open_index(url: str, advice: str = f"set {INDEX_VARIABLES[0]}") -> Iterator[PyPISimple]:
+    """Yield a client of a package index; one that does not answer is a fault of the host.
+
+    Args:
+        url: The index.
+        advice: How to choose another one.
+
+    Yields:
+        The client.
+
+    Raises:
+        InfrastructureError: If the index cannot be reached or read.
+    """
+    try:
+        with PyPISimple(url) as client:
+            yield client
+    except (requests.RequestException, UnsupportedRepoVersionError) as error:
+        raise InfrastructureError(
+            f"package index: {masked(str(error))}; check the network, or {advice}"
+        ) from error
 
 
 def read_wheels(client: PyPISimple, project: str) -> dict[Version, list[Wheel]]:
@@ -63,18 +91,40 @@ def read_wheels(client: PyPISimple, project: str) -> dict[Version, list[Wheel]]:
 
     Raises:
         InfrastructureError: If the index gives no upload times.
-        requests.RequestException: If it cannot be reached.
+        requests.RequestException: If it cannot be reached, or this is no page of an index.
     """
-    response = client.s.get(
-        client.get_project_url(project), timeout=TIMEOUT, headers={"Accept": ACCEPT_JSON_PREFERRED}
-    )
-    response.raise_for_status()
-    times = _times_in_html(response)
+    page, times = _read_page(client, project)
     found: dict[Version, list[Wheel]] = {}
-    for package in ProjectPage.from_response(response, project).packages:
-        wheel = _wheel(package, times)
-        if wheel is not None and not wheel.version.is_prerelease:
-            found.setdefault(wheel.version, []).append(wheel)
+    for package in page.packages:
+        version = _wheel_version(package)
+        if version is not None and not version.is_prerelease:
+            uploaded = _uploaded(package, times)
+            wheel = _wheel(package, version, uploaded)
+            found.setdefault(version, []).append(wheel)
+    return found
+
+
+def read_nightly_wheels(client: PyPISimple, project: str) -> dict[Version, list[Wheel]]:
+    """Return the wheels of a project's nightlies that are not yanked.
+
+    Args:
+        client: Index of nightlies, which need not tell upload times.
+        project: Name of the project.
+
+    Returns:
+        Wheels by version, in the order of the index.
+
+    Raises:
+        requests.RequestException: If it cannot be reached, or this is no page of an index.
+    """
+    page, _ = _read_page(client, project)
+    found: dict[Version, list[Wheel]] = {}
+    for package in page.packages:
+        version = _wheel_version(package)
+        night = None if version is None else night_of(version)
+        if version is not None and night is not None and not package.is_yanked:
+            uploaded = datetime(night.year, night.month, night.day, tzinfo=UTC)
+            found.setdefault(version, []).append(_wheel(package, version, uploaded))
     return found
 
 
@@ -93,26 +143,82 @@ def read_requirement(client: PyPISimple, package: DistributionPackage, name: str
         InfrastructureError: If the wheel does not say.
         requests.RequestException: If the index cannot be reached.
     """
-    headers = email.parser.HeaderParser().parsestr(_metadata(client, package))
+    headers = read_metadata(client, package)
     for requirement in map(Requirement, headers.get_all("Requires-Dist", [])):
         if canonicalize_name(requirement.name) == name and requirement.marker is None:
             return str(requirement.specifier)
     raise InfrastructureError(f"package index: {package.filename} does not say which {name}")
 
 
-def _wheel(package: DistributionPackage, times: Mapping[str, str]) -> Wheel | None:
+def read_metadata(client: PyPISimple, package: DistributionPackage) -> Message:
+    """Return the metadata of a wheel, which is downloaded where the index has them in it only.
+
+    Args:
+        client: Package index.
+        package: Wheel to ask.
+
+    Returns:
+        Its headers.
+
+    Raises:
+        InfrastructureError: If what it has is no wheel.
+        requests.RequestException: If the index cannot be reached.
+    """
     try:
-        _, version, _, tags = parse_wheel_filename(package.filename)
+        text = _metadata(client, package)
+    except (zipfile.BadZipFile, StopIteration, ValueError) as error:
+        if isinstance(error, requests.RequestException):
+            raise
+        raise InfrastructureError(
+            f"package index: {package.filename}: cannot read its metadata: {masked(str(error))}"
+        ) from error
+    return email.parser.HeaderParser().parsestr(text)
+
+
+def _read_page(client: PyPISimple, project: str) -> tuple[ProjectPage, Mapping[str, str]]:
+    """Return a project's page, and the upload times that only its HTML has, by file name."""
+    response = client.s.get(
+        client.get_project_url(project), timeout=TIMEOUT, headers={"Accept": ACCEPT_JSON_PREFERRED}
+    )
+    response.raise_for_status()
+    try:
+        page = ProjectPage.from_response(response, project)
+        times = _times_in_html(response)
+    except (ValueError, KeyError, TypeError) as error:
+        raise requests.RequestException(_no_page(response)) from error
+    if not page.packages:
+        raise requests.RequestException(_no_page(response))
+    return page, times
+
+
+def _no_page(response: requests.Response) -> str:
+    kind = response.headers.get("content-type", "nothing")
+    return (
+        f"{response.url}: got {len(response.content)} bytes of {kind} without any file, expected "
+        "a page of a simple index (PEP 503 or 691)"
+    )
+
+
+def _wheel_version(package: DistributionPackage) -> Version | None:
+    try:
+        return parse_wheel_filename(package.filename)[1]
     except (InvalidWheelFilename, InvalidVersion):
         return None
-    uploaded = package.upload_time
-    if uploaded is None and package.filename in times:
-        uploaded = datetime.fromisoformat(times[package.filename])
-    if uploaded is None:
-        raise InfrastructureError(
-            f"package index: no upload time for {package.filename}; expected an index that serves "
-            f"upload times (PEP 700); set {INDEX_VARIABLES[0]} to one"
-        )
+
+
+def _uploaded(package: DistributionPackage, times: Mapping[str, str]) -> datetime:
+    if package.upload_time is not None:
+        return package.upload_time
+    if package.filename in times:
+        return datetime.fromisoformat(times[package.filename])
+    raise InfrastructureError(
+        f"package index: no upload time for {package.filename}; expected an index that serves "
+        f"upload times (PEP 700); set {INDEX_VARIABLES[0]} to one"
+    )
+
+
+def _wheel(package: DistributionPackage, version: Version, uploaded: datetime) -> Wheel:
+    tags = parse_wheel_filename(package.filename)[3]
     # Free-threaded builds (abi cp313t) are another Python than the cells'.
     matches = [
         re.fullmatch(r"cp(\d)(\d+)", tag.interpreter) for tag in tags if not tag.abi.endswith("t")

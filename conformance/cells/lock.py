@@ -6,7 +6,7 @@ import hashlib
 import platform
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAGIC = "jax-conformance lock 1"
+NIGHTLIES = "nightly"
+"""The comment line that says which packages are nightlies, from an index of their own."""
 _HEADER = re.compile(r"^# ([a-z][a-z- ]*): (.*)$", re.MULTILINE)
 _PIN = re.compile(r"^([a-z0-9][a-z0-9-]*)==([^\s;\\]+)", re.MULTILINE)
+_WHOLE_PIN = re.compile(r"^([a-z0-9][a-z0-9-]*)==(?:[^\n]*\\\n)*[^\n]*\n", re.MULTILINE)
 
 
 class UnsupportedHostError(InfrastructureError):
@@ -33,10 +36,13 @@ class Lock:
     Attributes:
         text: Requirements with hashes; comment lines on top say what they are for.
         path: File it is stored in.
+        nightly_index: Where its nightlies are to be had; no part of the text, for it may hold
+            credentials.
     """
 
     text: str
     path: Path
+    nightly_index: str = field(default="", repr=False, compare=False)
 
     @cached_property
     def hash(self) -> str:
@@ -48,10 +54,24 @@ class Lock:
         """Its comment lines by name: `environment`, `python`, `requires`, `exclude-newer`."""
         return dict(_HEADER.findall(self.text))
 
+    @property
+    def nightlies(self) -> tuple[str, ...]:
+        """Packages that are nightlies."""
+        return tuple(self.headers.get(NIGHTLIES, "").split())
+
     @cached_property
     def pins(self) -> Mapping[str, str]:
         """Version by normalised package name."""
         return dict(_PIN.findall(self.text))
+
+    def parts(self) -> tuple[str, str]:
+        """Return the text without its nightlies, and the pins of those alone, maybe empty."""
+        pins = {match[1]: match[0] for match in _WHOLE_PIN.finditer(self.text)}
+        nightly = [pins[name] for name in self.nightlies if name in pins]
+        text = self.text
+        for pin in nightly:
+            text = text.replace(pin, "")
+        return text, "".join(nightly)
 
 
 def current_host() -> str:

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import re
-import sys
-import tempfile
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from conformance.cells.inspection import inspect_path_environment
-from conformance.cells.lock import MAGIC, Lock, read_lock, store_lock
-from conformance.cells.pylock import Pins, parse_pylock
-from conformance.cells.uvtool import NoSolutionError, run_uv
-from conformance.errors import InfrastructureError, UsageError
+from conformance.cells.lock import MAGIC, NIGHTLIES, Lock, read_lock, store_lock
+from conformance.cells.releases import is_nightly
+from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, cause, nightly_names
+from conformance.cells.uvtool import NoSolutionError
+from conformance.errors import ConformanceError, InfrastructureError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.cells.cell import Cell
-    from conformance.cells.releases import Releases
+    from conformance.cells.pylock import Pins
+    from conformance.cells.releases import Release, Releases
 
-# The first one decides the versions, so a lock comes out the same wherever it is made.
-HOSTS = {
-    "linux-x86_64": "x86_64-unknown-linux-gnu",
-    "linux-aarch64": "aarch64-unknown-linux-gnu",
-    "macos-arm64": "aarch64-apple-darwin",
-}
-# libtpu is built for a newer C library than jax is.
-_TPU_HOSTS = {"linux-x86_64": "x86_64-manylinux_2_31", "linux-aarch64": "aarch64-manylinux_2_31"}
-_REASON_LENGTH = 200
-_CONCLUSION = re.compile(r".*?\bbecause (.*?),? we can conclude\b.*", re.IGNORECASE | re.DOTALL)
 # A pin is wanted whatever the era: this date is after any upload.
 _NO_CUT_OFF = "2999-01-01T00:00:00Z"
 
@@ -45,6 +38,7 @@ _PLATFORM_PACKAGES = {
         "nvidia-cuda-nvcc-cu12",
     ),
 }
+_GPU_PLUGINS = ("jax-cuda12-plugin[with-cuda]", "jax-cuda12-pjrt")
 # What flax asks for and imports only to store checkpoints: a tenth of a compile-only cell.
 _CHECKPOINTS = ("orbax-checkpoint", "tensorstore")
 # From 0.4.35 to 0.5.0 jax asks for a libtpu, and for an empty libtpu-nightly to clear the one
@@ -77,14 +71,36 @@ def find_lock(cell: Cell, releases: Releases, *, folders: Sequence[Path], cache:
         raise UsageError(f"{cell.id}: {cell.place.refused}")
     if cell.interpreter is not None:
         return _installed(cell, cell.interpreter)
+    cached = read_lock(cache / "locks" / f"{cell.env_id}.txt")
+    if cached is not None and is_nightly(cell.release) and not _is_known(cell, releases):
+        return _from(releases, cached)
     for folder in folders:
         lock = read_lock(folder / "locks" / f"{cell.env_id}.txt")
         if lock is not None and _answers(lock, cell, releases):
-            return lock
-    lock = read_lock(cache / "locks" / f"{cell.env_id}.txt")
-    if lock is not None and _answers(lock, cell, releases) and _fresh(lock, cell):
+            return _from(releases, lock)
+    if cached is not None and _answers(cached, cell, releases) and _fresh(cached, cell):
+        return _from(releases, cached)
+    made = store_lock(resolve_lock(cell, releases, work=cache), cache / "locks")
+    return _from(releases, made)
+
+
+def _is_known(cell: Cell, releases: Releases) -> bool:
+    """Say whether a nightly is in its index still, and that answers; what was locked stays so."""
+    try:
+        releases.get(cell.release)
+    except ConformanceError:
+        return False
+    return True
+
+
+def _from(releases: Releases, lock: Lock) -> Lock:
+    """Return a lock that knows where its nightlies are, should they have to be installed."""
+    if not lock.nightlies:
         return lock
-    return store_lock(resolve_lock(cell, releases, work=cache), cache / "locks")
+    try:
+        return replace(lock, nightly_index=releases.nightlies.url)
+    except UsageError:  # none is configured any more: what is installed can be used
+        return lock
 
 
 def resolve_lock(cell: Cell, releases: Releases, *, work: Path) -> Lock:
@@ -110,12 +126,12 @@ def resolve_lock(cell: Cell, releases: Releases, *, work: Path) -> Lock:
             f"{cell.id}: jax {release.version} cannot be installed on python {cell.python}; "
             f"expected one of {', '.join(filter(release.admits, release.pythons))}"
         )
-    resolver = _Resolver(cell, _cut_off(cell, releases), work)
+    resolver = _resolver(cell, releases, work)
     required, pinned = _required(cell, releases)
     try:
         pins = resolver.resolve(required)
     except NoSolutionError as error:
-        raise UsageError(f"{cell.id}: no environment satisfies it: {_cause(error)}") from error
+        raise UsageError(f"{cell.id}: no environment satisfies it: {cause(error)}") from error
     if cell.place.packages == "tpu" and "libtpu" not in pins:
         raise UsageError(
             f"{cell.id}: jax {release.version} asks for {_NIGHTLY}, which no package index has; "
@@ -132,50 +148,29 @@ def resolve_lock(cell: Cell, releases: Releases, *, work: Path) -> Lock:
     return _format(cell, releases, resolver, pins, refused)
 
 
-class _Resolver:
-    """One resolution: a cell's Python and pins, a cut-off date, a folder to run uv in."""
+def _resolver(cell: Cell, releases: Releases, work: Path) -> Resolver:
+    cut_off = _cut_off(cell, releases)
+    late = _UPLOADED_LATE.get(cell.place.packages, {})
+    newer = {name: _time(day) for name, day in late.items() if day > cut_off}
+    newer |= {pin.partition("==")[0]: _NO_CUT_OFF for pin in cell.pins}
+    nightlies = nightly_names(_required(cell, releases)[0])
+    return Resolver(
+        python=cell.python,
+        cut_off=_time(cut_off),
+        newer={name: until for name, until in newer.items() if name not in nightlies},
+        left_out=_left_out(cell),
+        hosts=HOSTS | (TPU_HOSTS if cell.place.packages == "tpu" else {}),
+        nightly_index=releases.nightlies.url if nightlies else "",
+        work=work,
+    )
 
-    def __init__(self, cell: Cell, cut_off: datetime, work: Path) -> None:
-        self.cut_off = f"{cut_off:%Y-%m-%dT%H:%M:%SZ}"
-        late = _UPLOADED_LATE.get(cell.place.packages, {})
-        self._newer = {
-            name: f"{day:%Y-%m-%dT%H:%M:%SZ}" for name, day in late.items() if day > cut_off
-        } | {pin.partition("==")[0]: _NO_CUT_OFF for pin in cell.pins}
-        self._cell = cell
-        self._work = work
 
-    def resolve(self, requirements: Sequence[str], host: str = "linux-x86_64") -> Pins:
-        base = getattr(sys, "_base_executable", None) or sys.executable
-        hosts = HOSTS | (_TPU_HOSTS if self._cell.place.packages == "tpu" else {})
-        arguments = ["pip", "compile", "-", "--python", base, "--python-platform", hosts[host]]
-        arguments += ["--python-version", self._cell.python, "--only-binary", ":all:"]
-        arguments += ["--exclude-newer", self.cut_off, "--format", "pylock.toml", "--no-header"]
-        for name, until in self._newer.items():
-            arguments += ["--exclude-newer-package", f"{name}={until}"]
-        with tempfile.NamedTemporaryFile("w", suffix=".txt") as left_out:
-            left_out.write("\n".join(_left_out(self._cell)))
-            left_out.flush()
-            arguments += ["--excludes", left_out.name]
-            text = run_uv(arguments, cwd=self._work, stdin="\n".join(requirements) + "\n")
-        return parse_pylock(text)
-
-    def resolve_or_reason(self, requirements: Sequence[str]) -> Pins | str:
-        try:
-            return self.resolve(requirements)
-        except NoSolutionError as error:
-            return _cause(error)[:_REASON_LENGTH]
-
-    def same_on(self, host: str, pins: Pins) -> Pins | None:
-        """Resolve exactly these versions on another host; None when it cannot have them."""
-        try:
-            found = self.resolve([f"{p.name}=={p.version}" for p in pins.values()], host)
-        except NoSolutionError:
-            return None
-        return found if found.keys() == pins.keys() else None
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _format(
-    cell: Cell, releases: Releases, resolver: _Resolver, pins: Pins, refused: dict[str, str]
+    cell: Cell, releases: Releases, resolver: Resolver, pins: Pins, refused: dict[str, str]
 ) -> Lock:
     hashes = {name: set(pin.hashes) for name, pin in pins.items()}
     hosts = ["linux-x86_64"]
@@ -195,6 +190,8 @@ def _format(
     ]
     if left_out := _left_out(cell):
         lines.append(f"# left out: {' '.join(left_out)}")
+    if nightlies := nightly_names(_required(cell, releases)[0]):
+        lines.append(f"# {NIGHTLIES}: {' '.join(nightlies)}")
     lines += [f"# without {package}: {reason}" for package, reason in refused.items()]
     for name in sorted(pins):
         parts = [f"{name}=={pins[name].version}", *sorted(f"--hash={h}" for h in hashes[name])]
@@ -209,8 +206,25 @@ def _required(cell: Cell, releases: Releases) -> tuple[list[str], set[str]]:
     pinned = {pin.partition("==")[0] for pin in cell.pins}
     required = [f"jax=={release.version}", f"jaxlib=={release.jaxlib}"]
     required += [text.format(release=release) for text in _PLATFORM_PACKAGES[cell.place.packages]]
-    required = [text for text in required if text.partition("==")[0] not in pinned]
+    if is_nightly(release.version):
+        required += _with_a_nightly(cell, release, releases)
+    required = [text for text in required if _name(text) not in pinned]
     return [*required, *cell.pins], pinned
+
+
+def _with_a_nightly(cell: Cell, release: Release, releases: Releases) -> list[str]:
+    """Return what must be asked for by name, for only that may come from the nightlies' index."""
+    packages = cell.place.packages
+    if packages == "gpu" and is_nightly(release.jaxlib):
+        return [f"{name}=={release.jaxlib}" for name in _GPU_PLUGINS]
+    if packages == "tpu":
+        libtpu = releases.nightlies.newest("libtpu", release.date.date())
+        return [] if libtpu is None else [f"libtpu=={libtpu}"]
+    return []
+
+
+def _name(requirement: str) -> str:
+    return canonicalize_name(Requirement(requirement).name)
 
 
 def _requires(cell: Cell, releases: Releases) -> str:
@@ -222,13 +236,6 @@ def _left_out(cell: Cell) -> tuple[str, ...]:
     """Return the packages that are not installed whoever asks for them; pinned ones are."""
     pinned = {pin.partition("==")[0] for pin in cell.pins}
     return tuple(name for name in _LEFT_OUT.get(cell.place.packages, ()) if name not in pinned)
-
-
-def _cause(error: NoSolutionError) -> str:
-    """Return the premises that a resolver's proof begins with, without what follows from them."""
-    said = str(error)
-    match = _CONCLUSION.fullmatch(said)
-    return match[1] if match else said
 
 
 def _answers(lock: Lock, cell: Cell, releases: Releases) -> bool:

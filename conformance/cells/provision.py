@@ -20,6 +20,7 @@ from conformance.cells.facts import (
 from conformance.cells.in_use import in_use
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.lock import check_host
+from conformance.cells.releases import NO_NIGHTLIES
 from conformance.cells.uvtool import UvError, run_uv
 from conformance.errors import InfrastructureError
 from conformance.files import said_by
@@ -114,19 +115,33 @@ def _make(folder: Path, base: Path, lock: Lock) -> None:
     _remove(folder)
     try:
         run_uv(["venv", "--no-project", "--python", base, folder], cwd=folder.parent)
-        requirements = folder / "lock.txt"
-        requirements.write_text(lock.text, encoding="utf-8")
-        run_uv(
-            [
-                *("pip", "install", "--python", python_of(folder), "--requirements", requirements),
-                *("--require-hashes", "--no-deps", "--only-binary", ":all:"),
-            ],
-            cwd=folder.parent,
-        )
+        released, nightly = lock.parts()
+        _install(folder, "lock.txt", released)
+        if nightly:
+            _install(folder, "nightly.txt", nightly, index=_nightly_index(lock))
         store_facts(folder, gather_facts(folder, lock, usage_of(folder).apparent))
     except BaseException:
         _remove(folder)
         raise
+
+
+def _install(folder: Path, name: str, text: str, *, index: str = "") -> None:
+    requirements = folder / name
+    requirements.write_text(text, encoding="utf-8")
+    run_uv(
+        [
+            *("pip", "install", "--python", python_of(folder), "--requirements", requirements),
+            *("--require-hashes", "--no-deps", "--only-binary", ":all:"),
+        ],
+        cwd=folder.parent,
+        index=index,
+    )
+
+
+def _nightly_index(lock: Lock) -> str:
+    if not lock.nightly_index:
+        raise InfrastructureError(f"{lock.headers.get('environment')}: {NO_NIGHTLIES}")
+    return lock.nightly_index
 
 
 def _remove(folder: Path) -> None:

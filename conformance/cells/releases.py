@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime  # noqa: TC003  (msgspec reads the annotations at run time)
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from packaging.specifiers import SpecifierSet
@@ -16,12 +16,20 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.files import said_by
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from datetime import date
     from pathlib import Path
 
 FILE_NAME = "releases.toml"
 PYTHONS = ("3.11", "3.12", "3.13")
 REFRESH = "refresh the table with: conformance matrix --refresh"
+CHOOSE_NIGHTLIES = (
+    "set CONFORMANCE_NIGHTLY_INDEX, or nightly-index below [tool.conformance] in pyproject.toml"
+)
+NO_NIGHTLIES = (
+    f"no nightly index is configured; {CHOOSE_NIGHTLIES}; or install the nightly yourself and "
+    "select it with path:/env/bin/python"
+)
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,6 +70,28 @@ class Yanked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     reason: str = ""
 
 
+class Nightlies(Protocol):
+    """An index of nightlies; whatever is asked of it may raise if it does not answer."""
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        ...
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The jax of each night, oldest first."""
+        ...
+
+    def get(self, version: str) -> Release:
+        """Return a night's jax, and the jaxlib that goes with it, as if it were a release."""
+        ...
+
+    def newest(self, package: str, night: date) -> str | None:
+        """Return the newest nightly of a package that is not later than a night, if any."""
+        ...
+
+
 class _File(msgspec.Struct, kw_only=True):
     packages: tuple[str, ...] = ()
     release: tuple[Release, ...] = ()
@@ -77,10 +107,12 @@ class Releases:
         packages: What every cell has beside jax, where the resolver admits it.
         yanked: Reason by withdrawn version.
         path: File they were read from.
+        find_nightlies: Returns the index of nightlies, which are no rows; None if there is none.
     """
 
     rows: tuple[Release, ...]
     path: Path
+    find_nightlies: Callable[[], Nightlies] | None = None
     packages: tuple[str, ...] = ()
     yanked: Mapping[str, str] = field(default_factory=dict)
 
@@ -94,22 +126,37 @@ class Releases:
         """The newest release."""
         return self.rows[-1]
 
+    @cached_property
+    def nightlies(self) -> Nightlies:
+        """The index of nightlies.
+
+        Raises:
+            UsageError: If there is none.
+        """
+        if self.find_nightlies is None:
+            raise UsageError(NO_NIGHTLIES)
+        return self.find_nightlies()
+
     def get(self, version: str) -> Release:
         """Return a release by its version.
 
         Args:
-            version: Exact version, any spelling PEP 440 admits.
+            version: Exact version, any spelling PEP 440 admits; that of a nightly is looked up
+                in the index of nightlies.
 
         Returns:
             The release.
 
         Raises:
             UsageError: If it is not known; the message says what is.
+            InfrastructureError: If it is a nightly, and their index does not answer.
         """
         try:
             wanted = str(Version(version))
         except InvalidVersion:
             wanted = version
+        if is_nightly(wanted):
+            return self.nightlies.get(wanted)
         for row in self.rows:
             if row.version == wanted:
                 return row
@@ -136,6 +183,14 @@ class Releases:
         """
         release = self.get(version)
         return next(filter(release.admits, PYTHONS), release.pythons[-1])
+
+
+def is_nightly(release: str) -> bool:
+    """Say whether a release is a nightly: a development version."""
+    try:
+        return Version(release).is_devrelease
+    except InvalidVersion:  # a `path:` release
+        return False
 
 
 def load_releases(path: Path) -> Releases:

@@ -12,9 +12,11 @@ from packaging.version import InvalidVersion, Version
 from conformance.cells.cell import PATH_PREFIX, Cell
 from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.cells.inspection import inspect_path_environment
+from conformance.cells.nightly import is_nightly_selector, resolve_nightly
 from conformance.cells.platform.platform import get_platform
-from conformance.cells.releases import REFRESH
+from conformance.cells.releases import REFRESH, is_nightly
 from conformance.errors import UsageError
+from conformance.model.ranges import in_range
 
 if TYPE_CHECKING:
     from conformance.cells.releases import Releases
@@ -23,8 +25,8 @@ _PLATFORM = re.compile(r"(?P<selector>[^@].*)@(?P<platform>[a-z][a-z0-9]*([:-][^
 _COUNTED = re.compile(r"(cpu|gpu|tpu)([1-9]\d*)")
 _LATEST = re.compile(r"latest(?:-(\d+))?")
 _FORMS = (
-    "an exact release, a PEP 440 specifier, latest, latest-N, or path:/env/bin/python, "
-    "and @PLATFORM after it for another than cpu"
+    "an exact release, a PEP 440 specifier, latest, latest-N, nightly, nightly-N, "
+    "nightly:YYYY-MM-DD, or path:/env/bin/python, and @PLATFORM after it for another than cpu"
 )
 
 
@@ -32,8 +34,9 @@ def resolve_selector(selector: str, releases: Releases) -> tuple[str, ...]:
     """Return the releases a selector names, oldest first.
 
     Args:
-        selector: Exact release (`0.6.0`), PEP 440 specifier (`>=0.6,<0.7`), `latest` (the
-            newest), `latest-3` (the third before it), or `path:` and an interpreter.
+        selector: Exact release (`0.6.0`), PEP 440 specifier (`>=0.6,<0.7`) of releases, `latest`
+            (the newest), `latest-3` (the third before it), `nightly`, `nightly-3` or
+            `nightly:2025-11-20` likewise, or `path:` and an interpreter.
         releases: Known releases.
 
     Returns:
@@ -41,17 +44,15 @@ def resolve_selector(selector: str, releases: Releases) -> tuple[str, ...]:
 
     Raises:
         UsageError: If it is no selector, or names no known release.
+        InfrastructureError: If it is for nightlies, and their index does not answer.
     """
     text = selector.strip()
     if text.startswith(PATH_PREFIX):
         return (_absolute(text),)
     if latest := _LATEST.fullmatch(text):
         return (_before_latest(text, int(latest[1] or 0), releases),)
-    if text == "nightly":
-        raise UsageError(
-            "selector 'nightly': no nightly index is configured; install the nightly yourself "
-            "and select it with path:/env/bin/python"
-        )
+    if is_nightly_selector(text):
+        return (resolve_nightly(text, releases.nightlies),)
     if _is_version(text):
         return (releases.get(text).version,)
     found = tuple(v for v in releases.versions if _specifier(text).contains(v, prereleases=True))
@@ -72,19 +73,22 @@ def matches_selector(selector: str, release: str, releases: Releases) -> bool:
         releases: Known releases.
 
     Returns:
-        True when it does.
+        True when it does; a specifier may match a nightly, see `in_range`.
 
     Raises:
         UsageError: If it is no selector.
+        InfrastructureError: If both are about nightlies, and their index does not answer.
     """
     text = selector.strip()
     if text.startswith(PATH_PREFIX) or release.startswith(PATH_PREFIX):
         return text.startswith(PATH_PREFIX) and _absolute(text) == release
-    if _LATEST.fullmatch(text) or text == "nightly":
+    if is_nightly_selector(text):
+        return is_nightly(release) and release in resolve_selector(text, releases)
+    if _LATEST.fullmatch(text):
         return release in resolve_selector(text, releases)
     if _is_version(text):
         return Version(text) == Version(release)
-    return _specifier(text).contains(release, prereleases=True)
+    return in_range(release, str(_specifier(text)))
 
 
 def select_cells(text: str, releases: Releases) -> tuple[Cell, ...]:

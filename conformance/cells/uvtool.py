@@ -48,6 +48,10 @@ _NOT_PASSED = frozenset(
         "VIRTUAL_ENV",
     }
 )
+# Where else uv would look.
+_INDEXES = frozenset(
+    {"UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_INDEX", "UV_INDEX_URL", "UV_NO_INDEX"}
+)
 
 
 class UvError(InfrastructureError):
@@ -66,13 +70,16 @@ class NoSolutionError(UvError):
     """The resolver refuses a set of requirements: an answer, not a failure."""
 
 
-def run_uv(arguments: Sequence[str | os.PathLike[str]], *, cwd: Path, stdin: str = "") -> str:
+def run_uv(
+    arguments: Sequence[str | os.PathLike[str]], *, cwd: Path, stdin: str = "", index: str = ""
+) -> str:
     """Run uv and return what it prints.
 
     Args:
         arguments: Command line after `uv`.
         cwd: Folder to run in; outside of any project, lest its settings be read.
         stdin: Text on standard input.
+        index: The only index to look in, instead of those that the environment chooses.
 
     Returns:
         Standard output.
@@ -88,7 +95,7 @@ def run_uv(arguments: Sequence[str | os.PathLike[str]], *, cwd: Path, stdin: str
         done = CHILDREN.run(
             [program, *arguments, "--quiet", "--no-progress"],
             cwd=cwd,
-            env=_environment(),
+            env=_environment(index),
             stdin=stdin,
         )
     except OSError as error:
@@ -100,9 +107,10 @@ def run_uv(arguments: Sequence[str | os.PathLike[str]], *, cwd: Path, stdin: str
     raise kind(_one_line(said) or f"uv: exit status {done.returncode}", said)
 
 
-def _environment() -> dict[str, str]:
-    environment = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED}
-    if index := environment.get(INDEX_VARIABLE):
+def _environment(index: str) -> dict[str, str]:
+    left_out = _NOT_PASSED | (_INDEXES if index else frozenset())
+    environment = {name: value for name, value in os.environ.items() if name not in left_out}
+    if index := index or environment.get(INDEX_VARIABLE, ""):
         environment["UV_DEFAULT_INDEX"] = index
     return environment
 

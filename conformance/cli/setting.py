@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from conformance.cells.releases import load_releases
 from conformance.cells.selectors import matches_cell, select_cells
 from conformance.corpus.project import PACKAGE, Project, find_project
 from conformance.corpus.select import absolute_selects, select_cases
+from conformance.corpus.settings import find_settings
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.model.run import Exclusion
 from conformance.report.text import listed
@@ -23,11 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.cells.cell import Cell
-    from conformance.cells.releases import Releases
+    from conformance.cells.releases import Nightlies, Releases
     from conformance.model.case import Case
 
 DEFAULT_MATRIX = "smoke"
 RELEASES = "releases.toml"
+NIGHTLY_INDEX = "conformance.cells.nightly_index"
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,17 @@ class Setting:
 
     @cached_property
     def releases(self) -> Releases:
-        """Every known jax release."""
-        return load_releases(self.project.matrices / RELEASES)
+        """Every known jax release, and the index of nightlies, which is read when asked."""
+        known = load_releases(self.project.matrices / RELEASES)
+        return replace(known, find_nightlies=lambda: self._nightlies(known))
+
+    def _nightlies(self, known: Releases) -> Nightlies:
+        # Its client of the network is imported when it is wanted: few commands do.
+        module = importlib.import_module(NIGHTLY_INDEX)
+        found: Nightlies = module.NightlyIndex(
+            lambda: find_settings(self.start).nightly_index, known.rows
+        )
+        return found
 
     @cached_property
     def cache(self) -> Path:

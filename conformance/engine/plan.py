@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 
 from conformance.engine.job import Job
 from conformance.model.case import is_on
+from conformance.model.ranges import in_range
 from conformance.model.run import Exclusion
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def why_not(case: Case, planned: PlannedCell) -> str:
     misplaced = _misplaced(case, planned.cell)
     if misplaced or planned.failure or planned.missing:  # its versions are not known then
         return misplaced
-    if not SpecifierSet(case.releases, prereleases=True).contains(planned.release):
+    if not in_range(planned.release, case.releases):
         return f"applies to jax{case.releases}, the cell has {planned.release}"
     return _missing(case.requires, planned)
 
@@ -101,6 +101,6 @@ def _missing(requires: Iterable[str], planned: PlannedCell) -> str:
         version = planned.versions.get(requirement.name.lower().replace("_", "-"))
         if version is None:
             return f"requires {text}, the cell has none"
-        if not requirement.specifier.contains(version, prereleases=True):
+        if not in_range(version, str(requirement.specifier)):
             return f"requires {text}, the cell has {version}"
     return ""

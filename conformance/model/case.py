@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import Version
+from conformance.model.ranges import in_range
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,15 +73,15 @@ class Deviation:
                 from it is not covered.
 
         Returns:
-            True when release, platform and every package fall into the declared ranges.
+            True when release, platform and every package fall into the declared ranges; a
+            nightly counts as the release that it leads to, see `in_range`.
         """
         if self.platform and not is_on(platform, self.platform):
             return False
-        if not SpecifierSet(self.releases, prereleases=True).contains(Version(release)):
+        if not in_range(release, self.releases):
             return False
         return all(
-            name in versions
-            and SpecifierSet(spec, prereleases=True).contains(Version(versions[name]))
+            name in versions and in_range(versions[name], spec)
             for name, spec in self.packages.items()
         )
 

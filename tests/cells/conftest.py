@@ -58,3 +58,18 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeIndex
 @pytest.fixture(autouse=True)
 def _fresh_interpreter_search() -> None:
     find_interpreter.cache_clear()
+
+
+@pytest.fixture
+def nightly(
+    tmp_path: Path, index: FakeIndex, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[FakeIndex]:
+    """An index of nightlies of this test's own, of the plainest sort, beside the package index."""
+    folder = tmp_path / "nightly"
+    folder.mkdir()
+    made = FakeIndex(folder=folder, html=True, upload_times=False)
+    server = serve(made)
+    monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", made.url)
+    yield made
+    server.shutdown()
+    server.server_close()

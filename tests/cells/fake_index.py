@@ -6,6 +6,7 @@ import json
 import threading
 import zipfile
 from dataclasses import dataclass, field
+from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +20,16 @@ JSON = "application/vnd.pypi.simple.v1+json"
 
 @dataclass(kw_only=True)
 class FakeIndex:
-    """Projects with their files; `html` and `upload_times` choose how the index answers."""
+    """Projects with their files; how the index answers is chosen by the options.
+
+    `html` is a plain page with the wheels alone, `upload_times` and `requires_python` are what
+    it may leave out.
+    """
 
     folder: Path
     html: bool = False
     upload_times: bool = True
+    requires_python: bool = True
     projects: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
     url: str = ""
@@ -37,10 +43,11 @@ class FakeIndex:
         requires: str = "",
         tag: str = "py3-none-any",
         yanked: str = "",
+        project: str = "",
     ) -> str:
-        """Add a wheel uploaded on a day and return its SHA-256."""
+        """Add a wheel uploaded on a day, to a project of another spelling maybe; its SHA-256."""
         sha = make_wheel(self.folder, name, version, requires, tag)
-        self.projects.setdefault(name, []).append(
+        self.projects.setdefault(project or name, []).append(
             {
                 "filename": f"{name}-{version}-{tag}.whl",
                 "url": f"{self.url.removesuffix('/simple/')}/files/{name}-{version}-{tag}.whl",
@@ -78,6 +85,8 @@ class FakeIndex:
             attributes += f' data-upload-time="{file["upload-time"]}"'
         if file["yanked"]:
             attributes += f' data-yanked="{file["yanked"]}"'
+        if self.requires_python:
+            attributes += f' data-requires-python="{escape(file["requires-python"])}"'
         return f"<a {attributes}>{file['filename']}</a>"
 
 
@@ -97,7 +106,10 @@ def serve(index: FakeIndex) -> ThreadingHTTPServer:
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET  # noqa: N815  (as inherited)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (as inherited)
             pass

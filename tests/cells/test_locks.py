@@ -6,7 +6,7 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,6 +22,7 @@ from conformance.cells.lock import (
     store_lock,
 )
 from conformance.cells.locks import find_lock, resolve_lock
+from conformance.cells.nightly_index import NightlyIndex
 from conformance.errors import InfrastructureError, UsageError
 
 from .builders import MATRICES, table
@@ -291,3 +292,138 @@ def test_a_path_cell_is_locked_to_what_is_installed(
 def test_this_host_has_a_name() -> None:
     """`system-machine`, as the header of locks spells it."""
     assert re.fullmatch(r"(linux|macos)-(x86_64|aarch64|arm64)", current_host())
+
+
+NIGHT = "0.8.3.dev20251120"
+
+
+@pytest.fixture
+def night(upstream: FakeIndex, nightly: FakeIndex) -> Releases:
+    """Releases, with a nightly that wants a NumPy; both indexes have what they should not."""
+    tag = "cp311-cp311-manylinux2014_x86_64"
+    nightly.add("jax", NIGHT, requires=f"jaxlib<={NIGHT},>=0.6")
+    nightly.add("jaxlib", NIGHT, tag=tag, requires="numpy")
+    upstream.add("jax", NIGHT)
+    upstream.add("jaxlib", NIGHT, tag=tag)
+    nightly.add("numpy", "2.3.0")
+    upstream.add("numpy", "2.3.0", day="2025-11-19")
+    upstream.add("numpy", "2.4.0.dev20251120", day="2025-11-19")
+    upstream.add("flax", "0.3.0.dev1", day="2025-11-19")
+    return nightlies_beside(replace(table("0.6.0"), packages=("flax",)))
+
+
+def nightlies_beside(releases: Releases) -> Releases:
+    """Return releases with the index of nightlies that the environment names."""
+    return replace(releases, find_nightlies=lambda: NightlyIndex(lambda: "", releases.rows))
+
+
+def night_cell(releases: Releases, **more: Any) -> Cell:
+    """Return a cell of the nightly."""
+    return Cell(release=NIGHT, python=releases.python_for(NIGHT), **more)
+
+
+def test_a_nightly_comes_from_its_index_and_nothing_else_does(
+    night: Releases, upstream: FakeIndex, nightly: FakeIndex, tmp_path: Path
+) -> None:
+    """Neither a NumPy that lies among nightlies, nor a jax of that name elsewhere."""
+    lock = find_lock(night_cell(night), night, folders=[], cache=tmp_path)
+    assert lock.pins == {"flax": "0.1.0", "jax": NIGHT, "jaxlib": NIGHT, "numpy": "2.3.0"}
+    for name in ("jax", "jaxlib"):
+        assert nightly.projects[name][0]["hashes"]["sha256"] in lock.text
+        assert upstream.projects[name][-1]["hashes"]["sha256"] not in lock.text
+    assert lock.nightlies == ("jax", "jaxlib")
+    assert lock.nightly_index == nightly.url
+    assert "://" not in lock.text
+    assert lock.headers["exclude-newer"] == "2025-11-22T00:00:00Z"
+    assert "/simple/numpy/" not in nightly.requests
+
+
+def test_a_nightly_is_no_reason_for_other_pre_releases(
+    night: Releases, upstream: FakeIndex, nightly: FakeIndex, tmp_path: Path
+) -> None:
+    """Though a package asks for one of the family in words that only a nightly satisfies."""
+    upstream.add("flax", "0.2.0", requires="jax>=0.8.3.dev0", day="2025-11-19")
+    upstream.add("flax", "0.9.0.dev1", day="2025-11-19")
+    lock = resolve_lock(night_cell(night), night, work=tmp_path)
+    assert lock.pins["flax"] == "0.2.0"
+
+
+def test_a_nightly_that_goes_with_a_release(
+    night: Releases, upstream: FakeIndex, nightly: FakeIndex, tmp_path: Path
+) -> None:
+    """Takes that from where releases are."""
+    nightly.projects.pop("jaxlib")
+    lock = resolve_lock(night_cell(night), night, work=tmp_path)
+    assert (lock.pins["jax"], lock.pins["jaxlib"]) == (NIGHT, "0.6.0")
+    assert lock.nightlies == ("jax",)
+
+
+def test_a_release_with_the_jaxlib_of_a_night(
+    night: Releases, nightly: FakeIndex, tmp_path: Path
+) -> None:
+    """As a pin."""
+    cell = replace(CELL, pins=(f"jaxlib=={NIGHT}",))
+    lock = resolve_lock(cell, night, work=tmp_path)
+    assert (lock.pins["jax"], lock.pins["jaxlib"]) == ("0.6.0", NIGHT)
+    assert lock.nightlies == ("jaxlib",)
+
+
+@pytest.fixture
+def plugins(upstream: FakeIndex, nightly: FakeIndex) -> None:
+    """What platforms want beside the two: of that night, and of others."""
+    for version in ("0.0.30.dev20251118", "0.0.30.dev20251121"):
+        nightly.add("libtpu", version)
+    for name in ("jax-cuda12-plugin", "jax-cuda12-pjrt"):
+        nightly.add(name.replace("-", "_"), NIGHT, project=name)
+    upstream.add("nvidia_cuda_nvcc_cu12", "12.9", project="nvidia-cuda-nvcc-cu12")
+
+
+@pytest.mark.usefixtures("plugins")
+@pytest.mark.parametrize(
+    ("platform", "expected"),
+    [
+        ("tpu:v5e:2x2", {"libtpu": "0.0.30.dev20251118"}),
+        ("cuda:h100:1x1x4", {"jax-cuda12-plugin": NIGHT, "jax-cuda12-pjrt": NIGHT}),
+        ("gpu", {"jax-cuda12-plugin": NIGHT, "jax-cuda12-pjrt": NIGHT}),
+    ],
+)
+def test_what_a_platform_needs_of_a_night(
+    night: Releases, tmp_path: Path, platform: str, expected: dict[str, str]
+) -> None:
+    """Its plugins of that night; of libtpu, which has other numbers, the newest of then."""
+    lock = resolve_lock(night_cell(night, platform=platform), night, work=tmp_path)
+    assert set(lock.nightlies) == {"jax", "jaxlib", *expected}
+    assert expected.items() <= lock.pins.items()
+
+
+def test_a_night_that_was_locked_stays_so(
+    night: Releases, nightly: FakeIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When its wheels are gone, the index does not answer, or none is configured any more."""
+    cell = night_cell(night)
+    lock = find_lock(cell, night, folders=[], cache=tmp_path)
+    nightly.projects["jax"].pop()
+    nightly.add("jax", "0.8.3.dev20251121", requires="jaxlib")
+    gone = nightlies_beside(night)
+    assert find_lock(cell, gone, folders=[], cache=tmp_path).text == lock.text
+    monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", "http://127.0.0.1:9/simple/")
+    silent = nightlies_beside(night)
+    assert find_lock(cell, silent, folders=[], cache=tmp_path).text == lock.text
+    monkeypatch.delenv("CONFORMANCE_NIGHTLY_INDEX")
+    unset = nightlies_beside(night)
+    assert find_lock(cell, unset, folders=[], cache=tmp_path).text == lock.text
+    with pytest.raises(InfrastructureError, match="refused"):
+        find_lock(
+            replace(cell, x64=True, pins=("flax==0.1.0",)), silent, folders=[], cache=tmp_path
+        )
+
+
+def test_a_night_that_vanished_has_no_lock(
+    night: Releases, nightly: FakeIndex, tmp_path: Path
+) -> None:
+    """Between the look at its index and the resolution."""
+    cell = night_cell(night)
+    night.get(NIGHT)
+    nightly.projects["jax"].clear()
+    with pytest.raises(UsageError, match=f"no environment satisfies it: .*jax=={NIGHT}"):
+        find_lock(cell, night, folders=[], cache=tmp_path)

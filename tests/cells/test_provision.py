@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.cells.releases import Releases
 
+    from .fake_index import FakeIndex
+
 CELL = Cell(release="0.6.0", python=HERE)
 
 
@@ -280,3 +282,55 @@ def test_a_real_release_imports(real_releases: Releases) -> None:
     path_cell = replace(cell, release=f"path:{environment.python}")
     seen = find_lock(path_cell, real_releases, folders=[], cache=cache)
     assert seen.pins.items() >= lock.pins.items()
+
+
+@pytest.fixture
+def night(index: FakeIndex, nightly: FakeIndex) -> Lock:
+    """A lock with a nightly in it, which the package index has in a changed form."""
+    version = "0.8.3.dev20251120"
+    pins = {
+        "jax": (version, nightly.add("jax", version, requires="numpy")),
+        "numpy": ("2.0.0", index.add("numpy", "2.0.0")),
+    }
+    index.add("jax", version)
+    nightly.add("numpy", "2.0.0", requires="something-else")
+    made = make_lock(Cell(release=version, python=HERE), pins)
+    return replace(made, text=made.text.replace("# python", "# nightly: jax\n# python"))
+
+
+def test_a_nightly_is_installed_from_its_index(
+    night: Lock, nightly: FakeIndex, index: FakeIndex, cache: Path
+) -> None:
+    """And all else from where it is always."""
+    cell = Cell(release="0.8.3.dev20251120", python=HERE)
+    environment = provision(cell, lock=replace(night, nightly_index=nightly.url), cache=cache)
+    code = "import jax, numpy; print(jax.__version__, numpy.__version__)"
+    assert said(environment.python, code) == "0.8.3.dev20251120 2.0.0\n"
+    assert "/simple/numpy/" not in nightly.requests
+    assert "/simple/jax/" not in index.requests
+    assert not any(
+        "://" in file.read_text() for file in environment.python.parents[1].glob("*.txt")
+    )
+
+
+def test_a_nightly_without_an_index_says_what_to_set(night: Lock, cache: Path) -> None:
+    """Unless it is installed already."""
+    cell = Cell(release="0.8.3.dev20251120", python=HERE)
+    with pytest.raises(InfrastructureError, match=r"^jax0.8.3.dev.*set CONFORMANCE_NIGHTLY_INDEX"):
+        provision(cell, lock=night, cache=cache)
+    assert list((cache / "envs").glob("jax*/*")) == []
+
+
+def test_a_nightly_that_vanished_is_infrastructure(
+    night: Lock, nightly: FakeIndex, cache: Path
+) -> None:
+    """Of an index that answers, and of one that does not; credentials stay out of it."""
+    nightly.projects["jax"].clear()
+    cell = Cell(release="0.8.3.dev20251120", python=HERE)
+    with pytest.raises(InfrastructureError, match=r"cannot set up .* jax==0.8.3.dev20251120"):
+        provision(cell, lock=replace(night, nightly_index=nightly.url), cache=cache)
+    silent = replace(night, nightly_index="http://user:secret@127.0.0.1:9/simple/")
+    with pytest.raises(InfrastructureError, match="cannot set up") as caught:
+        provision(cell, lock=silent, cache=cache)
+    assert "secret" not in str(caught.value)
+    assert "secret" not in repr(silent)

@@ -1,0 +1,173 @@
+"""An index of nightlies: which nights it has, and which jaxlib goes with the jax of a night."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
+from http import HTTPStatus
+from threading import RLock
+from typing import TYPE_CHECKING, Final
+
+import requests
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from conformance.cells.index_pages import (
+    open_index,
+    read_metadata,
+    read_nightly_wheels,
+    read_requirement,
+)
+from conformance.cells.masking import masked
+from conformance.cells.nightly import NoJaxlibError, nearest, night_of
+from conformance.cells.releases import CHOOSE_NIGHTLIES, NO_NIGHTLIES, Release
+from conformance.errors import InfrastructureError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from conformance.cells.index_pages import Wheel
+
+VARIABLE: Final = "CONFORMANCE_NIGHTLY_INDEX"
+ERA: Final = timedelta(days=2)
+"""After a night began: wheels of one night trickle in over hours."""
+
+
+class NightlyIndex:
+    """An index of nightlies, read when it is asked first.
+
+    Args:
+        find_url: Returns what the project says of it, empty when it says nothing; the environment
+            comes before it.
+        released: Known releases: a night without a jaxlib may go with a released one.
+    """
+
+    def __init__(self, find_url: Callable[[], str], released: Sequence[Release] = ()) -> None:
+        self._find_url = find_url
+        self._released = released
+        self._reading = RLock()
+        self._wheels_of: dict[str, Mapping[Version, Sequence[Wheel]]] = {}
+        self._rows: dict[Version, Release] = {}
+
+    @cached_property
+    def url(self) -> str:
+        """Where it is.
+
+        Raises:
+            UsageError: If nothing says so, or it is no URL.
+        """
+        url = os.environ.get(VARIABLE) or self._find_url()
+        if not url:
+            raise UsageError(NO_NIGHTLIES)
+        if not url.startswith(("http://", "https://")):
+            raise UsageError(
+                f"nightly index {masked(url)!r}: expected http(s)://; {CHOOSE_NIGHTLIES}"
+            )
+        return url
+
+    @cached_property
+    def versions(self) -> tuple[str, ...]:
+        """The jax of each night, oldest first; one of a night, though not all can be installed.
+
+        Raises:
+            UsageError: If no index is configured.
+            InfrastructureError: If it cannot be reached or read, or has no nightly of jax.
+        """
+        nights = {night_of(version): str(version) for version in sorted(self._wheels("jax"))}
+        if not nights:
+            raise InfrastructureError(
+                f"package index: {masked(self.url)} has no nightly of jax, expected wheels like "
+                f"jax-0.8.3.dev20251120-py3-none-any.whl; {CHOOSE_NIGHTLIES}"
+            )
+        return tuple(sorted(nights.values(), key=Version))
+
+    def get(self, version: str) -> Release:
+        """Return a night's jax, and the jaxlib that goes with it.
+
+        That is the jaxlib of the same night, else the newest before it that this jax admits.
+
+        Args:
+            version: Version of a nightly.
+
+        Returns:
+            It, as if it were a release.
+
+        Raises:
+            NoJaxlibError: If no jaxlib goes with it.
+            UsageError: If there is no such nightly, or no index is configured.
+            InfrastructureError: If the index cannot be reached or read.
+        """
+        wanted = Version(version)
+        with self._reading:
+            if wanted not in self._rows:
+                self._rows[wanted] = self._read_row(wanted)
+            return self._rows[wanted]
+
+    def newest(self, package: str, night: date) -> str | None:
+        """Return the newest nightly of a package that is not later than a night, if any."""
+        known = (v for v in self._wheels(package) if (day := night_of(v)) and day <= night)
+        found = max(known, default=None)
+        return None if found is None else str(found)
+
+    def _read_row(self, wanted: Version) -> Release:
+        night = night_of(wanted)
+        wheels = self._wheels("jax").get(wanted)
+        if night is None or wheels is None:
+            raise UsageError(f"jax {wanted}: no such nightly; {nearest(self.versions, night)}")
+        package = wheels[0].package
+        same = wanted in self._wheels("jaxlib")
+        with open_index(self.url, CHOOSE_NIGHTLIES) as client:
+            python = package.requires_python
+            if python is None:
+                python = str(read_metadata(client, package).get("Requires-Python", ""))
+            requires = f"=={wanted}" if same else read_requirement(client, package, "jaxlib")
+        jaxlib, pythons = self._jaxlib(wanted, night, requires)
+        return Release(
+            version=str(wanted),
+            date=_noon(night),
+            requires_python=python,
+            jaxlib=jaxlib,
+            jaxlib_requires=requires,
+            pythons=pythons,
+        )
+
+    def _jaxlib(self, jax: Version, night: date, requires: str) -> tuple[str, tuple[str, ...]]:
+        """Return the jaxlib that goes with a jax, and the Pythons it is built for."""
+        known = {
+            Version(row.jaxlib): frozenset(row.pythons)
+            for row in self._released
+            if row.date < _noon(night) + ERA
+        }
+        for version, wheels in self._wheels("jaxlib").items():
+            day = night_of(version)
+            if day is not None and day <= night:
+                known[version] = frozenset().union(*(wheel.pythons for wheel in wheels))
+        specifier = SpecifierSet(requires, prereleases=True)
+        admitted = [v for v in known if v <= jax and specifier.contains(v)]
+        if not admitted:
+            raise NoJaxlibError(
+                f"jax {jax}: cannot be installed: it wants jaxlib {requires}, and there is none of "
+                "that night or before"
+            )
+        return str(max(admitted)), tuple(sorted(known[max(admitted)], key=Version))
+
+    def _wheels(self, project: str) -> Mapping[Version, Sequence[Wheel]]:
+        with self._reading:
+            if project not in self._wheels_of:
+                self._wheels_of[project] = self._read(project)
+            return self._wheels_of[project]
+
+    def _read(self, project: str) -> Mapping[Version, Sequence[Wheel]]:
+        with open_index(self.url, CHOOSE_NIGHTLIES) as client:
+            try:
+                return read_nightly_wheels(client, project)
+            except requests.HTTPError as error:
+                status = None if error.response is None else error.response.status_code
+                if project == "jax" or status != HTTPStatus.NOT_FOUND:
+                    raise
+                return {}
+
+
+def _noon(night: date) -> datetime:
+    return datetime(night.year, night.month, night.day, 12, tzinfo=UTC)

@@ -1,0 +1,158 @@
+"""Resolving requirements with uv: one Python, one cut-off date, one host at a time."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from conformance.cells.pylock import Pins, parse_pylock
+from conformance.cells.uvtool import NoSolutionError, run_uv
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# The first one decides the versions, so a lock comes out the same wherever it is made.
+HOSTS: Final = {
+    "linux-x86_64": "x86_64-unknown-linux-gnu",
+    "linux-aarch64": "aarch64-unknown-linux-gnu",
+    "macos-arm64": "aarch64-apple-darwin",
+}
+# libtpu is built for a newer C library than jax is.
+TPU_HOSTS: Final = {
+    "linux-x86_64": "x86_64-manylinux_2_31",
+    "linux-aarch64": "aarch64-manylinux_2_31",
+}
+_REASON_LENGTH = 200
+_CONCLUSION = re.compile(r".*?\bbecause (.*?),? we can conclude\b.*", re.IGNORECASE | re.DOTALL)
+_NIGHTLY_PACKAGES = re.compile(r"jax|jaxlib|libtpu|jax-(cuda|rocm)\d*-(plugin|pjrt)")
+_PROJECT = """\
+[project]
+name = "cell"
+version = "0"
+dependencies = [
+{dependencies}
+]
+[tool.uv.sources]
+{sources}
+[[tool.uv.index]]
+name = "nightly"
+url = "{url}"
+explicit = true
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolver:
+    """What is alike for all resolutions of a cell.
+
+    Attributes:
+        python: Python to resolve for, `major.minor`.
+        cut_off: Nothing uploaded from then on is considered.
+        newer: Packages with a cut-off of their own, or `false` for none.
+        left_out: Packages that are not installed whoever asks for them.
+        hosts: What uv calls each host.
+        nightly_index: Where nightlies come from, empty if none are asked for.
+        work: Folder to run uv in.
+    """
+
+    python: str
+    cut_off: str
+    newer: Mapping[str, str]
+    left_out: Sequence[str]
+    hosts: Mapping[str, str]
+    nightly_index: str
+    work: Path
+
+    def resolve(self, requirements: Sequence[str], host: str = "linux-x86_64") -> Pins:
+        """Return the packages that satisfy some requirements on a host.
+
+        Nightlies that are required by their exact version come from their own index, and nothing
+        else does: a package that somebody else put there is not looked at.
+
+        Args:
+            requirements: What is wanted.
+            host: A key of `hosts`.
+
+        Raises:
+            NoSolutionError: If there are none.
+            InfrastructureError: If an index does not answer.
+        """
+        base = getattr(sys, "_base_executable", None) or sys.executable
+        nightlies = nightly_names(requirements) if self.nightly_index else ()
+        arguments = ["--python", base, "--python-platform", self.hosts[host]]
+        arguments += ["--python-version", self.python, "--only-binary", ":all:"]
+        arguments += ["--exclude-newer", self.cut_off, "--format", "pylock.toml", "--no-header"]
+        # A nightly's date is in its version; its index need not tell upload times.
+        for name, until in (*self.newer.items(), *((name, "false") for name in nightlies)):
+            arguments += ["--exclude-newer-package", f"{name}={until}"]
+        with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
+            left_out = Path(scratch, "left-out.txt")
+            left_out.write_text("\n".join(self.left_out), encoding="utf-8")
+            arguments += ["--excludes", str(left_out)]
+            source, stdin = "-", "\n".join(requirements) + "\n"
+            if nightlies:
+                # Only a project file can say which packages an index is for.
+                project = Path(scratch, "pyproject.toml")
+                project.write_text(self._project(requirements, nightlies), encoding="utf-8")
+                source, stdin = str(project), ""
+            text = run_uv(["pip", "compile", source, *arguments], cwd=self.work, stdin=stdin)
+        return parse_pylock(text)
+
+    def resolve_or_reason(self, requirements: Sequence[str]) -> Pins | str:
+        """Return the packages that satisfy some requirements, or why there are none."""
+        try:
+            return self.resolve(requirements)
+        except NoSolutionError as error:
+            return cause(error)[:_REASON_LENGTH]
+
+    def same_on(self, host: str, pins: Pins) -> Pins | None:
+        """Resolve exactly these versions on another host; None when it cannot have them."""
+        try:
+            found = self.resolve([f"{p.name}=={p.version}" for p in pins.values()], host)
+        except NoSolutionError:
+            return None
+        return found if found.keys() == pins.keys() else None
+
+    def _project(self, requirements: Sequence[str], nightlies: Sequence[str]) -> str:
+        return _PROJECT.format(
+            dependencies="\n".join(f"    {_quoted(text)}," for text in requirements),
+            sources="\n".join(f'{name} = {{ index = "nightly" }}' for name in nightlies),
+            url=self.nightly_index.replace("\\", "%5C").replace('"', "%22"),
+        )
+
+
+def nightly_names(requirements: Sequence[str]) -> tuple[str, ...]:
+    """Return the packages of jax that are required by the exact version of a nightly, sorted."""
+    found = set()
+    for requirement in map(Requirement, requirements):
+        name = canonicalize_name(requirement.name)
+        exact = [spec.version for spec in requirement.specifier if spec.operator == "=="]
+        if _NIGHTLY_PACKAGES.fullmatch(name) and any(map(_is_nightly, exact)):
+            found.add(str(name))
+    return tuple(sorted(found))
+
+
+def cause(error: NoSolutionError) -> str:
+    """Return the premises that a resolver's proof begins with, without what follows from them."""
+    said = str(error)
+    match = _CONCLUSION.fullmatch(said)
+    return match[1] if match else said
+
+
+def _is_nightly(version: str) -> bool:
+    try:
+        return Version(version).is_devrelease
+    except InvalidVersion:  # `==0.8.*`
+        return False
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", '"') + "'"

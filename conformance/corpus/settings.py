@@ -1,0 +1,66 @@
+"""What a project says of itself in its `pyproject.toml`, below `[tool.conformance]`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import tomllib
+
+from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE_NAME = "pyproject.toml"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The settings of a project.
+
+    Attributes:
+        nightly_index: URL of the index with nightlies of jax, empty for none.
+    """
+
+    nightly_index: str = msgspec.field(default="", name="nightly-index")
+
+
+def find_settings(start: Path) -> Settings:
+    """Return the settings that hold in a folder.
+
+    Args:
+        start: Folder to look from, upwards.
+
+    Returns:
+        Those of the nearest `pyproject.toml` that has any, else the defaults.
+
+    Raises:
+        UsageError: If a file on the way is no TOML, or a setting is unknown or of a wrong type.
+    """
+    for folder in (start, *start.parents):
+        table = _table(folder / FILE_NAME)
+        if table is not None:
+            return _read(table, folder / FILE_NAME)
+    return Settings()
+
+
+def _table(file: Path) -> Any:
+    try:
+        text = file.read_text(encoding="utf-8")
+        tool = tomllib.loads(text).get("tool")
+        return tool.get("conformance") if isinstance(tool, dict) else None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file}: cannot read the settings: {error}") from error
+
+
+def _read(table: Any, file: Path) -> Settings:
+    try:
+        return msgspec.convert(table, Settings)
+    except msgspec.ValidationError as error:
+        said = str(error)
+        known = ", ".join(field.encode_name for field in msgspec.structs.fields(Settings))
+        raise UsageError(
+            f"{file}: [tool.conformance]: {said[:1].lower()}{said[1:]}; known are {known}"
+        ) from error

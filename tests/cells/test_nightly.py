@@ -1,0 +1,144 @@
+"""Which night a version is of, and which nightly a selector names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.version import Version
+
+from conformance.cells.cell_id import parse_cell
+from conformance.cells.nightly import NoJaxlibError, night_of, nights, resolve_nightly
+from conformance.cells.selectors import matches_selector, resolve_selector, select_cells
+from conformance.errors import InfrastructureError, UsageError
+
+from .builders import release, table
+
+if TYPE_CHECKING:
+    from conformance.cells.releases import Release, Releases
+
+NIGHTS = ("0.8.2.dev20251101", "0.8.3.dev20251118", "0.8.3.dev20251119", "0.8.3.dev20251121")
+
+
+class Index:
+    """Nightlies of four days, of which one cannot be installed."""
+
+    url = "https://nightly.example/simple/"
+    versions = NIGHTS
+    broken = NIGHTS[2]
+
+    def get(self, version: str) -> Release:
+        """Return a night."""
+        if version == self.broken:
+            raise NoJaxlibError(f"jax {version}: cannot be installed")
+        if version not in self.versions:
+            raise UsageError(f"jax {version}: no such nightly")
+        return release(version, ("3.11", "3.12"))
+
+    def newest(self, package: str, night: date) -> str | None:
+        """Return nothing."""
+        raise NotImplementedError
+
+
+@pytest.fixture
+def known() -> Releases:
+    """Releases, and nightlies beside them."""
+    return replace(table("0.6.0", "0.8.1", "0.8.2"), find_nightlies=Index)
+
+
+@given(day=st.dates(date(1000, 1, 1)), local=st.sampled_from(["", "+g123"]))
+def test_a_nightly_says_its_day(day: date, local: str) -> None:
+    """In its version, whatever stands around it."""
+    assert night_of(Version(f"0.8.3.dev{day:%Y%m%d}{local}")) == day
+
+
+@pytest.mark.parametrize("version", ["0.8.3", "0.8.3.dev1", "0.8.3.dev20251341", "0.8.3rc1"])
+def test_what_is_no_nightly_has_no_day(version: str) -> None:
+    """Though it may be a development version."""
+    assert night_of(Version(version)) is None
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("nightly", "0.8.3.dev20251121"),
+        ("nightly-1", "0.8.3.dev20251118"),
+        ("nightly-2", "0.8.2.dev20251101"),
+        ("nightly:2025-11-18", "0.8.3.dev20251118"),
+        ("0.8.3.dev20251118", "0.8.3.dev20251118"),
+    ],
+)
+def test_a_selector_names_a_night(selector: str, expected: str, known: Releases) -> None:
+    """Counting back from the newest, nights that cannot be installed do not count."""
+    assert resolve_selector(selector, known) == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        ("nightly-3", "only 3 nightlies can be installed, of the 4 that the index has"),
+        (
+            "nightly:2025-11-20",
+            r"day; expected e.g. nightly:2025-11-18, nightly:2025-11-19, nightly:2025-11-21",
+        ),
+        ("nightly:yesterday", "expected a day, e.g. nightly:2025-11-20"),
+        ("nightly:", "expected a day"),
+        ("0.8.3.dev20251120", "no such nightly"),
+    ],
+)
+def test_a_selector_that_names_no_night(selector: str, message: str, known: Releases) -> None:
+    """Says what there is."""
+    with pytest.raises(UsageError, match=message):
+        resolve_selector(selector, known)
+
+
+def test_nights_of_a_range(known: Releases) -> None:
+    """Those that can be installed, and why the others cannot."""
+    found, refused = nights(Version("0.8.2"), Version("0.8.3.dev20251121"), known.nightlies)
+    assert found == ["0.8.3.dev20251118", "0.8.3.dev20251121"]
+    assert refused == {Index.broken: f"jax {Index.broken}: cannot be installed"}
+
+
+def test_a_specifier_is_of_releases_yet_matches_a_night(known: Releases) -> None:
+    """So that it narrows a matrix with a nightly in it, as the release to come."""
+    assert resolve_selector(">=0.8.2", known) == ("0.8.2",)
+    assert matches_selector(">=0.8.3", "0.8.3.dev20251118", known)
+    assert not matches_selector("<0.8.3", "0.8.3.dev20251118", known)
+    assert matches_selector("nightly", "0.8.3.dev20251121", known)
+    assert not matches_selector("nightly", "0.8.3.dev20251118", known)
+    assert not matches_selector("latest", "0.8.3.dev20251121", known)
+
+
+def test_a_release_matches_nightly_without_an_index_being_asked() -> None:
+    """It is none."""
+    assert not matches_selector("nightly", "0.8.2", table("0.8.2"))
+
+
+def test_cells_of_a_night(known: Releases) -> None:
+    """Named like those of releases."""
+    (cell,) = select_cells("nightly:2025-11-18@tpu:v5e:2x2", known)
+    assert cell.id == "jax0.8.3.dev20251118-py311-tpu.v5e.2x2"
+    assert parse_cell("jax0.8.3.dev20251118-cpu4", known).id == "jax0.8.3.dev20251118-py311-cpu4"
+
+
+def test_the_full_id_of_a_night_reads_without_an_index() -> None:
+    """A record of it may be older than what the index keeps."""
+    text = "jax0.8.3.dev20240101-py312-cpu8"
+    assert parse_cell(text, table("0.8.2")).id == text
+    with pytest.raises(UsageError, match="no nightly index is configured"):
+        parse_cell("jax0.8.3.dev20240101-cpu8", table("0.8.2"))
+
+
+def test_an_index_that_does_not_answer_is_not_taken_for_no_night() -> None:
+    """What it raises comes through."""
+
+    class Silent(Index):
+        def get(self, version: str) -> Release:
+            raise InfrastructureError("package index: refused")
+
+    with pytest.raises(InfrastructureError, match="refused"):
+        resolve_nightly("nightly", Silent())

@@ -1,0 +1,42 @@
+"""What a project says of itself in its pyproject.toml."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.corpus.settings import Settings, find_settings
+from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+URL = "https://nightly.example/simple/"
+
+
+def test_the_nearest_file_with_settings_counts(tmp_path: Path) -> None:
+    """One without any, as a project within a project may have, does not hide those above it."""
+    inner = tmp_path / "sub" / "folder"
+    inner.mkdir(parents=True)
+    (tmp_path / "pyproject.toml").write_text(f'[tool.conformance]\nnightly-index = "{URL}"\n')
+    (inner / "pyproject.toml").write_text("[tool.other]\nx = 1\n")
+    assert find_settings(inner).nightly_index == URL
+    (inner / "pyproject.toml").write_text("[tool.conformance]\n")
+    assert find_settings(inner) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[tool.conformance]\nnightly_index = "x"\n', "unknown field.*known are nightly-index"),
+        ("[tool.conformance]\nnightly-index = 1\n", "expected `str`, got `int`"),
+        ("tool.conformance = 3\n", r"expected `object`, got `int`"),
+        ("[tool.conformance\n", "cannot read the settings"),
+    ],
+)
+def test_wrong_settings_are_told(tmp_path: Path, text: str, message: str) -> None:
+    """With the file they are in."""
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(UsageError, match=f"pyproject.toml.*{message}"):
+        find_settings(tmp_path)
