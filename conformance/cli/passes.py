@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import textwrap
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Protocol
 
 import click
 from rich.console import Console
@@ -16,6 +17,7 @@ from conformance.cli.named_files import as_json, check_writable, write_file
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import here
 from conformance.engine.blobs import BlobStore
+from conformance.engine.comparing import Side
 from conformance.engine.job import Job
 from conformance.engine.local import LocalExecutor
 from conformance.engine.plan import why_not
@@ -25,19 +27,26 @@ from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import ExitCode, Outcome
 from conformance.triage.pass_inquiry import Answers, Inquiry, Step
 from conformance.triage.pass_prober import DISABLED, PassProber, judged
+from conformance.triage.pass_programs import ProgramPasses
 from conformance.triage.pass_question import WHEN, question_between, question_within
 from conformance.triage.pass_telling import answer_json, answer_lines, lines_to_paste, step_line
 from conformance.triage.predicate import Ends, ending, quoted
+from conformance.triage.program import ProgramRunner
 from conformance.triage.target import target_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from conformance.cli.setting import Setting
-    from conformance.engine.comparing import Side
+    from conformance.engine.job import PlannedCell
     from conformance.engine.prepare import Preparation
     from conformance.model.case import Case
+    from conformance.triage.pass_inquiry import Prober
     from conformance.triage.predicate import Predicate
+
+TIMEOUT: Final = 120.0
+"""Seconds that a script may take."""
 
 
 @click.command("passes", short_help="Find the HLO pass or XLA flag that makes a difference.")
@@ -57,6 +66,15 @@ if TYPE_CHECKING:
     "--settings/--no-settings", default=True, show_default=True,
     help="Also try XLA flags and options of jax, each alone.",
 )  # fmt: skip
+@click.option(
+    "--timeout", type=click.FloatRange(0.1), default=TIMEOUT, show_default=True,
+    metavar="SECONDS", help="Of a script, test or command.",
+)  # fmt: skip
+@click.option(
+    "--with", "wanted", multiple=True, metavar="REQUIREMENT",
+    help="A package that a script or test needs beside the cell's own; repeatable.",
+)  # fmt: skip
+@click.option("--command", "is_command", is_flag=True, help="TARGET is a command line.")
 @click.option("--verbose", "-v", is_flag=True, help="Show every probe.")
 @click.option(
     "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
@@ -71,14 +89,17 @@ def command(
     when: str | None,
     fact: str,
     settings: bool,
+    timeout: float,
+    wanted: tuple[str, ...],
+    is_command: bool,
     verbose: bool,
     json_file: Path | None,
 ) -> int:
     """Find the HLO pass, XLA flag or option of jax that makes a program do what it does.
 
-    TARGET is the id of a case that is a program. Its passes are disabled, many at a time, until a
-    smallest set is known without which it does otherwise; then flags and options are tried, each
-    alone.
+    TARGET is the id of a case that is a program, a Python script, the node id of a pytest test,
+    or a command line. Its passes are disabled, many at a time, until a smallest set is known
+    without which it does otherwise; then flags and options are tried, each alone.
 
     \b
     conformance passes my_family/division --cell 0.8.3            why it deviates there
@@ -86,6 +107,7 @@ def command(
     conformance passes my_family/step --cell 0.8.3 --fact collectives.all-reduce
     conformance passes my_family/step --cell 0.8.3 --when bits    what makes the last bits so
     conformance passes my_family/step --cell '0.8.3@tpu:v5e:2x2' --fact collectives.all-gather=0
+    conformance passes report.py --cell 0.8.3                     why a script fails there
 
     Exit status: 0 found and confirmed, 1 nothing found or flaky, 2 usage, 4 infrastructure, 130
     interrupted.
@@ -94,27 +116,36 @@ def command(
     if json_file is not None:
         check_writable("--json", json_file)
     console = Console(stderr=str(json_file) == "-", highlight=False, markup=False)
-    case = _case(setting, target)
+    program = target_of(target, command=is_command)
     names = _cells(cell, good_cell, bad_cell)
     preparation = prepare_in(setting, [setting.cell(name) for name in names])
-    jobs = [_job(case, preparation, number, name) for number, name in enumerate(names)]
+    places = [_place(preparation, number, name) for number, name in enumerate(names)]
     try:
         with _blobs() as blobs:
+            tried: Tried
+            if program is None:
+                tried = TriedCase(setting, preparation, _case(setting, target), blobs)
+            else:
+                runner = ProgramRunner(
+                    target=program, locks=preparation.locks, cache=setting.cache, outer=os.environ,
+                    blobs=blobs, timeout=timeout, wanted=wanted, facts=bool(fact),
+                )  # fmt: skip
+                tried = TriedProgram(runner)
             answers = _asked(
-                setting, preparation, jobs, blobs, when=when or "", fact=fact,
+                tried, places, turns=Turns(setting.cache), when=when or "", fact=fact,
                 console=console, verbose=verbose, settings=settings,
             )  # fmt: skip
-            console.print(f"{case.id} on {' and '.join(job.planned.cell.id for job in jobs)}")
+            console.print(f"{tried.name} on {' and '.join(place.cell.id for place in places)}")
             for line in answer_lines(answers):
                 console.print(_wrapped(line, console.width), soft_wrap=True)
-            for line in lines_to_paste(answers, jobs[-1].planned.release):
+            for line in lines_to_paste(answers, places[-1].release):
                 console.print(f"paste: {line}", soft_wrap=True)
     except KeyboardInterrupt:
         click.echo("conformance: interrupted; nothing is left running", err=True)
         return ExitCode.INTERRUPTED
     if json_file is not None:
-        good = jobs[0].planned.cell.id if len(jobs) > 1 else ""
-        found = answer_json(answers, target=case.id, cell=jobs[-1].planned.cell.id, good_cell=good)
+        good = places[0].cell.id if len(places) > 1 else ""
+        found = answer_json(answers, target=tried.name, cell=places[-1].cell.id, good_cell=good)
         write_file("--json", json_file, as_json(found))
     return ExitCode.OK if answers.confirmed else ExitCode.UNEXPECTED
 
@@ -132,10 +163,6 @@ def _wrapped(line: str, width: int) -> str:
 
 
 def _case(setting: Setting, text: str) -> Case:
-    if target_of(text) is not None:
-        raise UsageError(
-            f"{text}: expected the id of a case; a script becomes one by `conformance new`"
-        )
     case = setting.case(text)
     if case.kind != "program":
         raise UsageError(
@@ -156,51 +183,109 @@ def _cells(cell: str | None, good: str | None, bad: str | None) -> tuple[str, ..
     return (good, last) if good else (last,)
 
 
-def _job(case: Case, preparation: Preparation, number: int, name: str) -> Job:
-    """Return the job of a cell.
+def _place(preparation: Preparation, number: int, name: str) -> PlannedCell:
+    """Return a cell that is to be had, and is one process.
 
     Raises:
-        UsageError: If the cell is not to be had, or the case does not run in it.
+        UsageError: If it is not.
     """
     for exclusion in preparation.exclusions:
         raise UsageError(f"{exclusion.cell}: {exclusion.reason}")
     planned = preparation.cells[number]
     if planned.cell.place.processes > 1:
         raise UsageError(f"{name}: passes are asked of one process, the cell has several")
-    if reason := why_not(case, planned):
-        raise UsageError(f"{case.id} on {planned.cell.id}: {reason}")
-    return Job(case=case, planned=planned)
+    return planned
+
+
+class Tried(Protocol):
+    """What is asked about."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """How far its values may differ."""
+        ...
+
+    def seen(self, planned: PlannedCell) -> Side:
+        """Return what comes of it in a cell."""
+        ...
+
+    def prober(self, planned: PlannedCell) -> AbstractContextManager[Prober]:
+        """Return what tries it in a cell again and again."""
+        ...
+
+
+class TriedCase:
+    """A case that is a program."""
+
+    def __init__(
+        self, setting: Setting, preparation: Preparation, case: Case, blobs: BlobStore
+    ) -> None:
+        self.name = case.id
+        self.tolerance = Tolerance.of(case)
+        self._case, self._blobs = case, blobs
+        self._open = Provider(preparation.locks, setting.cache).open
+        self._turns = Turns(setting.cache)
+
+    def seen(self, planned: PlannedCell) -> Side:
+        """Return what comes of it in a cell."""
+        executor = LocalExecutor(self._open, slots=1, turns=self._turns)
+        return judged(next(executor.run([self._job(planned)])), self._blobs)
+
+    def prober(self, planned: PlannedCell) -> PassProber:
+        """Return what tries it in a cell again and again."""
+        return PassProber(self._open(planned), self._job(planned), self._blobs)
+
+    def _job(self, planned: PlannedCell) -> Job:
+        if reason := why_not(self._case, planned):
+            raise UsageError(f"{self._case.id} on {planned.cell.id}: {reason}")
+        return Job(case=self._case, planned=planned)
+
+
+class TriedProgram:
+    """A script, a test or a command."""
+
+    tolerance = Tolerance()
+
+    def __init__(self, runner: ProgramRunner) -> None:
+        self.name = runner.target.text
+        self._runner = runner
+
+    def seen(self, planned: PlannedCell) -> Side:
+        """Return what comes of it in a cell."""
+        return Side(self._runner.run(planned), self._runner.blobs)
+
+    def prober(self, planned: PlannedCell) -> ProgramPasses:
+        """Return what tries it in a cell again and again."""
+        return ProgramPasses(self._runner, planned)
 
 
 def _asked(
-    setting: Setting,
-    preparation: Preparation,
-    jobs: list[Job],
-    blobs: BlobStore,
+    tried: Tried,
+    places: list[PlannedCell],
     *,
+    turns: Turns,
     when: str,
     fact: str,
     console: Console,
     verbose: bool,
     settings: bool,
 ) -> Answers:
-    provider = Provider(preparation.locks, setting.cache)
-    turns = Turns(setting.cache)
-    tolerance = Tolerance.of(jobs[-1].case)
-    good = None
-    if len(jobs) > 1:
-        executor = LocalExecutor(provider.open, slots=1, turns=turns)
-        good = judged(next(executor.run(jobs[:1])), blobs)
-    planned = jobs[-1].planned
+    planned = places[-1]
+    good = tried.seen(places[0]) if len(places) > 1 else None
     with (
         console.status("trying the program as it is", spinner="line") as status,
         turns.of(planned.cell.place, lambda: None),
-        PassProber(provider.open(planned), jobs[-1], blobs) as prober,
+        tried.prober(planned) as prober,
     ):
         bad = prober.compiled({DISABLED: ""})
         for side in filter(None, (good, bad)):
             _check(side)
-        predicate = _predicate(jobs, good, bad, tolerance, when=when, fact=fact)
+        predicate = _predicate(places, good, bad, tried.tolerance, when=when, fact=fact)
 
         def progress(step: Step) -> None:
             status.update(f"tried {step_line(step)[: console.width - 10]}")
@@ -221,10 +306,16 @@ def _check(side: Side) -> None:
 
 
 def _predicate(
-    jobs: list[Job], good: Side | None, bad: Side, tolerance: Tolerance, *, when: str, fact: str
+    places: list[PlannedCell],
+    good: Side | None,
+    bad: Side,
+    tolerance: Tolerance,
+    *,
+    when: str,
+    fact: str,
 ) -> Predicate:
     if good is None:
         return question_within(bad, tolerance, when=when, fact=fact)
-    names = (jobs[0].planned.cell.id, jobs[-1].planned.cell.id)
+    names = (places[0].cell.id, places[-1].cell.id)
     ends = Ends(good=good, bad=bad, names=names, tolerance=tolerance)
     return question_between(ends, when=when, fact=fact)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from conformance.ir.difference import diff
 from conformance.ir.graph import IrSyntaxError
@@ -17,12 +17,12 @@ from conformance.triage.passes import Answer, Found, search
 from conformance.triage.predicate import ending, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from conformance.cells.cell import Cell
     from conformance.engine.comparing import Side
     from conformance.ir.change import IrDiff
-    from conformance.triage.pass_prober import PassProber
+    from conformance.model.record import Record
     from conformance.triage.passes import Passes
     from conformance.triage.predicate import Predicate
 
@@ -30,6 +30,33 @@ REFUSED = "No such compile option"
 """How XLA refuses a flag that it does not know."""
 STAGED = frozenset({Stage.COMPILE, Stage.EXECUTE})
 """Stages that a program reaches only when passes are run on it."""
+
+
+class Prober(Protocol):
+    """Tries one target in one cell, as `PassProber` does a case."""
+
+    lost: int
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Every plain option of `jax.config` in the cell, with its value there."""
+        ...
+
+    def renew(self) -> None:
+        """Let the next question begin in a new process."""
+        ...
+
+    def compiled(self, options: Mapping[str, Any]) -> Side:
+        """Try it with compiler options."""
+        ...
+
+    def dumped(self, disabled: Sequence[str] = ()) -> list[str]:
+        """Return the names of the files that XLA dumps of its passes."""
+        ...
+
+    def configured(self, name: str, value: Any) -> Side:
+        """Try it with an option of `jax.config`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +146,7 @@ class Inquiry:
 
     def __init__(
         self,
-        prober: PassProber,
+        prober: Prober,
         cell: Cell,
         predicate: Predicate,
         bad: Side,
@@ -166,8 +193,7 @@ class Inquiry:
     def _flags(self) -> None:
         for name, value in flags_for(self._cell):
             step = self._flagged(name, value)
-            error = step.side.record.error
-            if error is not None and REFUSED in error.message:
+            if _is_refused(step.side.record):
                 if name not in self._answers.unknown_flags:
                     self._answers.unknown_flags.append(name)
             else:
@@ -213,6 +239,12 @@ class Inquiry:
         self._answers.steps.append(step)
         self._progress(step)
         return step
+
+
+def _is_refused(record: Record) -> bool:
+    """Say whether XLA does not know a flag: an option of a compilation, or one of the process."""
+    refused = record.error is not None and REFUSED in record.error.message
+    return refused or record.outcome is Outcome.UNSUPPORTED
 
 
 def _timed(work: Callable[[], Side]) -> tuple[Side, float]:

@@ -13,7 +13,7 @@ from conformance.judge.values import compare_values
 from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.facts import ByFact, fact_of
 from conformance.triage.passes import Answer
-from conformance.triage.predicate import Ends, EndsError, ending, other, quoted
+from conformance.triage.predicate import Ends, EndsError, ending, other, printed, quoted
 from conformance.triage.question import chosen, state_of
 from conformance.triage.state import BAD, GOOD, State
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.judge.tolerance import Tolerance
     from conformance.triage.predicate import Predicate
 
-WHEN: Final = ("conformance", "ending", "value", "bits", "facts")
+WHEN: Final = ("conformance", "ending", "value", "bits", "facts", "output")
 """What may be looked for."""
 
 
@@ -89,6 +89,25 @@ class Bits:
         return self.same if compared.agreement is Agreement.EQUAL else self.differ
 
 
+@dataclass(frozen=True, slots=True)
+class Prints:
+    """Prints something else.
+
+    Attributes:
+        bad: What is printed now.
+    """
+
+    bad: str
+    name: str = "output"
+    about: str = "prints this very output"
+
+    def state(self, side: Side) -> State:
+        """Return what a program shows."""
+        if side.record.outcome is not Outcome.OK:
+            return other(side.record)
+        return BAD if printed(side) == self.bad else GOOD
+
+
 def question_within(bad: Side, tolerance: Tolerance, *, when: str, fact: str) -> Predicate:
     """Return what is asked within one cell.
 
@@ -108,6 +127,10 @@ def question_within(bad: Side, tolerance: Tolerance, *, when: str, fact: str) ->
         if "value" not in bad.record.artifacts:
             raise UsageError(f"--when {when}: {name} gives no value: {quoted(ending(bad.record))}")
         return Bits(bad, tolerance, same=BAD, differ=GOOD, about="gives these very bits")
+    if when == "output":
+        if "stdout" not in bad.record.artifacts:
+            raise UsageError(f"--when output: {name} is a case; --when bits asks for its value")
+        return Prints(printed(bad))
     if when == "facts":
         raise UsageError("--when facts: within one cell, name the fact with --fact")
     deviates = bad.record.conformance is Conformance.DEVIATES
@@ -119,8 +142,9 @@ def question_within(bad: Side, tolerance: Tolerance, *, when: str, fact: str) ->
         return Conforms(ending(bad.record))
     seen = "ends well" if when == "ending" else f"{bad.record.conformance}"
     raise UsageError(
-        f"{name}: {seen}, expected a deviation to explain; --when bits or --fact NAME finds what "
-        "makes its value or a fact what it is, --good-cell what makes it differ from another cell"
+        f"{name}: {seen}, expected a deviation to explain; --when bits (of a script: output) or "
+        "--fact NAME finds what makes its value or a fact what it is, --good-cell what makes it "
+        "differ from another cell"
     )
 
 

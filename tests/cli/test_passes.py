@@ -220,3 +220,45 @@ def test_interrupted_nothing_is_left_running(project: Project, tmp_path: Path) -
     gone, alive = psutil.wait_procs(children, 5)
     assert not alive
     assert len(gone) == len(children)
+
+
+SCRIPT = """\
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+import jax, numpy as np
+x = np.linspace(0.1, 7.7, 64, dtype=np.float32)
+{ends}
+"""
+RAISES = "np.testing.assert_array_equal(jax.jit(lambda x: x / 3.0)(x), x / np.float32(3))"
+PRINTS = "print(jax.jit(lambda x: x / 3.0)(x).tobytes().hex())"
+
+
+@pytest.mark.parametrize(
+    ("ends", "more", "about"),
+    [
+        (RAISES, (), "ends with AssertionError"),
+        (PRINTS, ("--when", "output"), "prints this very output"),
+        (PRINTS, ("--fact", "ops.divide=1"), "states ops.divide = 0"),
+    ],
+)
+def test_a_pass_that_makes_a_script_do_what_it_does(
+    project: Project, ends: str, more: tuple[str, ...], about: str
+) -> None:
+    """It is disabled for all that the script compiles, whatever flags that sets itself."""
+    project.write({"report.py": SCRIPT.format(ends=ends)})
+    ending = project.run(
+        "passes", "report.py", "--cell", CELL, "--no-settings", *more, "--json", "-"
+    )
+    assert ending.code == 0, ending.err
+    found = ending.json
+    assert found["culprits"] == ["algsimp"]
+    assert found["predicate"]["about"].startswith(about)
+    assert found["confirmed"]
+
+
+def test_a_script_that_gives_no_cause(project: Project) -> None:
+    """It ends well, and nobody said what is asked."""
+    project.write({"report.py": SCRIPT.format(ends="print(1)")})
+    ending = project.run("passes", "report.py", "--cell", CELL)
+    assert ending.code == 2
+    assert "--when bits (of a script: output)" in ending.err
