@@ -1,0 +1,390 @@
+"""How primitives on whole arrays are said: element by element, shapes, reductions, products."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.triage.jaxpr_code_text import dtype, one_or_tuple, plain, tuple_of
+from conformance.triage.jaxpr_code_writer import UnsayableError
+
+if TYPE_CHECKING:
+    from conformance.triage.jaxpr_code_writer import Equation, Program, Rule, Value
+
+OPERATORS: Final = {
+    "add": "+",
+    "add_any": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "eq": "==",
+    "ne": "!=",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+}
+"""Primitives of two operands by their operator; the function is that of the same name in `lax`."""
+FUNCTIONS: Final = {"add_any": "add", "and": "bitwise_and", "or": "bitwise_or"} | {
+    "xor": "bitwise_xor",
+    "not": "bitwise_not",
+    "cumlogsumexp": "cumlogsumexp",
+    "shift_right_logical": "shift_right_logical",
+    "regularized_incomplete_beta": "betainc",
+}
+"""Functions of `lax` that do not go by the name of their primitive."""
+BITWISE: Final = frozenset({"and", "or", "xor"})
+COMPARING: Final = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
+JNP: Final = frozenset(
+    {
+        *("sin", "cos", "tan", "tanh", "exp", "log", "log1p", "expm1", "sqrt", "floor", "ceil"),
+        *("sinh", "cosh"),
+    }
+)
+"""Functions of `jnp` that are their primitive and no more, for floating point numbers."""
+LAX: Final = frozenset(
+    {
+        *("abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e"),
+        *("bessel_i1e", "cbrt", "ceil", "clamp", "clz", "complex", "cos", "cosh", "digamma", "erf"),
+        *("erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "igamma", "igamma_grad_a", "igammac"),
+        *("imag", "is_finite", "lgamma", "log", "log1p", "logistic", "max", "min", "mulhi"),
+        *("nextafter", "not", "one_minus_square", "polygamma", "population_count", "pow"),
+        *("random_gamma_grad", "real", "regularized_incomplete_beta", "rem", "rsqrt"),
+        *("shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh"),
+        *("sqrt", "square", "stop_gradient", "tan", "tanh", "zeta"),
+    }
+)
+"""Functions of `lax` that take the operands of their primitive, and nothing else."""
+INT32: Final = 2**31
+REDUCTIONS: Final = {
+    "reduce_sum": ("add", "0"),
+    "reduce_prod": ("mul", "1"),
+    "reduce_max": ("max", "-np.inf"),
+    "reduce_min": ("min", "np.inf"),
+    "reduce_and": ("bitwise_and", "True"),
+    "reduce_or": ("bitwise_or", "False"),
+    "reduce_xor": ("bitwise_xor", "0"),
+}
+"""Reductions by what they do with two elements, and by what they start from."""
+JNP_REDUCTIONS: Final = {"reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min"}
+NAMED_REDUCTIONS = (0, 5, 0)
+"""Release from which `lax.reduce_sum` and others are public."""
+WIDE: Final = frozenset({"float32", "float64"})
+"""Element types that `jnp.sum` and others reduce as they are."""
+
+
+def _floating(value: Value) -> bool:
+    return value.aval.dtype.startswith(("float", "bfloat", "complex"))
+
+
+def _lax(eqn: Equation, *more: str) -> str:
+    name = FUNCTIONS.get(eqn.primitive, eqn.primitive)
+    return f"lax.{name}({', '.join([*eqn.texts, *more])})"
+
+
+def _elementwise(eqn: Equation) -> str:
+    eqn.take("accuracy_mode")
+    if eqn.primitive in JNP and _floating(eqn.inputs[0]):
+        return f"jnp.{eqn.primitive}({eqn.texts[0]})"
+    return _lax(eqn)
+
+
+def _binary(eqn: Equation) -> str:
+    left, right = eqn.inputs
+    if (out := eqn.take("out_dtype")) is not None and out != {"dtype": left.aval.dtype}:
+        raise UnsayableError("out_dtype", f"not known to be {plain(out)}")
+    if not _operator_is_same(eqn.primitive, left, right):
+        return _lax(eqn)
+    return f"{left.bare or left.text} {OPERATORS[eqn.primitive]} {right.bare or right.text}"
+
+
+def _operator_is_same(primitive: str, left: Value, right: Value) -> bool:
+    """Say whether the operator between two values is the primitive, and nothing beside it."""
+    kind, both = left.aval.dtype, (left, right)
+    return (
+        kind == right.aval.dtype
+        and left.weak == right.weak
+        and any(value.traced for value in both)
+        and all(_is_pythons(value) for value in both)
+        and (kind != "bool" or primitive in BITWISE)
+        and (primitive != "div" or _floating(left))
+        and not (primitive in COMPARING and kind.startswith("complex"))
+    )
+
+
+def _is_pythons(value: Value) -> bool:
+    """Say whether the value's operators are jax's, or a number of Python's may stand for it."""
+    if value.traced:
+        return True
+    whole = value.aval.dtype.startswith(("int", "uint"))
+    return bool(value.bare) and not (whole and not -INT32 <= int(value.bare) < INT32)
+
+
+def _negative(eqn: Equation) -> str:
+    (value,) = eqn.inputs
+    return f"-{value.text}" if value.traced else f"lax.neg({value.text})"
+
+
+def _integer_pow(eqn: Equation) -> str:
+    return f"lax.integer_pow({eqn.texts[0]}, {eqn.take('y')})"
+
+
+def _round(eqn: Equation) -> str:
+    method = eqn.take("rounding_method")
+    return f"lax.round({eqn.texts[0]}, lax.RoundingMethod.{method})"
+
+
+def _conj(eqn: Equation) -> str:
+    eqn.take("input_dtype")
+    return _lax(eqn)
+
+
+def _copy(eqn: Equation) -> str:
+    return f"jnp.copy({eqn.texts[0]})"
+
+
+def _alias(eqn: Equation) -> list[Value]:
+    return eqn.inputs
+
+
+def dtype_of(eqn: Equation, parameter: str) -> str:
+    """Return the text of a parameter that is an element type."""
+    match eqn.take(parameter):
+        case {"dtype": str(name)} if (said := dtype(name)) is not None:
+            return said
+        case other:
+            raise UnsayableError(parameter, f"{plain(other)} has no public name")
+
+
+def _convert(eqn: Equation) -> str | list[Value]:
+    (value,) = eqn.inputs
+    if eqn.outputs[0].dtype == value.aval.dtype and eqn.outputs[0].more == value.aval.more:
+        eqn.take("new_dtype")
+        return eqn.inputs
+    if eqn.outputs[0].more.weak_type:
+        raise UnsayableError("weak_type", "no public function makes a type weak")
+    said = dtype_of(eqn, "new_dtype")
+    if not value.aval.dtype.startswith("complex"):
+        return f"{value.staged}.astype({said})"
+    return f"lax.convert_element_type({value.text}, {said})"
+
+
+def _bitcast(eqn: Equation) -> str:
+    return f"lax.bitcast_convert_type({eqn.texts[0]}, {dtype_of(eqn, 'new_dtype')})"
+
+
+def _reduce_precision(eqn: Equation) -> str:
+    bits = f"exponent_bits={eqn.take('exponent_bits')}, mantissa_bits={eqn.take('mantissa_bits')}"
+    return f"lax.reduce_precision({eqn.texts[0]}, {bits})"
+
+
+def _broadcast(eqn: Equation) -> str:
+    (value,), shape = eqn.inputs, plain(eqn.take("shape"))
+    dimensions = eqn.take("broadcast_dimensions")
+    if value.bare and not value.weak:
+        return f"jnp.full({shape}, {value.bare}, {dtype(value.aval.dtype)})"
+    return f"lax.broadcast_in_dim({value.text}, {shape}, {plain(dimensions)})"
+
+
+def _reshape(eqn: Equation) -> str:
+    if (order := eqn.take("dimensions")) is not None:
+        return f"lax.reshape({eqn.texts[0]}, {plain(eqn.take('new_sizes'))}, {plain(order)})"
+    return f"jnp.reshape({eqn.texts[0]}, {plain(eqn.take('new_sizes'))})"
+
+
+def _squeeze(eqn: Equation) -> str:
+    return f"lax.squeeze({eqn.texts[0]}, {plain(eqn.take('dimensions'))})"
+
+
+def _transpose(eqn: Equation) -> str:
+    return f"jnp.transpose({eqn.texts[0]}, {plain(eqn.take('permutation'))})"
+
+
+def _reverse(eqn: Equation) -> str:
+    return f"lax.rev({eqn.texts[0]}, {plain(eqn.take('dimensions'))})"
+
+
+def _slice(eqn: Equation) -> str:
+    parts = [plain(eqn.take("start_indices")), plain(eqn.take("limit_indices"))]
+    if (strides := eqn.take("strides")) is not None:
+        parts.append(plain(strides))
+    return _lax(eqn, *parts)
+
+
+def _split(eqn: Equation) -> str:
+    said = _lax(eqn, plain(eqn.take("sizes")), f"axis={eqn.take('axis')}")
+    return f"{said}[0]" if len(eqn.outputs) == 1 else said
+
+
+def _pad(eqn: Equation) -> str:
+    return _lax(eqn, plain(eqn.take("padding_config")))
+
+
+def _concatenate(eqn: Equation) -> str:
+    return f"lax.concatenate([{', '.join(eqn.texts)}], dimension={eqn.take('dimension')})"
+
+
+def _iota(eqn: Equation) -> str:
+    shape, said = eqn.take("shape"), dtype_of(eqn, "dtype")
+    dimension = eqn.take("dimension")
+    if len(shape) == 1:
+        return f"lax.iota({said}, {shape[0]})"
+    return f"lax.broadcasted_iota({said}, {plain(shape)}, {dimension})"
+
+
+def _select(eqn: Equation) -> str:
+    which, *cases = eqn.texts
+    if len(cases) == 2 and eqn.inputs[0].aval.dtype == "bool":  # noqa: PLR2004
+        return f"lax.select({which}, {cases[1]}, {cases[0]})"
+    return _lax(eqn)
+
+
+def _reduction(eqn: Equation) -> str:
+    (value,), over = eqn.inputs, eqn.take("axes")
+    if value.aval.dtype in WIDE and not value.weak and over and eqn.primitive in JNP_REDUCTIONS:
+        every = len(over) == len(value.aval.shape)
+        axis = "" if every else f", axis={plain(over[0] if len(over) == 1 else over)}"
+        return f"jnp.{JNP_REDUCTIONS[eqn.primitive]}({value.text}{axis})"
+    return reduction(eqn.program, eqn.primitive, value, plain(over))
+
+
+def reduction(program: Program, primitive: str, value: Value, over: str) -> str:
+    """Return the text of a reduction over some dimensions, whatever the element type."""
+    if program.release >= NAMED_REDUCTIONS:
+        return f"lax.{primitive}({value.text}, {over})"
+    how, start = REDUCTIONS[primitive]
+    if value.aval.dtype.startswith(("int", "uint")) and start.endswith("np.inf"):
+        start = f"np.iinfo(np.{value.aval.dtype}).{'min' if start.startswith('-') else 'max'}"
+    start = f"np.array({start}, {dtype(value.aval.dtype)})"
+    return f"lax.reduce({value.text}, {start}, lax.{how}, {over})"
+
+
+def _argument(eqn: Equation) -> str:
+    (axis,) = eqn.take("axes")
+    return _lax(eqn, str(axis), dtype_of(eqn, "index_dtype"))
+
+
+def _cumulative(eqn: Equation) -> str:
+    more = ", reverse=True" if eqn.take("reverse") else ""
+    return _lax(eqn, f"axis={eqn.take('axis')}{more}")
+
+
+def _sort(eqn: Equation) -> str:
+    more = [f"{name}={plain(eqn.take(name))}" for name in ("dimension", "is_stable", "num_keys")]
+    return f"lax.sort({one_or_tuple(eqn.texts)}, {', '.join(more)})"
+
+
+def _top_k(eqn: Equation) -> str:
+    (value,), axis = eqn.inputs, eqn.take("axis")
+    more = [str(eqn.take("k"))]
+    if axis is not None and axis != len(value.aval.shape) - 1:
+        more.append(f"axis={axis}")
+    if eqn.take("is_stable") is False:
+        more.append("is_stable=False")
+    return _lax(eqn, *more)
+
+
+def precision_of(eqn: Equation) -> list[str]:
+    """Return the keyword of how precise a product is to be; none where nothing is said."""
+    said = eqn.take("precision")
+    if said is None:
+        return []
+    names = said if isinstance(said, list) else [said]
+    if not all(name in {"DEFAULT", "HIGH", "HIGHEST"} for name in names):
+        raise UnsayableError("precision", f"not known to be {plain(said)}")
+    return [f"precision={one_or_tuple([f'lax.Precision.{name}' for name in names])}"]
+
+
+def element_type_of(eqn: Equation) -> list[str]:
+    """Return the keyword of the element type of a product; none where nothing is said."""
+    if eqn.take("preferred_element_type") is None:
+        return []
+    return [f"preferred_element_type={dtype_of(eqn, 'preferred_element_type')}"]
+
+
+def _dot(eqn: Equation) -> str:
+    numbers = plain(eqn.take("dimension_numbers"))
+    return _lax(eqn, numbers, *precision_of(eqn), *element_type_of(eqn))
+
+
+def record_of(eqn: Equation, parameter: str) -> dict[str, Any]:
+    """Return the fields of a parameter that is a named tuple."""
+    match eqn.take(parameter):
+        case [str(), *fields]:
+            return dict(fields)
+        case other:
+            raise UnsayableError(parameter, f"expected a record, got {plain(other)}")
+
+
+def _convolution(eqn: Equation) -> str:
+    numbers = record_of(eqn, "dimension_numbers")
+    said = ", ".join(f"{name}={plain(value)}" for name, value in numbers.items())
+    plainly = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")
+    counts = ("feature_group_count", "batch_group_count")
+    more = [f"{name}={plain(eqn.take(name))}" for name in plainly]
+    more.append(f"dimension_numbers=lax.ConvDimensionNumbers({said})")
+    more += [f"{name}={count}" for name in counts if (count := eqn.take(name)) != 1]
+    return _lax(eqn, *more, *precision_of(eqn), *element_type_of(eqn))
+
+
+def _windows(eqn: Equation) -> str:
+    (value,) = eqn.inputs
+    how, start = REDUCTIONS[eqn.primitive.replace("_window", "")]
+    said = dtype(value.aval.dtype)
+    if value.aval.dtype.startswith(("int", "uint")) and start.endswith("np.inf"):
+        start = f"np.iinfo(np.{value.aval.dtype}).{'min' if start.startswith('-') else 'max'}"
+    names = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
+    more = ", ".join(f"{name}={plain(eqn.take(name))}" for name in names)
+    return f"lax.reduce_window({value.text}, np.array({start}, {said}), lax.{how}, {more})"
+
+
+def _fft(eqn: Equation) -> str:
+    kind = eqn.take("fft_type")
+    names = ["FFT", "IFFT", "RFFT", "IRFFT"]
+    said = names[kind] if isinstance(kind, int) else str(kind).rpartition(".")[2]
+    return _lax(eqn, f"lax.FftType.{said}", plain(eqn.take("fft_lengths")))
+
+
+def _barrier(eqn: Equation) -> str:
+    if len(eqn.outputs) == 1:
+        return f"lax.optimization_barrier({eqn.texts[0]})"
+    return f"lax.optimization_barrier({tuple_of(eqn.texts)})"
+
+
+RULES: Final[dict[str, Rule]] = {
+    **dict.fromkeys(LAX, _elementwise),
+    **dict.fromkeys(OPERATORS, _binary),
+    **dict.fromkeys(REDUCTIONS, _reduction),
+    **dict.fromkeys(("argmax", "argmin"), _argument),
+    **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), _cumulative),
+    **dict.fromkeys(("reduce_window_sum", "reduce_window_max", "reduce_window_min"), _windows),
+    "bitcast_convert_type": _bitcast,
+    "broadcast_in_dim": _broadcast,
+    "concatenate": _concatenate,
+    "conj": _conj,
+    "conv_general_dilated": _convolution,
+    "convert_element_type": _convert,
+    "copy": _copy,
+    "copy_p": _copy,
+    "dot_general": _dot,
+    "fft": _fft,
+    "integer_pow": _integer_pow,
+    "iota": _iota,
+    "neg": _negative,
+    "optimization_barrier": _barrier,
+    "pad": _pad,
+    "reduce_precision": _reduce_precision,
+    "reshape": _reshape,
+    "rev": _reverse,
+    "round": _round,
+    "select_n": _select,
+    "slice": _slice,
+    "sort": _sort,
+    "split": _split,
+    "squeeze": _squeeze,
+    "top_k": _top_k,
+    "transpose": _transpose,
+}
+"""How each of these primitives is said."""

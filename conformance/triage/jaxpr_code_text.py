@@ -1,0 +1,176 @@
+"""How Python says the plain data of a jaxpr: numbers, dtypes, tuples, specs; and names for it."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+IMPORTED: Final = frozenset(
+    {"jax", "jnp", "lax", "np", "P", "Mesh", "NamedSharding", "shard_map", "compute_on"}
+)
+"""Names that the written code imports."""
+BASES: Final = {
+    "abs": "magnitude",
+    "add_any": "add",
+    "and": "both",
+    "broadcast_in_dim": "wide",
+    "checkpoint": "kept",
+    "concatenate": "joined",
+    "cond": "branch",
+    "convert_element_type": "cast",
+    "dot_general": "dot",
+    "dynamic_slice": "part",
+    "eq": "equal",
+    "ge": "at_least",
+    "gt": "greater",
+    "integer_pow": "power",
+    "jit": "called",
+    "le": "at_most",
+    "lt": "less",
+    "max": "larger",
+    "min": "smaller",
+    "mul": "product",
+    "ne": "differs",
+    "not": "negated",
+    "or": "either",
+    "pjit": "called",
+    "pow": "power",
+    "psum2": "psum",
+    "psum_invariant": "psum",
+    "reduce_max": "largest",
+    "reduce_min": "smallest",
+    "reduce_sum": "total",
+    "remat2": "kept",
+    "select_n": "chosen",
+    "shard_map": "mapped",
+    "sharding_constraint": "placed",
+    "slice": "part",
+    "square": "squared",
+    "sub": "difference",
+    "while": "loop",
+}
+"""What results are called, where the primitive's name will not do."""
+SPECIAL: Final = {"nan": "jnp.nan", "inf": "jnp.inf", "-inf": "-jnp.inf"}
+_NO_WORD = re.compile(r"\W+")
+_NUMBER = re.compile(r"_\d+$")
+_DTYPES: Final = re.compile(r"bool|u?int\d+|float\d+\w*|bfloat16|complex\d+")
+_AS_NUMPY: Final = frozenset({"float16", "float32"})
+
+
+class Names:
+    """Hands out names, each once."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set(IMPORTED)
+        self._counts: dict[str, int] = {}
+
+    def fresh(self, wanted: str) -> str:
+        """Return a name of its own: what is wanted, with a number where that is taken."""
+        base = name = identifier(_NUMBER.sub("", wanted))
+        while name in self._taken:
+            self._counts[base] = self._counts.get(base, 1) + 1
+            name = f"{base}_{self._counts[base]}"
+        self._taken.add(name)
+        return name
+
+
+def identifier(wanted: str) -> str:
+    """Return a name as an identifier that hides nothing of Python's."""
+    name = _NO_WORD.sub("_", wanted).strip("_") or "value"
+    if name[0].isdigit():
+        return f"v{name}"
+    return f"{name}_" if keyword.iskeyword(name) or hasattr(builtins, name) else name
+
+
+def tuple_of(parts: Iterable[str]) -> str:
+    """Return the text of a tuple."""
+    said = list(parts)
+    return f"({said[0]},)" if len(said) == 1 else f"({', '.join(said)})"
+
+
+def one_or_tuple(parts: Sequence[str]) -> str:
+    """Return the text of what stands alone, or of a tuple."""
+    return parts[0] if len(parts) == 1 else tuple_of(parts)
+
+
+def plain(value: Any) -> str:
+    """Return the text of plain data: lists are tuples."""
+    return tuple_of(map(plain, value)) if isinstance(value, list) else repr(value)
+
+
+def axes(names: Any) -> str:
+    """Return the text of axis names: one stands alone."""
+    return plain(names[0] if isinstance(names, list) and len(names) == 1 else names)
+
+
+def dtype(name: str) -> str | None:
+    """Return the text of an element type, None of one that has no public name."""
+    if not _DTYPES.fullmatch(name):
+        return None
+    return "jnp.bool_" if name == "bool" else f"jnp.{name}"
+
+
+def number(value: Any, of: str) -> str | None:
+    """Return the text of a number as Python says it, None of what is none.
+
+    Args:
+        value: As `conformance.kit.jaxprs` writes it: rounded to its type.
+        of: Its dtype: the shortest text is chosen that is the same number of it.
+    """
+    match value:
+        case ["complex", real, imaginary]:
+            half = "float32" if of == "complex64" else "float64"
+            parts = (number(real, half), number(imaginary, half))
+            return None if None in parts else f"complex({parts[0]}, {parts[1]})"
+        case str():
+            return SPECIAL.get(value)
+        case bool() | int() | float():
+            return _real(value, of)
+        case _:
+            return None
+
+
+def _real(value: float, of: str) -> str:
+    if of == "bool":
+        return repr(bool(value))
+    if of.startswith(("int", "uint")):
+        return repr(int(value))
+    if of in _AS_NUMPY and isfinite(np.dtype(of).type(value)):
+        return repr(float(str(np.dtype(of).type(value))))
+    return repr(float(value))
+
+
+def spec(data: Any) -> str | None:
+    """Return the text of a PartitionSpec, None of one that is not understood.
+
+    Args:
+        data: Axis names for each dimension; or up to 0.6.0 pairs of a dimension and its axes.
+    """
+    if not isinstance(data, list):
+        return None
+    if data and all(_is_named_dimension(part) for part in data):
+        cut = dict(data)
+        data = [cut.get(place, []) for place in range(max(cut) + 1)]
+    parts: list[str] = []
+    for part in data:
+        if part == "unconstrained":
+            parts.append("P.UNCONSTRAINED")
+        elif not isinstance(part, list) or (part and part[0] in {"unreduced", "reduced"}):
+            return None
+        else:
+            parts.append(axes(part) if part else "None")
+    while parts and parts[-1] == "None":
+        parts.pop()
+    return f"P({', '.join(parts)})"
+
+
+def _is_named_dimension(part: Any) -> bool:
+    return isinstance(part, list) and len(part) == 2 and isinstance(part[0], int)  # noqa: PLR2004
