@@ -1,0 +1,303 @@
+"""`conformance new`: a script that somebody pasted, as a case."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+from rich.console import Console
+
+from conformance.cells.accelerators import Turns
+from conformance.cells.selectors import resolve_selector, select_cells
+from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.preparing import prepare_in
+from conformance.cli.setting import default_jobs, here
+from conformance.engine.blobs import BlobStore
+from conformance.engine.cache import ResultCache
+from conformance.engine.local import LocalExecutor
+from conformance.engine.prepare import Provider
+from conformance.errors import UsageError
+from conformance.files import said_by, write_atomically
+from conformance.model.outcome import ExitCode
+from conformance.triage.new import Alone, Order, port
+from conformance.triage.new_bench import Bench
+from conformance.triage.new_file import Declared
+from conformance.triage.new_making import doc_of, first_keywords
+from conformance.triage.new_paste import read_paste, thread_of
+from conformance.triage.new_place import find_place
+from conformance.triage.new_script import read_script
+from conformance.triage.new_telling import (
+    ported_json,
+    release_lines,
+    summary_lines,
+    todo_lines,
+)
+from conformance.triage.prober import ProgramProber
+from conformance.triage.program import ProgramRunner
+from conformance.triage.target import Program, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from conformance.cells.lock import Lock
+    from conformance.cli.setting import Setting
+    from conformance.engine.job import PlannedCell
+    from conformance.triage.new import Ported
+    from conformance.triage.new_making import Made
+    from conformance.triage.new_place import Place
+    from conformance.triage.new_script import Script
+    from conformance.triage.prober import Prober
+
+LOOKED_AT: Final = ("0.5.3", "0.6.2", "0.8.3")
+"""Releases that are tried first, with the oldest and the newest."""
+USUAL: Final = 8
+"""Devices of a cell where nothing else is said."""
+LARGEST: Final = 1 << 20
+"""Characters of a script that is read."""
+STDIN: Final = "-"
+_NEVER_REQUIRED: Final = frozenset({"jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "ml-dtypes"})
+
+
+@click.command("new", short_help="Make a case of a script that somebody pasted.")
+@click.argument("script")
+@click.option("--family", default="", metavar="FAMILY", help="Where it goes.  [default: what fits]")
+@click.option("--topic", default="", metavar="TOPIC", help="File of it.  [default: reported]")
+@click.option("--name", default="", metavar="NAME", help="Its name.  [default: the script's]")
+@click.option("--source", default="", metavar="OWNER/REPO#N", help="Where upstream talks of it.")
+@click.option(
+    "--cell", multiple=True, metavar="SELECTOR",
+    help="Releases to try first; repeatable.  [default: five of all]",
+)  # fmt: skip
+@click.option("--good", default="", metavar="RELEASE", help="Where its value is right.")
+@click.option(
+    "--devices", type=click.IntRange(1), default=None, metavar="N", help="Devices it needs."
+)
+@click.option(
+    "--timeout", type=click.FloatRange(0.1), default=60.0, show_default=True, metavar="SECONDS",
+    help="That it may take.",
+)  # fmt: skip
+@click.option(
+    "--cases", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    help="Folder of the families.  [default: the project's]",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Print the case instead of writing it.")
+@click.option(
+    "--jobs", "-j", type=click.IntRange(1, 64), default=default_jobs,
+    show_default="one a core", help="Probes at the same time.",
+)  # fmt: skip
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
+    help="Write what was made as JSON; - is standard output.",
+)  # fmt: skip
+def command(
+    *,
+    script: str,
+    family: str,
+    topic: str,
+    name: str,
+    source: str,
+    cell: tuple[str, ...],
+    good: str,
+    devices: int | None,
+    timeout: float,
+    cases: Path | None,
+    dry_run: bool,
+    jobs: int,
+    json_file: Path | None,
+) -> int:
+    """Make a case of a script that somebody pasted, with the deviations that were seen.
+
+    SCRIPT is a file of Python, or of text with a fenced block of it, with or without prompts; -
+    is standard input. It is run over a few releases, as it is and as a case; where they differ the
+    first release of each change is found over all of them. What was seen is declared, for you to
+    review.
+
+    \b
+    conformance new report.py
+    conformance new issue.md --family shard_map_while --source jax-ml/jax#27664
+    conformance new report.py --good 0.5.3          the value of that release is right
+    conformance new report.py --cell '>=0.6'        try each of these, look no further
+    conformance new - --name psum_of_nothing --dry-run < report.py
+
+    Nothing is written until all of it was tried; what stands in a file stays as it is. Exit status:
+    0 made, 1 made, but something is seen that it does not declare.
+    """  # noqa: D301 - \b is click's own mark
+    setting = here()
+    if json_file is not None:
+        check_writable("--json", json_file)
+    console = Console(stderr=str(json_file) == STDIN, highlight=False, soft_wrap=True, markup=False)
+    text, called = _read(script)
+    pasted = read_paste(text, called)
+    read = read_script(pasted, called)
+    folder = _cases_folder(setting, cases, dry_run=dry_run)
+    stem = "" if script == STDIN else Path(called).stem
+    place = find_place(folder, read.tree, stem=stem, family=family, topic=topic, name=name)
+    console.print(f"{place.id}: family {place.folder.name}, {place.why}")
+    count = devices or read.settings.devices
+    benches = _Benches(setting, jobs=jobs, timeout=timeout, devices=count)
+    first = _first(setting, cell, good)
+    planned, locks = benches.prepared(setting.releases.versions, f"cpu{max(count, USUAL)}")
+    releases = [one.release for one in planned]
+    keywords = first_keywords(
+        read, source=thread_of(source) or source or read.thread, devices=count, timeout=timeout,
+        requires=_required(read, locks),
+    )  # fmt: skip
+    order = Order(
+        pasted=pasted, script=read, called=called, place=place,
+        declared=Declared(doc=doc_of(read, Path(called).name), keywords=keywords),
+        first=[number for number, release in enumerate(releases) if release in first],
+        good=releases.index(_release(setting, good)) if good else None,
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="conformance-new-") as scratch:
+        path = Path(scratch)
+        bench = benches.of_cases(planned, locks, path)
+        alone = benches.of_scripts({n: releases[n] for n in order.first}, path)
+        ported = port(order, bench, alone, path, lambda line: console.print(f"  {line} ..."))
+    _tell(console, ported, dry_run=dry_run)
+    if json_file is not None:
+        write_file("--json", json_file, as_json(ported_json(ported, written=not dry_run)))
+    return ExitCode.UNEXPECTED if ported.made.undeclared else ExitCode.OK
+
+
+def _tell(console: Console, ported: Ported, *, dry_run: bool) -> None:
+    """Print what was made; write it, unless it is only to be shown."""
+    place, made = ported.order.place, ported.made
+    for line in ("", *release_lines(ported), "", *summary_lines(ported)):
+        console.print(line)
+    if dry_run:
+        console.print(f"\n{made.text}")
+    else:
+        _write(place, made)
+        console.print(f"\nwrote {place.file}: {place.id}, a {made.draft.way.kind}")
+    for line in todo_lines(ported):
+        console.print(f"left to you: {line}")
+    for number, record in sorted(made.undeclared.items()):
+        console.print(f"not declared: {ported.releases[number]}: {'; '.join(record.reasons)}")
+
+
+def _read(script: str) -> tuple[str, str]:
+    """Return a script, and what it is called in messages.
+
+    Raises:
+        UsageError: If it cannot be read, or is no text.
+    """
+    if script == STDIN:
+        return _as_text(sys.stdin.buffer.read(LARGEST + 1), "standard input")
+    try:
+        with Path(script).open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise UsageError(f"{script}: cannot be read: {said_by(error)}; expected a script") from None
+    return _as_text(data, script)
+
+
+def _as_text(data: bytes, name: str) -> tuple[str, str]:
+    if len(data) > LARGEST:
+        raise UsageError(f"{name}: is larger than {LARGEST >> 20} MiB, expected a script")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{name}: is no UTF-8 text, expected a Python script") from None
+    if "\0" in text:
+        raise UsageError(f"{name}: is no text, expected a Python script")
+    return text.replace("\r\n", "\n"), name
+
+
+def _cases_folder(setting: Setting, given: Path | None, *, dry_run: bool) -> Path:
+    if given is not None:
+        return given.absolute()
+    if not (setting.project.writable or dry_run):
+        raise UsageError(
+            "no project here to write a case to; name a folder of your own families: --cases DIR"
+        )
+    return setting.project.cases
+
+
+def _write(place: Place, made: Made) -> None:
+    """Write the file of a case, unless it was written to meanwhile."""
+    there = place.file.read_text(encoding="utf-8") if place.file.exists() else None
+    if there != place.there:
+        raise UsageError(f"{place.file}: was edited meanwhile; nothing written, do it again")
+    write_atomically(place.file, made.file.encode())
+
+
+def _first(setting: Setting, selectors: Sequence[str], good: str) -> set[str]:
+    """Return the releases that are tried first."""
+    known = setting.releases.versions
+    found = {one for text in selectors for one in resolve_selector(text, setting.releases)}
+    if unknown := found - set(known):
+        raise UsageError(f"--cell {min(unknown)}: expected releases of jax, on CPUs")
+    usual = {known[0], known[-1], *(one for one in LOOKED_AT if one in known)}
+    return (found or usual) | ({_release(setting, good)} if good else set())
+
+
+def _release(setting: Setting, text: str) -> str:
+    found = resolve_selector(text, setting.releases)
+    if len(found) != 1:
+        raise UsageError(f"--good {text}: names {len(found)} releases, expected one")
+    return found[0]
+
+
+def _required(script: Script, locks: Mapping[str, Lock]) -> list[str]:
+    """Return the packages that a script uses beside jax, of those that cells have."""
+    there = {name for lock in locks.values() for name in lock.pins}
+    roots = {path.partition(".")[0] for path in script.names.values()} - _NEVER_REQUIRED
+    return sorted(root for root in roots if root.replace("_", "-") in there)
+
+
+class _Benches:
+    """Makes what cases and scripts are run by."""
+
+    def __init__(self, setting: Setting, *, jobs: int, timeout: float, devices: int) -> None:
+        self._setting, self._jobs, self._timeout, self._devices = setting, jobs, timeout, devices
+
+    def prepared(
+        self, releases: Iterable[str], place: str
+    ) -> tuple[list[PlannedCell], Mapping[str, Lock]]:
+        """Return the cells of some releases that can be planned for, and their locks."""
+        cells = [
+            cell
+            for release in releases
+            for cell in select_cells(f"{release}@{place}", self._setting.releases)
+        ]
+        preparation = prepare_in(self._setting, cells)
+        return list(preparation.cells), preparation.locks
+
+    def of_cases(
+        self, planned: Sequence[PlannedCell], locks: Mapping[str, Lock], scratch: Path
+    ) -> Bench:
+        """Return where drafts are tried."""
+        cache = self._setting.cache
+        provider = Provider(locks, cache)
+        return Bench(
+            cells=planned,
+            executor=LocalExecutor(provider.open, slots=self._jobs, turns=Turns(cache)),
+            cache=ResultCache(cache),
+            blobs=BlobStore(scratch / "blobs"),
+            width=self._jobs,
+        )
+
+    def of_scripts(self, releases: Mapping[int, str], scratch: Path) -> Alone:
+        """Return how the script itself is run, on one device unless it asks for more."""
+        planned, locks = self.prepared(releases.values(), "cpu1")
+        by_release = {one.release: one for one in planned}
+
+        def prober(file: Path) -> Prober:
+            runner = ProgramRunner(
+                target=Target(kind=Program.SCRIPT, text=str(file)),
+                locks=locks,
+                cache=self._setting.cache,
+                outer=os.environ,
+                blobs=BlobStore(scratch / "blobs"),
+                timeout=self._timeout,
+            )
+            return ProgramProber(runner=runner, slots=self._jobs)
+
+        return Alone(
+            cells={n: by_release[text] for n, text in releases.items() if text in by_release},
+            prober=prober,
+        )

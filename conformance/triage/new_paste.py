@@ -1,0 +1,167 @@
+"""A script as somebody pasted it, made plain Python: fences, prompts, shell lines. Pure."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import textwrap
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_FENCE: Final = re.compile(
+    r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+.-]*)[^\n]*\n(.*?)^[ \t]*\1", re.MULTILINE | re.DOTALL
+)
+_PYTHON: Final = frozenset({"python", "py", "python3", "ipython", "pycon"})
+_OTHER: Final = frozenset({"bash", "sh", "shell", "console", "text", "pytb", "traceback", "output"})
+_PROMPT: Final = re.compile(r"^[ \t]*(?:>>>|In \[\d+\]:)(?: |$)", re.MULTILINE)
+_ANY_PROMPT: Final = re.compile(r"[ \t]*(?:>>>|\.\.\.:?|In \[\d+\]:)(?: |$)")
+_SHELL: Final = re.compile(r"[ \t]*(?:\$[ \t]+|export[ \t]+)(.*)")
+_MAGIC: Final = re.compile(r"[ \t]*(?:[!%][\w%!].*)")
+_ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_THREAD: Final = re.compile(r"https?://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)")
+_SHORT: Final = re.compile(r"[\w.-]+/[\w.-]+#\d+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pasted:
+    """A pasted script as plain Python.
+
+    Attributes:
+        text: The Python.
+        echoes: Whether it came with prompts, which print what an expression gives.
+        variables: Environment variables that shell lines set.
+        thread: Upstream thread that it names, `owner/repo#N`; empty for none.
+        notes: What was left out, one sentence each.
+    """
+
+    text: str
+    echoes: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
+    thread: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def read_paste(text: str, name: str) -> Pasted:
+    """Return the script that a pasted text holds.
+
+    Args:
+        text: Python, or text with a fenced block of it, with or without prompts.
+        name: What it is called, for messages.
+
+    Raises:
+        UsageError: If it holds no Python.
+    """
+    notes: list[str] = []
+    chosen = _block(text, notes)
+    echoes = bool(_PROMPT.search(chosen))
+    if echoes:
+        chosen = _without_prompts(chosen)
+    variables: dict[str, str] = {}
+    if not _parses(chosen):
+        chosen = _without_shell(chosen, variables, notes)
+    chosen = textwrap.dedent(chosen.expandtabs(4) if "\t" in chosen else chosen).strip("\n") + "\n"
+    _check(chosen, name)
+    return Pasted(
+        text=_unjoined(chosen),
+        echoes=echoes,
+        variables=variables,
+        thread=thread_of(text),
+        notes=tuple(notes),
+    )
+
+
+def thread_of(text: str) -> str:
+    """Return the upstream thread that a text names, `owner/repo#N`; empty for none.
+
+    Args:
+        text: Any: a link in it, or the whole of it, `owner/repo#N` or whatever names a source.
+    """
+    link = _THREAD.search(text)
+    if link:
+        return f"{link[1]}#{link[2]}"
+    return text.strip() if "\n" not in text.strip() and _SHORT.fullmatch(text.strip()) else ""
+
+
+def _block(text: str, notes: list[str]) -> str:
+    """Return the first fenced block that is Python; the whole text where there is none."""
+    if _parses(text):
+        return text
+    found = [(kind.lower(), block) for _, kind, block in _FENCE.findall(text)]
+    named = [block for kind, block in found if kind in _PYTHON]
+    plain = [block for kind, block in found if kind not in _OTHER and _is_code(block)]
+    blocks = named or plain
+    if len(blocks) > 1:
+        more = len(blocks) - 1
+        notes.append(f"{more} more block{'s' if more > 1 else ''} of code left out")
+    return blocks[0] if blocks else text
+
+
+def _is_code(block: str) -> bool:
+    return bool(_PROMPT.search(block)) or _parses(textwrap.dedent(block))
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _without_prompts(text: str) -> str:
+    """Return what stands behind prompts; the other lines are output."""
+    lines = (line for line in text.splitlines() if _ANY_PROMPT.match(line))
+    return "\n".join(_ANY_PROMPT.sub("", line, count=1) for line in lines)
+
+
+def _without_shell(text: str, variables: dict[str, str], notes: list[str]) -> str:
+    """Return the lines that are no shell's or notebook's; take what those set."""
+    kept = []
+    for line in text.splitlines():
+        if shell := _SHELL.fullmatch(line):
+            _take(shell[1], variables)
+        elif _MAGIC.fullmatch(line):
+            notes.append(f"`{line.strip()}` left out")
+        else:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def _take(command: str, variables: dict[str, str]) -> None:
+    try:
+        words: Sequence[str] = shlex.split(command)
+    except ValueError:
+        return
+    for word in words:
+        match = _ASSIGNMENT.fullmatch(word)
+        if match is None:
+            return
+        variables[match[1]] = match[2]
+
+
+def _check(text: str, name: str) -> None:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        said = str(getattr(error, "msg", error))
+        where = f"{name}:{line}" if line else name
+        raise UsageError(
+            f"{where}: no Python: {said[:1].lower()}{said[1:]}; expected a script, or text with "
+            "a fenced block of one"
+        ) from None
+    if not tree.body:
+        raise UsageError(f"{name}: holds no statement, expected a Python script")
+
+
+def _unjoined(text: str) -> str:
+    """Return a script of which no two statements share a line."""
+    body = ast.parse(text).body
+    lines = [line for node in body for line in {node.lineno, node.end_lineno}]
+    return text if len(lines) == len(set(lines)) else ast.unparse(ast.parse(text)) + "\n"
