@@ -28,8 +28,10 @@ COMMANDS = {
     "report": "conformance.cli.report",
     "accept": "conformance.cli.accept",
     "repro": "conformance.cli.repro",
+    "new": "conformance.cli.new",
     "bisect": "conformance.cli.bisect",
     "passes": "conformance.cli.passes",
+    "shrink": "conformance.cli.shrink",
     "doctor": "conformance.cli.doctor",
 }
 """Module of each subcommand; only the one that is called is imported, for it is start-up time."""
