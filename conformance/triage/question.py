@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, Protocol
 
 from conformance.model.outcome import Conformance, Outcome
@@ -78,10 +79,41 @@ class Seen:
 
     def said(self, samples: Sequence[Side]) -> str:
         """Return how the job ended, and whether it conforms."""
-        record = samples[-1].record
-        if record.outcome is not Outcome.OK or record.conformance is Conformance.UNKNOWN:
+        side = samples[-1]
+        record = side.record
+        if record.outcome is not Outcome.OK:
             return quoted(ending(record))
-        return f"{record.outcome}, {record.conformance}"
+        judged = record.conformance is not Conformance.UNKNOWN
+        parts = (record.outcome, record.conformance if judged else "", shown(self.predicate, side))
+        return ", ".join(filter(None, parts))
+
+
+def shown(predicate: Predicate, side: Side) -> str:
+    """Return what of a job that ended well the answer hangs on, empty where nothing can be shown.
+
+    Args:
+        predicate: What is asked.
+        side: What came of the target.
+    """
+    match predicate:
+        case ByFact(fact):
+            known = fact.partition(".")[0] in side.record.facts
+            return f"{fact} = {json.dumps(fact_of(side, fact))}" if known else ""
+        case ByOutput(good):
+            return _other_line(side, good)
+        case _:
+            return ""
+
+
+def _other_line(side: Side, good: str) -> str:
+    """Return the first line that differs from what the good end printed."""
+    texts = (side.blobs.get(blob).decode("utf-8", "replace") for blob in (printed(side), good))
+    pairs = zip_longest(*(text.splitlines() for text in texts), fillvalue="")
+    pair = next((two for two in pairs if two[0] != two[1]), None)
+    if pair is None:
+        return ""
+    line, before = (quoted(text) for text in pair)
+    return f"prints {line!r} for {before!r}"
 
 
 def state_of(predicate: Predicate, side: Side) -> State:
