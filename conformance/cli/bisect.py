@@ -6,17 +6,15 @@ import hashlib
 import os
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-from packaging.utils import canonicalize_name
-from packaging.version import Version
 from rich.console import Console
 
 from conformance.cells.accelerators import Turns
-from conformance.cells.index import package_versions
-from conformance.cells.selectors import resolve_selector, select_cells
+from conformance.cli.axes import axis_of
 from conformance.cli.named_files import as_json, check_writable, write_file
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import default_jobs, here
@@ -28,17 +26,10 @@ from conformance.engine.rundir import RESULTS, Results, RunDirectory
 from conformance.errors import UsageError
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import ExitCode
-from conformance.triage.axis import (
-    CONFIG,
-    FLAG,
-    JAX,
-    Point,
-    between,
-    option_points,
-    package_points,
-)
+from conformance.triage.axis import JAX
 from conformance.triage.bisection import Bisection
 from conformance.triage.figures import MEMORY, time_of
+from conformance.triage.points import Points
 from conformance.triage.prober import CaseProber, ProgramProber
 from conformance.triage.program import ProgramRunner
 from conformance.triage.question import PREDICATES
@@ -46,11 +37,12 @@ from conformance.triage.target import Target, target_of
 from conformance.triage.telling import answer_json, answer_lines, step_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
+    from conformance.cells.lock import Lock
     from conformance.cli.setting import Setting
-    from conformance.engine.prepare import Preparation
     from conformance.model.case import Case
+    from conformance.triage.bisection import Step
     from conformance.triage.figures import Figure
     from conformance.triage.prober import Prober
 
@@ -70,7 +62,7 @@ TIMEOUT: Final = 120.0
 @click.option("--bad", required=True, metavar="RELEASE", help="Where it is wrong.")
 @click.option(
     "--axis", default=JAX, show_default=True, metavar="AXIS",
-    help="What is varied: jax, another package, config:NAME or xla:FLAG.",
+    help="What is varied: jax, nightly, another package, config:NAME or xla:FLAG.",
 )  # fmt: skip
 @click.option(
     "--jax", default="latest", show_default=True, metavar="RELEASE",
@@ -141,6 +133,8 @@ def command(
     conformance bisect shard_map_while/fori_from[zeros] --good 0.5.3 --bad 0.12.0.1
     conformance bisect report.py --good 0.4.35 --bad latest
     conformance bisect report.py --good latest --bad 0.5.3 --find fix
+    conformance bisect report.py --good 0.8.1 --bad nightly
+    conformance bisect report.py --axis nightly --good 2025-11-01 --bad 2025-11-20
     conformance bisect report.py --axis numpy --jax 0.4.38 --good 1.26.4 --bad 2.2.0
     conformance bisect report.py --axis config:jax_use_shardy_partitioner --good false --bad true
     conformance bisect tests/test_model.py::test_loss --good 0.5.3 --bad 0.8.3
@@ -156,34 +150,38 @@ def command(
     console = Console(stderr=str(json_file) == "-", highlight=False, soft_wrap=True)
     subject = _subject(setting, target, is_command=is_command)
     place = platform or ("cpu1" if subject.program else "")
-    points = _points(setting, axis, (good, bad), find=find, values=values, jax=jax, place=place)
-    preparation = prepare_in(setting, [point.cell for point in points])
-    labels = {point.cell.id: point.label for point in points}
+    chosen = axis_of(setting, axis, (good, bad), find=find, values=values, jax=jax, place=place)
+    points = Points(chosen.points, partial(prepare_in, setting))
+    axis = chosen.name
     question = (axis, jax, platform, when or "", fact, stage or "")
     directory = RunDirectory(setting.project.root / LOGS / subject.log_name(" ".join(question)))
     if fresh:
         (directory.path / RESULTS).unlink(missing_ok=True)
-    _refuse_missing_ends(preparation, points)
-    names = [labels[planned.cell.id] for planned in preparation.cells]
+
+    def show(step: Step) -> None:
+        width = max(map(len, points.labels))
+        console.print(step_line(step, points.labels[step.point], width))
+
     jobs = jobs if figure is None else 1  # one that runs beside another takes longer
     prober = _prober(
-        setting, subject, preparation, directory, timeout=timeout, wanted=wanted,
+        setting, subject, points.locks, directory, timeout=timeout, wanted=wanted,
         facts=bool(fact) or when == "facts", jobs=jobs,
     )  # fmt: skip
     try:
         with closing(Results(directory)) as log:
             answer = Bisection(
-                points=preparation.cells, labels=names, reverse=find == "fix", prober=prober,
+                points=points, labels=points.labels, reverse=find == "fix", prober=prober,
                 blobs=directory.blobs, log=log, tolerance=subject.tolerance,
                 known=[r for r in directory.read_records() if r.case_hash == subject.hash],
                 when="" if figure else when or "", fact=fact, figure=figure, width=jobs,
-                progress=lambda step: console.print(step_line(step, names[step.point])),
+                progress=show,
             ).run()  # fmt: skip
     except KeyboardInterrupt:
         click.echo("conformance: interrupted; the same command goes on where it was", err=True)
         return ExitCode.INTERRUPTED
-    left_out = [f"left out {e.cell}: {e.reason}" for e in preparation.exclusions]
-    for line in ("", *answer_lines(answer, find, axis), *left_out):
+    left_out = [*chosen.refused.items(), *((e.cell, e.reason) for e in points.exclusions)]
+    told = [f"left out {name}: {reason}" for name, reason in left_out]
+    for line in ("", *answer_lines(answer, find, axis), *told):
         console.print(line)
     if json_file is not None:
         write_file("--json", json_file, as_json(answer_json(answer, target, find, axis)))
@@ -248,82 +246,10 @@ def _subject(setting: Setting, text: str, *, is_command: bool) -> Subject:
     return Subject(case=setting.case(text))
 
 
-def _points(
-    setting: Setting,
-    axis: str,
-    ends: tuple[str, str],
-    *,
-    find: str,
-    values: str,
-    jax: str,
-    place: str,
-) -> list[Point]:
-    """Return what is tried from one end to the other.
-
-    Args:
-        setting: Surroundings.
-        axis: What is varied.
-        ends: The good end and the bad one.
-        find: Which end is the older.
-        values: Values of an option, in order, comma-separated.
-        jax: Release of jax where another thing is varied.
-        place: Platform, empty for the default.
-
-    Raises:
-        UsageError: If an end is not there, or they are not in the order to find that.
-        InfrastructureError: If the package index does not answer.
-    """
-    older, newer = ends if find == "bad" else (ends[1], ends[0])
-    suffix = f"@{place}" if place else ""
-    if axis == JAX:
-        older, newer = (_release(setting, text) for text in (older, newer))
-        _refuse_order(older, newer, find)
-        cells = select_cells(f">={older},<={newer}{suffix}", setting.releases)
-        return [Point(label=cell.release, cell=cell) for cell in cells]
-    (cell,) = select_cells(f"{_release(setting, jax)}{suffix}", setting.releases)
-    if axis.startswith((CONFIG, FLAG)):
-        named = values.split(",") if values else [older, newer]
-        if (named[0], named[-1]) != (older, newer):
-            raise UsageError(f"--values {values}: expected a list from {older} to {newer}")
-        return option_points(cell, axis, named)
-    package = canonicalize_name(axis)
-    versions = between(package, package_versions(package), (older, newer))
-    _refuse_order(older, newer, find)
-    return package_points(cell, package, versions)
-
-
-def _refuse_order(older: str, newer: str, find: str) -> None:
-    """Refuse ends that are one, or not in the order to find what is sought."""
-    if older == newer:
-        raise UsageError(f"--good and --bad are both {older}, expected two")
-    if Version(older) < Version(newer):
-        return
-    if find == "bad":
-        raise UsageError(
-            f"--good {older} is newer than --bad {newer}; say --find fix to find where it was fixed"
-        )
-    raise UsageError(f"--good {newer} is older than --bad {older}; leave out --find")
-
-
-def _release(setting: Setting, text: str) -> str:
-    found = resolve_selector(text, setting.releases)
-    if len(found) != 1:
-        raise UsageError(f"{text}: names {len(found)} releases, expected one")
-    return found[0]
-
-
-def _refuse_missing_ends(preparation: Preparation, points: Sequence[Point]) -> None:
-    there = {planned.cell.id for planned in preparation.cells}
-    for point in (points[0], points[-1]):
-        if point.cell.id not in there:
-            reason = next(e.reason for e in preparation.exclusions if e.cell == point.cell.id)
-            raise UsageError(f"{point.label}: cannot be an end: {reason}")
-
-
 def _prober(
     setting: Setting,
     subject: Subject,
-    preparation: Preparation,
+    locks: Mapping[str, Lock],
     directory: RunDirectory,
     *,
     timeout: float,
@@ -332,7 +258,7 @@ def _prober(
     jobs: int,
 ) -> Prober:
     if subject.case is not None:
-        provider = Provider(preparation.locks, setting.cache)
+        provider = Provider(locks, setting.cache)
         return CaseProber(
             case=subject.case,
             executor=LocalExecutor(provider.open, slots=jobs, turns=Turns(setting.cache)),
@@ -342,7 +268,7 @@ def _prober(
         )
     assert subject.program is not None  # noqa: S101 - a subject is one of the two
     runner = ProgramRunner(
-        target=subject.program, locks=preparation.locks, cache=setting.cache, outer=os.environ,
+        target=subject.program, locks=locks, cache=setting.cache, outer=os.environ,
         blobs=directory.blobs, timeout=timeout, wanted=wanted, facts=facts,
     )  # fmt: skip
     return ProgramProber(runner=runner, slots=jobs)

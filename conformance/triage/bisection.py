@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.comparing import Side
+from conformance.errors import InfrastructureError
+from conformance.model.outcome import Outcome
 from conformance.triage.figures import MARGIN, between
+from conformance.triage.points import RESTART
 from conformance.triage.predicate import SILENT, Ends
 from conformance.triage.question import Seen, chosen
 from conformance.triage.search import changes, wanted
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from conformance.judge.tolerance import Tolerance
     from conformance.model.record import Record
     from conformance.triage.figures import Figure
+    from conformance.triage.points import Points
     from conformance.triage.prober import Prober
     from conformance.triage.question import Question
     from conformance.triage.search import Change
@@ -131,7 +135,7 @@ class Bisection:
         progress: Called with each step.
     """
 
-    points: Sequence[PlannedCell]
+    points: Points
     labels: Sequence[str]
     reverse: bool
     prober: Prober
@@ -159,7 +163,7 @@ class Bisection:
         Raises:
             EndsError: If nothing tells the ends apart, or an end says nothing.
             UsageError: If there is no such fact.
-            InfrastructureError: If the disk refuses.
+            InfrastructureError: If an end cannot be tried now, or the disk refuses.
         """
         last = len(self.points) - 1
         good, bad = (last, 0) if self.reverse else (0, last)
@@ -183,6 +187,7 @@ class Bisection:
         names = (self._label(good), self._label(bad))
         if self.figure is None:
             self._probe(sorted((good, bad)))
+            self._refuse_faults(good, bad)
             ends = Ends(
                 good=self._samples[good][0], bad=self._samples[bad][0], names=names,
                 tolerance=self.tolerance,
@@ -192,8 +197,17 @@ class Bisection:
         while question is None:
             # In turns: what else the machine does falls on both.
             self._probe((good, bad))
+            self._refuse_faults(good, bad)
             question = between(self.figure, self._samples[good], self._samples[bad], names)
         return question
+
+    def _refuse_faults(self, *ends: int) -> None:
+        """Refuse an end that could not be tried: what stood in the way may be gone next time."""
+        for end in ends:
+            record = self._samples[end][-1].record
+            if record.outcome is Outcome.INFRA:
+                said = record.error.message if record.error else record.outcome
+                raise InfrastructureError(f"{self.labels[end]}: {said}; {RESTART}")
 
     def _main(self, found: Sequence[Change]) -> Change:
         """Return the change into the bad end's state that is nearest to the good end."""
@@ -253,9 +267,8 @@ class Bisection:
 
     def _replay(self) -> None:
         """Take from the log what it says of points that are what they were."""
-        places = {planned.cell.id: point for point, planned in enumerate(self.points)}
         for record in self.known:
-            point = places.get(record.cell)
+            point = self.points.places.get(record.cell)
             if point is None or record.outcome in SILENT:
                 continue
             if record.cell_hash == self.points[point].cell_hash != "":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.cells.releases import is_nightly
 from conformance.triage.predicate import quoted
 from conformance.triage.state import Kind
 
@@ -16,19 +17,22 @@ if TYPE_CHECKING:
     from conformance.triage.state import State
 
 MARKS: Final = {Kind.GOOD: "good", Kind.BAD: "bad", Kind.OTHER: "other", Kind.UNKNOWN: "unknown"}
+WIDTH: Final = 10
+"""Least room for what a point is called."""
 PACKAGES: Final = 8
 """Packages of the day that are named."""
 
 
-def step_line(step: Step, label: str) -> str:
+def step_line(step: Step, label: str, width: int = 0) -> str:
     """Return a probe in a line, e.g. `0.6.0     bad      TypeError: ...`.
 
     Args:
         step: The probe.
         label: What its point is called.
+        width: Length of the longest label.
     """
     how = " (from the log)" if step.replayed else " (again)" if step.again else ""
-    return f"{label:<10} {MARKS[step.state.kind]:<8} {step.said}{how}"
+    return f"{label:<{max(width, WIDTH)}} {MARKS[step.state.kind]:<8} {step.said}{how}"
 
 
 def answer_lines(answer: Answer, find: str, axis: str) -> Iterator[str]:
@@ -53,6 +57,7 @@ def answer_lines(answer: Answer, find: str, axis: str) -> Iterator[str]:
     for change in answer.changes:
         yield f"  {_told(answer, change)}"
     yield from _packages(answer, axis)
+    yield from _borrowed(answer)
     tried = [record for step in answer.steps for record in step.samples]
     spent = sum(record.seconds.get("job", 0.0) for record in tried)
     probes = sum(len(step.samples) for step in answer.steps if not step.again)
@@ -91,6 +96,14 @@ def _packages(answer: Answer, axis: str) -> Iterator[str]:
         named = ", ".join(f"{name} {a} -> {b}" for name, a, b in differ[:PACKAGES])
         more = f" and {len(differ) - PACKAGES} more" if len(differ) > PACKAGES else ""
         yield f"between the two also: {named}{more}"
+
+
+def _borrowed(answer: Answer) -> Iterator[str]:
+    """Yield the nights whose jaxlib is of another one."""
+    for point in sorted(answer.states):
+        jax, jaxlib = (answer.points[point].versions.get(name) for name in ("jax", "jaxlib"))
+        if jax and jaxlib and is_nightly(jax) and jaxlib != jax:
+            yield f"{jax} went with jaxlib {jaxlib}: there is none of that night"
 
 
 def moved(

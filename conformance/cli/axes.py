@@ -1,0 +1,133 @@
+"""What `conformance bisect` varies: releases and nightlies, versions of a package, an option."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from conformance.cells.index import package_versions
+from conformance.cells.nightly import NIGHTLY, nights
+from conformance.cells.releases import is_nightly
+from conformance.cells.selectors import resolve_selector, select_cells
+from conformance.errors import UsageError
+from conformance.triage.axis import (
+    CONFIG,
+    FLAG,
+    JAX,
+    Point,
+    between,
+    option_points,
+    package_points,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from conformance.cli.setting import Setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """What is tried from one end to the other.
+
+    Attributes:
+        name: What is varied.
+        points: In order, both ends included.
+        refused: Nightlies that cannot be installed, each with the reason.
+    """
+
+    name: str
+    points: Sequence[Point]
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+def axis_of(
+    setting: Setting,
+    name: str,
+    ends: tuple[str, str],
+    *,
+    find: str,
+    values: str,
+    jax: str,
+    place: str,
+) -> Axis:
+    """Return what is tried from one end to the other.
+
+    Args:
+        setting: Surroundings.
+        name: What is varied; `nightly` is `jax` with days for ends.
+        ends: The good end and the bad one.
+        find: Which end is the older.
+        values: Values of an option, in order, comma-separated.
+        jax: Release of jax where another thing is varied.
+        place: Platform, empty for the default.
+
+    Raises:
+        UsageError: If an end is not there, or they are not in the order to find that.
+        InfrastructureError: If an index does not answer.
+    """
+    older, newer = ends if find == "bad" else (ends[1], ends[0])
+    suffix = f"@{place}" if place else ""
+    if name == NIGHTLY:
+        name = JAX
+        older, newer = (_night(text) for text in (older, newer))
+    if name == JAX:
+        older, newer = (_release(setting, text) for text in (older, newer))
+        _refuse_order(older, newer, find)
+        return _of_releases(setting, older, newer, suffix)
+    (cell,) = select_cells(f"{_release(setting, jax)}{suffix}", setting.releases)
+    if name.startswith((CONFIG, FLAG)):
+        named = values.split(",") if values else [older, newer]
+        if (named[0], named[-1]) != (older, newer):
+            raise UsageError(f"--values {values}: expected a list from {older} to {newer}")
+        return Axis(name=name, points=option_points(cell, name, named))
+    package = canonicalize_name(name)
+    versions = between(package, package_versions(package), (older, newer))
+    _refuse_order(older, newer, find)
+    return Axis(name=name, points=package_points(cell, package, versions))
+
+
+def _of_releases(setting: Setting, older: str, newer: str, suffix: str) -> Axis:
+    """Return the releases of a range; with the nightlies between them, if an end is one."""
+    known = setting.releases
+    first, last = Version(older), Version(newer)
+    versions = [text for text in known.versions if first <= Version(text) <= last]
+    refused: Mapping[str, str] = {}
+    if is_nightly(older) or is_nightly(newer):
+        found, refused = nights(first, last, known.nightlies)
+        # An exact end need not be the one of its day that is listed.
+        ends = (text for text in (older, newer) if is_nightly(text) and text not in found)
+        versions = sorted([*versions, *found, *ends], key=Version)
+    points = [
+        Point(label=cell.release, cell=cell)
+        for version in versions
+        for cell in select_cells(f"{version}{suffix}", known)
+    ]
+    return Axis(name=JAX, points=points, refused=refused)
+
+
+def _night(text: str) -> str:
+    return text if text[:1].isalpha() or not text[:4].isdigit() else f"{NIGHTLY}:{text}"
+
+
+def _refuse_order(older: str, newer: str, find: str) -> None:
+    """Refuse ends that are one, or not in the order to find what is sought."""
+    if older == newer:
+        raise UsageError(f"--good and --bad are both {older}, expected two")
+    if Version(older) < Version(newer):
+        return
+    if find == "bad":
+        raise UsageError(
+            f"--good {older} is newer than --bad {newer}; say --find fix to find where it was fixed"
+        )
+    raise UsageError(f"--good {newer} is older than --bad {older}; leave out --find")
+
+
+def _release(setting: Setting, text: str) -> str:
+    found = resolve_selector(text, setting.releases)
+    if len(found) != 1:
+        raise UsageError(f"{text}: names {len(found)} releases, expected one")
+    return found[0]
