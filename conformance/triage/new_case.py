@@ -10,7 +10,7 @@ from conformance.triage.new_bridges import bridge, place_on_cell
 from conformance.triage.new_edits import Edits, indented
 from conformance.triage.new_imports import divided
 from conformance.triage.new_program import program_edits
-from conformance.triage.new_shown import Show, show_of
+from conformance.triage.new_shown import Show, as_array, show_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,6 +55,7 @@ class Draft:
         compat: The names of `env.compat` that it uses.
         outer: Imports for the top of the file: line by name.
         inner: Imports that not every release has, which stand in the function.
+        tolerances: How far the reference may be missed, where the script says so.
         paths: Where each value stands in what is observed, by its number.
         unseen: Prints within functions that jax may trace: they are left, and not observed.
     """
@@ -65,6 +66,7 @@ class Draft:
     compat: tuple[str, ...] = ()
     outer: Mapping[str, str] = field(default_factory=dict)
     inner: tuple[str, ...] = ()
+    tolerances: Mapping[str, float] = field(default_factory=dict)
     paths: tuple[str, ...] = ()
     unseen: int = 0
 
@@ -110,7 +112,7 @@ def draft(script: Script, way: Way, reference: str = "", note: str = "") -> Draf
         outer["np"] = "import numpy as np"
     return Draft(
         way=way, body=body, states=show.states, compat=compat, outer=outer, inner=inner,
-        paths=paths, unseen=_unseen(body, script),
+        tolerances=show.tolerances, paths=paths, unseen=_unseen(body, script),
     )  # fmt: skip
 
 
@@ -219,23 +221,10 @@ class _Observing:
                 lead = (between if both else ", ") + lead
             elif node is one.wanted and between == ", ":
                 lead = f"{before}{lead}"
-            if both:
-                self._as_array(node, one)
+            if both and (made := as_array(node, one, self._script.names)):
+                self._edits.wrap(node, f"{made}(", ")")
             parts.append((lead, node))
         return parts
-
-    def _as_array(self, node: ast.expr, one: Shown) -> None:
-        """Compare a list as the array it stands for, as the assertion did."""
-        numbers = all(
-            isinstance(leaf, ast.Constant) and isinstance(leaf.value, int | float)
-            for leaf in ast.walk(node)
-            if isinstance(leaf, ast.expr)
-            and not isinstance(leaf, ast.List | ast.Tuple | ast.UnaryOp)
-        )
-        array = {alias for alias, path in self._script.names.items() if path == "numpy"}
-        is_list = isinstance(node, ast.List) and not isinstance(one.statement, ast.Assert)
-        if is_list and numbers and array:
-            self._edits.wrap(node, f"{min(array)}.array(", ")")
 
     def _wrap(self, node: ast.expr, *, told: bool) -> None:
         """Make a value one that can be observed."""

@@ -71,7 +71,7 @@ def find_edges(
     right = None if anchor is None else value_of(bench.side(records[anchor]))
     states = _States(bench, right)
     known = {number: states.of(records[number]) for number in sorted(records)}
-    while points := wanted(known, bench.width):
+    while points := wanted(known, bench.width, eager=True):
         told(points)
         found = bench.run([tried.case], points)[tried.case.name]
         records |= found

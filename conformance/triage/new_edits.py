@@ -108,7 +108,11 @@ def body_text(text: str, body: Sequence[ast.stmt]) -> str:
         body: Its statements.
     """
     assert body[-1].end_lineno is not None  # noqa: S101 - every parsed node has an end
-    lines = text.splitlines()[body[0].lineno - 1 : body[-1].end_lineno]
+    whole = text.splitlines()
+    first = body[0].lineno - 1
+    while first and whole[first - 1].lstrip().startswith("#"):
+        first -= 1
+    lines = whole[first : body[-1].end_lineno]
     written = textwrap.dedent("\n".join(lines))
     try:
         same = ast.dump(ast.parse(written)) == ast.dump(ast.Module(list(body), []))

@@ -49,7 +49,8 @@ def case_text(draft: Draft, name: str, declared: Declared) -> str:
     inside = ast.walk(ast.parse(f"def case():\n{indented(draft.body)}\n"))
     env = any(isinstance(node, ast.Name) and node.id == "env" for node in inside)
     unused = "" if env else "  # noqa: ARG001 - every case takes env"
-    given = [f"{key}={quoted(value)}" for key, value in declared.keywords.items()]
+    keywords = {**declared.keywords, **draft.tolerances}
+    given = [f"{key}={quoted(value)}" for key, value in keywords.items()]
     if declared.deviations:
         listed = "".join(f"        {one},\n" for one in declared.deviations)
         given.append(f"deviations=[\n{listed}    ]")

@@ -6,14 +6,14 @@ import ast
 from typing import TYPE_CHECKING, Final
 
 from conformance.triage.new_names import called, dotted
-from conformance.triage.new_shown import peeled
+from conformance.triage.new_shown import as_array, peeled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.triage.new_edits import Edits
     from conformance.triage.new_script import Script
-    from conformance.triage.new_shown import Show
+    from conformance.triage.new_shown import Show, Shown
 
 _STAGED: Final = frozenset({
     "jax.jit", "jax.shard_map", "jax.experimental.shard_map.shard_map",
@@ -55,15 +55,22 @@ def program_edits(
         keyword.arg is None for keyword in value.keywords
     ):
         return False
-    wanted = edits.text_of(one.wanted) if isinstance(one.wanted, ast.expr) else reference
-    if one.wanted is not None and not isinstance(one.wanted, ast.expr):
-        wanted = repr(one.wanted)
+    wanted = _wanted(one, edits, script) or reference
     statement = one.statement
     if assigned is not None:
         edits.drop(statement)
         statement = assigned
     _call(edits, statement, value, wanted, note)
     return True
+
+
+def _wanted(one: Shown, edits: Edits, script: Script) -> str:
+    """Return what a value should be, as its script says; empty where it does not."""
+    if not isinstance(one.wanted, ast.expr):
+        return "" if one.wanted is None else repr(one.wanted)
+    made = as_array(one.wanted, one, script.names)
+    text = edits.text_of(one.wanted)
+    return f"{made}({text})" if made else text
 
 
 def _assigned(tree: ast.Module, name: str) -> tuple[ast.expr | None, ast.stmt | None]:

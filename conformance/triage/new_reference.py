@@ -24,7 +24,6 @@ _WRITTEN: Final = frozenset({
     "float32", "float64", "complex64", "complex128",
 })  # fmt: skip
 """What NumPy itself has a name for."""
-_NOT_FINITE: Final = re.compile(r"\b(nan|inf)\b")
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]{5,}\b")
 
 
@@ -95,11 +94,15 @@ def _listed(array: np.ndarray[Any, Any]) -> str:
     if array.ndim:
         return f"[{', '.join(map(_listed, array))}]"
     one = array[()]
-    if not np.isfinite(one) and not isinstance(one, np.complexfloating):
+    if isinstance(one, np.complexfloating):
+        return f"complex({_digits(one.real)}, {_digits(one.imag)})"
+    return _digits(one) if isinstance(one, np.floating) else repr(array.item())
+
+
+def _digits(one: np.floating[Any]) -> str:
+    if not np.isfinite(one):
         return "np.nan" if np.isnan(one) else "np.inf" if one > 0 else "-np.inf"
-    if not isinstance(one, np.floating):
-        return _NOT_FINITE.sub(r"np.\1", repr(array.item()))
-    plain = one == 0 or _SMALL <= abs(one) < _LARGE
+    plain = one == 0 or _SMALL <= abs(float(one)) < _LARGE
     return np.format_float_positional(one, trim="0") if plain else np.format_float_scientific(one)
 
 

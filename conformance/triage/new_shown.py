@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from conformance.triage.new_names import called, own_nodes
@@ -60,11 +61,13 @@ class Show:
         shown: It, in order.
         silent: Statements that no longer show anything: prints beside assertions.
         states: Whether the script says itself what is right.
+        tolerances: How far that may be missed, `rtol` and `atol`, where it says so.
     """
 
     shown: tuple[Shown, ...]
     silent: tuple[ast.stmt, ...] = ()
     states: bool = False
+    tolerances: Mapping[str, float] = field(default_factory=dict)
 
 
 def show_of(script: Script, *, truth: bool = False) -> Show:
@@ -77,8 +80,10 @@ def show_of(script: Script, *, truth: bool = False) -> Show:
     statements = [node for node in _reached(script) if isinstance(node, ast.stmt)]
     prints = tuple(node for node in statements if _is_print(node, script.names))
     asserts = tuple(filter(None, (_asserted(s, script.names, truth=truth) for s in statements)))
-    if asserts:
-        return Show(shown=asserts, silent=prints, states=True)
+    runs = truth and any(map(partial(_tests, names=script.names), statements))
+    if asserts or runs:  # that it runs may be all that it asserts
+        stated = _tolerances(asserts)
+        return Show(shown=asserts, silent=prints, states=True, tolerances=stated)
     last = script.tree.body[-1]
     if (ended := _exit(last, script.names)) is not None:
         return Show(shown=(ended,), silent=prints, states=True)
@@ -167,6 +172,10 @@ def _echoed(tree: ast.Module, names: Mapping[str, str]) -> Iterator[Shown]:
             yield Shown(statement=node, values=(node.value,))
 
 
+def _tests(node: ast.stmt, names: Mapping[str, str]) -> bool:
+    return isinstance(node, ast.Expr) and called(node.value, names).startswith(_TESTING)
+
+
 def _asserted(node: ast.stmt, names: Mapping[str, str], *, truth: bool) -> Shown | None:
     """Return what an assertion shows, None where a statement is none."""
     if isinstance(node, ast.Assert):
@@ -197,6 +206,38 @@ def _of_test(node: ast.Assert, test: ast.expr, names: Mapping[str, str], *, trut
             return _of_test(node, inner, names, truth=truth)
         case _:
             return Shown(statement=node, values=(test,), wanted=True, told=True)
+
+
+def _tolerances(asserts: tuple[Shown, ...]) -> dict[str, float]:
+    """Return the widest tolerances that assertions state."""
+    found: dict[str, float] = {}
+    for one in asserts:
+        for node in ast.walk(one.statement):
+            if isinstance(node, ast.keyword) and node.arg in {"rtol", "atol"}:
+                value = node.value.value if isinstance(node.value, ast.Constant) else None
+                if isinstance(value, int | float):
+                    found[node.arg] = max(value, found.get(node.arg, 0))
+    return found
+
+
+def as_array(node: ast.expr, one: Shown, names: Mapping[str, str]) -> str:
+    """Return the function that makes an array of a list, which an assertion compares as one.
+
+    Args:
+        node: A side of an assertion.
+        one: The assertion.
+        names: What imported names stand for.
+
+    Returns:
+        E.g. `np.array`; empty where a side stays as it is.
+    """
+    if not isinstance(node, ast.List) or isinstance(one.statement, ast.Assert):
+        return ""
+    inner = (ast.List, ast.Tuple, ast.UnaryOp)
+    leaves = [n for n in ast.walk(node) if isinstance(n, ast.expr) and not isinstance(n, inner)]
+    numbers = all(isinstance(n, ast.Constant) and isinstance(n.value, int | float) for n in leaves)
+    numpy = sorted(alias for alias, path in names.items() if path == "numpy")
+    return f"{numpy[0]}.array" if numbers and numpy else ""
 
 
 def _is_literal(node: ast.expr) -> bool:

@@ -51,7 +51,7 @@ def summary_lines(ported: Ported) -> Iterator[str]:
     for one in bad:
         where = range_of(one, releases)
         named = f"jax{where}" if where else "every release tried"
-        yield f"seen on {named}: {_how(one.records[-1])}"
+        yield f"seen on {named}: {_how(made.records.get(one.last, one.records[-1]))}"
     if not bad:
         yield f"the same on all {len(seen.records)} releases tried"
     if made.proposal.releases:

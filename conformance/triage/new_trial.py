@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 ROUNDS: Final = 3
 """How often values that are no arrays are looked for."""
 _NO_VALUE: Final = re.compile(r"^(out\S*) is an? .+, expected an array or a Python scalar")
+_NOTHING: Final = "the case captured nothing"
 _MISSING: Final = re.compile(r"No module named '([\w.]+)'")
 _STATED: Final = frozenset({"AssertionError", "exit", "SystemExit"})
 """Errors by which a script says that a value is wrong."""
@@ -178,6 +179,8 @@ class Drafts:
             match = _NO_VALUE.match(record.error.message) if record.error is not None else None
             if match:
                 told |= _numbers(one.paths, match[1])
+            elif record.error is not None and _NOTHING in record.error.message:
+                told |= set(range(len(one.paths)))
             elif record.outcome is Outcome.OK and has_address(value_of(self._bench.side(record))):
                 named |= told
         way = replace(one.way, told=frozenset(told), named=frozenset(named))
