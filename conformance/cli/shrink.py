@@ -1,0 +1,206 @@
+"""`conformance shrink`: a case cut down to what makes it fail."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+from rich.console import Console
+
+from conformance.cells.accelerators import Turns
+from conformance.cells.selectors import cell_python
+from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.preparing import prepare_in
+from conformance.cli.setting import default_jobs, here
+from conformance.corpus.discover import discover
+from conformance.engine.blobs import BlobStore
+from conformance.engine.cache import ResultCache
+from conformance.engine.local import CellWorker, LocalExecutor
+from conformance.engine.plan import make_plan, why_not
+from conformance.engine.prepare import Provider
+from conformance.errors import UsageError
+from conformance.model.outcome import ExitCode
+from conformance.triage.repro import write
+from conformance.triage.repro_run import run_now
+from conformance.triage.repro_source import extract
+from conformance.triage.shrink_inquiry import Inquiry, Wanted
+from conformance.triage.shrink_telling import shrunk_json, shrunk_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.cells.cell import Cell
+    from conformance.cli.setting import Setting
+    from conformance.model.case import Case
+    from conformance.triage.shrink_inquiry import Shrunk
+
+NONE: Final = "none"
+"""What --good-cell says where none is to be looked for."""
+
+
+@click.command("shrink", short_help="Cut a case down to what makes it fail.")
+@click.argument("case")
+@click.option("--cell", required=True, metavar="SELECTOR", help="Where the case deviates.")
+@click.option(
+    "--good-cell", metavar="SELECTOR",
+    help="Where it conforms: what is left must conform there too. `none` asks of no other cell.  "
+    "[default: the nearest release in which it does]",
+)  # fmt: skip
+@click.option(
+    "--fact", default="", metavar="NAME",
+    help="Keep a fact of the optimised HLO instead, e.g. collectives.all-reduce.",
+)  # fmt: skip
+@click.option(
+    "--out", type=click.Path(path_type=Path, allow_dash=True), default="-", metavar="FILE",
+    help="Case file to write.  [default: standard output]",
+)  # fmt: skip
+@click.option(
+    "--repro", type=click.Path(path_type=Path), metavar="FILE",
+    help="Also write one file that needs nothing of ours, as `conformance repro` does.",
+)  # fmt: skip
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
+    help="Write what was found as JSON; - is standard output.",
+)  # fmt: skip
+@click.option(
+    "--probes", type=click.IntRange(min=1), default=400, show_default=True,
+    help="How many smaller programs may be tried.",
+)  # fmt: skip
+@click.option(
+    "--seconds", type=click.FloatRange(min=1), default=300.0, show_default=True,
+    help="How long they may take.",
+)  # fmt: skip
+@click.option(
+    "--jobs", "-j", type=click.IntRange(min=1), default=default_jobs,
+    help="How many are tried at the same time.  [default: one a core]",
+)  # fmt: skip
+def command(
+    *,
+    case: str,
+    cell: str,
+    good_cell: str | None,
+    fact: str,
+    out: Path,
+    repro: Path | None,
+    json_file: Path | None,
+    probes: int,
+    seconds: float,
+    jobs: int,
+) -> int:
+    """Cut a case down to what makes it fail, give a wrong value, or state a fact.
+
+    What is left is a case file: fewer statements and operations, smaller shapes, fewer devices,
+    and the same error, raised by the same function; or a value that is wrong in the same way.
+    Each cut is tried where the case deviates and where it conforms. The code is read and rewritten,
+    never edited in place: comments are lost.
+
+    \b
+    conformance shrink 'shard_map_while/fori_from[zeros]' --cell 0.6.2
+    conformance shrink CASE --cell 0.6.2 --good-cell 0.5.3 --out cases/my_family/small.py
+    conformance shrink CASE --cell 0.6.2 --repro bug.py
+    conformance shrink CASE --cell '0.8.3@tpu:v5e:2x2' --fact collectives.all-gather
+
+    Exit status: 0 done and confirmed, 1 what is left is flaky, 2 usage, or nothing to keep,
+    4 infrastructure, 130 interrupted: the smallest so far is written.
+    """  # noqa: D301 - \b is click's own mark
+    setting = here()
+    _check_outputs(out, json_file, repro)
+    chosen, place = setting.case(case), setting.cell(cell)
+    others, named = _others(setting, chosen, place, good_cell)
+    wanted = Wanted(
+        case=chosen, cell=place, others=others, named=named, fact=fact, probes=probes,
+        seconds=seconds, width=jobs,
+    )  # fmt: skip
+    console = Console(stderr=True, highlight=False, markup=False)
+    with tempfile.TemporaryDirectory(prefix="conformance-shrink-") as scratch:
+        folder = Path(scratch)
+        with console.status("", spinner="line") as status:
+            inquiry = Inquiry(
+                wanted=wanted, open_cell=_opener(setting, chosen), read=_read, folder=folder,
+                blobs=BlobStore(folder / "blobs"), progress=status.update,
+            )  # fmt: skip
+            shrunk = inquiry.run()
+        if repro is not None:
+            write_file("--repro", repro, _standalone(setting, wanted, shrunk, folder, repro.name))
+    if str(json_file) != "-" or str(out) != "-":
+        write_file("--out", out, shrunk.text.encode())
+    if json_file is not None:
+        write_file("--json", json_file, as_json(shrunk_json(shrunk, chosen.id, str(out))))
+    for line in shrunk_lines(shrunk):
+        console.print(line, soft_wrap=True)
+    if shrunk.interrupted:
+        return ExitCode.INTERRUPTED
+    return ExitCode.OK if shrunk.confirmed else ExitCode.UNEXPECTED
+
+
+def _check_outputs(out: Path, json_file: Path | None, repro: Path | None) -> None:
+    """Find out early that something cannot be written."""
+    for option, path in (("--out", out), ("--json", json_file), ("--repro", repro)):
+        if path is not None and str(path) != "-":
+            check_writable(option, path)
+
+
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+def _others(
+    setting: Setting, case: Case, cell: Cell, good: str | None
+) -> tuple[tuple[Cell, ...], bool]:
+    """Return cells in which a case may conform, the likeliest first, and whether it is named."""
+    if good == NONE:
+        return (), False
+    if good is not None:
+        named = setting.cell(good)
+        if named == cell:
+            raise UsageError(f"--good-cell {good}: the same cell twice, expected two")
+        return (named,), True
+    versions = setting.releases.versions
+    if cell.release not in versions:
+        return (), False
+    here_ = versions.index(cell.release)
+    near = sorted(range(len(versions)), key=lambda number: (abs(number - here_), number))
+    found = []
+    for number in near[1:]:
+        release = versions[number]
+        packages = {"jax": release}
+        if not any(one.covers(release, cell.platform, packages) for one in case.deviations):
+            python = cell_python(release, setting.releases)
+            found.append(replace(cell, release=release, python=python))
+    return tuple(found), False
+
+
+def _opener(setting: Setting, case: Case) -> Callable[[Cell], CellWorker]:
+    """Return what opens a worker of a cell, once it is known that the case runs there."""
+
+    def open_cell(cell: Cell) -> CellWorker:
+        if cell.place.processes > 1:
+            raise UsageError(f"{cell.id}: several processes; name a cell of one")
+        preparation = prepare_in(setting, [cell])
+        for exclusion in preparation.exclusions:
+            raise UsageError(f"{exclusion.cell}: {exclusion.reason}")
+        (planned,) = preparation.cells
+        if reason := why_not(case, planned):
+            raise UsageError(f"{case.id} on {cell.id}: {reason}")
+        provider = Provider(preparation.locks, setting.cache)
+        return CellWorker(planned, provider.open, Turns(setting.cache))
+
+    return open_cell
+
+
+def _standalone(setting: Setting, wanted: Wanted, shrunk: Shrunk, folder: Path, name: str) -> bytes:
+    """Return what is left as one file that needs nothing of ours."""
+    file = folder / "file" / wanted.case.family / f"{wanted.case.topic}.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(shrunk.text, encoding="utf-8")
+    (case,) = discover([file])
+    preparation = prepare_in(setting, [wanted.cell])
+    plan = make_plan([case], preparation.cells, preparation.exclusions)
+    provider = Provider(preparation.locks, setting.cache)
+    executor = LocalExecutor(provider.open, slots=1, turns=Turns(setting.cache))
+    with run_now(plan, executor, ResultCache(folder / "cache")) as jobs:
+        source = extract(file, case.name, _read)
+        return write(jobs[0].job, source, jobs[0].seen, name).text.encode()

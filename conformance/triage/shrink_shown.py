@@ -1,0 +1,97 @@
+"""What a candidate showed in a cell, decoded as far as it is looked at."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from conformance.engine.comparing import Side
+from conformance.engine.judging import observation_of, record_of
+from conformance.model.codec import decode_value
+from conformance.model.outcome import Outcome, Stage
+
+if TYPE_CHECKING:
+    from conformance.engine.blobs import BlobStore
+    from conformance.engine.job import Finished
+    from conformance.model.observation import Observation
+    from conformance.model.value import Value
+
+STATING: Final = ("hlo", "cost", "memory")
+"""Artifacts that facts are read from."""
+_FRAME: Final = re.compile(r'^  File "(?:.*/)?([^"/]+)", line \d+, in (\S+)$', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What came of a job.
+
+    Attributes:
+        finished: The job.
+        blobs: Where what is looked at goes.
+    """
+
+    finished: Finished
+    blobs: BlobStore
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it ended."""
+        return self.finished.outcome
+
+    @property
+    def ending(self) -> str:
+        """How it ended: its outcome, or the signature of its error."""
+        error = self.finished.error
+        return str(self.outcome) if error is None else error.signature
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.finished.seconds.get("job", 0.0)
+
+    @cached_property
+    def frame(self) -> str:
+        """The function that raised, with its file; empty where that is not known."""
+        text = self.finished.blobs.get("traceback", b"").decode("utf-8", "replace")
+        found = [match for match in _FRAME.finditer(text) if match[1] != "traceback_util.py"]
+        return ":".join(found[-1].groups()) if found else ""
+
+    @cached_property
+    def value(self) -> Value | None:
+        """Its value, if it has one."""
+        data = self.finished.blobs.get("value")
+        return None if data is None else decode_value(data)
+
+    @cached_property
+    def side(self) -> Side:
+        """Its record, with the facts that its HLO states."""
+        stated = {n: data for n, data in self.finished.blobs.items() if n in STATING}
+        return Side(record_of(replace(self.finished, blobs=stated), self.blobs), self.blobs)
+
+    @cached_property
+    def observation(self) -> Observation:
+        """What is judged by the case's own reference and claims."""
+        judged = {*STATING, "value", "reference", "raises"}
+        kept = {n: data for n, data in self.finished.blobs.items() if n in judged}
+        record = record_of(replace(self.finished, blobs=kept), self.blobs)
+        return observation_of(record, self.blobs)
+
+    @cached_property
+    def measures(self) -> tuple[int, int] | None:
+        """Equations of its jaxpr and elements of its arguments; None where there is none."""
+        data = self.finished.blobs.get("jaxpr")
+        if data is None:
+            return None
+        document = json.loads(data)
+        jaxprs, avals = document["jaxprs"], document["avals"]
+        elements = (math.prod(avals[number][1]) for number in jaxprs[0]["in"])
+        return sum(len(one["eqns"]) for one in jaxprs), sum(map(int, elements))
+
+    @property
+    def traced(self) -> bool:
+        """Whether it was traced before it ended."""
+        return self.finished.stage in {Stage.LOWER, Stage.COMPILE, Stage.EXECUTE}
