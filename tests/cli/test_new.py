@@ -1,0 +1,204 @@
+"""`conformance new` on real releases, and all that goes wrong."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.projects import GOOD, HEAD
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.projects import Ending, Project
+
+    from .conftest import MakeProject
+
+CELLS = ("--cell", "0.6.0", "--cell", "0.6.2")
+SINCE = """\
+import jax
+
+print(jax.__name__)
+if jax.__version__ >= "0.6.1":
+    {deed}
+"""
+MAPPED = """\
+It fails, see https://github.com/jax-ml/jax/issues/1:
+```python
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, PartitionSpec as P
+
+mesh = Mesh(jax.devices()[:2], ("x",))
+f = jax.shard_map(lambda x: jax.lax.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+print(f(jnp.arange(4.0)))
+```
+"""
+
+
+@pytest.fixture
+def project(new_project: MakeProject) -> Project:
+    """A project with two families."""
+    loops = f"{HEAD}\n\n\n@probe()\ndef loop(env):\n    env.compat.shard_map(jax.lax.psum)\n"
+    return new_project({
+        "cases/numbers/reported.py": GOOD,
+        "cases/maps/loops.py": loops.replace("import numpy", "import jax\nimport numpy"),
+    })  # fmt: skip
+
+
+def ported(project: Project, text: str, *options: str, cells: tuple[str, ...] = CELLS) -> Ending:
+    """Make a case of a script."""
+    project.write({"report.py": text})
+    return project.run("new", "report.py", "--family", "numbers", *cells, *options)
+
+
+def cases_of(project: Project) -> str:
+    """Return the file that cases are added to."""
+    return (project.path / "cases" / "numbers" / "reported.py").read_text()
+
+
+@pytest.mark.cell
+def test_a_failure_is_declared_where_it_is_seen(project: Project) -> None:
+    """From its first release on; the other cases of the file stay as they are."""
+    ending = ported(project, SINCE.format(deed='raise KeyError("no such axis here")'))
+    assert ending.code == 0, ending.err
+    text = cases_of(project)
+    assert text.count("\n\n\n@probe") == 3
+    assert GOOD.partition("\n\n\n")[2].strip() in text
+    for part in ('"jax>=0.6.1"', 'error="KeyError"', 'match="no such axis here"', "proposed"):
+        assert part in text.replace("'no such axis here'", "no such axis here")
+    lines = ending.out.splitlines()
+    assert [line.split()[0] for line in lines if line[:2] == "0."] == ["0.6.0", "0.6.1", "0.6.2"]
+    assert any(line.startswith("seen on jax>=0.6.1: KeyError") for line in lines)
+    code, results = project.results("numbers", *CELLS)
+    assert code == 0
+    assert {str(record.verdict) for record in results.values()} <= {"new", "known"}
+
+
+@pytest.mark.cell
+def test_another_value_is_declared(project: Project) -> None:
+    """Of the release that is said to be right."""
+    text = "import jax\nimport numpy as np\nprint(np.int32([jax.__version__ > '0.6.1', 2]))\n"
+    ending = ported(project, text, "--good", "0.6.0", "--json", "-")
+    assert ending.code == 0, ending.err
+    made = ending.json
+    assert made["reference"] == "0.6.0"
+    assert "reference=np.array([0, 2], np.int32)" in made["code"]
+    assert [(one["releases"], one["good"]) for one in made["stretches"]] == [
+        ("<0.6.2", True), (">=0.6.2", False),
+    ]  # fmt: skip
+    assert 'outcome="ok"' in made["code"]
+    assert made["undeclared"] == []
+
+
+@pytest.mark.cell
+def test_a_mapped_program(project: Project) -> None:
+    """Its family is found, its spelling bridged; nothing is written where it is only shown."""
+    project.write({"issue.md": MAPPED})
+    ending = project.run("new", "issue.md", *CELLS, "--name", "sums", "--dry-run", "--json", "made")
+    assert ending.code == 0, ending.err
+    for part in (
+        "maps/sums: family maps, its cases use ",
+        'source="jax-ml/jax#1"',
+        "devices=2",
+        "env.compat.shard_map(",
+        "env.mesh(2, ",
+        "return Program(",
+        "reference=np.array([2.0, 4.0], np.float32)",
+        "spelled for every release: env.compat.shard_map; its own is not in 0.6.0",
+    ):
+        assert part in ending.out
+    assert not (project.path / "cases" / "maps" / "reported.py").exists()
+
+
+@pytest.mark.cell
+def test_assertions_say_what_is_right(project: Project) -> None:
+    """What is asserted is the reference, and nothing is left to be reviewed."""
+    ending = ported(
+        project, "import jax, numpy as np\nx = jax.jit(lambda: 2.0)()\nassert x == 2\n", cells=CELLS
+    )
+    assert ending.code == 0, ending.err
+    assert "reference=2" in cases_of(project)
+    assert "review the reference" not in ending.out
+    assert "the same on all 2 releases tried" in ending.out
+
+
+@pytest.mark.cell
+def test_what_a_linter_finds_in_it_is_marked(project: Project) -> None:
+    """By the rules of the folder it goes to."""
+    (project.path / "ruff.toml").write_text('lint.select = ["ALL"]\nlint.ignore = ["INP", "ANN"]\n')
+    script = "import jax\ndef f(x):\n    assert x\n    return x\ny = f( 3 )\nprint(type(y))\n"
+    ending = ported(project, script, "--topic", "fresh")
+    assert ending.code == 0, ending.err
+    file = project.path / "cases" / "numbers" / "fresh.py"
+    assert _clean(file), file.read_text()
+    assert "    y = f(3)" in file.read_text()
+
+
+def _clean(file: Path) -> bool:
+    commands = (["ruff", "check", str(file)], ["ruff", "format", "--check", str(file)])
+    return all(
+        subprocess.run(command, capture_output=True, check=False).returncode == 0
+        for command in commands
+    )
+
+
+@pytest.mark.cell
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("import einops\n", "report.py: needs the package einops, which no cell has"),
+        ("open('data.txt')\n", "report.py: reads a file: [Errno 2] No such file or directory"),
+        ("import os\nos._exit(0)\n", "report.py: no case shows what it does: on 0.6.2 the script"),
+        ("import sys\nif True:\n    sys.exit()\nprint(1)\n", "take out what ends the interpreter"),
+        ("import time\ntime.sleep(60)\n", "report.py: no end within the timeout of 3 s on any"),
+        ("print(x)\n", "report.py: is not whole: NameError: name 'x' is not defined"),
+    ],
+)
+def test_a_script_that_makes_no_case(project: Project, script: str, said: str) -> None:
+    """It is said why, and nothing is written."""
+    before = cases_of(project)
+    ending = ported(project, script, "--timeout", "3", cells=("--cell", "0.6.2"))
+    assert ending.code == 2
+    assert said in ending.error
+    assert cases_of(project) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("gone.py",), "gone.py: cannot be read: no such file or directory"),
+        (("cases",), "cases: cannot be read: is a directory"),
+        (("bytes",), "bytes: is no UTF-8 text"),
+        (("prose",), "prose:1: no Python: "),
+        (("ok.py",), "no family fits for sure (maps, numbers); say --family NAME"),
+        (
+            ("ok.py", "--family", "no-name"),
+            "--family no-name: expected a Python name, e.g. no_name",
+        ),
+        (("ok.py", "--family", "numbers", "--name", "one"), "numbers/one is taken, by "),
+        (("ok.py", "--family", "numbers", "--topic", "_x"), "--topic _x: no file of cases has"),
+        (("ok.py", "--family", "numbers", "--cell", "9.9"), "9.9"),
+        (("ok.py", "--family", "numbers", "--good", ">=0.5"), "releases, expected one"),
+        (("ok.py", "--cases", "gone"), "gone: no such folder, expected one of families"),
+        (("ok.py", "--json", "no/where"), "--json no/where: cannot be written"),
+        (
+            ("3.py", "--family", "numbers", "--name", "class"),
+            "--name class: expected a Python name",
+        ),
+    ],
+)
+def test_what_is_wrong_from_the_start(
+    project: Project, options: tuple[str, ...], said: str
+) -> None:
+    """Is said before anything is tried."""
+    project.write({"ok.py": "print(1)\n", "3.py": "print(1)\n", "prose": "It does not work.\n"})
+    (project.path / "bytes").write_bytes(b"\xff\xfe\x00")
+    ending = project.run("new", *options)
+    assert ending.code == 2
+    assert said in ending.error
+    assert ending.out == ""
