@@ -136,7 +136,6 @@ def command(
     folder = _cases_folder(setting, cases, dry_run=dry_run)
     stem = "" if script == STDIN else Path(called).stem
     place = find_place(folder, read.tree, stem=stem, family=family, topic=topic, name=name)
-    console.print(f"{place.id}: family {place.folder.name}, {place.why}")
     count = devices or read.settings.devices
     benches = _Benches(setting, jobs=jobs, timeout=timeout, devices=count)
     first = _first(setting, cell, good)
@@ -152,6 +151,7 @@ def command(
         first=[number for number, release in enumerate(releases) if release in first],
         good=releases.index(_release(setting, good)) if good else None,
     )  # fmt: skip
+    console.print(f"{place.id}: family {place.folder.name}, {place.why}")
     with tempfile.TemporaryDirectory(prefix="conformance-new-") as scratch:
         path = Path(scratch)
         bench = benches.of_cases(planned, locks, path)

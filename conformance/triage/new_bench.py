@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from conformance.corpus.discover import discover
@@ -11,6 +11,7 @@ from conformance.engine.job import Job
 from conformance.engine.judging import Judge, record_of
 from conformance.engine.plan import why_not
 from conformance.engine.runner import judged_from_cache
+from conformance.model.outcome import Verdict
 from conformance.triage.program import not_run
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ class Bench:
             for case in cases:
                 job = Job(case=case, planned=planned, alone=again)
                 if reason := why_not(case, planned):
-                    yield not_run(case.id, case.content_hash, planned, reason)
+                    left_out = not_run(case.id, case.content_hash, planned, reason)
+                    yield replace(left_out, verdict=Verdict.EXCLUDED)
                 elif not again and (known := judged_from_cache(job, self.cache, judge, self.blobs)):
                     yield known
                 else:

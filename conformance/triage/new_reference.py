@@ -93,16 +93,18 @@ def _listed(array: np.ndarray[Any, Any]) -> str:
     """Return the elements by their shortest digits, as NumPy prints them."""
     if array.ndim:
         return f"[{', '.join(map(_listed, array))}]"
-    one = array[()]
+    one: Any = array[()]
     if isinstance(one, np.complexfloating):
         return f"complex({_digits(one.real)}, {_digits(one.imag)})"
     return _digits(one) if isinstance(one, np.floating) else repr(array.item())
 
 
 def _digits(one: np.floating[Any]) -> str:
-    if not np.isfinite(one):
-        return "np.nan" if np.isnan(one) else "np.inf" if one > 0 else "-np.inf"
-    plain = one == 0 or _SMALL <= abs(float(one)) < _LARGE
+    size = abs(float(one))
+    if not math.isfinite(size):
+        sign = "-" if float(one) < 0 else ""
+        return "np.nan" if math.isnan(size) else f"{sign}np.inf"
+    plain = size == 0 or _SMALL <= size < _LARGE
     return np.format_float_positional(one, trim="0") if plain else np.format_float_scientific(one)
 
 

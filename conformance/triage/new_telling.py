@@ -51,11 +51,13 @@ def summary_lines(ported: Ported) -> Iterator[str]:
     for one in bad:
         where = range_of(one, releases)
         named = f"jax{where}" if where else "every release tried"
-        yield f"seen on {named}: {_how(made.records.get(one.last, one.records[-1]))}"
+        final = made.records.get(one.last, one.records[-1])
+        record = final if final.outcome is Outcome.OK else one.records[-1]
+        yield f"seen on {named}: {_how(record)}"
     if not bad:
         yield f"the same on all {len(seen.records)} releases tried"
     if made.proposal.releases:
-        yield f"releases: jax{made.proposal.releases}, for on others {made.proposal.why}"
+        yield f"applies to jax{made.proposal.releases}: {made.proposal.why}"
     if tried.draft.compat:
         named = ", ".join(f"env.compat.{name}" for name in tried.draft.compat)
         where = ", ".join(releases[number] for number in tried.spelled)

@@ -290,7 +290,7 @@ def test_functions_that_are_only_called_are_looked_into() -> None:
         "x = 3\nprint(x, 'and', x + 1)\n",
         "def f(n):\n    return [n] * n\nfor n in range(3):\n    print(f(n))\n",
         's = """a\n  b\n c"""\nprint(s)\nprint(f"""{s}\n  end""")\n',
-        "import math\nclass A:\n    b = 2\n    def c(x):\n        return x.b\nprint(math.exp(A().c()))\n",
+        "import math\nclass A:\n    def c(x):\n        return math.exp(2)\nprint(A().c())\n",
         "x = 1\nif x:\n    # here\n    print(x)\nelse:\n    print(2 * x)\n",
         "from functools import partial\nadd = partial(max, 1)\nprint(add(2))\nprint(add(3))\n",
         "def main():\n    s = 0\n    for n in (1, 2):\n        s += n\n    print(s)\nmain()\n",
@@ -324,7 +324,9 @@ def test_a_case_is_python() -> None:
     one = made('"""Say \\"so\\" \\\\ and \'\'\' no more"""\nprint(1 + 1)\n')
     assert one is not None
     doc = 'Say "so" \\ and """ no more'
-    assert ast.parse(case_text(one, "case", Declared(doc=doc)))
+    (function,) = ast.parse(case_text(one, "case", Declared(doc=doc))).body
+    assert isinstance(function, ast.FunctionDef)
+    assert ast.get_docstring(function) == doc.replace('"""', "'''") + "."
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,9 @@ DRAFT = Draft(
 )  # fmt: skip
 
 
-def text_of(draft: Draft = DRAFT, **keywords: object) -> str:
+def text_of(draft: Draft = DRAFT, keywords: Mapping[str, object] | None = None) -> str:
     """Return the function of a case."""
-    return case_text(draft, "added", Declared(doc="What it is about.", keywords=keywords))
+    return case_text(draft, "added", Declared(doc="What it is about.", keywords=keywords or {}))
 
 
 @pytest.mark.parametrize("file", TOPICS, ids=lambda file: f"{file.parent.name}-{file.stem}")
@@ -68,7 +68,7 @@ def _bound(body: list[ast.stmt]) -> set[str]:
 )
 def test_a_decorator(keywords: Mapping[str, object], first: str) -> None:
     """In one line, where it fits."""
-    lines = text_of(**keywords).splitlines()
+    lines = text_of(keywords=keywords).splitlines()
     assert lines[0] == first
     assert any(line.startswith("def added(env):") for line in lines)
 
