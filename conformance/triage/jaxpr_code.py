@@ -18,6 +18,7 @@ from conformance.triage import (
     jaxpr_code_arrays,
     jaxpr_code_control,
     jaxpr_code_indexing,
+    jaxpr_code_linalg,
     jaxpr_code_loops,
     jaxpr_code_placing,
 )
@@ -35,6 +36,7 @@ RULES: Final[Mapping[str, Rule]] = {
     **jaxpr_code_arrays.RULES,
     **jaxpr_code_indexing.RULES,
     **jaxpr_code_control.RULES,
+    **jaxpr_code_linalg.RULES,
     **jaxpr_code_loops.RULES,
     **jaxpr_code_placing.RULES,
 }
@@ -79,7 +81,9 @@ class Code:
 
     Attributes:
         name: Name of the function.
-        arguments: Its parameters.
+        arguments: Its parameters, one for each input of the jaxpr.
+        constants: Parameters after these, for constants of which the jaxpr holds no more than a
+            hash, or nothing: the caller has to know them.
         imports: Import statements, for all that the rest uses.
         meshes: Meshes by the name of the variable that holds each: axes as name, size and type.
         functions: Texts of the functions, the program's own last.
@@ -87,6 +91,7 @@ class Code:
 
     name: str
     arguments: tuple[Argument, ...]
+    constants: tuple[Argument, ...]
     imports: tuple[str, ...]
     meshes: Mapping[str, tuple[tuple[str, int, str], ...]]
     functions: tuple[str, ...]
@@ -118,19 +123,26 @@ def code_of(document: bytes, *, release: str, name: str = "f", dead: bool = True
     read = decode(document.decode("utf-8", "surrogatepass"))
     program = Program(read, _numbers(release), RULES, dead)
     entry = read.jaxprs[0]
-    body = Body(program, 0)
+    body = Body(program, 0, own=True)
     own = program.names.fresh(name)
     alone = len(entry.inputs) <= len(LETTERS)
     hints = LETTERS[: len(entry.inputs)] if alone else ["x"] * len(entry.inputs)
     given = program.fresh(entry.inputs, hints)
     signature = [value.text for value in given]
-    body.function(own, signature, lambda inner: inner.result(entry, given), context="")
+
+    def write(inner: Body) -> str:
+        returned = inner.result(entry, given)
+        signature.extend(value.text for value in program.held)
+        return returned
+
+    body.function(own, signature, write, context="")
     if program.unsaid:
         raise NotSayableError(tuple(sorted(program.unsaid)))
     functions = (*program.functions, "\n".join(body.lines))
     return Code(
         name=own,
         arguments=tuple(_argument(value.text, value.aval) for value in given),
+        constants=tuple(_argument(value.text, value.aval) for value in program.held),
         imports=tuple(_imports(program, "\n".join(functions))),
         meshes={mesh: tuple(map(_axis, axes)) for mesh, axes in program.meshes.items()},
         functions=functions,

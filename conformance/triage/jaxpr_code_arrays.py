@@ -49,7 +49,7 @@ LAX: Final = frozenset(
         *("abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e"),
         *("bessel_i1e", "cbrt", "ceil", "clamp", "clz", "complex", "cos", "cosh", "digamma", "erf"),
         *("erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "igamma", "igamma_grad_a", "igammac"),
-        *("imag", "is_finite", "lgamma", "log", "log1p", "logistic", "max", "min", "mulhi"),
+        *("imag", "is_finite", "lgamma", "log", "log1p", "log2", "logistic", "max", "min", "mulhi"),
         *("nextafter", "not", "one_minus_square", "polygamma", "population_count", "pow"),
         *("random_gamma_grad", "real", "regularized_incomplete_beta", "rem", "rsqrt"),
         *("shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh"),
@@ -57,6 +57,7 @@ LAX: Final = frozenset(
     }
 )
 """Functions of `lax` that take the operands of their primitive, and nothing else."""
+FFTS: Final = ("FFT", "IFFT", "RFFT", "IRFFT")
 INT32: Final = 2**31
 REDUCTIONS: Final = {
     "reduce_sum": ("add", "0"),
@@ -69,7 +70,7 @@ REDUCTIONS: Final = {
 }
 """Reductions by what they do with two elements, and by what they start from."""
 JNP_REDUCTIONS: Final = {"reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min"}
-NAMED_REDUCTIONS = (0, 5, 0)
+NAMED_REDUCTIONS = (0, 5, 1)
 """Release from which `lax.reduce_sum` and others are public."""
 WIDE: Final = frozenset({"float32", "float64"})
 """Element types that `jnp.sum` and others reduce as they are."""
@@ -342,9 +343,32 @@ def _windows(eqn: Equation) -> str:
 
 def _fft(eqn: Equation) -> str:
     kind = eqn.take("fft_type")
-    names = ["FFT", "IFFT", "RFFT", "IRFFT"]
-    said = names[kind] if isinstance(kind, int) else str(kind).rpartition(".")[2]
-    return _lax(eqn, f"lax.FftType.{said}", plain(eqn.take("fft_lengths")))
+    said = FFTS[kind] if isinstance(kind, int) else str(kind).rpartition(".")[2]
+    return _lax(eqn, plain(said), plain(eqn.take("fft_lengths")))
+
+
+def _empty(eqn: Equation) -> str:
+    if eqn.take("memory_space") not in {None, "Device"}:
+        raise UnsayableError("memory_space", "only the device's own is known")
+    return f"lax.empty({plain(eqn.outputs[0].shape)}, {dtype_of(eqn, 'dtype')})"
+
+
+def _stack(eqn: Equation) -> str:
+    return f"lax.stack([{', '.join(eqn.texts)}], axis={eqn.take('axis')})"
+
+
+def _unstack(eqn: Equation) -> str:
+    said = _lax(eqn, f"axis={eqn.take('axis')}")
+    return f"{said}[0]" if len(eqn.outputs) == 1 else said
+
+
+def _tile(eqn: Equation) -> str:
+    return _lax(eqn, plain(eqn.take("reps")))
+
+
+def _polynomial(eqn: Equation) -> str:
+    value, *coefficients = eqn.texts
+    return f"lax.polynomial({value}, [{', '.join(coefficients)}])"
 
 
 def _barrier(eqn: Equation) -> str:
@@ -367,14 +391,15 @@ RULES: Final[dict[str, Rule]] = {
     "conv_general_dilated": _convolution,
     "convert_element_type": _convert,
     "copy": _copy,
-    "copy_p": _copy,
     "dot_general": _dot,
+    "empty2": _empty,
     "fft": _fft,
     "integer_pow": _integer_pow,
     "iota": _iota,
     "neg": _negative,
     "optimization_barrier": _barrier,
     "pad": _pad,
+    "polynomial": _polynomial,
     "reduce_precision": _reduce_precision,
     "reshape": _reshape,
     "rev": _reverse,
@@ -383,8 +408,11 @@ RULES: Final[dict[str, Rule]] = {
     "slice": _slice,
     "sort": _sort,
     "split": _split,
+    "stack": _stack,
     "squeeze": _squeeze,
+    "tile": _tile,
     "top_k": _top_k,
     "transpose": _transpose,
+    "unstack": _unstack,
 }
 """How each of these primitives is said."""

@@ -1,4 +1,4 @@
-"""How reading and writing parts of arrays is said, and random numbers and linear algebra."""
+"""How reading and writing parts of arrays is said, and random numbers."""
 
 from __future__ import annotations
 
@@ -9,33 +9,45 @@ from conformance.triage.jaxpr_code_text import number, plain, tuple_of
 from conformance.triage.jaxpr_code_writer import UnsayableError, numeral
 
 if TYPE_CHECKING:
-    from conformance.triage.jaxpr_code_writer import Equation, Rule
+    from collections.abc import Sequence
+
+    from conformance.triage.jaxpr_code_writer import Equation, Rule, Value
 
 SCATTERS: Final = {
     "scatter": "scatter",
     **{f"scatter{dash}{how}": f"scatter_{how}" for how in ("add", "mul", "min", "max", "sub")
        for dash in "-_"},
 }  # fmt: skip
-PLAIN_INDICES = (0, 5, 1)
+PLAIN_INDICES = (0, 5, 3)
 """Release from which indices need not be allowed to be negative."""
 IMPLEMENTATIONS: Final = {"fry": "threefry2x32", "rbg": "rbg", "urbg": "unsafe_rbg"}
 """Random number generators by the tag that keys of theirs bear."""
 
 
-def _never_negative(eqn: Equation) -> str:
-    return ", allow_negative_indices=False" if eqn.program.release >= PLAIN_INDICES else ""
+def _starts(eqn: Equation, starts: Sequence[Value]) -> tuple[str, str]:
+    """Return where a part starts, and how it is said that these are no indices from the end."""
+    if eqn.program.release >= PLAIN_INDICES:
+        return tuple_of(start.text for start in starts), ", allow_negative_indices=False"
+    return tuple_of(_at_least_0(start) for start in starts), ""
+
+
+def _at_least_0(start: Value) -> str:
+    if start.bare:
+        return str(max(0, int(start.bare)))
+    return f"lax.max({start.text}, np.{start.aval.dtype}(0))"
 
 
 def _dynamic_slice(eqn: Equation) -> str:
-    value, *starts = eqn.texts
+    value, *starts = eqn.inputs
     sizes = plain(eqn.take("slice_sizes"))
-    return f"lax.dynamic_slice({value}, {tuple_of(starts)}, {sizes}{_never_negative(eqn)})"
+    said, more = _starts(eqn, starts)
+    return f"lax.dynamic_slice({value.text}, {said}, {sizes}{more})"
 
 
 def _dynamic_update(eqn: Equation) -> str:
-    value, update, *starts = eqn.texts
-    more = _never_negative(eqn)
-    return f"lax.dynamic_update_slice({value}, {update}, {tuple_of(starts)}{more})"
+    value, update, *starts = eqn.inputs
+    said, more = _starts(eqn, starts)
+    return f"lax.dynamic_update_slice({value.text}, {update.text}, {said}{more})"
 
 
 def _numbers(eqn: Equation, kind: str) -> str:
@@ -78,10 +90,10 @@ def _scatter(eqn: Equation) -> str:
 def _implementation(tag: Any) -> str:
     name = str(tag).removeprefix("key<").removesuffix(">")
     if name in IMPLEMENTATIONS.values():
-        return repr(name)
+        return plain(name)
     if name not in IMPLEMENTATIONS:
         raise UnsayableError("impl", f"not known to be {tag}")
-    return repr(IMPLEMENTATIONS[name])
+    return plain(IMPLEMENTATIONS[name])
 
 
 def _seed(eqn: Equation) -> str:
@@ -128,20 +140,6 @@ def _generate(eqn: Equation) -> str:
     return f"lax.rng_bit_generator({eqn.texts[0]}, {shape}, {kind}, {said})"
 
 
-def _cholesky(eqn: Equation) -> str:
-    return f"lax.linalg.cholesky({eqn.texts[0]}, symmetrize_input=False)"
-
-
-def _triangular(eqn: Equation) -> str:
-    names = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
-    more = [f"{name}={plain(eqn.take(name))}" for name in names]
-    return f"lax.linalg.triangular_solve({', '.join([*eqn.texts, *more])})"
-
-
-def _linalg(eqn: Equation) -> str:
-    return f"lax.linalg.{eqn.primitive}({', '.join(eqn.texts)})"
-
-
 def _threefry(eqn: Equation) -> str:
     eqn.program.imports.add("from jax.extend.random import threefry2x32_p")
     return f"threefry2x32_p.bind({', '.join(eqn.texts)})"
@@ -149,8 +147,6 @@ def _threefry(eqn: Equation) -> str:
 
 RULES: Final[dict[str, Rule]] = {
     **dict.fromkeys(SCATTERS, _scatter),
-    **dict.fromkeys(("householder_product", "lu", "lu_pivots_to_permutation"), _linalg),
-    "cholesky": _cholesky,
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update,
     "gather": _gather,
@@ -163,6 +159,5 @@ RULES: Final[dict[str, Rule]] = {
     "random_wrap": _wrap,
     "rng_bit_generator": _generate,
     "threefry2x32": _threefry,
-    "triangular_solve": _triangular,
 }
 """How each of these primitives is said."""

@@ -17,6 +17,8 @@ PUBLIC_SHARD_MAP = (0, 6, 1)
 """Release from which `jax.shard_map` is there."""
 CHECKED_BY_TYPE = (0, 6, 0)
 """Release from which types say what varies; before, the check itself rewrote the program."""
+ON_DEVICE = (0, 7, 1)
+"""Release from which the memory of every device's arrays is called `device`, if nothing is said."""
 PCAST = (0, 8, 2)
 RESHARD = (0, 8, 2)
 SPEC = "from jax.sharding import PartitionSpec as P"
@@ -66,7 +68,8 @@ def sharding_text(eqn: Equation, parameter: str, data: Any, *, abstract: bool = 
             if _is_manual(["mesh", *mesh]) and kind is None:
                 return said  # of the mesh that is current within shard_map
             eqn.program.imports.add(NAMED_SHARDING)
-            more = "" if kind is None else f", memory_kind={plain(kind)}"
+            usual = kind is None or (kind == "device" and eqn.program.release >= ON_DEVICE)
+            more = "" if usual else f", memory_kind={plain(kind)}"
             of = f"{eqn.program.mesh(mesh)}{'.abstract_mesh' if abstract else ''}"
             return f"NamedSharding({of}, {said}{more})"
         case ["single", int(device), kind]:
@@ -178,16 +181,16 @@ def _all_gather(eqn: Equation) -> str:
     if axis := eqn.take("all_gather_dimension"):
         said.append(f"axis={axis}")
     said += ["tiled=True"] if eqn.take("tiled") else []
-    said += ["to='invarying'"] if eqn.primitive == "all_gather_invariant" else []
+    said += ['to="invarying"'] if eqn.primitive == "all_gather_invariant" else []
     return f"lax.all_gather({', '.join(said)})"
 
 
 def _all_to_all(eqn: Equation) -> str:
-    if not eqn.take("tiled"):
-        raise UnsayableError("tiled", "only the tiled one is said by one function")
-    said = [eqn.texts[0], axes(eqn.take("axis_name"))]
-    said += [str(eqn.take("split_axis")), str(eqn.take("concat_axis"))]
-    return f"lax.all_to_all({', '.join([*said, *_groups(eqn), 'tiled=True'])})"
+    split, concat = eqn.take("split_axis"), eqn.take("concat_axis")
+    said = [eqn.texts[0], axes(eqn.take("axis_name")), str(split), str(concat), *_groups(eqn)]
+    if eqn.take("tiled") or split != concat:  # else the function moves axes about, too
+        said.append("tiled=True")
+    return f"lax.all_to_all({', '.join(said)})"
 
 
 def _reduce_scatter(eqn: Equation) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 import keyword
 import re
 from math import isfinite
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 IMPORTED: Final = frozenset(
-    {"jax", "jnp", "lax", "np", "P", "Mesh", "NamedSharding", "shard_map", "compute_on"}
+    {
+        *("jax", "jnp", "lax", "np", "P", "Mesh", "NamedSharding", "shard_map", "compute_on"),
+        *("set_xla_metadata", "threefry2x32_p"),
+    }
 )
 """Names that the written code imports."""
 BASES: Final = {
@@ -103,7 +107,9 @@ def one_or_tuple(parts: Sequence[str]) -> str:
 
 def plain(value: Any) -> str:
     """Return the text of plain data: lists are tuples."""
-    return tuple_of(map(plain, value)) if isinstance(value, list) else repr(value)
+    if isinstance(value, list):
+        return tuple_of(map(plain, value))
+    return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
 def axes(names: Any) -> str:
@@ -167,8 +173,6 @@ def spec(data: Any) -> str | None:
             return None
         else:
             parts.append(axes(part) if part else "None")
-    while parts and parts[-1] == "None":
-        parts.pop()
     return f"P({', '.join(parts)})"
 
 

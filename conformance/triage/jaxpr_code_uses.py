@@ -72,11 +72,12 @@ def selectors(jaxpr: Jaxpr, avals: Sequence[Aval]) -> set[int]:
         atom = atoms_of(choice)[0]
         if atom not in makers or uses[atom] != counts[atom]:
             continue
-        made = jaxpr.eqns[makers[atom]]
+        made, branches = jaxpr.eqns[makers[atom]], len(choice.params["branches"])
         read = atoms_of(made)
-        if is_predicate(made) and read[0] != LITERAL and avals[types[read[0]]].dtype == "bool":
+        true = is_predicate(made) and read[0] != LITERAL and avals[types[read[0]]].dtype == "bool"
+        if asks_platform(made) or (true and branches == 2):  # noqa: PLR2004
             found.add(makers[atom])
-        elif is_bounded(made, len(choice.params["branches"])):
+        elif is_bounded(made, branches):
             found.add(makers[atom])
             asked = makers.get(read[1])
             if asked is not None and uses[read[1]] == 1 and asks_platform(jaxpr.eqns[asked]):

@@ -115,6 +115,7 @@ class Program:
     Attributes:
         meshes: Meshes by their name, as `conformance.kit.jaxprs` writes them.
         functions: Texts of the functions at the top level, but for the program's own.
+        held: Parameters for constants that are not known here.
         jitted: Names of those by the jaxpr they say and the context they are traced in.
     """
 
@@ -126,6 +127,7 @@ class Program:
     imports: set[str] = field(default_factory=set)
     meshes: dict[str, list[Any]] = field(default_factory=dict)
     functions: list[str] = field(default_factory=list)
+    held: list[Value] = field(default_factory=list)
     jitted: dict[tuple[int, str], str] = field(default_factory=dict)
     unsaid: set[Unsaid] = field(default_factory=set)
 
@@ -187,12 +189,14 @@ class Body:
         program: What it is part of.
         depth: How far its statements are indented.
         context: The `with` under which it is traced.
+        own: Whether it is within the program's own function, and reads what that is given.
         lines: What is written of it.
     """
 
     program: Program
     depth: int
     context: str = ""
+    own: bool = False
     lines: list[str] = field(default_factory=list)
     _opened: str = ""
 
@@ -218,7 +222,7 @@ class Body:
         Returns:
             Its name.
         """
-        inner = Body(self.program, self.depth + 1, context)
+        inner = Body(self.program, self.depth + 1, context, self.own)
         returned = write(inner)
         inner.say(f"return {returned}", context)
         self._opened = ""
@@ -268,6 +272,10 @@ class Body:
         items = data if aval.shape and isinstance(data, list) else [data]
         said = [number(item, aval.dtype) for item in items]
         kind = dtype(aval.dtype)
+        if (kind is None or None in said) and self.own:
+            name = self.program.names.fresh("constant")
+            self.program.held.append(Value(text=name, aval=aval))
+            return self.program.held[-1]
         if kind is None or None in said:
             why = f"of {aval.dtype}{aval.shape} is too large, or out of reach"
             self.program.unsaid.add(Unsaid("constant", "", why))
