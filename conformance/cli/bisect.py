@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 
 from conformance.cells.accelerators import Turns
-from conformance.cli.axes import axis_of
+from conformance.cli.axes import axis_of, nightlies_answer
 from conformance.cli.named_files import as_json, check_writable, write_file
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import default_jobs, here
@@ -37,7 +37,7 @@ from conformance.triage.target import Target, target_of
 from conformance.triage.telling import answer_json, answer_lines, step_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from conformance.cells.lock import Lock
     from conformance.cli.setting import Setting
@@ -151,17 +151,14 @@ def command(
     subject = _subject(setting, target, is_command=is_command)
     place = platform or ("cpu1" if subject.program else "")
     chosen = axis_of(setting, axis, (good, bad), find=find, values=values, jax=jax, place=place)
-    points = Points(chosen.points, partial(prepare_in, setting))
+    points = Points(
+        chosen.points, partial(prepare_in, setting), check=partial(nightlies_answer, setting)
+    )
     axis = chosen.name
     question = (axis, jax, platform, when or "", fact, stage or "")
     directory = RunDirectory(setting.project.root / LOGS / subject.log_name(" ".join(question)))
     if fresh:
         (directory.path / RESULTS).unlink(missing_ok=True)
-
-    def show(step: Step) -> None:
-        width = max(map(len, points.labels))
-        console.print(step_line(step, points.labels[step.point], width))
-
     jobs = jobs if figure is None else 1  # one that runs beside another takes longer
     prober = _prober(
         setting, subject, points.locks, directory, timeout=timeout, wanted=wanted,
@@ -170,11 +167,11 @@ def command(
     try:
         with closing(Results(directory)) as log:
             answer = Bisection(
-                points=points, labels=points.labels, reverse=find == "fix", prober=prober,
+                points=points, reverse=find == "fix", prober=prober,
                 blobs=directory.blobs, log=log, tolerance=subject.tolerance,
                 known=[r for r in directory.read_records() if r.case_hash == subject.hash],
                 when="" if figure else when or "", fact=fact, figure=figure, width=jobs,
-                progress=show,
+                progress=partial(_show, console, points.labels),
             ).run()  # fmt: skip
     except KeyboardInterrupt:
         click.echo("conformance: interrupted; the same command goes on where it was", err=True)
@@ -186,6 +183,10 @@ def command(
     if json_file is not None:
         write_file("--json", json_file, as_json(answer_json(answer, target, find, axis)))
     return ExitCode.OK if answer.confirmed else ExitCode.UNEXPECTED
+
+
+def _show(console: Console, labels: Sequence[str], step: Step) -> None:
+    console.print(step_line(step, labels[step.point], max(map(len, labels))))
 
 
 def _figure(when: str | None, fact: str, stage: str | None) -> Figure | None:

@@ -121,7 +121,6 @@ class Bisection:
 
     Attributes:
         points: Cells along the axis, in order; the ends are the first and the last.
-        labels: What they are called, e.g. their releases.
         reverse: Whether the good end is the last.
         prober: Tries the target.
         blobs: Where artifacts are.
@@ -136,7 +135,6 @@ class Bisection:
     """
 
     points: Points
-    labels: Sequence[str]
     reverse: bool
     prober: Prober
     blobs: BlobStore
@@ -177,7 +175,7 @@ class Bisection:
         found = changes(self._states)
         main = self._main(found)
         return Answer(
-            points=self.points, labels=self.labels, ends=(good, bad), question=question,
+            points=self.points, labels=self.points.labels, ends=(good, bad), question=question,
             steps=self._steps, states=self._states, changes=found, main=main,
             flaky=self._confirm(question, main),
         )  # fmt: skip
@@ -207,7 +205,7 @@ class Bisection:
             record = self._samples[end][-1].record
             if record.outcome is Outcome.INFRA:
                 said = record.error.message if record.error else record.outcome
-                raise InfrastructureError(f"{self.labels[end]}: {said}; {RESTART}")
+                raise InfrastructureError(f"{self.points.labels[end]}: {said}; {RESTART}")
 
     def _main(self, found: Sequence[Change]) -> Change:
         """Return the change into the bad end's state that is nearest to the good end."""
