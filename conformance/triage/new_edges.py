@@ -46,10 +46,10 @@ class Seen:
     @property
     def unstated(self) -> bool:
         """Whether values differ, and nothing says which is right."""
-        return not self.reference and any(
-            self.records[number].outcome is Outcome.OK and state.kind is Kind.BAD
-            for number, state in self.states.items()
-        )
+        if self.anchor is None or self.reference:
+            return False
+        ran = (n for n, record in self.records.items() if record.outcome is Outcome.OK)
+        return any(self.states[number].kind is Kind.BAD for number in ran)
 
 
 def find_edges(

@@ -154,7 +154,8 @@ def _imported(file: str, line: str) -> str:
     lines = file.splitlines(keepends=True)
     nodes = [n for n in ast.parse(file).body if isinstance(n, ast.Import | ast.ImportFrom)]
     for node in nodes:
-        if module and isinstance(node, ast.ImportFrom) and node.module == module and not node.level:
+        same = isinstance(node, ast.ImportFrom) and node.module == module and not node.level
+        if module and same and not any(" as " in one for one in (name, *map(_alias, node.names))):
             assert node.end_lineno is not None  # noqa: S101 - every parsed node has an end
             names = sorted({*map(_alias, node.names), name}, key=_name_key)
             lines[node.lineno - 1 : node.end_lineno] = [_from(module, names)]
@@ -195,4 +196,4 @@ def _key(line: str) -> tuple[int, int, str]:
         0 if module == "__future__" else 4 if not root else 1 if root in sys.stdlib_module_names
         else 3 if root == "conformance" else 2
     )  # fmt: skip
-    return section, int(module is not None), module or name
+    return section, int(module is not None), f"{module} {name}" if module else name

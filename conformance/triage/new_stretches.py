@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from conformance.triage.state import State
 
 PROPOSED: Final = "proposed from what was seen; say why"
-_LONGEST: Final = 80
+_LONGEST: Final = 76
 _SENTENCE: Final = 3
 """Words from which a sentence says enough."""
 _WORDS: Final = re.compile(r"\S+")
-_UNSTABLE: Final = re.compile(r"0x|/\w|\d{3,}|\.py\b|^\(most|^line$")
+_UNSTABLE: Final = re.compile(r"0x|^\W?/\w|\w/\w+/|\d{5,}|\.py\b")
+"""Words that are others on another machine, or another day."""
 _SPECIAL: Final = re.compile(r"[.^$*+?{}\[\]\\|()]")
 _EXPRESSIBLE: Final = frozenset({"AttributeError", "ImportError", "ModuleNotFoundError"})
 _OF_JAX: Final = re.compile(r"\b(?:jax(?:\.[\w.]+)?|_xc|xla_client)\b", re.IGNORECASE)
@@ -187,12 +188,18 @@ def _deviation(stretch: Stretch, where: str, issue: str) -> str:
         types = "|".join(dict.fromkeys(error.type for error in errors))
         given.append(f"error={quoted(types)}")
         if match := pattern([error.message for error in errors]):
-            given.append(f"match={quoted(match)}")
+            given.append(f"match={_raw(match)}")
     given.append(f"reason={quoted(PROPOSED)}")
     if issue:
         given.append(f"issue={quoted(issue)}")
     inner = "".join(f"            {one},\n" for one in given)
     return f"deviation(\n{inner}        )"
+
+
+def _raw(expression: str) -> str:
+    """Return a regular expression as a text in which backslashes stand for themselves."""
+    plain = "\\" not in expression or '"' in expression or expression.endswith("\\")
+    return quoted(expression) if plain else f'r"{expression}"'
 
 
 def pattern(messages: Sequence[str]) -> str:
@@ -213,6 +220,11 @@ def pattern(messages: Sequence[str]) -> str:
             best = run
     ends = [number for number, word in enumerate(best, 1) if word.endswith((".", ";"))]
     best = best[: next((number for number in ends if number >= _SENTENCE), len(best))]
-    while len(" ".join(best)) > _LONGEST:
+    while len(_escaped(best)) > _LONGEST:
         best.pop()
-    return _SPECIAL.sub(lambda sign: "\\" + sign[0], " ".join(best).rstrip(".;:,"))
+    found = _escaped(best)
+    return found if all(re.search(found, message) for message in messages) else ""
+
+
+def _escaped(words: Sequence[str]) -> str:
+    return _SPECIAL.sub(lambda sign: "\\" + sign[0], " ".join(words).rstrip(".;:,"))

@@ -96,6 +96,27 @@ def test_a_new_file_is_as_the_project_wants_it(tmp_path: Path) -> None:
     assert "    x = 1\n" in text
 
 
+def test_imports_go_where_a_sorter_has_them() -> None:
+    """Those of one module together, but for such with another name."""
+    file = (
+        "from __future__ import annotations\n\nimport jax\n"
+        "from jax.sharding import PartitionSpec as P\n\nfrom conformance.kit import probe\n"
+    )
+    lines = {
+        "N": "from jax.sharding import NamedSharding",
+        "S": "from jax.sharding import PartitionSpec",
+        "functools": "import functools",
+        "np": "import numpy as np",
+    }
+    draft = Draft(way=Way(), body="", states=False, outer=lines)
+    assert appended(file, "", draft, deviates=True).strip() == (
+        "from __future__ import annotations\n\nimport functools\n\nimport jax\n"
+        "import numpy as np\nfrom jax.sharding import NamedSharding, PartitionSpec\n"
+        "from jax.sharding import PartitionSpec as P\n\n"
+        "from conformance.kit import Observed, deviation, probe"
+    )
+
+
 def test_names_that_a_file_uses_otherwise() -> None:
     """The case imports its own."""
     assert clashes("import jax.numpy as np\nimport functools\n", DRAFT) == {"np"}

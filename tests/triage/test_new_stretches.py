@@ -83,6 +83,14 @@ def test_a_deviation_says_what_was_seen() -> None:
     assert 'outcome="ok"' in text
 
 
+def test_a_pattern_is_written_so_that_it_can_be_read() -> None:
+    """Without backslashes for backslashes."""
+    state, one = failed("TypeError", "clip() got an unexpected argument")
+    states, records = {0: state, 1: GOOD}, {0: one, 1: record()}
+    (text,) = proposed(stretches(states, records), RELEASES).deviations
+    assert r'''match=r"clip\(\) got an unexpected argument"''' in text
+
+
 @pytest.mark.parametrize(
     ("messages", "expected"),
     [
@@ -92,8 +100,10 @@ def test_a_deviation_says_what_was_seen() -> None:
         (["see /tmp/a/b.py for more of it"], "for more of it"),
         (["a carry must vary", "the carry must vary here"], "carry must vary"),
         (["one", "two"], ""),
+        (["or the min/max keywords. Complex values"], "or the min/max keywords"),
+        (["two  spaces here"], ""),
         ([""], ""),
-        ([f"{'word ' * 40}"], " ".join(["word"] * 16)),
+        ([f"{'word ' * 40}"], " ".join(["word"] * 15)),
     ],
 )
 def test_patterns_hold_for_all_messages(messages: list[str], expected: str) -> None:
