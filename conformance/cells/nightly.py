@@ -24,8 +24,8 @@ _DAY = len("20251120")
 _NEAR = 3
 
 
-class NoJaxlibError(UsageError):
-    """A night has a jax that no jaxlib goes with: it cannot be installed."""
+class NotInstallableError(UsageError):
+    """A nightly that cannot be installed: no jaxlib goes with it, or its wheel is gone."""
 
 
 def night_of(version: Version) -> date | None:
@@ -104,7 +104,7 @@ def nights(first: Version, last: Version, index: Nightlies) -> tuple[list[str], 
         if first <= Version(version) <= last:
             try:
                 index.get(version)
-            except NoJaxlibError as error:
+            except NotInstallableError as error:
                 refused[version] = str(error)
             else:
                 found.append(version)
@@ -141,6 +141,6 @@ def _of_day(text: str, day: str, index: Nightlies) -> str:
 def _installable(version: str, index: Nightlies) -> bool:
     try:
         index.get(version)
-    except NoJaxlibError:
+    except NotInstallableError:
         return False
     return True

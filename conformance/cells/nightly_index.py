@@ -20,12 +20,14 @@ from conformance.cells.index_pages import (
     read_requirement,
 )
 from conformance.cells.masking import masked
-from conformance.cells.nightly import NoJaxlibError, nearest, night_of
+from conformance.cells.nightly import NotInstallableError, nearest, night_of
 from conformance.cells.releases import CHOOSE_NIGHTLIES, NO_NIGHTLIES, Release
 from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from pypi_simple import DistributionPackage
 
     from conformance.cells.index_pages import Wheel
 
@@ -94,7 +96,7 @@ class NightlyIndex:
             It, as if it were a release.
 
         Raises:
-            NoJaxlibError: If no jaxlib goes with it.
+            NotInstallableError: If no jaxlib goes with it, or its wheel is gone.
             UsageError: If there is no such nightly, or no index is configured.
             InfrastructureError: If the index cannot be reached or read.
         """
@@ -115,13 +117,7 @@ class NightlyIndex:
         wheels = self._wheels("jax").get(wanted)
         if night is None or wheels is None:
             raise UsageError(f"jax {wanted}: no such nightly; {nearest(self.versions, night)}")
-        package = wheels[0].package
-        same = wanted in self._wheels("jaxlib")
-        with open_index(self.url, CHOOSE_NIGHTLIES) as client:
-            python = package.requires_python
-            if python is None:
-                python = str(read_metadata(client, package).get("Requires-Python", ""))
-            requires = f"=={wanted}" if same else read_requirement(client, package, "jaxlib")
+        python, requires = self._required(wanted, wheels[0].package)
         jaxlib, pythons = self._jaxlib(wanted, night, requires)
         return Release(
             version=str(wanted),
@@ -131,6 +127,25 @@ class NightlyIndex:
             jaxlib_requires=requires,
             pythons=pythons,
         )
+
+    def _required(self, jax: Version, package: DistributionPackage) -> tuple[str, str]:
+        """Return which Pythons and which jaxlibs a jax wants; its own night's needs no looking."""
+        python = package.requires_python
+        requires = f"=={jax}" if jax in self._wheels("jaxlib") else None
+        if python is not None and requires is not None:
+            return python, requires
+        with open_index(self.url, CHOOSE_NIGHTLIES) as client:
+            try:
+                if python is None:
+                    python = str(read_metadata(client, package).get("Requires-Python", ""))
+                return python, requires or read_requirement(client, package, "jaxlib")
+            except requests.HTTPError as error:
+                if not _is_gone(error):
+                    raise
+                raise NotInstallableError(
+                    f"jax {jax}: cannot be installed: the index names {package.filename} and has "
+                    "it no more"
+                ) from error
 
     def _jaxlib(self, jax: Version, night: date, requires: str) -> tuple[str, tuple[str, ...]]:
         """Return the jaxlib that goes with a jax, and the Pythons it is built for."""
@@ -146,7 +161,7 @@ class NightlyIndex:
         specifier = SpecifierSet(requires, prereleases=True)
         admitted = [v for v in known if v <= jax and specifier.contains(v)]
         if not admitted:
-            raise NoJaxlibError(
+            raise NotInstallableError(
                 f"jax {jax}: cannot be installed: it wants jaxlib {requires}, and there is none of "
                 "that night or before"
             )
@@ -163,10 +178,14 @@ class NightlyIndex:
             try:
                 return read_nightly_wheels(client, project)
             except requests.HTTPError as error:
-                status = None if error.response is None else error.response.status_code
-                if project == "jax" or status != HTTPStatus.NOT_FOUND:
+                if project == "jax" or not _is_gone(error):
                     raise
                 return {}
+
+
+def _is_gone(error: requests.HTTPError) -> bool:
+    gone = {HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
+    return error.response is not None and error.response.status_code in gone
 
 
 def _noon(night: date) -> datetime:

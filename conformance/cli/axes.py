@@ -90,6 +90,19 @@ def axis_of(
     return Axis(name=name, points=package_points(cell, package, versions))
 
 
+def nightlies_answer(setting: Setting) -> bool:
+    """Ask the index of nightlies anew whether it has any.
+
+    Args:
+        setting: Surroundings.
+
+    Raises:
+        InfrastructureError: If it does not answer.
+    """
+    find = setting.releases.find_nightlies
+    return find is not None and bool(find().versions)
+
+
 def _of_releases(setting: Setting, older: str, newer: str, suffix: str) -> Axis:
     """Return the releases of a range; with the nightlies between them, if an end is one."""
     known = setting.releases

@@ -103,5 +103,9 @@ def _make(folder: Path, python: Path, lock: Lock, requirements: tuple[str, ...])
         constraints.write_text("".join(f"{n}=={v}\n" for n, v in lock.pins.items()))
         where = ["--python", str(python), "--target", str(folder)]
         how = ["--constraint", str(constraints), "--only-binary", ":all:"]
+        # The cell has its nightlies, and no usual index does.
+        given = Path(scratch) / "given.txt"
+        given.write_text("\n".join(lock.nightlies))
+        how += ["--excludes", str(given)]
         run_uv(["pip", "install", *where, *how, *requirements], cwd=Path(scratch))
     (folder / _DONE).touch()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, overload
 from conformance.cells.releases import is_nightly
 from conformance.engine.job import PlannedCell
 from conformance.errors import InfrastructureError, UsageError
+from conformance.model.run import Exclusion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.prepare import Preparation
-    from conformance.model.run import Exclusion
     from conformance.triage.axis import Point
 
 RESTART = "the same command goes on where it was"
@@ -30,6 +30,7 @@ class Points(Sequence[PlannedCell]):
     Args:
         points: What is varied, in order.
         prepare: Looks up locks.
+        check: Raises an `InfrastructureError` if the index of nightlies does not answer.
 
     Raises:
         UsageError: If an end cannot be had.
@@ -37,9 +38,13 @@ class Points(Sequence[PlannedCell]):
     """
 
     def __init__(
-        self, points: Sequence[Point], prepare: Callable[[Iterable[Cell]], Preparation]
+        self,
+        points: Sequence[Point],
+        prepare: Callable[[Iterable[Cell]], Preparation],
+        check: Callable[[], object],
     ) -> None:
         self._prepare = prepare
+        self._check = check
         ends = (points[0], points[-1])
         at_once = [p.cell for p in points if p in ends or not is_nightly(p.cell.release)]
         preparation = prepare(at_once)
@@ -69,7 +74,7 @@ class Points(Sequence[PlannedCell]):
         """Return a point, looked up now if it was not before.
 
         Raises:
-            InfrastructureError: If its lock cannot be had now.
+            InfrastructureError: If the index of nightlies does not answer any more.
         """
         if isinstance(number, slice):
             return [self[n] for n in range(*number.indices(len(self)))]
@@ -84,10 +89,19 @@ class Points(Sequence[PlannedCell]):
         self.exclusions += found.exclusions
         for planned in found.cells:
             if planned.failure:
-                raise InfrastructureError(f"{point.label}: {planned.failure}; {RESTART}")
+                self._refuse_silence()
+                left_out = Exclusion(case="", cell=planned.cell.id, reason=planned.failure)
+                self.exclusions.append(left_out)
             return planned
         reason = found.exclusions[0].reason
         versions = {"jax": point.cell.release}
         return PlannedCell(
             cell=point.cell, versions=versions, lock_hash="", cell_hash="", missing=reason
         )
+
+    def _refuse_silence(self) -> None:
+        """Refuse to go on without an index: one wheel that is gone can be stepped around."""
+        try:
+            self._check()
+        except InfrastructureError as error:
+            raise InfrastructureError(f"{error}; {RESTART}") from error

@@ -14,6 +14,8 @@ from conformance.cells.lock import MAGIC, Lock, current_host
 from conformance.cells.releases import Release, Releases
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from conformance.cells.cell import Cell
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -42,14 +44,23 @@ def table(*versions: str) -> Releases:
 
 
 def make_wheel(
-    folder: Path, name: str, version: str, requires: str = "", tag: str = "py3-none-any"
+    folder: Path,
+    name: str,
+    version: str,
+    requires: str = "",
+    tag: str = "py3-none-any",
+    *,
+    files: Mapping[str, str] | None = None,
 ) -> str:
-    """Write a wheel with one module into a folder and return its SHA-256."""
+    """Write a wheel with one module, or with some files, into a folder; return its SHA-256.
+
+    It requires one package or several, separated by semicolons.
+    """
     info = f"{name}-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-    metadata += f"Requires-Dist: {requires}\n" if requires else ""
+    metadata += "".join(f"Requires-Dist: {one}\n" for one in requires.split(";") if one)
     files = {
-        f"{name}/__init__.py": f"__version__ = '{version}'\n",
+        **(files or {f"{name}/__init__.py": f"__version__ = '{version}'\n"}),
         f"{info}/METADATA": metadata,
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n",
     }

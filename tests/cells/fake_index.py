@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .builders import make_wheel
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -44,9 +45,10 @@ class FakeIndex:
         tag: str = "py3-none-any",
         yanked: str = "",
         project: str = "",
+        files: Mapping[str, str] | None = None,
     ) -> str:
         """Add a wheel uploaded on a day, to a project of another spelling maybe; its SHA-256."""
-        sha = make_wheel(self.folder, name, version, requires, tag)
+        sha = make_wheel(self.folder, name, version, requires, tag, files=files)
         self.projects.setdefault(project or name, []).append(
             {
                 "filename": f"{name}-{version}-{tag}.whl",

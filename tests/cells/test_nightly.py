@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from packaging.version import Version
 
 from conformance.cells.cell_id import parse_cell
-from conformance.cells.nightly import NoJaxlibError, night_of, nights, resolve_nightly
+from conformance.cells.nightly import NotInstallableError, night_of, nights, resolve_nightly
 from conformance.cells.selectors import matches_selector, resolve_selector, select_cells
 from conformance.errors import InfrastructureError, UsageError
 
@@ -34,7 +34,7 @@ class Index:
     def get(self, version: str) -> Release:
         """Return a night."""
         if version == self.broken:
-            raise NoJaxlibError(f"jax {version}: cannot be installed")
+            raise NotInstallableError(f"jax {version}: cannot be installed")
         if version not in self.versions:
             raise UsageError(f"jax {version}: no such nightly")
         return release(version, ("3.11", "3.12"))

@@ -13,7 +13,7 @@ import pytest
 
 from conformance.cells import index_pages
 from conformance.cells.index import package_versions
-from conformance.cells.nightly import NoJaxlibError
+from conformance.cells.nightly import NotInstallableError
 from conformance.cells.nightly_index import NightlyIndex
 from conformance.errors import InfrastructureError, UsageError
 
@@ -86,7 +86,7 @@ def test_a_night_that_nothing_goes_with_cannot_be_installed(three: FakeIndex) ->
     """Said with what it wants."""
     version = "0.8.2.dev20251117"
     three.add("jax", version, requires="jaxlib>=0.8.2")
-    with pytest.raises(NoJaxlibError, match=r"wants jaxlib >=0.8.2, and there is none of that"):
+    with pytest.raises(NotInstallableError, match=r"wants jaxlib >=0.8.2, and there is none"):
         opened().get(version)
 
 
@@ -218,6 +218,15 @@ def test_an_index_that_refuses_is_told() -> None:
     with pytest.raises(InfrastructureError, match=r"refused.*set CONFORMANCE_NIGHTLY_INDEX") as got:
         NightlyIndex(lambda: url).versions  # noqa: B018
     assert "secret" not in str(got.value)
+
+
+def test_a_wheel_that_is_gone_cannot_be_installed(three: FakeIndex) -> None:
+    """Though the page names it still; the other nights can."""
+    (three.folder / f"jax-{SECOND}-py3-none-any.whl").unlink()
+    index = opened()
+    with pytest.raises(NotInstallableError, match=f"names jax-{SECOND}-py3-none-any.whl and has"):
+        index.get(SECOND)
+    assert index.get(THIRD).jaxlib == THIRD
 
 
 def test_a_wheel_that_is_none_is_told(three: FakeIndex) -> None:

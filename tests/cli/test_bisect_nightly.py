@@ -1,0 +1,207 @@
+"""`conformance bisect` over the nights of an index, with a real jax under their names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.cells.cell import Cell
+from conformance.cells.locks import find_lock
+from conformance.cells.provision import provision
+from conformance.cells.releases import load_releases
+from tests.cells.fake_index import FakeIndex, serve
+from tests.projects import ROOT, case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.projects import Project
+
+    from .conftest import MakeProject
+
+NIGHTS = ("20260110", "20260111", "20260113", "20260114")
+SCRIPT = "import jax.numpy as jnp\nprint(jnp.signbit(jnp.float32(-1)))\n"
+REQUIRES = "jaxlib>=0.8.2,<={};numpy>=2;scipy;opt_einsum;ml_dtypes"
+LABELS = [f"0.8.3.dev{night}" for night in NIGHTS]
+
+
+@pytest.fixture(scope="session")
+def jaxes(shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Return folders with the code of jax 0.8.3: as it is, and without `jax.numpy.signbit`."""
+    releases = load_releases(ROOT / "matrix")
+    cell = Cell(release="0.8.3", python="3.11")
+    lock = find_lock(cell, releases, folders=[ROOT / "matrix"], cache=shared_cache)
+    python = provision(cell, lock=lock, cache=shared_cache).python
+    (source,) = python.parents[1].glob("lib/python3*/site-packages/jax")
+    folders = []
+    for name in ("before", "after"):
+        folder = tmp_path_factory.mktemp("nights") / name
+        shutil.copytree(source, folder / "jax", copy_function=_link)
+        folders.append(folder)
+    changed = folders[1] / "jax" / "numpy" / "__init__.py"
+    text = changed.read_text()
+    changed.unlink()  # a link, and the other one is to stay
+    changed.write_text(f"{text}\ndel signbit\n")
+    return folders[0], folders[1]
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another disk
+        shutil.copy(source, target)
+
+
+def add_night(index: FakeIndex, version: str, code: Path) -> None:
+    """Add a jax whose wheel says where its code is.
+
+    Were it within, every run of the tests would leave it in the package cache, for each night.
+    """
+    files = {"night.pth": f"{code}\n"}
+    index.add("jax", version, requires=REQUIRES.format(version), files=files)
+
+
+@pytest.fixture
+def index(tmp_path: Path, jaxes: tuple[Path, Path]) -> Iterator[FakeIndex]:
+    """Nights with the jax of before, and from the third on of after."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    made = FakeIndex(folder=folder, html=True, upload_times=False)
+    server = serve(made)
+    for number, version in enumerate(LABELS):
+        add_night(made, version, jaxes[number >= 2])
+    yield made
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def project(new_project: MakeProject, index: FakeIndex, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project that names the index, with a script that one night broke."""
+    monkeypatch.delenv("CONFORMANCE_NIGHTLY_INDEX", raising=False)
+    settings = f'[tool.conformance]\nnightly-index = "{index.url}"\n'
+    made = new_project({"report.py": SCRIPT, "pyproject.toml": settings})
+    table = made.path / "matrix" / "releases.toml"
+    table.write_text(table.read_text().replace('packages = ["flax"]', "packages = []"))
+    return made
+
+
+@pytest.fixture
+def later(index: FakeIndex, jaxes: tuple[Path, Path]) -> list[str]:
+    """Three nights more, which no other test has looked at: good, good, bad."""
+    index.projects.clear()
+    labels = [f"0.8.3.dev202602{day}" for day in ("01", "02", "03")]
+    for number, version in enumerate(labels):
+        add_night(index, version, jaxes[number >= 2])
+    return labels
+
+
+def test_the_first_bad_night(project: Project) -> None:
+    """Days without a nightly are no points; which jaxlib each went with is told."""
+    ends = ("--axis", "nightly", "--good", "2026-01-10", "--bad", "2026-01-14")
+    ending = project.run("bisect", "report.py", *ends)
+    assert ending.code == 0, ending.err
+    lines = ending.out.splitlines()
+    assert lines[0] == f"{LABELS[0]} good     ok"
+    assert f"first bad: jax {LABELS[2]}, last good: {LABELS[1]}" in ending.out
+    assert "confirmed: both sides showed the same once more" in lines
+    assert f"{LABELS[2]} went with jaxlib 0.8.2: there is none of that night" in lines
+    assert "of 4 points" in lines[-1]
+
+
+def test_a_release_and_a_night_are_ends_of_one_search(project: Project) -> None:
+    """Which knows what another search found."""
+    project.run("bisect", "report.py", "--good", "nightly:2026-01-10", "--bad", "nightly")
+    ending = project.run(
+        "bisect", "report.py", "--good", "0.8.2", "--bad", "nightly-1", "--json", "-"
+    )
+    answer: dict[str, Any] = ending.json
+    assert (answer["last_good"], answer["first_bad"]) == (LABELS[1], LABELS[2])
+    assert answer["steps"][0]["version"] == "0.8.2"
+    replayed = [step["version"] for step in answer["steps"] if step["replayed"]]
+    assert {LABELS[1], LABELS[2]} <= {*replayed}
+
+
+def test_neighbours_are_answered_at_once(project: Project) -> None:
+    """By both ends, and both once more."""
+    ends = ("--good", LABELS[1], "--bad", "nightly:2026-01-13", "--fresh", "--json", "-")
+    answer: dict[str, Any] = project.run("bisect", "report.py", *ends).json
+    assert answer["first_bad"] == LABELS[2]
+    assert [step["again"] for step in answer["steps"]] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["its page says little", "its page says all"])
+def test_a_night_that_vanished_is_stepped_around(
+    project: Project, index: FakeIndex, later: list[str], known: bool
+) -> None:
+    """And listed, whether that shows when the index is read, or when it is to be installed."""
+    if known:
+        index.add("jaxlib", later[1], tag="cp311-cp311-manylinux_2_27_x86_64")
+    (index.folder / f"jax-{later[1]}-py3-none-any.whl").unlink()
+    ends = ("--good", "nightly:2026-02-01", "--bad", "nightly")
+    ending = project.run("bisect", "report.py", *ends)
+    assert ending.code == 0, ending.err
+    assert f"first bad: jax {later[2]}, last good: {later[0]}" in ending.out
+    assert (f"; stepped around {later[1]}" in ending.out) is known
+    (line,) = (line for line in ending.out.splitlines() if line.startswith("left out "))
+    assert later[1] in line
+    gone = project.run("bisect", "report.py", "--good", later[0], "--bad", later[1])
+    assert gone.code == (4 if known else 2)
+    assert f"jax-{later[1]}-py3-none-any.whl" in gone.error
+
+
+def test_a_case_runs_in_a_night(project: Project) -> None:
+    """In the cell of that name, whose packages are what the lock says."""
+    body = "import jax.numpy as jnp\nreturn {'there': np.bool_(hasattr(jnp, 'signbit'))}"
+    project.write({"cases/numbers/there.py": case(body)})
+    ran = project.run("run", "--cell", "nightly-3@cpu1", "--json", "-")
+    (cell,) = ran.json["cells"]
+    assert cell["id"] == f"jax{LABELS[0]}-py311-cpu1"
+    assert cell["identity"]["versions"]["jax"] == LABELS[0]
+    assert [record["outcome"] for record in ran.json["results"]] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "options"),
+    [
+        ("CONFORMANCE_NIGHTLY_INDEX", ("--good", "0.8.2", "--bad", "nightly")),
+        (
+            "CONFORMANCE_INDEX_URL",
+            ("--axis", "numpy", "--jax", "0.8.2", "--good", "2.0.0", "--bad", "2.1.0"),
+        ),
+    ],
+)
+def test_an_index_that_does_not_answer(
+    project: Project, monkeypatch: pytest.MonkeyPatch, variable: str, options: list[str]
+) -> None:
+    """One error that says which to set, without what is secret in it."""
+    monkeypatch.setenv(variable, "http://user:secret@127.0.0.1:9/simple/")
+    ending = project.run("bisect", "report.py", *options)
+    assert ending.code == 4
+    assert "refused" in ending.error
+    assert f"set {variable}" in ending.error
+    assert "secret" not in ending.err
+
+
+def test_without_an_index_it_is_said_what_to_set(project: Project) -> None:
+    """In the environment or in the project's file."""
+    (project.path / "pyproject.toml").unlink()
+    ending = project.run("bisect", "report.py", "--good", "0.8.2", "--bad", "nightly")
+    assert ending.code == 2
+    assert "set CONFORMANCE_NIGHTLY_INDEX, or nightly-index below [tool." in ending.error
+
+
+def test_days_that_are_none(project: Project) -> None:
+    """Of the index, of the calendar, or in the wrong order."""
+    ends = ("--axis", "nightly", "--good", "2026-01-10", "--bad")
+    gone = project.run("bisect", "report.py", *ends, "2026-01-12")
+    assert (gone.code, "no nightly of that day; expected e.g. nightly:" in gone.error) == (2, True)
+    assert project.run("bisect", "report.py", *ends, "2026-13-12").code == 2
+    turned = project.run("bisect", "report.py", *ends, "2026-01-10")
+    assert "are both 0.8.3.dev20260110" in turned.error
+    latest = project.run("bisect", "report.py", "--good", "nightly", "--bad", "0.8.2")
+    assert "--good 0.8.3.dev20260114 is newer than --bad 0.8.2" in latest.error
