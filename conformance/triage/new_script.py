@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.errors import UsageError
 from conformance.triage.new_edits import body_text
-from conformance.triage.new_names import bound_names, called, imported_names
+from conformance.triage.new_names import bound_names, called, imported_names, own_nodes
 from conformance.triage.new_settings import settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from conformance.triage.new_paste import Pasted
     from conformance.triage.new_settings import Settings
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 OURS: Final = frozenset({"Observed", "Program", "probe", "program", "deviation"})
 """Names of the kit that a case needs."""
 EXITS: Final = frozenset({"sys.exit", "exit", "quit"})
+_LEAVES: Final = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal)
+"""What only the inside of a function can hold."""
 _SAYS: Final = frozenset({"print", "traceback.print_exc", *EXITS})
 """What a handler does that only tells of an exception."""
 
@@ -124,7 +126,8 @@ def _inlined(text: str) -> str:
     for node in tree.body:
         if not (isinstance(node, ast.FunctionDef) and node.name == name and used == 1):
             continue
-        leaves = any(isinstance(one, ast.Return | ast.Yield | ast.Global) for one in ast.walk(node))
+        own = (one for statement in node.body for one in _own(statement))
+        leaves = any(isinstance(one, _LEAVES) for one in own)
         given = node.args.args or node.args.vararg or node.args.kwarg or node.args.kwonlyargs
         body = node.body[1:] if ast.get_docstring(node) else node.body
         local = _stored(node) & _global(tree)
@@ -132,6 +135,12 @@ def _inlined(text: str) -> str:
             text = _replaced(text, last, body_text(text, body))
             return _replaced(text, node, "")
     return text
+
+
+def _own(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yield what runs where a statement stands: nothing of the functions that it defines."""
+    scopes = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return iter(()) if isinstance(statement, scopes) else own_nodes(statement)
 
 
 def _stored(node: ast.AST) -> set[str]:

@@ -25,6 +25,8 @@ PROPOSED: Final = "proposed from what was seen; say why"
 _LONGEST: Final = 76
 _SENTENCE: Final = 3
 """Words from which a sentence says enough."""
+_END: Final = re.compile(r"\w{3,}\W?[.;]$")
+"""The last word of a sentence."""
 _WORDS: Final = re.compile(r"\S+")
 _UNSTABLE: Final = re.compile(r"0x|^\W?/\w|\w/\w+/|\d{5,}|\.py\b")
 """Words that are others on another machine, or another day."""
@@ -218,7 +220,7 @@ def pattern(messages: Sequence[str]) -> str:
         run = list(group)
         if stable and len(" ".join(run)) > len(" ".join(best)):
             best = run
-    ends = [number for number, word in enumerate(best, 1) if word.endswith((".", ";"))]
+    ends = [number for number, word in enumerate(best, 1) if _END.search(word)]
     best = best[: next((number for number in ends if number >= _SENTENCE), len(best))]
     while len(_escaped(best)) > _LONGEST:
         best.pop()

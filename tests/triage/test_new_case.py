@@ -263,6 +263,8 @@ def test_imports_that_may_fail_stand_in_the_function() -> None:
         ("def main():\n    y = 1\n    print(y)\n\n\nmain()\n", "y = 1\nreturn Observed(y)"),
         ("def main():\n    print(y)\n\nif __name__ == '__main__':\n    main()\n",
          "return Observed(y)"),
+        ("def main():\n    def f():\n        return 1\n    print(f())\nmain()\n",
+         "def f():\n    return 1\nreturn Observed(f())"),
         ("try:\n    f()\nexcept TypeError as e:\n    print(e)\n", "return Observed(f())"),
         ("count = 0\ndef f():\n    global count\n    count += 1\nf()\nprint(count)\n",
          "count = 0\ndef f():\n    nonlocal count\n    count += 1\nf()\nreturn Observed(count)"),

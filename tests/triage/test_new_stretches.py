@@ -101,6 +101,7 @@ def test_a_pattern_is_written_so_that_it_can_be_read() -> None:
         (["a carry must vary", "the carry must vary here"], "carry must vary"),
         (["one", "two"], ""),
         (["or the min/max keywords. Complex values"], "or the min/max keywords"),
+        (["odd type (e.g. one) is odd. No."], r"odd type \(e\.g\. one\) is odd"),
         (["two  spaces here"], ""),
         ([""], ""),
         ([f"{'word ' * 40}"], " ".join(["word"] * 15)),
