@@ -21,9 +21,11 @@ from conformance.triage import (
     jaxpr_code_linalg,
     jaxpr_code_loops,
     jaxpr_code_placing,
+    jaxpr_code_reductions,
 )
 from conformance.triage.jaxpr_code_placing import mesh_text
-from conformance.triage.jaxpr_code_writer import Body, Program, Unsaid
+from conformance.triage.jaxpr_code_program import Program, Unsaid
+from conformance.triage.jaxpr_code_writer import Body
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +41,7 @@ RULES: Final[Mapping[str, Rule]] = {
     **jaxpr_code_linalg.RULES,
     **jaxpr_code_loops.RULES,
     **jaxpr_code_placing.RULES,
+    **jaxpr_code_reductions.RULES,
 }
 LETTERS: Final = ("x", "y", "z", "u", "v", "w")
 
@@ -121,9 +124,9 @@ def code_of(document: bytes, *, release: str, name: str = "f", dead: bool = True
         NotSayableError: If public functions do not say all of it.
     """
     read = decode(document.decode("utf-8", "surrogatepass"))
-    program = Program(read, _numbers(release), RULES, dead)
+    program = Program(read, _numbers(release), dead)
     entry = read.jaxprs[0]
-    body = Body(program, 0, own=True)
+    body = Body(program, RULES, own=True)
     own = program.names.fresh(name)
     alone = len(entry.inputs) <= len(LETTERS)
     hints = LETTERS[: len(entry.inputs)] if alone else ["x"] * len(entry.inputs)

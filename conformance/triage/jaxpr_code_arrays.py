@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.triage.jaxpr_code_text import dtype, one_or_tuple, plain, tuple_of
-from conformance.triage.jaxpr_code_writer import UnsayableError
+from conformance.triage.jaxpr_code_program import UnsayableError
+from conformance.triage.jaxpr_code_text import dtype, plain, tuple_of
 
 if TYPE_CHECKING:
-    from conformance.triage.jaxpr_code_writer import Equation, Program, Rule, Value
+    from conformance.triage.jaxpr_code_program import Value
+    from conformance.triage.jaxpr_code_writer import Equation, Rule
 
 OPERATORS: Final = {
     "add": "+",
@@ -57,30 +58,15 @@ LAX: Final = frozenset(
     }
 )
 """Functions of `lax` that take the operands of their primitive, and nothing else."""
-FFTS: Final = ("FFT", "IFFT", "RFFT", "IRFFT")
 INT32: Final = 2**31
-REDUCTIONS: Final = {
-    "reduce_sum": ("add", "0"),
-    "reduce_prod": ("mul", "1"),
-    "reduce_max": ("max", "-np.inf"),
-    "reduce_min": ("min", "np.inf"),
-    "reduce_and": ("bitwise_and", "True"),
-    "reduce_or": ("bitwise_or", "False"),
-    "reduce_xor": ("bitwise_xor", "0"),
-}
-"""Reductions by what they do with two elements, and by what they start from."""
-JNP_REDUCTIONS: Final = {"reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min"}
-NAMED_REDUCTIONS = (0, 5, 1)
-"""Release from which `lax.reduce_sum` and others are public."""
-WIDE: Final = frozenset({"float32", "float64"})
-"""Element types that `jnp.sum` and others reduce as they are."""
 
 
 def _floating(value: Value) -> bool:
     return value.aval.dtype.startswith(("float", "bfloat", "complex"))
 
 
-def _lax(eqn: Equation, *more: str) -> str:
+def lax_of(eqn: Equation, *more: str) -> str:
+    """Return a call of the function of `lax` that goes by the name of the primitive."""
     name = FUNCTIONS.get(eqn.primitive, eqn.primitive)
     return f"lax.{name}({', '.join([*eqn.texts, *more])})"
 
@@ -89,7 +75,7 @@ def _elementwise(eqn: Equation) -> str:
     eqn.take("accuracy_mode")
     if eqn.primitive in JNP and _floating(eqn.inputs[0]):
         return f"jnp.{eqn.primitive}({eqn.texts[0]})"
-    return _lax(eqn)
+    return lax_of(eqn)
 
 
 def _binary(eqn: Equation) -> str:
@@ -97,7 +83,7 @@ def _binary(eqn: Equation) -> str:
     if (out := eqn.take("out_dtype")) is not None and out != {"dtype": left.aval.dtype}:
         raise UnsayableError("out_dtype", f"not known to be {plain(out)}")
     if not _operator_is_same(eqn.primitive, left, right):
-        return _lax(eqn)
+        return lax_of(eqn)
     return f"{left.bare or left.text} {OPERATORS[eqn.primitive]} {right.bare or right.text}"
 
 
@@ -139,15 +125,11 @@ def _round(eqn: Equation) -> str:
 
 def _conj(eqn: Equation) -> str:
     eqn.take("input_dtype")
-    return _lax(eqn)
+    return lax_of(eqn)
 
 
 def _copy(eqn: Equation) -> str:
     return f"jnp.copy({eqn.texts[0]})"
-
-
-def _alias(eqn: Equation) -> list[Value]:
-    return eqn.inputs
 
 
 def dtype_of(eqn: Equation, parameter: str) -> str:
@@ -157,6 +139,15 @@ def dtype_of(eqn: Equation, parameter: str) -> str:
             return said
         case other:
             raise UnsayableError(parameter, f"{plain(other)} has no public name")
+
+
+def record_of(eqn: Equation, parameter: str) -> dict[str, Any]:
+    """Return the fields of a parameter that is a named tuple."""
+    match eqn.take(parameter):
+        case [str(), *fields]:
+            return dict(fields)
+        case other:
+            raise UnsayableError(parameter, f"expected a record, got {plain(other)}")
 
 
 def _convert(eqn: Equation) -> str | list[Value]:
@@ -211,16 +202,16 @@ def _slice(eqn: Equation) -> str:
     parts = [plain(eqn.take("start_indices")), plain(eqn.take("limit_indices"))]
     if (strides := eqn.take("strides")) is not None:
         parts.append(plain(strides))
-    return _lax(eqn, *parts)
+    return lax_of(eqn, *parts)
 
 
 def _split(eqn: Equation) -> str:
-    said = _lax(eqn, plain(eqn.take("sizes")), f"axis={eqn.take('axis')}")
+    said = lax_of(eqn, plain(eqn.take("sizes")), f"axis={eqn.take('axis')}")
     return f"{said}[0]" if len(eqn.outputs) == 1 else said
 
 
 def _pad(eqn: Equation) -> str:
-    return _lax(eqn, plain(eqn.take("padding_config")))
+    return lax_of(eqn, plain(eqn.take("padding_config")))
 
 
 def _concatenate(eqn: Equation) -> str:
@@ -239,112 +230,7 @@ def _select(eqn: Equation) -> str:
     which, *cases = eqn.texts
     if len(cases) == 2 and eqn.inputs[0].aval.dtype == "bool":  # noqa: PLR2004
         return f"lax.select({which}, {cases[1]}, {cases[0]})"
-    return _lax(eqn)
-
-
-def _reduction(eqn: Equation) -> str:
-    (value,), over = eqn.inputs, eqn.take("axes")
-    if value.aval.dtype in WIDE and not value.weak and over and eqn.primitive in JNP_REDUCTIONS:
-        every = len(over) == len(value.aval.shape)
-        axis = "" if every else f", axis={plain(over[0] if len(over) == 1 else over)}"
-        return f"jnp.{JNP_REDUCTIONS[eqn.primitive]}({value.text}{axis})"
-    return reduction(eqn.program, eqn.primitive, value, plain(over))
-
-
-def reduction(program: Program, primitive: str, value: Value, over: str) -> str:
-    """Return the text of a reduction over some dimensions, whatever the element type."""
-    if program.release >= NAMED_REDUCTIONS:
-        return f"lax.{primitive}({value.text}, {over})"
-    how, start = REDUCTIONS[primitive]
-    if value.aval.dtype.startswith(("int", "uint")) and start.endswith("np.inf"):
-        start = f"np.iinfo(np.{value.aval.dtype}).{'min' if start.startswith('-') else 'max'}"
-    start = f"np.array({start}, {dtype(value.aval.dtype)})"
-    return f"lax.reduce({value.text}, {start}, lax.{how}, {over})"
-
-
-def _argument(eqn: Equation) -> str:
-    (axis,) = eqn.take("axes")
-    return _lax(eqn, str(axis), dtype_of(eqn, "index_dtype"))
-
-
-def _cumulative(eqn: Equation) -> str:
-    more = ", reverse=True" if eqn.take("reverse") else ""
-    return _lax(eqn, f"axis={eqn.take('axis')}{more}")
-
-
-def _sort(eqn: Equation) -> str:
-    more = [f"{name}={plain(eqn.take(name))}" for name in ("dimension", "is_stable", "num_keys")]
-    return f"lax.sort({one_or_tuple(eqn.texts)}, {', '.join(more)})"
-
-
-def _top_k(eqn: Equation) -> str:
-    (value,), axis = eqn.inputs, eqn.take("axis")
-    more = [str(eqn.take("k"))]
-    if axis is not None and axis != len(value.aval.shape) - 1:
-        more.append(f"axis={axis}")
-    if eqn.take("is_stable") is False:
-        more.append("is_stable=False")
-    return _lax(eqn, *more)
-
-
-def precision_of(eqn: Equation) -> list[str]:
-    """Return the keyword of how precise a product is to be; none where nothing is said."""
-    said = eqn.take("precision")
-    if said is None:
-        return []
-    names = said if isinstance(said, list) else [said]
-    if not all(name in {"DEFAULT", "HIGH", "HIGHEST"} for name in names):
-        raise UnsayableError("precision", f"not known to be {plain(said)}")
-    return [f"precision={one_or_tuple([f'lax.Precision.{name}' for name in names])}"]
-
-
-def element_type_of(eqn: Equation) -> list[str]:
-    """Return the keyword of the element type of a product; none where nothing is said."""
-    if eqn.take("preferred_element_type") is None:
-        return []
-    return [f"preferred_element_type={dtype_of(eqn, 'preferred_element_type')}"]
-
-
-def _dot(eqn: Equation) -> str:
-    numbers = plain(eqn.take("dimension_numbers"))
-    return _lax(eqn, numbers, *precision_of(eqn), *element_type_of(eqn))
-
-
-def record_of(eqn: Equation, parameter: str) -> dict[str, Any]:
-    """Return the fields of a parameter that is a named tuple."""
-    match eqn.take(parameter):
-        case [str(), *fields]:
-            return dict(fields)
-        case other:
-            raise UnsayableError(parameter, f"expected a record, got {plain(other)}")
-
-
-def _convolution(eqn: Equation) -> str:
-    numbers = record_of(eqn, "dimension_numbers")
-    said = ", ".join(f"{name}={plain(value)}" for name, value in numbers.items())
-    plainly = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")
-    counts = ("feature_group_count", "batch_group_count")
-    more = [f"{name}={plain(eqn.take(name))}" for name in plainly]
-    more.append(f"dimension_numbers=lax.ConvDimensionNumbers({said})")
-    more += [f"{name}={count}" for name in counts if (count := eqn.take(name)) != 1]
-    return _lax(eqn, *more, *precision_of(eqn), *element_type_of(eqn))
-
-
-def _windows(eqn: Equation) -> str:
-    (value,) = eqn.inputs
-    how, start = REDUCTIONS[eqn.primitive.replace("_window", "")]
-    said = dtype(value.aval.dtype)
-    if value.aval.dtype.startswith(("int", "uint")) and start.endswith("np.inf"):
-        start = f"np.iinfo(np.{value.aval.dtype}).{'min' if start.startswith('-') else 'max'}"
-    names = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
-    more = ", ".join(f"{name}={plain(eqn.take(name))}" for name in names)
-    return f"lax.reduce_window({value.text}, np.array({start}, {said}), lax.{how}, {more})"
-
-
-def _fft(eqn: Equation) -> str:
-    kind = eqn.take("fft_type")
-    said = FFTS[kind] if isinstance(kind, int) else str(kind).rpartition(".")[2]
-    return _lax(eqn, plain(said), plain(eqn.take("fft_lengths")))
+    return lax_of(eqn)
 
 
 def _empty(eqn: Equation) -> str:
@@ -358,12 +244,12 @@ def _stack(eqn: Equation) -> str:
 
 
 def _unstack(eqn: Equation) -> str:
-    said = _lax(eqn, f"axis={eqn.take('axis')}")
+    said = lax_of(eqn, f"axis={eqn.take('axis')}")
     return f"{said}[0]" if len(eqn.outputs) == 1 else said
 
 
 def _tile(eqn: Equation) -> str:
-    return _lax(eqn, plain(eqn.take("reps")))
+    return lax_of(eqn, plain(eqn.take("reps")))
 
 
 def _polynomial(eqn: Equation) -> str:
@@ -380,20 +266,13 @@ def _barrier(eqn: Equation) -> str:
 RULES: Final[dict[str, Rule]] = {
     **dict.fromkeys(LAX, _elementwise),
     **dict.fromkeys(OPERATORS, _binary),
-    **dict.fromkeys(REDUCTIONS, _reduction),
-    **dict.fromkeys(("argmax", "argmin"), _argument),
-    **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), _cumulative),
-    **dict.fromkeys(("reduce_window_sum", "reduce_window_max", "reduce_window_min"), _windows),
     "bitcast_convert_type": _bitcast,
     "broadcast_in_dim": _broadcast,
     "concatenate": _concatenate,
     "conj": _conj,
-    "conv_general_dilated": _convolution,
     "convert_element_type": _convert,
     "copy": _copy,
-    "dot_general": _dot,
     "empty2": _empty,
-    "fft": _fft,
     "integer_pow": _integer_pow,
     "iota": _iota,
     "neg": _negative,
@@ -406,12 +285,10 @@ RULES: Final[dict[str, Rule]] = {
     "round": _round,
     "select_n": _select,
     "slice": _slice,
-    "sort": _sort,
     "split": _split,
     "stack": _stack,
     "squeeze": _squeeze,
     "tile": _tile,
-    "top_k": _top_k,
     "transpose": _transpose,
     "unstack": _unstack,
 }

@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.triage.jaxpr_code_placing import sharding_text, space_text
+from conformance.triage.jaxpr_code_program import UnsayableError, Value
 from conformance.triage.jaxpr_code_text import one_or_tuple, plain, tuple_of
 from conformance.triage.jaxpr_code_uses import asks_platform, is_bounded, is_predicate
-from conformance.triage.jaxpr_code_writer import (
-    Body,
-    UnsayableError,
-    Value,
-    says_nothing,
-)
+from conformance.triage.jaxpr_code_writer import Body, says_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -152,7 +148,7 @@ def _top_level(eqn: Equation, number: int, called: str) -> str:
     """Return the name of a function at the top level that computes a jaxpr."""
     program, context = eqn.program, eqn.context()
     if (number, context) not in program.jitted:
-        jaxpr, outer = program.document.jaxprs[number], Body(program, 0)
+        jaxpr, outer = program.document.jaxprs[number], Body(program, eqn.body.rules)
         given = program.parameters(jaxpr, 0, eqn.inputs)
         program.jitted[number, context] = outer.function(
             program.names.fresh("anonymous" if called == "<lambda>" else called),
@@ -193,7 +189,7 @@ def _checkpoint(eqn: Equation) -> str:
 def _compute_on(eqn: Equation) -> str:
     kind = eqn.take("compute_type")
     eqn.program.imports.add("from jax.experimental.compute_on import compute_on")
-    spaces = [space_text(eqn, "out_memory_spaces", one) for one in eqn.take("out_memory_spaces")]
+    spaces = [space_text("out_memory_spaces", one) for one in eqn.take("out_memory_spaces")]
     context = f"compute_on({plain(kind)})"
     name = _function(eqn, eqn.jaxpr("jaxpr"), eqn.inputs, "on_host", context)
     said = f"compute_type={plain(kind)}, out_memory_spaces={one_or_tuple(spaces)}"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.triage.jaxpr_code_arrays import dtype_of, record_of
+from conformance.triage.jaxpr_code_program import UnsayableError, numeral
 from conformance.triage.jaxpr_code_text import number, plain, tuple_of
-from conformance.triage.jaxpr_code_writer import UnsayableError, numeral
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.triage.jaxpr_code_writer import Equation, Rule, Value
+    from conformance.triage.jaxpr_code_program import Value
+    from conformance.triage.jaxpr_code_writer import Equation, Rule
 
 SCATTERS: Final = {
     "scatter": "scatter",

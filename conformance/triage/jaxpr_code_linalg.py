@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from conformance.triage.jaxpr_code_program import Assigned, UnsayableError
 from conformance.triage.jaxpr_code_text import plain
-from conformance.triage.jaxpr_code_writer import Assigned, UnsayableError
 
 if TYPE_CHECKING:
-    from conformance.triage.jaxpr_code_writer import Equation, Rule, Value
+    from conformance.triage.jaxpr_code_program import Value
+    from conformance.triage.jaxpr_code_writer import Equation, Rule
 
 
 def _cholesky(eqn: Equation) -> str:

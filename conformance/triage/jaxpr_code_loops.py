@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.ir.jaxpr.document import Aval
-from conformance.triage.jaxpr_code_arrays import reduction
+from conformance.triage.jaxpr_code_program import Assigned, Value
+from conformance.triage.jaxpr_code_reductions import reduction
 from conformance.triage.jaxpr_code_text import one_or_tuple, plain
 from conformance.triage.jaxpr_code_uses import types_of
-from conformance.triage.jaxpr_code_writer import Assigned, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

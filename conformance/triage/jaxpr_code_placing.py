@@ -5,13 +5,14 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.triage.jaxpr_code_program import UnsayableError
 from conformance.triage.jaxpr_code_text import axes, one_or_tuple, plain, spec, tuple_of
-from conformance.triage.jaxpr_code_writer import UnsayableError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.triage.jaxpr_code_writer import Equation, Rule, Value
+    from conformance.triage.jaxpr_code_program import Value
+    from conformance.triage.jaxpr_code_writer import Equation, Rule
 
 PUBLIC_SHARD_MAP = (0, 6, 1)
 """Release from which `jax.shard_map` is there."""
@@ -79,11 +80,10 @@ def sharding_text(eqn: Equation, parameter: str, data: Any, *, abstract: bool = 
             raise UnsayableError(parameter, f"not known to be {plain(data)}")
 
 
-def space_text(eqn: Equation, parameter: str, data: Any) -> str:
+def space_text(parameter: str, data: Any) -> str:
     """Return the text of a memory space."""
     if data not in SPACES:
         raise UnsayableError(parameter, f"not known to be {plain(data)}")
-    del eqn
     return f"jax.memory.Space.{SPACES[data]}"
 
 
@@ -216,32 +216,21 @@ def _reshard(eqn: Equation) -> str:
     return f"{function}({eqn.texts[0]}, {said})"
 
 
-def _device_put(eqn: Equation) -> str | list[Value]:
+def _device_put(eqn: Equation) -> str:
+    eqn.take("srcs")
     if len(eqn.inputs) != 1:
         raise UnsayableError("devices", "expected one array")
     (place,) = eqn.take("devices")
-    eqn.take("srcs")
-    semantics = eqn.take("copy_semantics") or []
-    if says_default(place):
+    if place is None:
+        eqn.take("copy_semantics")
         return f"jax.device_put({eqn.texts[0]})"
-    alias = ", may_alias=True" if "ALIAS" in str(semantics) else ""
-    return f"jax.device_put({eqn.texts[0]}, {_place(eqn, place)}{alias})"
-
-
-def says_default(place: Any) -> bool:
-    """Say whether it is left to jax where an array is put."""
-    return place is None
-
-
-def _place(eqn: Equation, place: Any) -> str:
-    match place:
-        case ["TransferToMemoryKind", ["memory_kind", str(kind)]]:
-            eqn.program.imports.add("from jax.sharding import TransferToMemoryKind")
-            raise UnsayableError("devices", f"memory kind {kind}: its function moves about")
-        case str():
-            return space_text(eqn, "devices", place)
-        case _:
-            return sharding_text(eqn, "devices", place)
+    said = (
+        space_text("devices", place)
+        if isinstance(place, str)
+        else sharding_text(eqn, "devices", place)
+    )
+    alias = ", may_alias=True" if "ALIAS" in str(eqn.take("copy_semantics")) else ""
+    return f"jax.device_put({eqn.texts[0]}, {said}{alias})"
 
 
 RULES: Final[dict[str, Rule]] = {
