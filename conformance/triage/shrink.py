@@ -17,7 +17,7 @@ from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.predicate import SILENT, quoted
 from conformance.triage.shrink_question import RunsAnyway, SameFact, SameFailure, SameMistake
-from conformance.triage.shrink_text import laid_out, literal, with_reference
+from conformance.triage.shrink_text import laid_out, literal, with_claim, with_reference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.local import CellWorker
     from conformance.model.case import Case
+    from conformance.model.value import Value
     from conformance.triage.shrink_prober import Prober
     from conformance.triage.shrink_question import Question
     from conformance.triage.shrink_shown import Shown
@@ -231,7 +232,10 @@ def _referred(text: str, prober: Prober) -> str | None:
     shown = prober.shown(text)
     if len(shown) <= 1 or shown[0].outcome is not Outcome.OK:
         return None
+    expected: Value | ExpectedError | None
     match prober.question:
+        case SameFact(name=name):
+            return with_claim(text, prober.case.name, name, shown[1].side.record.facts)
         case RunsAnyway(good=good):
             expected = good.observation.reference
         case SameMistake():

@@ -160,8 +160,19 @@ def _fill_in_names(tree: ast.Module) -> None:
         values = {name: value for name, value in values.items() if bound[name] == 1}
         looked_up = {name: value for name, value in looked_up.items() if bound[name] == 1}
         if values or looked_up:
-            filled = _Filled(values, looked_up)
-            scope.body[:] = [filled.visit(one) for one in scope.body]
+            put = _Filled(values, looked_up)
+            scope.body[:] = [put.visit(one) for one in scope.body]
+
+
+def filled(node: ast.expr, values: dict[str, ast.expr]) -> ast.expr:
+    """Return a copy of an expression with values in the place of names.
+
+    Args:
+        node: The expression; it is left as it is.
+        values: Value by name.
+    """
+    found: ast.expr = _Filled(values, {}).visit(_copied(node))
+    return found
 
 
 class _Filled(ast.NodeTransformer):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -21,8 +20,8 @@ from conformance.triage.shrink import (
     refuse_flaky,
     refuse_what_conforms,
 )
+from conformance.triage.shrink_cutting import Cutting
 from conformance.triage.shrink_prober import Prober, driver
-from conformance.triage.shrink_search import Search
 from conformance.triage.shrink_source import draft_of
 from conformance.triage.shrink_text import laid_out
 
@@ -84,6 +83,7 @@ class Shrunk:
         probes: Candidates that were tried.
         jobs: Jobs that took.
         seconds: How long it took.
+        generator: `source` where the case's own text was cut, `jaxpr` where it was its jaxpr.
         complete: Whether nothing more could be cut; else what was granted is spent.
         interrupted: Whether the search was.
         confirmed: Whether it showed the same once more, as a file in fresh workers.
@@ -99,6 +99,7 @@ class Shrunk:
     probes: int
     jobs: int
     seconds: float
+    generator: str
     complete: bool
     interrupted: bool = False
     confirmed: bool = False
@@ -181,6 +182,8 @@ class Inquiry:
         """Find a cell in which the case conforms, and let candidates be tried there too."""
         case, wanted = self.wanted.case, self.wanted
         required = needs_good_cell(bad) and not wanted.fact
+        if wanted.fact and not wanted.named:
+            return None
         seen: list[str] = []
         for cell in wanted.others[:NEAR]:
             self.progress(f"looking for a cell in which it conforms: {cell.id}")
@@ -214,20 +217,17 @@ class Inquiry:
         assert question is not None  # noqa: S101 - _begun sets it
         counted = [one for one in shown if one.measures is not None] or shown
         before = measured(laid_out(text), case.devices, counted[0])
-        search = Search(
-            text=text, keep=case.name, probe=prober.first, width=self.wanted.width,
-            progress=lambda way, cut: self._tell(prober, way, cut),
-        )  # fmt: skip
-        interrupted = complete = False
+        cutting = Cutting(prober=prober, text=text, width=self.wanted.width, progress=self.progress)
+        interrupted = False
         confirmed: Confirmed | None = None
         try:
-            complete = search.run()
-            confirmed = self._confirmed(search.text, prober, question)
+            cutting.run()
+            confirmed = self._confirmed(cutting.text, prober, question)
         except KeyboardInterrupt:
             interrupted = True
         head = self._head(prober, question)
         return Shrunk(
-            text=confirmed.text if confirmed is not None else laid_out(search.text, head),
+            text=confirmed.text if confirmed is not None else laid_out(cutting.text, head),
             about=question.about,
             cell=self.wanted.cell.id,
             good_cell=prober.cells[1].cell.id if len(prober.cells) > 1 else "",
@@ -236,7 +236,8 @@ class Inquiry:
             probes=prober.tried,
             jobs=prober.jobs,
             seconds=time.monotonic() - start,
-            complete=complete,
+            generator=cutting.generator,
+            complete=cutting.complete,
             interrupted=interrupted,
             confirmed=confirmed is not None and confirmed.same,
             alone=confirmed is not None and confirmed.alone,
@@ -254,10 +255,3 @@ class Inquiry:
         cells = [planned.cell.id for planned in prober.cells]
         head = [f"{self.wanted.case.id} on {cells[0]}, cut down.", f"Kept: {question.about}"]
         return [*head, *(f"Not so on {cell}." for cell in cells[1:])]
-
-    def _tell(self, prober: Prober, way: str, text: str) -> None:
-        with suppress(SyntaxError):
-            lines = len(text.splitlines())
-            self.progress(
-                f"{lines} lines after {prober.tried} probes" + (f"; {way}" if way else "")
-            )

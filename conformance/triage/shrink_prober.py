@@ -140,6 +140,20 @@ class Prober:
         good = [self._one(worker, case, text) for worker in self.workers[1:]]
         return self.question.holds(bad, good[0] if good else None)
 
+    def traced(self, text: str) -> tuple[bytes, str, int] | None:
+        """Return the jaxpr of a text, the release that traced it, and its equations.
+
+        Where the cell at hand cannot trace it, the other one may.
+        """
+        case = self._read(text)
+        for worker in self.workers if case is not None else []:
+            assert case is not None  # noqa: S101 - see above
+            one = self._one(worker, case, text)
+            if one.measures is not None:
+                document = one.finished.blobs["jaxpr"]
+                return document, worker.planned.release, one.measures[0]
+        return None
+
     def shown(self, text: str) -> list[Shown]:
         """Return what the last text shows in each cell; nothing if it is no case."""
         case = self._read(text)

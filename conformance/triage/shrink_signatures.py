@@ -46,6 +46,7 @@ def drop_parameter(tree: Tree, function: ast.AST, number: int, *, tuples: bool) 
         or (
             tuples
             and isinstance(node, ast.FunctionDef | ast.Lambda)
+            and not getattr(node, "decorator_list", [])
             and len(parameters(node)) == count
             and number in unused_parameters(node)
         )
@@ -133,7 +134,9 @@ def drop_output(tree: Tree, count: int, number: int, where: str) -> bool:
                 tree.replace(found, found.elts[0])
     for node in tree.nodes if where else []:
         match node:
-            case ast.Subscript(value=ast.Name(), slice=ast.Constant(value=int(at)) as index):
+            case ast.Subscript(
+                value=ast.Name() | ast.Call(), slice=ast.Constant(value=int(at)) as index
+            ):
                 if count == PAIR:
                     tree.replace(node, node.value)
                 elif at > number:

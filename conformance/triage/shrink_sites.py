@@ -7,6 +7,7 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 from conformance.triage.shrink_edits import MADE, PLAIN, Edit
+from conformance.triage.shrink_fold import filled
 from conformance.triage.shrink_signatures import results, unused_parameters
 from conformance.triage.shrink_tree import Tree, parameters, size
 
@@ -163,7 +164,8 @@ def expressions(text: str, keep: str) -> list[Edit]:  # noqa: ARG001 - as the ot
             seen = {ast.unparse(node)}
             for other in _others(tree, node):
                 told = ast.unparse(other)
-                if told not in seen and size(other) <= size(node):
+                whole = not isinstance(other, ast.Slice)
+                if whole and told not in seen and size(other) <= size(node):
                     seen.add(told)
                     found.append(_edit("become", number, node, told))
     return found
@@ -171,7 +173,7 @@ def expressions(text: str, keep: str) -> list[Edit]:  # noqa: ARG001 - as the ot
 
 def _is_worth(tree: Tree, node: ast.expr) -> bool:
     """Say whether an expression may be another one: not in a decorator, nor part of a name."""
-    if size(node) < LEAST or isinstance(node, ast.Starred) or _dotted(node):
+    if size(node) < LEAST or isinstance(node, ast.Starred | ast.Slice) or _dotted(node):
         return False
     if isinstance(getattr(node, "ctx", None), ast.Store):
         return False
@@ -209,6 +211,7 @@ def _parts(node: ast.expr) -> Iterator[ast.expr]:
         case ast.Call(func=func, args=args, keywords=keywords):
             yield from (one for one in args if not isinstance(one, ast.Starred))
             yield from (one.value for one in keywords)
+            yield from (item for one in args if isinstance(one, ast.List) for item in one.elts)
             if isinstance(func, ast.Attribute) and not _dotted(func.value):
                 yield func.value
             elif isinstance(func, ast.Call):
@@ -217,6 +220,9 @@ def _parts(node: ast.expr) -> Iterator[ast.expr]:
             yield from elts
         case ast.Attribute(value=value) | ast.Subscript(value=value):
             yield value
+        case ast.ListComp(elt=elt, generators=[ast.comprehension(target=ast.Name(id=name))]):
+            first = filled(elt, {name: ast.Constant(value=0)})
+            yield ast.List(elts=[first], ctx=ast.Load())
         case ast.ListComp() | ast.GeneratorExp() | ast.Dict() | ast.JoinedStr():
             pass
         case _:

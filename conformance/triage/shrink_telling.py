@@ -27,6 +27,8 @@ def shrunk_lines(shrunk: Shrunk) -> Iterator[str]:
             if before[name] is not None and after[name] is not None
         ]
         yield ", ".join(told)
+    if shrunk.generator == "jaxpr":
+        yield "its operations were said one by one: that has fewer than its own text"
     end = "nothing more can be cut" if shrunk.complete else "more may be cut: --probes, --seconds"
     yield f"{shrunk.probes} probes in {shrunk.seconds:.1f} s; {end}"
     if shrunk.interrupted:
@@ -36,7 +38,7 @@ def shrunk_lines(shrunk: Shrunk) -> Iterator[str]:
     else:
         yield "confirmed: a fresh worker shows the same"
         if not shrunk.alone:
-            yield "by itself it does not deviate: what it should give cannot be written down"
+            yield "by itself it does not deviate: nothing in it says what it should do"
 
 
 def shrunk_json(shrunk: Shrunk, case: str, file: str) -> dict[str, Any]:
@@ -56,6 +58,7 @@ def shrunk_json(shrunk: Shrunk, case: str, file: str) -> dict[str, Any]:
         "text": shrunk.text,
         "before": asdict(shrunk.before),
         "after": None if shrunk.after is None else asdict(shrunk.after),
+        "generator": shrunk.generator,
         "probes": shrunk.probes,
         "jobs": shrunk.jobs,
         "seconds": round(shrunk.seconds, 3),

@@ -16,7 +16,7 @@ from conformance.triage.repro_layout import WIDTH, comment, imported, spaced
 from conformance.triage.shrink_source import function_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from conformance.model.value import Leaf, Value
 
@@ -229,6 +229,25 @@ def with_reference(text: str, name: str, reference: str) -> str | None:
     if "np." in reference and "import numpy as np" not in first:
         first = f"import numpy as np\n{first}"
     return ast.unparse(ast.parse(first))
+
+
+def with_claim(text: str, name: str, fact: str, facts: Mapping[str, Any]) -> str:
+    """Return a case that claims a fact.
+
+    Args:
+        text: A case file.
+        name: Name of its function.
+        fact: The fact, or a part of it.
+        facts: What is to be claimed of it.
+    """
+    tree = ast.parse(text)
+    marked = function_of(tree, name).decorator_list[0]
+    first = fact.partition(".")[0]
+    if isinstance(marked, ast.Call):
+        claim = ast.parse(repr({first: facts[first]}), mode="eval").body
+        kept = [one for one in marked.keywords if one.arg != "facts"]
+        marked.keywords = [*kept, ast.keyword(arg="facts", value=claim)]
+    return ast.unparse(tree)
 
 
 def _import(tree: ast.Module, name: str) -> None:

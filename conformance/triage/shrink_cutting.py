@@ -1,0 +1,75 @@
+"""A case cut down in two ways: its own text, then what that is traced to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from conformance.triage.shrink_edits import cost
+from conformance.triage.shrink_program import inlined
+from conformance.triage.shrink_search import Search, SpentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.triage.shrink_prober import Prober
+
+
+@dataclass(slots=True, kw_only=True)
+class Cutting:
+    """A case that is being cut.
+
+    Attributes:
+        prober: Tries texts.
+        text: The case; at any time the smallest that still shows it.
+        width: How many texts are tried at a time.
+        progress: Told what is done.
+        generator: Which of both ways `text` comes from: `source`, `jaxpr`.
+        complete: Whether nothing more could be cut.
+    """
+
+    prober: Prober
+    text: str
+    width: int = 1
+    progress: Callable[[str], None] = field(default=lambda _: None)
+    generator: str = "source"
+    complete: bool = False
+
+    def run(self) -> None:
+        """Cut the text, then what it is traced to; keep what has fewer operations."""
+        search = self._search(self.text)
+        try:
+            self.complete = search.run()
+        finally:
+            self.text = search.text
+        if self.complete and self.prober.case.kind == "program":
+            self._go_on_with_operations()
+
+    def _go_on_with_operations(self) -> None:
+        traced = self.prober.traced(self.text)
+        if traced is None:
+            return
+        document, release, equations = traced
+        said = inlined(self.text, self.prober.case.name, document, release)
+        try:
+            if said is None or self.prober.first([said]) is None:
+                return
+        except SpentError:
+            return
+        search = self._search(said)
+        search.run()
+        again = self.prober.traced(search.text)
+        left = again[2] if again is not None else equations
+        if (left, cost(search.text)) < (equations, cost(self.text)):
+            self.text, self.generator = search.text, "jaxpr"
+
+    def _search(self, text: str) -> Search:
+        return Search(
+            text=text, keep=self.prober.case.name, probe=self.prober.first, width=self.width,
+            progress=self._tell,
+        )  # fmt: skip
+
+    def _tell(self, way: str, text: str) -> None:
+        lines = len(text.splitlines())
+        told = f"{lines} lines after {self.prober.tried} probes"
+        self.progress(f"{told}; {way}" if way else told)
