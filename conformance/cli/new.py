@@ -120,7 +120,7 @@ def command(
     conformance new report.py
     conformance new issue.md --family shard_map_while --source jax-ml/jax#27664
     conformance new report.py --good 0.5.3          the value of that release is right
-    conformance new report.py --cell '>=0.6'        try each of these, look no further
+    conformance new report.py --cell '>=0.6'        try each of these, and none before
     conformance new - --name psum_of_nothing --dry-run < report.py
 
     Nothing is written until all of it was tried; what stands in a file stays as it is. Exit status:
@@ -139,8 +139,12 @@ def command(
     count = devices or read.settings.devices
     benches = _Benches(setting, jobs=jobs, timeout=timeout, devices=count)
     first = _first(setting, cell, good)
-    planned, locks = benches.prepared(setting.releases.versions, f"cpu{max(count, USUAL)}")
+    ends = sorted(setting.releases.versions.index(release) for release in first)
+    between = setting.releases.versions[ends[0] : ends[-1] + 1]
+    planned, locks = benches.prepared(between, f"cpu{max(count, USUAL)}")
     releases = [one.release for one in planned]
+    if missing := sorted(first - set(releases)):
+        raise UsageError(f"{', '.join(missing)}: cannot be had here; name others with --cell")
     keywords = first_keywords(
         read, source=thread_of(source) or source or read.thread, devices=count, timeout=timeout,
         requires=_required(read, locks),
@@ -226,7 +230,7 @@ def _write(place: Place, made: Made) -> None:
 
 
 def _first(setting: Setting, selectors: Sequence[str], good: str) -> set[str]:
-    """Return the releases that are tried first."""
+    """Return the releases that are tried first: the first and the last are the ends."""
     known = setting.releases.versions
     found = {one for text in selectors for one in resolve_selector(text, setting.releases)}
     if unknown := found - set(known):
