@@ -252,23 +252,32 @@ def test_a_target_that_is_not_there(project: Project, target: str, code: int, sa
     assert said in ending.error
 
 
-def test_the_first_release_that_takes_longer(project: Project) -> None:
+SINCE_COMMAND = (
+    'python -c "from importlib.metadata import version; import time; '
+    "late = version('jax') > '0.6.0'; {}\""
+)
+
+
+@pytest.mark.parametrize(
+    ("figure", "deed", "unit"),
+    [
+        ("time", "time.sleep(late / 2)", "s, between"),
+        ("memory", "held = b'x' * (late * 2**28)", "MiB, between"),
+    ],
+)
+def test_the_first_release_that_takes_more(
+    project: Project, figure: str, deed: str, unit: str
+) -> None:
     """Each point is measured as often as it takes; the medians are told."""
-    ending = searched(project, "import time; time.sleep(3)", *ENDS, "--when", "time", "--json", "-")
-    assert ending.code == 0
+    target = SINCE_COMMAND.format(deed)
+    ending = project.run("bisect", "--command", target, *ENDS, "--when", figure, "--json", "-")
+    assert ending.code == 0, ending.err
     answer = found(ending)
     assert (answer["last_good"], answer["first_bad"]) == ("0.6.0", "0.6.1")
-    assert answer["predicate"]["about"].startswith("takes more time than ")
+    assert answer["predicate"]["about"].startswith(f"takes more {figure} than ")
+    assert unit in answer["predicate"]["about"]
     assert all(step["said"].startswith("median ") for step in answer["steps"])
     assert {len(step["samples"]) for step in answer["steps"]} <= {3, 6, 9, 12, 15}
-
-
-def test_the_first_release_that_takes_more_memory(project: Project) -> None:
-    """Peak memory of the process, told apart by populations too."""
-    ending = searched(project, "held = b'x' * 2**28", *ENDS, "--when", "memory", "--json", "-")
-    assert ending.code == 0
-    assert found(ending)["first_bad"] == "0.6.1"
-    assert " MiB" in found(ending)["predicate"]["about"]
 
 
 GATHERED = """\
