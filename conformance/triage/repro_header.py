@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from conformance.cells.releases import is_nightly
 from conformance.judge.conformance import ending
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome
@@ -74,6 +75,22 @@ def requirements(job: Job, source: Source) -> list[str]:
     return [f"{name}=={versions[name]}" for name in [*first, *sorted(names - {*first})]]
 
 
+def of_nightlies(versions: Mapping[str, str]) -> str:
+    """Return what must be said of packages that no usual index has, empty if there are none.
+
+    Args:
+        versions: Version by package of a cell.
+    """
+    names = [name for name in versions if name in {"jax", "jaxlib"} and is_nightly(versions[name])]
+    if not names:
+        return ""
+    verb = "is a nightly" if len(names) == 1 else "are nightlies"
+    return (
+        f"{' and '.join(sorted(names))} {verb}: name the index that has such wheels, with "
+        "`--index URL` for uv or `--extra-index-url URL` for pip."
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """The comments on top of a file."""
@@ -106,6 +123,8 @@ class Header:
         )
         yield f"#     pip install {' '.join(pins)}"
         yield f"#     python {self._name}"
+        if told := of_nightlies(self._job.planned.versions):
+            yield from comment(told)
 
     def _told(self) -> Iterator[str]:
         """Yield expected against seen, and the versions that was seen on."""

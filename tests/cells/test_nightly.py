@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from packaging.version import Version
 
 from conformance.cells.cell_id import parse_cell
+from conformance.cells.matrix import load_matrix
 from conformance.cells.nightly import NotInstallableError, night_of, nights, resolve_nightly
 from conformance.cells.selectors import matches_selector, resolve_selector, select_cells
 from conformance.errors import InfrastructureError, UsageError
@@ -19,6 +20,8 @@ from conformance.errors import InfrastructureError, UsageError
 from .builders import release, table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conformance.cells.releases import Release, Releases
 
 NIGHTS = ("0.8.2.dev20251101", "0.8.3.dev20251118", "0.8.3.dev20251119", "0.8.3.dev20251121")
@@ -123,6 +126,14 @@ def test_cells_of_a_night(known: Releases) -> None:
     (cell,) = select_cells("nightly:2025-11-18@tpu:v5e:2x2", known)
     assert cell.id == "jax0.8.3.dev20251118-py311-tpu.v5e.2x2"
     assert parse_cell("jax0.8.3.dev20251118-cpu4", known).id == "jax0.8.3.dev20251118-py311-cpu4"
+
+
+def test_a_matrix_may_name_nightlies(known: Releases, tmp_path: Path) -> None:
+    """Newer than the releases, older nights first."""
+    axes = '{ jax = ["nightly", "nightly-1", "latest"], platform = ["cpu"] }'
+    (tmp_path / "nightly.toml").write_text(f"[matrix]\naxes = {axes}\n")
+    cells = load_matrix("nightly", [tmp_path], known).cells
+    assert [cell.release for cell in cells] == ["0.8.2", NIGHTS[1], NIGHTS[3]]
 
 
 def test_the_full_id_of_a_night_reads_without_an_index() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from conformance.engine.job import Job, job_key
 from conformance.engine.plan import make_plan, why_not
+from conformance.model.case import Deviation
 from conformance.model.run import Exclusion
 
 from .worlds import job, planned
@@ -35,6 +36,20 @@ HERE = Path("cases")
 def test_why_a_case_is_left_out(needs: dict[str, Any], reason: str) -> None:
     """In the words of its own metadata; empty when it can run."""
     assert why_not(job(HERE, **needs).case, planned()) == reason
+
+
+def test_a_nightly_is_taken_for_the_release_that_it_leads_to() -> None:
+    """In what a case applies to, and in what a deviation covers."""
+    night = planned("0.8.3.dev20251120")
+    assert why_not(job(HERE, releases=">=0.8.3").case, night) == ""
+    assert why_not(job(HERE, releases="<0.8.3").case, night) == (
+        "applies to jax<0.8.3, the cell has 0.8.3.dev20251120"
+    )
+    until, since = Deviation(releases="<0.8.3"), Deviation(releases=">=0.8.3")
+    covered = [d.covers(night.release, "cpu", night.versions) for d in (until, since)]
+    assert covered == [False, True]
+    other = Deviation(packages={"jaxlib": ">=0.8.3"})
+    assert other.covers("0.8.2", "cpu", {"jaxlib": "0.8.3.dev20251120"})
 
 
 @pytest.mark.parametrize(
