@@ -35,6 +35,7 @@ from conformance.triage.new_telling import (
     release_lines,
     summary_lines,
     todo_lines,
+    undeclared_lines,
 )
 from conformance.triage.prober import ProgramProber
 from conformance.triage.program import ProgramRunner
@@ -179,8 +180,8 @@ def _tell(console: Console, ported: Ported, *, dry_run: bool) -> None:
         console.print(f"\nwrote {place.file}: {place.id}, a {made.draft.way.kind}")
     for line in todo_lines(ported):
         console.print(f"left to you: {line}")
-    for number, record in sorted(made.undeclared.items()):
-        console.print(f"not declared: {ported.releases[number]}: {'; '.join(record.reasons)}")
+    for line in undeclared_lines(ported):
+        console.print(line)
 
 
 def _read(script: str) -> tuple[str, str]:

@@ -28,7 +28,7 @@ def release_lines(ported: Ported) -> Iterator[str]:
         ran = number in plain and plain[number].outcome is Outcome.OK
         beside = f"  (script {'ran' if ran else 'failed'})" if number in plain else ""
         good = ported.seen.states[number].kind is Kind.GOOD
-        shown = "as it should" if good else _how(final)
+        shown = "as it should" if good and number not in made.undeclared else _how(final)
         yield f"{ported.releases[number]:<10} {final.verdict!s:<9} {shown}{beside}"
 
 
@@ -69,6 +69,18 @@ def summary_lines(ported: Ported) -> Iterator[str]:
     if script.settings.dropped:
         yield f"left out, for the cell decides: {', '.join(script.settings.dropped)}"
     yield from script.notes
+
+
+def undeclared_lines(ported: Ported) -> Iterator[str]:
+    """Yield what came of the case as it is written that it does not declare.
+
+    Args:
+        ported: What was made.
+    """
+    for number, record in sorted(ported.made.undeclared.items()):
+        good = ported.seen.states[number].kind is Kind.GOOD
+        how = "does not show the same twice: " if good else ""
+        yield f"not declared: {ported.releases[number]}: {how}{'; '.join(record.reasons)}"
 
 
 def todo_lines(ported: Ported) -> Iterator[str]:

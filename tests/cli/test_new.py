@@ -128,6 +128,14 @@ def test_assertions_say_what_is_right(project: Project) -> None:
 
 
 @pytest.mark.cell
+def test_a_script_that_does_not_show_the_same_twice(project: Project) -> None:
+    """It is said, and is no success."""
+    ending = ported(project, "import os\nprint(os.getpid())\n", cells=("--cell", "0.6.2"))
+    assert ending.code == 1
+    assert "not declared: 0.6.2: does not show the same twice: out " in ending.out
+
+
+@pytest.mark.cell
 def test_what_a_linter_finds_in_it_is_marked(project: Project) -> None:
     """By the rules of the folder it goes to."""
     (project.path / "ruff.toml").write_text('lint.select = ["ALL"]\nlint.ignore = ["INP", "ANN"]\n')
