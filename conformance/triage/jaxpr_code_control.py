@@ -41,7 +41,7 @@ def _called(eqn: Equation, platforms: list[Any], count: int) -> list[str]:
         return [f"on_{'_'.join(names or ['any'])}" for names in platforms]
     if _predicate(eqn) is not None:
         return ["otherwise", "then"]
-    return [f"branch_{number}" for number in range(count)]
+    return ["branch"] * count
 
 
 def _choice(eqn: Equation, platforms: list[Any], names: list[str], operands: list[str]) -> str:

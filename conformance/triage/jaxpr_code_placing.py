@@ -136,7 +136,7 @@ def _shard_map_options(eqn: Equation, mesh: list[Any]) -> list[str]:
         return said
     said += ["check_vma=False"] if False in check else []
     if manual and set(manual) != set(names):
-        said.append(f"axis_names={{{', '.join(map(repr, manual))}}}")
+        said.append(f"axis_names={{{', '.join(map(plain, manual))}}}")
     return said
 
 

@@ -28,7 +28,7 @@ BASES: Final = {
     "broadcast_in_dim": "wide",
     "checkpoint": "kept",
     "concatenate": "joined",
-    "cond": "branch",
+    "cond": "choice",
     "convert_element_type": "cast",
     "dot_general": "dot",
     "dynamic_slice": "part",
