@@ -13,8 +13,8 @@ from .jaxpr_documents import F32, F32S, PRED, S32, code, statements
 
 NEGATE = jaxpr(eqn("neg", [0]), inputs=(F32,), out=(1,))
 SAME = jaxpr(inputs=(F32,), out=(0,))
-TWO = {"branches": [{"jaxpr": 1}, {"jaxpr": 2}]}
-JIT = {"jaxpr": {"jaxpr": 1}, "in_shardings": ["unspecified"], "ctx_mesh": ["mesh"]}
+TWO: dict[str, Any] = {"branches": [{"jaxpr": 1}, {"jaxpr": 2}]}
+JIT: dict[str, Any] = {"jaxpr": {"jaxpr": 1}, "in_shardings": ["unspecified"], "ctx_mesh": ["mesh"]}
 
 
 def last(*eqns: list[Any], **more: Any) -> str:
@@ -91,7 +91,7 @@ def test_rules_of_differentiation_are_left_out() -> None:
 
 def test_what_is_computed_again() -> None:
     """With its policy, where that is one of jax's own."""
-    more = {"jaxpr": {"jaxpr": 2}, "prevent_cse": True, "differentiated": True}
+    more: dict[str, Any] = {"jaxpr": {"jaxpr": 2}, "prevent_cse": True, "differentiated": True}
     said = last(eqn("checkpoint", [0], policy="dots_saveable", **more))
     assert said == ("kept = jax.checkpoint(block, policy=jax.checkpoint_policies.dots_saveable)(x)")
     with pytest.raises(NotSayableError, match="checkpoint, parameter policy"):
@@ -100,9 +100,10 @@ def test_what_is_computed_again() -> None:
 
 def test_a_place_to_compute() -> None:
     """A context where the equation bears it, a function where it has a jaxpr."""
+    context: dict[str, Any] = {"ctx compute_type": "device_host"}
     said = statements(
-        eqn("sin", [0], **{"ctx compute_type": "device_host"}),
-        eqn("cos", [2], **{"ctx compute_type": "device_host"}),
+        eqn("sin", [0], **context),
+        eqn("cos", [2], **context),
         eqn("neg", [3]),
         out=(4,),
     )

@@ -14,10 +14,10 @@ from .jaxpr_documents import F32, F32S, NEWEST, VARYING, code, statements
 MESH = ["mesh", ["x", 4]]
 GRID = ["mesh", ["y", 2, "Explicit"], ["x", 4]]
 INNER = jaxpr(eqn("psum_invariant", [0], axes=["x"]), inputs=(VARYING,), out=(1,))
-NEWER = {
+NEWER: dict[str, Any] = {
     "in_specs": [[["x"]]], "out_specs": [[]], "check_vma": True, "newly_manual_axes": ["x"],
 }  # fmt: skip
-OLDER = {
+OLDER: dict[str, Any] = {
     "in_names": [[[0, ["x"]]]],
     "out_names": [[]],
     "check_rep": False,
@@ -73,11 +73,16 @@ def test_collectives() -> None:
     """One axis stands alone, several are a tuple."""
     assert collective("pmax", axes=["x", "y"]) == 'lax.pmax(x, ("x", "y"))'
     assert collective("axis_index", axis_name="x") == 'lax.axis_index("x")'
-    perm = {"axis_name": ["x"], "perm": [[0, 1], [1, 0]]}
+    perm: dict[str, Any] = {"axis_name": ["x"], "perm": [[0, 1], [1, 0]]}
     assert collective("ppermute", **perm) == 'lax.ppermute(x, "x", ((0, 1), (1, 0)))'
-    gather = {"axis_name": ["x"], "all_gather_dimension": 1, "tiled": True, "axis_size": 4}
+    gather: dict[str, Any] = {
+        "axis_name": ["x"],
+        "all_gather_dimension": 1,
+        "tiled": True,
+        "axis_size": 4,
+    }
     assert collective("all_gather", **gather) == 'lax.all_gather(x, "x", axis=1, tiled=True)'
-    swap = {"axis_name": "x", "split_axis": 0, "concat_axis": 0, "tiled": False}
+    swap: dict[str, Any] = {"axis_name": "x", "split_axis": 0, "concat_axis": 0, "tiled": False}
     assert collective("all_to_all", **swap) == 'lax.all_to_all(x, "x", 0, 0)'
 
 

@@ -12,7 +12,7 @@ from tests.ir.jaxpr.documents import document, eqn, jaxpr
 
 from .jaxpr_documents import AVALS, F32, PRED, S32
 
-TWO = {"branches": [{"jaxpr": 1}, {"jaxpr": 1}]}
+TWO: dict[str, Any] = {"branches": [{"jaxpr": 1}, {"jaxpr": 1}]}
 CAST = eqn("convert_element_type", [1], (S32,), new_dtype={"dtype": "int32"})
 
 
@@ -33,7 +33,8 @@ def test_variables_are_numbered_through_all_results() -> None:
 
 def test_what_nothing_comes_of_is_dead() -> None:
     """But for what has an effect."""
-    effect = eqn("print", [3], (), **{"ctx effects": ["Print"]})
+    effects: dict[str, Any] = {"ctx effects": ["Print"]}
+    effect = eqn("print", [3], (), **effects)
     eqns = (eqn("sin", [0]), eqn("cos", [0]), effect, eqn("neg", [2]), eqn("neg", [0]))
     assert dead(read(*eqns, out=(5,)).jaxprs[0]) == {0, 3}
 
