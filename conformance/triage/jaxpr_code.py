@@ -139,6 +139,8 @@ def code_of(document: bytes, *, release: str, name: str = "f", dead: bool = True
         return returned
 
     body.function(own, signature, write, context="")
+    if any(isinstance(size, str) for aval in read.avals for size in aval.shape):
+        program.unsaid.add(Unsaid("shape", "", "of symbolic dimensions"))
     if program.unsaid:
         raise NotSayableError(tuple(sorted(program.unsaid)))
     functions = (*program.functions, "\n".join(body.lines))

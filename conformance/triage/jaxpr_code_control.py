@@ -8,7 +8,7 @@ from conformance.triage.jaxpr_code_placing import sharding_text, space_text
 from conformance.triage.jaxpr_code_program import UnsayableError, Value
 from conformance.triage.jaxpr_code_text import one_or_tuple, plain, tuple_of
 from conformance.triage.jaxpr_code_uses import asks_platform, is_bounded, is_predicate
-from conformance.triage.jaxpr_code_writer import Body, says_nothing
+from conformance.triage.jaxpr_code_writer import COMPUTE_TYPE, Body, says_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,9 +112,11 @@ def _jit(eqn: Equation) -> str | list[Value]:
 def _is_of_a_library(eqn: Equation, number: int) -> bool:
     """Say whether a function comes from a package: all of it from the line that calls it."""
     document = eqn.program.document
-    _, file, line = document.sources[eqn.eqn.source]
-    inner = {document.sources[one.source][1:] for one in document.jaxprs[number].eqns}
-    return inner <= {(file, line)}
+    place = document.sources[eqn.eqn.source][1:], eqn.eqn.params.get(COMPUTE_TYPE)
+    return all(
+        (document.sources[one.source][1:], one.params.get(COMPUTE_TYPE)) == place
+        for one in document.jaxprs[number].eqns
+    )
 
 
 def _jit_options(eqn: Equation) -> list[str]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     Rule = Callable[["Equation"], "str | Assigned | list[Value]"]
 
 INDENT: Final = "    "
+COMPUTE_TYPE: Final = "ctx compute_type"
+"""Parameter that says where an equation is computed."""
 HARMLESS: Final = frozenset(
     {
         *("ctx effects", "sharding", "out_sharding", "linear", "weak_type", "debug_info"),
@@ -210,7 +212,7 @@ class Equation:
     def context(self) -> str:
         """Return the `with` that the equation stands under."""
         parts = []
-        if (kind := self.take("ctx compute_type")) is not None:
+        if (kind := self.take(COMPUTE_TYPE)) is not None:
             self.program.imports.add("from jax.experimental.compute_on import compute_on")
             parts.append(f"compute_on({plain(kind)})")
         if metadata := self.take("ctx xla_metadata"):

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.ir.analysis import analyse
 from conformance.triage.jaxpr_code import Argument, NotSayableError, code_of
-from tests.ir.jaxpr.documents import eqn, jaxpr
+from tests.ir.jaxpr.documents import document, eqn, jaxpr
 
 from .jaxpr_documents import F32, KEY, S32, WEAK, code
 
@@ -76,6 +76,13 @@ def test_all_that_cannot_be_said_is_told_at_once() -> None:
     assert told == [("debug_callback", ""), ("literal", ""), ("neg", "new_option"), ("odd", "")]
 
 
+def test_symbolic_dimensions_are_told() -> None:
+    """Code is of arrays of sizes."""
+    text = document(jaxpr(inputs=(0,), out=(0,)), avals=[["float32", ["n"]]])
+    with pytest.raises(NotSayableError, match="symbolic"):
+        code_of(text.encode(), release="0.6.2")
+
+
 TOP = """
     import jax, jax.numpy as jnp
     from jax import lax
@@ -118,12 +125,12 @@ def test_the_code_is_the_program_again(bench: Bench, name: str) -> None:
     But for the sums that derivatives make, which have a primitive of their own.
     """
     first = bench.run(f"return Program({PROGRAMS[name]}, (X,))", "program(devices=4)", TOP)
-    document = first.blobs["jaxpr"]
-    made = code_of(document, release=bench.planned.cell.release, name="written")
+    traced = first.blobs["jaxpr"]
+    made = code_of(traced, release=bench.planned.cell.release, name="written")
     body = f"{made.source}\nreturn Program(written, (X,))"
     again = bench.run(body, "program(devices=4)", TOP)
     assert again.blobs.get("value"), again.error
     assert again.blobs["value"] == first.blobs["value"]
-    texts = (document.decode(), again.blobs["jaxpr"].decode())
+    texts = (traced.decode(), again.blobs["jaxpr"].decode())
     one, other = (analyse(text.replace("add_any", "add"), "jaxpr") for text in texts)
     assert one.neutral == other.neutral, made.source

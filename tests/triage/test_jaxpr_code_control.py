@@ -61,6 +61,16 @@ def test_a_function_of_a_package_stands_in_place() -> None:
     assert statements(made, inner=(NEGATE,))[0] == "neg = -x"
 
 
+def test_a_function_placed_elsewhere_does_not() -> None:
+    """Its call says where it is computed."""
+    context: dict[str, Any] = {"ctx compute_type": "device_host"}
+    made = eqn("jit", [0], name="_where", **JIT, **context)
+    assert statements(made, inner=(NEGATE,))[:2] == [
+        'with compute_on("device_host"):',
+        "    called = jax.jit(where)(x)",
+    ]
+
+
 def test_functions_of_the_users_are_functions() -> None:
     """Called twice, said once."""
     inner = {**NEGATE, "eqns": [[*NEGATE["eqns"][0][:4], 1]]}
