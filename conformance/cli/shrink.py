@@ -178,7 +178,7 @@ def _opener(setting: Setting, case: Case) -> Callable[[Cell], CellWorker]:
 
     def open_cell(cell: Cell) -> CellWorker:
         if cell.place.processes > 1:
-            raise UsageError(f"{cell.id}: several processes; name a cell of one")
+            raise UsageError(f"{cell.id}: several processes; name one cell of one process")
         preparation = prepare_in(setting, [cell])
         for exclusion in preparation.exclusions:
             raise UsageError(f"{exclusion.cell}: {exclusion.reason}")

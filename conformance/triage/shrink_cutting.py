@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from conformance.triage.shrink_edits import cost
 from conformance.triage.shrink_program import inlined
 from conformance.triage.shrink_search import Search, SpentError
 
@@ -49,7 +48,8 @@ class Cutting:
         traced = self.prober.traced(self.text)
         if traced is None:
             return
-        document, release, equations = traced
+        document, equations = traced
+        release = self.prober.cells[0].release
         said = inlined(self.text, self.prober.case.name, document, release)
         try:
             if said is None or self.prober.first([said]) is None:
@@ -59,8 +59,7 @@ class Cutting:
         search = self._search(said)
         search.run()
         again = self.prober.traced(search.text)
-        left = again[2] if again is not None else equations
-        if (left, cost(search.text)) < (equations, cost(self.text)):
+        if again is not None and again[1] < equations:
             self.text, self.generator = search.text, "jaxpr"
 
     def _search(self, text: str) -> Search:

@@ -7,6 +7,7 @@ one text may be made together. Whether what is left still shows what it should i
 from __future__ import annotations
 
 import ast
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -27,6 +28,8 @@ WIDE: Final = frozenset({
     "float64", "float16", "bfloat16", "complex64", "complex128", "int64", "int8", "int16",
 })  # fmt: skip
 """Dtypes that count for more than float32 and int32 do."""
+LARGEST: Final = 1 << 40
+"""What larger numbers count for."""
 MADE: Final = frozenset({
     "random", "normal", "standard_normal", "uniform", "integers", "linspace",
 })  # fmt: skip
@@ -63,18 +66,23 @@ def cost(text: str) -> tuple[int, int, int]:
                 continue
             case ast.Constant(value=bool() | None):
                 pass
-            case ast.Constant(value=int(value)):
-                magnitude += min(abs(value), 1 << 40)
-            case ast.Constant(value=float(value)):
-                magnitude += 0 if value in PLAIN else len(repr(value))
-            case ast.Attribute(attr=name) if name in WIDE or name in MADE:
-                magnitude += 1
+            case ast.Constant(value=int() | float() as value):
+                magnitude += _magnitude(value)
+            case ast.Attribute(attr=name):
+                magnitude += (name in WIDE) + (name == "arange") + 2 * (name in MADE)
             case ast.Tuple() | ast.FunctionDef():
                 nodes += 1
             case _:
                 pass
         nodes += 1
     return nodes, magnitude, len(text)
+
+
+def _magnitude(value: float) -> int:
+    if type(value) is float and (value in PLAIN or not math.isfinite(value)):
+        return 0
+    whole = value == value // 1
+    return int(min(abs(value), LARGEST)) if whole else len(repr(value))
 
 
 def apply(text: str, edits: Iterable[Edit], keep: str) -> str | None:
@@ -128,7 +136,12 @@ def _become(tree: Tree, edit: Edit) -> bool:
 
 
 def _number(tree: Tree, edit: Edit) -> bool:
-    """Change a number: here, or (with a leading `*`) wherever the same number stands."""
+    """Change a number: here, or (with a leading `*`) wherever the same number stands.
+
+    `/N` divides every number that N divides.
+    """
+    if edit.arg.startswith("/"):
+        return _divided(tree, int(edit.arg[1:]))
     everywhere = edit.arg.startswith("*")
     new = ast.literal_eval(edit.arg.lstrip("*"))
     one = tree.nodes[edit.node]
@@ -136,6 +149,18 @@ def _number(tree: Tree, edit: Edit) -> bool:
     for node in tree.nodes if everywhere else [one]:
         if isinstance(node, ast.Constant) and type(node.value) is type(old) and node.value == old:
             node.value = new
+    return True
+
+
+def _divided(tree: Tree, by: int) -> bool:
+    for node in tree.nodes:
+        match node:
+            case ast.Constant(value=bool()):
+                pass
+            case ast.Constant(value=int() | float() as value) if value and value % by == 0:
+                node.value = type(value)(value / by)
+            case _:
+                pass
     return True
 
 

@@ -50,7 +50,9 @@ def inlined(text: str, name: str, document: bytes, release: str) -> str | None:
         return None
     call.args[0] = ast.Name(id=code.name, ctx=ast.Load())
     case.body[-1:-1] = _statements(code)
-    tree.body[:0] = ast.parse("\n".join(code.imports)).body
+    known = {ast.unparse(one) for one in tree.body}
+    more = [one for one in ast.parse("\n".join(code.imports)).body if ast.unparse(one) not in known]
+    tree.body[:0] = more
     tree = _Respelled().visit(tree)
     told = ast.unparse(tidy(ast.fix_missing_locations(tree), name))
     return None if undefined(told) else told

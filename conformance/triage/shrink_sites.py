@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 KIT: Final = frozenset({"program", "probe"})
 RESULT: Final = frozenset({"Program", "Observed"})
 """What a case returns: left as it is, for without it there is no case."""
-LONGEST: Final = 96
-"""Characters of a line that a name may be put into."""
+LONGEST: Final = 130
+"""Characters of a statement that a name may be put into."""
 LEAST: Final = 2
 """Nodes from which an expression is worth a cut of its own."""
 UNWRAPPED: Final = ("body", "orelse")
 
 
 def statements(text: str, keep: str) -> list[Edit]:
-    """Return cuts that drop a statement each; the case itself and what it returns stay."""
+    """Return cuts that drop a statement each; the case and what functions return stay."""
     tree = Tree(text)
+    left = (ast.Import, ast.ImportFrom, ast.Pass)
     found = []
     for number, node in enumerate(tree.nodes):
-        parent = tree.parent(node)
-        if not isinstance(node, ast.stmt) or isinstance(node, ast.Import | ast.ImportFrom):
+        if not isinstance(node, ast.stmt) or isinstance(node, left):
             continue
-        is_case = isinstance(node, ast.FunctionDef) and node.name == keep
-        returns = isinstance(node, ast.Return) and getattr(parent, "name", "") == keep
-        if not is_case and not returns and not isinstance(node, ast.Pass):
+        body = getattr(tree.parent(node), "body", None)
+        returns = isinstance(node, ast.Return) and isinstance(body, list) and body[-1] is node
+        if not returns and getattr(node, "name", "") != keep:
             found.append(_edit("drop", number, node))
     return _largest(found)
 
@@ -75,13 +75,21 @@ def numbers(text: str, keep: str) -> list[Edit]:  # noqa: ARG001 - as the others
             joint.append(_number(tree, where[0], f"*{smaller!r}", value))
             if len(where) > 1:
                 single += [_number(tree, number, repr(smaller), value) for number in where]
-    return [*joint, *single]
+    # A size, a number of devices and their product only get smaller together.
+    whole = sorted({int(value) for _, value in places if value > 1 and value == int(value)})
+    shared = [
+        Edit(kind="number", node=0, arg=f"/{one}", gain=one, key=_outline(text)) for one in whole
+    ]
+    return [*joint, *shared, *single]
 
 
 def _smaller(value: float) -> list[float]:
     if isinstance(value, int):
         return [n for n in dict.fromkeys((1, 2, value // 2)) if 0 < n < value]
-    return [] if value in PLAIN else [1.0]
+    if value in PLAIN:
+        return []
+    shorter = (2.0, value // 2) if value == value // 1 else ()
+    return [1.0, *(n for n in shorter if 1 < n < value)]
 
 
 def _number(tree: Tree, number: int, arg: str, value: float) -> Edit:

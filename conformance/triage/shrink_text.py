@@ -24,6 +24,7 @@ LARGEST: Final = 64
 """Elements of a value that is written down."""
 _KEY: Final = re.compile(r"\[('[^'\]]*'|\d+)\]")
 _KEYS: Final = re.compile(rf"(?:{_KEY.pattern})*")
+_ALONE: Final = re.compile(r"^( *)(\w+), = ")
 OPENING: Final = "([{"
 CLOSING: Final = ")]}"
 
@@ -56,7 +57,8 @@ def _block(node: ast.stmt) -> str:
         for before, line in zip(["", *lines], lines, strict=False)
         if line or not before.endswith(":")
     ]
-    return "\n".join(one for line in _apart(kept) for one in _broken(line))
+    pieces = [one for line in _apart(kept) for one in _broken(line)]
+    return "\n".join(_ALONE.sub(r"\1(\2,) = ", one) for one in pieces)
 
 
 def _apart(lines: list[str]) -> Iterator[str]:

@@ -27,15 +27,17 @@ def tidy(tree: ast.Module, keep: str) -> ast.Module:
         tree: The module; it is changed.
         keep: Name of the function that all else is for.
     """
+    before = ast.dump(tree)
     for _ in range(_ROUNDS):
-        before = ast.dump(tree)
         _drop_texts(tree)
         _part_assignments(tree)
         tree = fold(tree)
         _Unused(tree, keep).visit(tree)
         _fill_bodies(tree)
-        if ast.dump(tree) == before:
+        after = ast.dump(tree)
+        if after == before:
             break
+        before = after
     return ast.fix_missing_locations(tree)
 
 
