@@ -27,7 +27,7 @@ from conformance.triage.new import Alone, Order, port
 from conformance.triage.new_bench import Bench
 from conformance.triage.new_file import Declared
 from conformance.triage.new_making import doc_of, first_keywords
-from conformance.triage.new_paste import read_paste, thread_of
+from conformance.triage.new_paste import read_paste, releases_named, thread_of
 from conformance.triage.new_place import find_place
 from conformance.triage.new_script import read_script
 from conformance.triage.new_telling import (
@@ -71,7 +71,7 @@ _NEVER_REQUIRED: Final = frozenset({"jax", "jaxlib", "numpy", "scipy", "ml_dtype
 @click.option("--source", default="", metavar="OWNER/REPO#N", help="Where upstream talks of it.")
 @click.option(
     "--cell", multiple=True, metavar="SELECTOR",
-    help="Releases to try first; repeatable.  [default: five of all]",
+    help="Releases to try first; repeatable.  [default: five of all, and what it names]",
 )  # fmt: skip
 @click.option("--good", default="", metavar="RELEASE", help="Where its value is right.")
 @click.option(
@@ -139,7 +139,7 @@ def command(
     place = find_place(folder, read.tree, stem=stem, family=family, topic=topic, name=name)
     count = devices or read.settings.devices
     benches = _Benches(setting, jobs=jobs, timeout=timeout, devices=count)
-    first = _first(setting, cell, good)
+    first = _first(setting, cell, good, releases_named(text))
     ends = sorted(setting.releases.versions.index(release) for release in first)
     between = setting.releases.versions[ends[0] : ends[-1] + 1]
     planned, locks = benches.prepared(between, f"cpu{max(count, USUAL)}")
@@ -230,13 +230,13 @@ def _write(place: Place, made: Made) -> None:
     write_atomically(place.file, made.file.encode())
 
 
-def _first(setting: Setting, selectors: Sequence[str], good: str) -> set[str]:
+def _first(setting: Setting, selectors: Sequence[str], good: str, named: set[str]) -> set[str]:
     """Return the releases that are tried first: the first and the last are the ends."""
     known = setting.releases.versions
     found = {one for text in selectors for one in resolve_selector(text, setting.releases)}
     if unknown := found - set(known):
         raise UsageError(f"--cell {min(unknown)}: expected releases of jax, on CPUs")
-    usual = {known[0], known[-1], *(one for one in LOOKED_AT if one in known)}
+    usual = {known[0], known[-1], *(set(known) & {*LOOKED_AT, *named})}
     return (found or usual) | ({_release(setting, good)} if good else set())
 
 

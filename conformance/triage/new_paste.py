@@ -25,6 +25,9 @@ _SHELL: Final = re.compile(r"[ \t]*(?:\$[ \t]+|export[ \t]+)(.*)")
 _MAGIC: Final = re.compile(r"[ \t]*(?:[!%][\w%!].*)")
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _THREAD: Final = re.compile(r"https?://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)")
+_RELEASE: Final = re.compile(
+    r"\bjax(?:lib)?\b[^\w\n]{0,8}(?:version[^\w\n]{1,8})?v?(\d+\.\d+(?:\.\d+)+)", re.IGNORECASE
+)
 _SHORT: Final = re.compile(r"[\w.-]+/[\w.-]+#\d+")
 
 
@@ -86,6 +89,15 @@ def thread_of(text: str) -> str:
     if link:
         return f"{link[1]}#{link[2]}"
     return text.strip() if "\n" not in text.strip() and _SHORT.fullmatch(text.strip()) else ""
+
+
+def releases_named(text: str) -> set[str]:
+    """Return the releases of jax that a report names, e.g. `jax==0.7.1`, `jax: 0.7.1`.
+
+    Args:
+        text: All of the report.
+    """
+    return {match[1] for match in _RELEASE.finditer(text)}
 
 
 def _block(text: str, notes: list[str]) -> str:

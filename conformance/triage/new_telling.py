@@ -64,6 +64,9 @@ def summary_lines(ported: Ported) -> Iterator[str]:
         yield f"spelled for every release: {named}" + (
             f"; its own is not in {where}" if where else ""
         )
+    if skipped := len(releases) - len(seen.records):
+        place = ported.order.place
+        yield f"{skipped} releases were not tried: conformance run {place.id} --cell '>=0.4'"
     if script.caught:
         yield "the case raises what the script catches at its end"
     if script.settings.dropped:

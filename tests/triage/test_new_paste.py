@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.errors import UsageError
-from conformance.triage.new_paste import read_paste, thread_of
+from conformance.triage.new_paste import read_paste, releases_named, thread_of
 
 SCRIPT = "import jax\nprint(jax.devices())\n"
 
@@ -62,6 +62,12 @@ def test_variables_of_a_command_line_count() -> None:
 def test_a_thread_is_found(text: str, thread: str) -> None:
     """By its address, or as it is written in short."""
     assert thread_of(text) == thread
+
+
+def test_releases_that_a_report_names() -> None:
+    """Are where it was seen."""
+    text = "I use jax==0.7.1 on python 3.11.4.\njax:    0.6.2\njaxlib: 0.6.1\nJAX version 0.5.0\n"
+    assert releases_named(text) == {"0.7.1", "0.6.2", "0.6.1", "0.5.0"}
 
 
 def test_statements_get_lines_of_their_own() -> None:
