@@ -12,6 +12,7 @@ import click
 from conformance.cells.accelerators import Turns
 from conformance.cli.named_files import as_json, check_writable, write_file
 from conformance.cli.preparing import prepare_in
+from conformance.cli.searching import Asked, Subject, searched
 from conformance.cli.setting import here
 from conformance.engine.cache import ResultCache
 from conformance.engine.comparing import compare
@@ -25,6 +26,7 @@ from conformance.report.upstream import Upstream, issue_text
 from conformance.triage.repro import Written, write
 from conformance.triage.repro_run import recorded, recorded_span, run_now
 from conformance.triage.repro_source import extract
+from conformance.triage.telling import answer_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +55,10 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9]+")
 )  # fmt: skip
 @click.option("--issue", is_flag=True, help="Print text for upstream's bug template, too.")
 @click.option(
+    "--good", metavar="RELEASE",
+    help="Where it was right: the first bad release from there on is searched for, for --issue.",
+)  # fmt: skip
+@click.option(
     "--run", "run_dir", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
     help="Take what was seen from a run instead of running the case.",
 )  # fmt: skip
@@ -66,6 +72,7 @@ def command(
     cell: tuple[str, ...],
     out: Path | None,
     issue: bool,
+    good: str | None,
     run_dir: Path | None,
     json_file: Path | None,
 ) -> int:
@@ -79,6 +86,7 @@ def command(
     conformance repro 'shard_map_while/while_carry[check_on]' --cell 0.5.3
     conformance repro CASE --cell 0.6.2 --out bug.py --issue > issue.md
     conformance repro CASE --cell 0.8.3 --cell 0.8.2 --issue     with how their IRs differ
+    conformance repro CASE --cell 0.8.3 --good 0.5.3 --issue     with the first bad release
     conformance repro CASE --cell 'latest@tpu:v5e:2x2'           compiled, no TPU needed
     """  # noqa: D301 - \b is click's own mark
     setting = here()
@@ -86,6 +94,8 @@ def command(
     cells = [setting.cell(text) for text in cell]
     if len(cells) > CELLS:
         raise UsageError(f"got {len(cells)} cells, expected the one, and maybe one to compare with")
+    if good is not None and not issue:
+        raise UsageError(f"--good {good}: goes with --issue")
     file = out or Path(_file_name(chosen, cells[0]))
     source = extract(chosen.file, chosen.name, _read)
     plan, preparation = _plan(setting, chosen, cells)
@@ -94,7 +104,8 @@ def command(
         written = write(jobs[0].job, source, jobs[0].seen, file.name)
         write_file("--out", file, written.text.encode())
         if issue:
-            click.echo(issue_text(_upstream(jobs, written)), nl=False)
+            history = "" if good is None else _history(setting, chosen, cells[0], good)
+            click.echo(issue_text(_upstream(jobs, written, history)), nl=False)
     if json_file is not None:
         told = {"file": str(file), "cell": cells[0].id, "command": f"uv run {file}"}
         write_file("--json", json_file, as_json(told))
@@ -162,7 +173,17 @@ def _seen(
         yield jobs
 
 
-def _upstream(jobs: list[SeenJob], written: Written) -> Upstream:
+def _history(setting: Setting, case: Case, cell: Cell, good: str) -> str:
+    """Search for the release from which on a case does what it does in a cell."""
+    if cell.interpreter is not None or cell.pins or cell.config or cell.xla_flags or cell.x64:
+        raise UsageError(f"--good {good}: goes with a plain cell of a release, got {cell.id}")
+    place = f"cpu{cell.devices}" if cell.platform == "cpu" else cell.platform
+    asked = Asked(good=good, bad=cell.release, platform=place)
+    found = searched(setting, Subject(case=case), asked, lambda line: click.echo(line, err=True))
+    return "\n".join(answer_lines(found.answer, asked.find, found.axis))
+
+
+def _upstream(jobs: list[SeenJob], written: Written, history: str) -> Upstream:
     compared = compare(jobs[1].side, jobs[0].side) if len(jobs) == CELLS else None
     job = jobs[0].job
     return Upstream(
@@ -173,4 +194,5 @@ def _upstream(jobs: list[SeenJob], written: Written) -> Upstream:
         file=written.text,
         compared=compared,
         span=recorded_span(job, jobs[0].seen.observation),
+        history=history,
     )

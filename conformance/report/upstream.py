@@ -39,6 +39,7 @@ class Upstream:
         file: The file that shows it.
         compared: How the same case ends on another cell, if there is one.
         span: Releases for which goldens record the same ending.
+        history: What a bisection found, in lines, the answer first; empty if none was made.
     """
 
     case: Case
@@ -48,6 +49,7 @@ class Upstream:
     file: str
     compared: ComparedJobs | None = None
     span: str = ""
+    history: str = ""
 
 
 def issue_text(bug: Upstream) -> str:
@@ -71,6 +73,8 @@ def _parts(bug: Upstream) -> Iterator[str]:
     elif bug.reasons:
         yield block("\n".join(bug.reasons))
     yield from _declared(bug)
+    if bug.history:
+        yield f"By bisection over releases:\n\n{block(bug.history)}"
     yield "### Code\n\nRun it with `uv run FILE`; its header pins the versions."
     yield _python(bug.file)
     yield from _difference(bug)

@@ -67,6 +67,11 @@ def accepted(env):
     return Program(lambda x: x + 1, (np.ones(3),), reference=raises("TypeError"))
 
 
+@probe()
+def mapped(env):
+    return Observed(jax.tree_map(lambda x: x + 1, np.float32(1)), reference=np.float32(2))
+
+
 @probe(devices=2)
 def seen(env):
     """How many there are."""
@@ -176,6 +181,15 @@ def test_an_error_keeps_its_signature(project: Project, shared_cache: Path) -> N
     assert "Known to be seen on every release (`a/b#1`)." in ending.out
 
 
+@pytest.mark.cell
+def test_a_report_tells_the_first_bad_release(project: Project) -> None:
+    """Searched for from where the case was right; the steps go to standard error."""
+    ending = project.run("repro", "family/mapped", "--cell", "0.6.1", "--good", "0.5.3", "--issue")
+    assert ending.code == 0, ending.err
+    assert "\nfirst bad: jax 0.6.0, last good: 0.5.3 (bad: ends with AttributeError" in ending.out
+    assert "0.6.0      bad      AttributeError" in ending.err
+
+
 def _records(run: Path) -> list[dict[str, dict[str, str]]]:
     return [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
 
@@ -213,6 +227,11 @@ def test_a_program_is_compiled_for_a_tpu_that_is_not_here(
             "--out - and --issue both print",
         ),
         (("family/wrong", "--cell", "0.6.2", "--run", "none"), 2, "none/run.json: cannot be read"),
+        (
+            ("family/wrong", "--cell", "0.6.2", "--good", "0.6.0"),
+            2,
+            "--good 0.6.0: goes with --issue",
+        ),
     ],
 )
 def test_what_cannot_be_written_is_said(

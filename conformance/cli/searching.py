@@ -1,0 +1,228 @@
+"""A search for what changed a target, as `conformance bisect` makes it and others need it, too."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance.cells.accelerators import Turns
+from conformance.cli.axes import axis_of, nightlies_answer
+from conformance.cli.preparing import prepare_in
+from conformance.cli.setting import default_jobs
+from conformance.engine.cache import ResultCache
+from conformance.engine.judging import Judge
+from conformance.engine.local import LocalExecutor
+from conformance.engine.prepare import Provider
+from conformance.engine.rundir import RESULTS, Results, RunDirectory
+from conformance.errors import UsageError
+from conformance.judge.tolerance import Tolerance
+from conformance.triage.axis import JAX
+from conformance.triage.bisection import Answer, Bisection
+from conformance.triage.figures import MEMORY, time_of
+from conformance.triage.points import Points
+from conformance.triage.prober import CaseProber, ProgramProber
+from conformance.triage.program import ProgramRunner
+from conformance.triage.telling import step_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from conformance.cells.lock import Lock
+    from conformance.cli.setting import Setting
+    from conformance.model.case import Case
+    from conformance.triage.bisection import Step
+    from conformance.triage.figures import Figure
+    from conformance.triage.prober import Prober
+    from conformance.triage.target import Target
+
+LOGS: Final = Path("reports") / "bisect"
+"""Where searches are logged, below the project."""
+FIGURES: Final = ("time", "memory")
+"""What `--when` says of what is measured."""
+TIMED: Final = ("build", "trace", "lower", "compile", "execute")
+"""Stages whose time is measured of a case."""
+TIMEOUT: Final = 120.0
+"""Seconds that a script may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked, as the options of `conformance bisect` say it.
+
+    Attributes:
+        good: Where the target is right.
+        bad: Where it is wrong.
+        axis: What is varied.
+        jax: The release of jax, where another thing is varied.
+        values: Values of an option, in order, comma-separated.
+        find: `bad` or `fix`.
+        when: What makes a point bad, None for whatever tells both ends apart.
+        fact: A fact that does.
+        stage: The stage whose time counts.
+        platform: Where, empty for the default.
+        timeout: Seconds that a script may take.
+        wanted: Requirements beside the packages of the cells.
+        fresh: Whether the log of an earlier search is forgotten.
+        jobs: Probes at the same time.
+    """
+
+    good: str
+    bad: str
+    axis: str = JAX
+    jax: str = "latest"
+    values: str = ""
+    find: str = "bad"
+    when: str | None = None
+    fact: str = ""
+    stage: str | None = None
+    platform: str = ""
+    timeout: float = TIMEOUT
+    wanted: tuple[str, ...] = ()
+    fresh: bool = False
+    jobs: int = 0
+
+    @property
+    def figure(self) -> Figure | None:
+        """What is measured, None where one look answers the question.
+
+        Raises:
+            UsageError: If the options contradict each other.
+        """
+        if self.fact and self.when not in (None, "facts"):
+            raise UsageError(f"--fact {self.fact}: goes with --when facts, got --when {self.when}")
+        if self.stage is not None and self.when not in (None, "time"):
+            raise UsageError(f"--stage {self.stage}: goes with --when time, got --when {self.when}")
+        if self.stage is not None or self.when == "time":
+            return time_of(self.stage or "job")
+        return MEMORY if self.when == "memory" else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What came of a search.
+
+    Attributes:
+        answer: The answer.
+        axis: What was varied.
+        left_out: What could not be tried, by name, with the reason.
+    """
+
+    answer: Answer
+    axis: str
+    left_out: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is tried: a case, or a program.
+
+    Attributes:
+        case: The case.
+        program: The program.
+    """
+
+    case: Case | None = None
+    program: Target | None = None
+
+    @property
+    def hash(self) -> str:
+        """Hash of its content."""
+        if self.program is not None:
+            return self.program.hash
+        return self.case.content_hash if self.case is not None else ""
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """What it states about values."""
+        return Tolerance() if self.case is None else Tolerance.of(self.case)
+
+    def log_name(self, question: str) -> str:
+        """Return the name of the folder of its log.
+
+        Args:
+            question: What is asked of it.
+        """
+        name = self.program.text if self.program else self.case.id if self.case else ""
+        digest = hashlib.sha256(f"{name}\0{question}\0{Path.cwd()}".encode()).hexdigest()[:12]
+        word = "".join(sign if sign.isalnum() else "-" for sign in Path(name).name)[:40]
+        return f"{word.strip('-')}-{digest}"
+
+
+def searched(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str], None]) -> Found:
+    """Search, going on where an earlier search with the same question was.
+
+    Args:
+        setting: Surroundings.
+        subject: What is tried.
+        asked: The question.
+        say: Is told of each step, in a line.
+
+    Raises:
+        UsageError: If options contradict each other, or the ends are not there.
+        EndsError: If nothing tells the ends apart.
+        InfrastructureError: If an index does not answer, an end cannot be tried now, or the disk
+            refuses.
+    """
+    figure = asked.figure
+    place = asked.platform or ("cpu1" if subject.program else "")
+    chosen = axis_of(
+        setting, asked.axis, (asked.good, asked.bad), find=asked.find, values=asked.values,
+        jax=asked.jax, place=place,
+    )  # fmt: skip
+    points = Points(
+        chosen.points, partial(prepare_in, setting), check=partial(nightlies_answer, setting)
+    )
+    question = (chosen.name, asked.jax, asked.platform, asked.when, asked.fact, asked.stage)
+    name = subject.log_name(" ".join(word or "" for word in question))
+    directory = RunDirectory(setting.project.root / LOGS / name)
+    if asked.fresh:
+        (directory.path / RESULTS).unlink(missing_ok=True)
+    # One that runs beside another takes longer.
+    width = 1 if figure is not None else asked.jobs or default_jobs()
+    with closing(Results(directory)) as log:
+        answer = Bisection(
+            points=points, reverse=asked.find == "fix",
+            prober=_prober(setting, subject, points.locks, directory, asked, width=width),
+            blobs=directory.blobs, log=log, tolerance=subject.tolerance,
+            known=[r for r in directory.read_records() if r.case_hash == subject.hash],
+            when="" if figure else asked.when or "", fact=asked.fact, figure=figure, width=width,
+            progress=partial(_tell, say, points),
+        ).run()  # fmt: skip
+    refused = [*chosen.refused.items(), *((e.cell, e.reason) for e in points.exclusions)]
+    return Found(answer=answer, axis=chosen.name, left_out=tuple(refused))
+
+
+def _tell(say: Callable[[str], None], points: Points, step: Step) -> None:
+    say(step_line(step, points.labels[step.point], max(map(len, points.labels))))
+
+
+def _prober(
+    setting: Setting,
+    subject: Subject,
+    locks: Mapping[str, Lock],
+    directory: RunDirectory,
+    asked: Asked,
+    *,
+    width: int,
+) -> Prober:
+    if subject.case is not None:
+        provider = Provider(locks, setting.cache)
+        return CaseProber(
+            case=subject.case,
+            executor=LocalExecutor(provider.open, slots=width, turns=Turns(setting.cache)),
+            cache=ResultCache(setting.cache),
+            judge=Judge(directory.blobs),
+            blobs=directory.blobs,
+        )
+    assert subject.program is not None  # noqa: S101 - a subject is one of the two
+    runner = ProgramRunner(
+        target=subject.program, locks=locks, cache=setting.cache, outer=os.environ,
+        blobs=directory.blobs, timeout=asked.timeout, wanted=asked.wanted,
+        facts=bool(asked.fact) or asked.when == "facts",
+    )  # fmt: skip
+    return ProgramProber(runner=runner, slots=width)
