@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.triage.shrink_inquiry import Shrunk
 
+INTERVAL: Final = 2.0
+"""Seconds between two lines where there is no terminal."""
 NONE: Final = "none"
 """What --good-cell says where none is to be looked for."""
 
@@ -120,7 +123,8 @@ def command(
         with console.status("", spinner="line") as status:
             inquiry = Inquiry(
                 wanted=wanted, open_cell=_opener(setting, chosen), read=_read, folder=folder,
-                blobs=BlobStore(folder / "blobs"), progress=status.update,
+                blobs=BlobStore(folder / "blobs"),
+                progress=status.update if console.is_terminal else _Lines(console).tell,
             )  # fmt: skip
             shrunk = inquiry.run()
         if repro is not None:
@@ -134,6 +138,19 @@ def command(
     if shrunk.interrupted:
         return ExitCode.INTERRUPTED
     return ExitCode.OK if shrunk.confirmed else ExitCode.UNEXPECTED
+
+
+class _Lines:
+    """Tells what is done where there is no terminal, now and then."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._next = console, 0.0
+
+    def tell(self, text: str) -> None:
+        """Print what is done, unless something was printed just now."""
+        if time.monotonic() >= self._next:
+            self._console.print(text, soft_wrap=True)
+            self._next = time.monotonic() + INTERVAL
 
 
 def _check_outputs(out: Path, json_file: Path | None, repro: Path | None) -> None:

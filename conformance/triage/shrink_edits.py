@@ -102,7 +102,10 @@ def apply(text: str, edits: Iterable[Edit], keep: str) -> str | None:
             return None
     try:
         cut = ast.unparse(tidy(ast.fix_missing_locations(tree.root), keep))
-        if undefined(cut):
+        missing = undefined(cut)
+        if missing == {"np"}:
+            cut = f"import numpy as np\n{cut}"
+        elif missing:
             return None
     except (SyntaxError, ValueError, RecursionError):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +16,8 @@ _COMPARED: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
     ast.Is: operator.is_,
     ast.IsNot: operator.is_not,
 }
+
+F = TypeVar("F", ast.FunctionDef, ast.Lambda)
 
 
 def fold(tree: ast.Module) -> ast.Module:
@@ -40,18 +42,34 @@ def stores(tree: ast.AST) -> Counter[str]:
     """Return how often each name is bound, by whatever kind of statement."""
     found: Counter[str] = Counter()
     for node in ast.walk(tree):
-        match node:
-            case ast.Name() if not _reads(node):
-                found[node.id] += 1
-            case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                found[name] += 1
-            case ast.Import() | ast.ImportFrom():
-                found.update(a.asname or a.name.partition(".")[0] for a in node.names)
-            case ast.Global() | ast.Nonlocal():
-                found.update(dict.fromkeys(node.names, 2))
-            case _:
-                pass
+        _count(node, found)
     return found
+
+
+def _own_stores(scope: ast.Module | ast.FunctionDef) -> Counter[str]:
+    """Return how often a scope binds each name, functions within it left out."""
+    found: Counter[str] = Counter()
+    pending = [*ast.iter_child_nodes(scope)]
+    while pending:
+        node = pending.pop()
+        _count(node, found)
+        if not isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            pending += ast.iter_child_nodes(node)
+    return found
+
+
+def _count(node: ast.AST, found: Counter[str]) -> None:
+    match node:
+        case ast.Name() if not _reads(node):
+            found[node.id] += 1
+        case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            found[name] += 1
+        case ast.Import() | ast.ImportFrom():
+            found.update(a.asname or a.name.partition(".")[0] for a in node.names)
+        case ast.Global() | ast.Nonlocal():
+            found.update(dict.fromkeys(node.names, 2))
+        case _:
+            pass
 
 
 def _reads(node: ast.Name) -> bool:
@@ -135,6 +153,10 @@ class _Constants(ast.NodeTransformer):
         match node:
             case ast.Call(func=ast.Lambda(args=ast.arguments(args=[]), body=body), args=[]):
                 return body
+            case ast.Call(
+                func=ast.Name(id="getattr"), args=[value, ast.Constant(value=str(name))]
+            ) if name.isidentifier():
+                return ast.Attribute(value=value, attr=name, ctx=ast.Load())
             case _:
                 return node
 
@@ -143,7 +165,7 @@ def _fill_in_names(tree: ast.Module) -> None:
     """Put constants and other names in the place of names that are bound once, to them."""
     scopes = [node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.FunctionDef)]
     for scope in scopes:
-        bound = stores(scope)
+        bound = _own_stores(scope)
         values: dict[str, ast.expr] = {}
         looked_up: dict[str, ast.Dict] = {}
         for one in scope.body:
@@ -194,6 +216,24 @@ class _Filled(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if isinstance(node.ctx, ast.Load) and node.id in self._values:
             return _copied(self._values[node.id])
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        return self._inside(node, set(stores(node)) - {node.name})
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
+        return self._inside(node, set(stores(node)))
+
+    def _inside(self, node: F, own: set[str]) -> F:
+        """Fill in a function what it does not bind itself."""
+        values = {name: value for name, value in self._values.items() if name not in own}
+        values = {
+            name: value
+            for name, value in values.items()
+            if not (isinstance(value, ast.Name) and value.id in own)
+        }
+        looked_up = {name: value for name, value in self._looked_up.items() if name not in own}
+        _Filled(values, looked_up).generic_visit(node)
         return node
 
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 STATING: Final = ("hlo", "cost", "memory")
 """Artifacts that facts are read from."""
-_FRAME: Final = re.compile(r'^  File "(?:.*/)?([^"/]+)", line \d+, in (\S+)$', re.MULTILINE)
+OWN: Final = "the case"
+"""What raised where it was no library."""
+_FRAME: Final = re.compile(r'^  File "(.*/)?([^"/]+)", line \d+, in (\S+)$', re.MULTILINE)
+_LIBRARY: Final = re.compile(r"/site-packages/|/lib/python3")
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,11 @@ class Shown:
     def frame(self) -> str:
         """The function that raised, with its file; empty where that is not known."""
         text = self.finished.blobs.get("traceback", b"").decode("utf-8", "replace")
-        found = [match for match in _FRAME.finditer(text) if match[1] != "traceback_util.py"]
-        return ":".join(found[-1].groups()) if found else ""
+        found = [match for match in _FRAME.finditer(text) if match[2] != "traceback_util.py"]
+        if not found:
+            return ""
+        folder, file, function = found[-1].groups()
+        return f"{file}:{function}" if _LIBRARY.search(folder or "") else OWN
 
     @cached_property
     def value(self) -> Value | None:

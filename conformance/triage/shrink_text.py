@@ -36,7 +36,7 @@ def laid_out(text: str, head: Iterable[str] = ()) -> str:
         text: Python without comments.
         head: What is said on top, one comment each.
     """
-    tree = ast.parse(text)
+    tree: ast.Module = _Joined().visit(ast.parse(text))
     kinds = ast.Import | ast.ImportFrom
     lines = [ast.unparse(one) for one in tree.body if isinstance(one, kinds)]
     kit = [line for line in lines if line.startswith("from conformance.")]
@@ -48,6 +48,27 @@ def laid_out(text: str, head: Iterable[str] = ()) -> str:
         "\n".join(kit),
     ]
     return "\n\n".join(filter(None, parts)) + "\n\n" + spaced(blocks) + "\n"
+
+
+class _Joined(ast.NodeTransformer):
+    """Makes plain texts of those that are formatted from constants."""
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        self.generic_visit(node)
+        parts: list[str] = []
+        for one in node.values:
+            match one:
+                case ast.Constant(value=str(text)):
+                    parts.append(text)
+                case ast.FormattedValue(
+                    value=ast.Constant(value=int() | str() as value),
+                    conversion=-1,
+                    format_spec=None,
+                ):
+                    parts.append(str(value))
+                case _:
+                    return node
+        return ast.Constant(value="".join(parts))
 
 
 def _block(node: ast.stmt) -> str:
@@ -62,8 +83,9 @@ def _block(node: ast.stmt) -> str:
 
 
 def _apart(lines: list[str]) -> Iterator[str]:
-    """Yield lines with an empty one after each function within another."""
+    """Yield lines with an empty one before and after each function within another."""
     inside: list[int] = []
+    before = ":"
     for line in lines:
         depth = len(line) - len(line.lstrip())
         if line:
@@ -71,9 +93,13 @@ def _apart(lines: list[str]) -> Iterator[str]:
                 while inside and depth <= inside[-1]:
                     inside.pop()
                 yield ""
+                before = ""
             if depth and line.lstrip().startswith("def "):
+                if before and not before.endswith(":"):
+                    yield ""
                 inside.append(depth)
             yield line
+            before = line
 
 
 def _requoted(text: str) -> str:
@@ -187,7 +213,8 @@ def _leaf(leaf: Leaf) -> str | None:
         return None
     dtype = "bool" if leaf.dtype == "bool" else f"np.{leaf.dtype}"
     if array.ndim and array.size and (array == array.flat[0]).all():
-        return f"np.full({array.shape!r}, {_rounded(array.flat[0])!r}, {dtype})"
+        shape = array.shape[0] if array.ndim == 1 else array.shape
+        return f"np.full({shape!r}, {_rounded(array.flat[0])!r}, {dtype})"
     if array.size > LARGEST:
         return None
     told = repr(_rounded(array))
