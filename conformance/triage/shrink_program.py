@@ -48,6 +48,8 @@ def inlined(text: str, name: str, document: bytes, release: str) -> str | None:
             return None
     if code.constants or any(one.arg in {"kwargs", "jit"} for one in call.keywords):
         return None
+    if not code.arguments:
+        call.keywords = [one for one in call.keywords if one.arg != "args"]
     call.args[0] = ast.Name(id=code.name, ctx=ast.Load())
     case.body[-1:-1] = _statements(code)
     known = {ast.unparse(one) for one in tree.body}

@@ -56,6 +56,9 @@ def drop_parameter(tree: Tree, function: ast.AST, number: int, *, tuples: bool) 
         match node:
             case ast.Tuple(elts=elts, ctx=ast.Load()) if tuples and len(elts) == count > 1:
                 _without(elts, number)
+            case ast.keyword(arg="args", value=ast.Tuple(elts=elts)) if len(elts) == count == 1:
+                if tuples:
+                    elts.clear()
             case ast.Call(args=args) if len(args) == count and _is_of(node.func, names, dropped):
                 _without(args, number)
             case _:
