@@ -36,31 +36,35 @@ class Cutting:
 
     def run(self) -> None:
         """Cut the text, then what it is traced to; keep what has fewer operations."""
-        search = self._search(self.text)
+        whole = self.text
+        search = self._search(whole)
         try:
             self.complete = search.run()
         finally:
             self.text = search.text
-        if self.complete and self.prober.case.kind == "program":
-            self._go_on_with_operations()
-
-    def _go_on_with_operations(self) -> None:
-        traced = self.prober.traced(self.text)
-        if traced is None:
+        if not self.complete or self.prober.case.kind != "program":
             return
-        document, equations = traced
-        release = self.prober.cells[0].release
-        said = inlined(self.text, self.prober.case.name, document, release)
-        try:
-            if said is None or self.prober.first([said]) is None:
-                return
-        except SpentError:
+        said = self._said(self.text) or self._said(whole)
+        traced = self.prober.traced(self.text)
+        if said is None or traced is None:
             return
         search = self._search(said)
         search.run()
         again = self.prober.traced(search.text)
-        if again is not None and again[1] < equations:
+        if again is not None and again[1] < traced[1]:
             self.text, self.generator = search.text, "jaxpr"
+
+    def _said(self, text: str) -> str | None:
+        """Return a text with its operations said one by one, if it still shows it then."""
+        traced = self.prober.traced(text)
+        if traced is None:
+            return None
+        release = self.prober.cells[0].release
+        said = inlined(text, self.prober.case.name, traced[0], release)
+        try:
+            return said if said is not None and self.prober.first([said]) is not None else None
+        except SpentError:
+            return None
 
     def _search(self, text: str) -> Search:
         return Search(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.ir.graph import IrSyntaxError
 from conformance.triage.jaxpr_code import NotSayableError, code_of
+from conformance.triage.shrink_fold import stores
 from conformance.triage.shrink_source import function_of
 from conformance.triage.shrink_tidy import tidy, undefined
 
@@ -35,8 +36,9 @@ def inlined(text: str, name: str, document: bytes, release: str) -> str | None:
     Returns:
         The case; None where its jaxpr cannot be said, or it takes more than its arguments.
     """
+    called = "fn" if "fn" not in stores(ast.parse(text)) else "steps"
     try:
-        code = code_of(document, release=release, name="fn", dead=False)
+        code = code_of(document, release=release, name=called, dead=False)
     except (NotSayableError, IrSyntaxError):
         return None
     tree = ast.parse(text)

@@ -67,6 +67,12 @@ def totals(env):
 
 
 @program()
+def middle(env):
+    """A median, which a library makes of many operations."""
+    return Program(lambda x: jnp.median(x) + 1, args=(np.ones(5, np.float32),))
+
+
+@program()
 def right(env):
     return Program(lambda x: x + 1, args=(np.zeros(3, np.float32),), reference=np.ones(3))
 
@@ -194,6 +200,18 @@ def test_a_fact_stays_as_it_is(project: Project) -> None:
     assert "linalg" not in text
     (record,) = again(project, text, "0.6.2")
     assert record.facts["collectives"] == {"all-reduce": 2}
+
+
+@pytest.mark.cell
+def test_what_a_library_does_is_cut_too(project: Project) -> None:
+    """Its operations are said one by one where that leaves fewer of them."""
+    answer = shrunk(project, "family/middle", "--cell", "0.6.2", "--fact", "dtypes")
+    assert answer["generator"] == "jaxpr"
+    assert answer["after"]["equations"] < answer["before"]["equations"] / 4
+    assert "median" not in answer["text"]
+    assert "lax.sort" in answer["text"]
+    (record,) = again(project, answer["text"], "0.6.2")
+    assert record.facts["dtypes"] == ["f32", "pred", "s32"]
 
 
 @pytest.mark.cell
