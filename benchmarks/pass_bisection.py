@@ -16,7 +16,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from conformance.triage.passes import Answer, search
+from conformance.triage.passes.search import Answer, search
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

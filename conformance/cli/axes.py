@@ -13,7 +13,7 @@ from conformance.cells.nightly import NIGHTLY, nights
 from conformance.cells.releases import is_nightly
 from conformance.cells.selectors import resolve_selector, select_cells
 from conformance.errors import UsageError
-from conformance.triage.axis import (
+from conformance.triage.bisect.axis import (
     CONFIG,
     FLAG,
     JAX,

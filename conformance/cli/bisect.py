@@ -12,10 +12,10 @@ from conformance.cli.named_files import as_json, check_writable, write_file
 from conformance.cli.searching import FIGURES, TIMED, TIMEOUT, Asked, Subject, searched
 from conformance.cli.setting import default_jobs, here
 from conformance.model.outcome import ExitCode
-from conformance.triage.axis import JAX
-from conformance.triage.question import PREDICATES
-from conformance.triage.target import target_of
-from conformance.triage.telling import answer_json, answer_lines
+from conformance.triage.bisect.axis import JAX
+from conformance.triage.bisect.telling import answer_json, answer_lines
+from conformance.triage.programs.target import target_of
+from conformance.triage.questions.question import PREDICATES
 
 
 @click.command("bisect", short_help="Find the release that changed what a target does.")

@@ -23,23 +23,23 @@ from conformance.engine.prepare import Provider
 from conformance.errors import UsageError
 from conformance.files import said_by, write_atomically
 from conformance.model.outcome import ExitCode
-from conformance.triage.new import Alone, Order, port
-from conformance.triage.new_bench import Bench
-from conformance.triage.new_file import Declared
-from conformance.triage.new_making import doc_of, first_keywords
-from conformance.triage.new_paste import read_paste, releases_named, thread_of
-from conformance.triage.new_place import find_place
-from conformance.triage.new_script import read_script
-from conformance.triage.new_telling import (
+from conformance.triage.bisect.prober import ProgramProber
+from conformance.triage.new.bench import Bench
+from conformance.triage.new.file import Declared
+from conformance.triage.new.making import doc_of, first_keywords
+from conformance.triage.new.paste import read_paste, releases_named, thread_of
+from conformance.triage.new.place import find_place
+from conformance.triage.new.proposal import Alone, Order, port
+from conformance.triage.new.script import read_script
+from conformance.triage.new.telling import (
     ported_json,
     release_lines,
     summary_lines,
     todo_lines,
     undeclared_lines,
 )
-from conformance.triage.prober import ProgramProber
-from conformance.triage.program import ProgramRunner
-from conformance.triage.target import Program, Target
+from conformance.triage.programs.running import ProgramRunner
+from conformance.triage.programs.target import Program, Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.cli.setting import Setting
     from conformance.engine.job import PlannedCell
-    from conformance.triage.new import Ported
-    from conformance.triage.new_making import Made
-    from conformance.triage.new_place import Place
-    from conformance.triage.new_script import Script
-    from conformance.triage.prober import Prober
+    from conformance.triage.bisect.prober import Prober
+    from conformance.triage.new.making import Made
+    from conformance.triage.new.place import Place
+    from conformance.triage.new.proposal import Ported
+    from conformance.triage.new.script import Script
 
 LOOKED_AT: Final = ("0.5.3", "0.6.2", "0.8.3")
 """Releases that are tried first, with the oldest and the newest."""

@@ -25,14 +25,14 @@ from conformance.engine.prepare import Provider
 from conformance.errors import InfrastructureError, UsageError
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import ExitCode, Outcome
-from conformance.triage.pass_inquiry import Answers, Inquiry, Step
-from conformance.triage.pass_prober import DISABLED, PassProber, judged
-from conformance.triage.pass_programs import ProgramPasses
-from conformance.triage.pass_question import WHEN, question_between, question_within
-from conformance.triage.pass_telling import answer_json, answer_lines, lines_to_paste, step_line
-from conformance.triage.predicate import Ends, ending, quoted
-from conformance.triage.program import ProgramRunner
-from conformance.triage.target import target_of
+from conformance.triage.passes.inquiry import Answers, Inquiry, Step
+from conformance.triage.passes.prober import DISABLED, PassProber, judged
+from conformance.triage.passes.programs import ProgramPasses
+from conformance.triage.passes.question import WHEN, question_between, question_within
+from conformance.triage.passes.telling import answer_json, answer_lines, lines_to_paste, step_line
+from conformance.triage.programs.running import ProgramRunner
+from conformance.triage.programs.target import target_of
+from conformance.triage.questions.predicate import Ends, ending, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.engine.prepare import Preparation
     from conformance.model.case import Case
-    from conformance.triage.pass_inquiry import Prober
-    from conformance.triage.predicate import Predicate
+    from conformance.triage.passes.inquiry import Prober
+    from conformance.triage.questions.predicate import Predicate
 
 TIMEOUT: Final = 120.0
 """Seconds that a script may take."""

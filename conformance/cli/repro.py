@@ -23,10 +23,10 @@ from conformance.engine.rundir import RunDirectory
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.model.outcome import Conformance
 from conformance.report.upstream import Upstream, issue_text
-from conformance.triage.repro import Written, write
-from conformance.triage.repro_run import recorded, recorded_span, run_now
-from conformance.triage.repro_source import extract
-from conformance.triage.telling import answer_lines
+from conformance.triage.bisect.telling import answer_lines
+from conformance.triage.repro.run import recorded, recorded_span, run_now
+from conformance.triage.repro.source import extract
+from conformance.triage.repro.writing import Written, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from conformance.engine.plan import Plan
     from conformance.engine.prepare import Preparation
     from conformance.model.case import Case
-    from conformance.triage.repro_run import SeenJob
+    from conformance.triage.repro.run import SeenJob
 
 CELLS = 2
 _NO_NAME = re.compile(r"[^A-Za-z0-9]+")

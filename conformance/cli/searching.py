@@ -21,13 +21,13 @@ from conformance.engine.prepare import Provider
 from conformance.engine.rundir import RESULTS, Results, RunDirectory
 from conformance.errors import UsageError
 from conformance.judge.tolerance import Tolerance
-from conformance.triage.axis import JAX
-from conformance.triage.bisection import Answer, Bisection
-from conformance.triage.figures import MEMORY, time_of
-from conformance.triage.points import Points
-from conformance.triage.prober import CaseProber, ProgramProber
-from conformance.triage.program import ProgramRunner
-from conformance.triage.telling import step_line
+from conformance.triage.bisect.axis import JAX
+from conformance.triage.bisect.bisection import Answer, Bisection
+from conformance.triage.bisect.points import Points
+from conformance.triage.bisect.prober import CaseProber, ProgramProber
+from conformance.triage.bisect.telling import step_line
+from conformance.triage.programs.running import ProgramRunner
+from conformance.triage.questions.figures import MEMORY, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.cli.setting import Setting
     from conformance.model.case import Case
-    from conformance.triage.bisection import Step
-    from conformance.triage.figures import Figure
-    from conformance.triage.prober import Prober
-    from conformance.triage.target import Target
+    from conformance.triage.bisect.bisection import Step
+    from conformance.triage.bisect.prober import Prober
+    from conformance.triage.programs.target import Target
+    from conformance.triage.questions.figures import Figure
 
 LOGS: Final = Path("reports") / "bisect"
 """Where searches are logged, below the project."""

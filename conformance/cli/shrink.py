@@ -24,11 +24,11 @@ from conformance.engine.plan import make_plan, why_not
 from conformance.engine.prepare import Provider
 from conformance.errors import UsageError
 from conformance.model.outcome import ExitCode
-from conformance.triage.repro import write
-from conformance.triage.repro_run import run_now
-from conformance.triage.repro_source import extract
-from conformance.triage.shrink_inquiry import Inquiry, Wanted
-from conformance.triage.shrink_telling import shrunk_json, shrunk_lines
+from conformance.triage.repro.run import run_now
+from conformance.triage.repro.source import extract
+from conformance.triage.repro.writing import write
+from conformance.triage.shrink.inquiry import Inquiry, Wanted
+from conformance.triage.shrink.telling import shrunk_json, shrunk_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cli.setting import Setting
     from conformance.model.case import Case
-    from conformance.triage.shrink_inquiry import Shrunk
+    from conformance.triage.shrink.inquiry import Shrunk
 
 INTERVAL: Final = 2.0
 """Seconds between two lines where there is no terminal."""

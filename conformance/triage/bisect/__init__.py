@@ -1,0 +1,1 @@
+"""`conformance bisect`: every change between two ends of an axis."""

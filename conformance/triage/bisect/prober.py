@@ -1,0 +1,100 @@
+"""Trying a target in cells: what came of it is a record, as of any job."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from conformance.engine.job import Job
+from conformance.engine.judging import record_of
+from conformance.engine.plan import why_not
+from conformance.engine.runner import judged_from_cache
+from conformance.triage.programs.running import not_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.engine.blobs import BlobStore
+    from conformance.engine.cache import ResultCache
+    from conformance.engine.job import Executor, PlannedCell
+    from conformance.engine.judging import Judge
+    from conformance.model.case import Case
+    from conformance.model.record import Record
+    from conformance.triage.programs.running import ProgramRunner
+
+
+class Prober(Protocol):
+    """Tries one target in cells."""
+
+    def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
+        """Try it in each cell, several at a time.
+
+        Args:
+            cells: The cells.
+            again: Whether what is known from before does not count.
+
+        Yields:
+            A record for each cell, in any order.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseProber:
+    """Tries a case.
+
+    Attributes:
+        case: The case.
+        executor: Runs jobs.
+        cache: Observations of earlier runs.
+        judge: Judges by the case's own reference.
+        blobs: Where artifacts go.
+    """
+
+    case: Case
+    executor: Executor
+    cache: ResultCache
+    judge: Judge
+    blobs: BlobStore
+
+    def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
+        """Try the case in each cell; see `Prober.probe`."""
+        jobs = []
+        for planned in cells:
+            job = Job(case=self.case, planned=planned, alone=again)
+            if reason := why_not(self.case, planned):
+                yield not_run(self.case.id, self.case.content_hash, planned, reason)
+            elif not again and (known := self._known(job)) is not None:
+                yield known
+            else:
+                jobs.append(job)
+        for finished in self.executor.run(jobs):
+            record = record_of(finished, self.blobs)
+            self.cache.put(finished.job, record, self.blobs)
+            yield self.judge.judge(finished.job, record)
+
+    def _known(self, job: Job) -> Record | None:
+        return judged_from_cache(job, self.cache, self.judge, self.blobs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramProber:
+    """Tries a script, a test or a command, each time in a process of its own.
+
+    Attributes:
+        runner: Runs it.
+        slots: How many run at the same time.
+    """
+
+    runner: ProgramRunner
+    slots: int
+
+    def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:  # noqa: ARG002 - nothing is known from before
+        """Try the program in each cell; see `Prober.probe`."""
+        with ThreadPoolExecutor(self.slots) as pool:
+            try:
+                yield from pool.map(self.runner.run, cells)
+            except BaseException:
+                self.runner.stopped.set()
+                raise

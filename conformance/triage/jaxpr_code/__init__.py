@@ -1,0 +1,1 @@
+"""A jaxpr as readable JAX code."""

@@ -1,0 +1,1 @@
+"""`conformance new`: a case from a script as somebody pasted it."""

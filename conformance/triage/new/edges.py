@@ -1,0 +1,106 @@
+"""Where what a case shows changes, over all releases; and what it should be, as was seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from conformance.engine.comparing import value_of
+from conformance.judge.tolerance import Tolerance
+from conformance.judge.values import compare_reference, compare_values
+from conformance.model.outcome import Conformance, Outcome
+from conformance.triage.bisect.search import wanted
+from conformance.triage.new.reference import expression
+from conformance.triage.questions.failure import Failures
+from conformance.triage.questions.predicate import ending
+from conformance.triage.questions.state import GOOD, Kind, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from conformance.model.record import Record
+    from conformance.model.value import Value
+    from conformance.triage.new.bench import Bench
+    from conformance.triage.new.trial import Tried
+
+_SILENT = frozenset({Outcome.INFRA, Outcome.NOT_RUN})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a case shows over releases.
+
+    Attributes:
+        records: What came of it, by number of the cell.
+        states: What that is: good is what the case should do.
+        anchor: Number of the cell whose value is taken for right; None where the script states
+            what is right, or nothing was seen that ran.
+        reference: That value as an expression; empty where there is none, or it is too long.
+    """
+
+    records: Mapping[int, Record]
+    states: Mapping[int, State]
+    anchor: int | None
+    reference: str
+
+    @property
+    def unstated(self) -> bool:
+        """Whether values differ, and nothing says which is right."""
+        if self.anchor is None or self.reference:
+            return False
+        ran = (n for n, record in self.records.items() if record.outcome is Outcome.OK)
+        return any(self.states[number].kind is Kind.BAD for number in ran)
+
+
+def find_edges(
+    tried: Tried, bench: Bench, good: int | None, told: Callable[[Sequence[int]], None]
+) -> Seen:
+    """Return what a case shows over all releases, the edges of each stretch tried.
+
+    Args:
+        tried: The case, and what came of it in some cells.
+        bench: Where it is tried.
+        good: Number of the cell in which it is right; None is the newest in which it runs.
+        told: Told the numbers of the cells of each round.
+    """
+    records = dict(tried.records)
+    ran = [number for number, record in records.items() if record.outcome is Outcome.OK]
+    anchor = None
+    if not (tried.draft.states or tried.draft.way.bare) and ran:
+        anchor = good if good in ran else max(ran)
+    right = None if anchor is None else value_of(bench.side(records[anchor]))
+    states = _States(bench, right)
+    known = {number: states.of(records[number]) for number in sorted(records)}
+    while points := wanted(known, bench.width, eager=True):
+        told(points)
+        found = bench.run([tried.case], points)[tried.case.name]
+        records |= found
+        known |= {number: states.of(record) for number, record in found.items()}
+    text = "" if right is None else expression(right)
+    return Seen(records=records, states=known, anchor=anchor, reference=text)
+
+
+class _States:
+    """What records show, those alike as one."""
+
+    def __init__(self, bench: Bench, right: Value | None) -> None:
+        self._bench, self._right = bench, right
+        self._failures = Failures()
+        self._values: list[Value] = []
+
+    def of(self, record: Record) -> State:
+        if record.outcome in _SILENT:
+            return State(Kind.UNKNOWN, ending(record))
+        if record.outcome is not Outcome.OK:
+            return State(Kind.OTHER, self._failures.of(ending(record)))
+        if self._right is None:
+            deviates = record.conformance is Conformance.DEVIATES
+            return State(Kind.BAD, "deviates") if deviates else GOOD
+        value = value_of(self._bench.side(record))
+        if compare_reference(value, self._right).agrees:
+            return GOOD
+        for number, known in enumerate(self._values):
+            if compare_values(value, known, Tolerance()).agrees:
+                return State(Kind.BAD, f"value {number}")
+        self._values.append(value)
+        return State(Kind.BAD, f"value {len(self._values) - 1}")

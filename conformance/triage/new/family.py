@@ -1,0 +1,155 @@
+"""Which family a script belongs to: the one whose cases use what it uses. Pure."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from dataclasses import dataclass
+from math import log
+from typing import TYPE_CHECKING, Final
+
+from conformance.triage.new.names import imported_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_SUBJECTS: Final = ("jax", "jaxlib", "flax", "optax", "orbax", "equinox")
+"""Packages whose names say what a script is about."""
+_NUMBERS: Final = frozenset({"jax.numpy", "jax.tree_util", "jax.tree"})
+_PLACES: Final = frozenset({
+    "lax", "experimental", "sharding", "numpy", "jit", "_src", "Mesh", "devices", "device_put",
+    "PartitionSpec", "NamedSharding", "config",
+})  # fmt: skip
+"""Names that only set the scene, or say where others are."""
+_ARRAY: Final = frozenset({
+    "T", "shape", "dtype", "size", "ndim", "sum", "mean", "max", "min", "reshape", "astype", "at",
+    "set", "add", "copy", "append", "items", "keys", "values", "update", "format", "join",
+})  # fmt: skip
+"""Attributes of arrays, lists and texts: every script has some."""
+_BESIDE: Final = frozenset({"mesh", "in_specs", "out_specs", "dtype", "shape", "axis", "name"})
+"""Keywords that say no more than the function they are given to."""
+_COMPAT: Final = "compat"
+_TOLD: Final = 3
+"""Names that a reason tells."""
+ENOUGH: Final = 0.35
+"""Score from which a family is meant."""
+AHEAD: Final = 1.3
+"""How far the best family must be ahead of the second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """How well a family fits.
+
+    Attributes:
+        family: Its name.
+        score: How much of what the script uses is its own.
+        names: The names that tell so, the one that tells most first.
+    """
+
+    family: str
+    score: float
+    names: tuple[str, ...]
+
+    @property
+    def reason(self) -> str:
+        """Why, in a few words."""
+        told = ", ".join(self.names[:_TOLD])
+        return f"its cases use {told}" if told else "nothing the script uses is its own"
+
+
+def uses(tree: ast.AST) -> frozenset[str]:
+    """Return what a script or a case file uses: names of jax and of libraries upon it, keywords.
+
+    What makes and reads numbers does not count, for every script does that.
+
+    Args:
+        tree: It.
+    """
+    names = imported_names(tree)
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            root, parts = _path(node)
+            path = [*names.get(root, root).split("."), *parts]
+            if _COMPAT in path:
+                found.update(path[path.index(_COMPAT) + 1 :])
+            elif path[0] in _SUBJECTS:
+                found.update(_telling(path))
+            elif root not in names and node.attr not in _ARRAY and not node.attr.startswith("__"):
+                found.add(f".{node.attr}")
+        elif isinstance(node, ast.Name) and node.id in names:
+            path = names[node.id].split(".")
+            found.update(_telling(path) if path[0] in _SUBJECTS else ())
+        elif isinstance(node, ast.keyword) and node.arg and node.arg not in _BESIDE:
+            found.add(f"{node.arg}=")
+    return frozenset(found)
+
+
+def _telling(path: Sequence[str]) -> list[str]:
+    """Return the parts of a dotted name that say what it is about."""
+    if ".".join(path[:2]) in _NUMBERS:
+        return []
+    return [part for part in path[1:] if part not in _PLACES]
+
+
+def _path(node: ast.Attribute) -> tuple[str, list[str]]:
+    """Return the root of a dotted name, and its attributes; no root where it is another's."""
+    parts: list[str] = []
+    at: ast.expr = node
+    while isinstance(at, ast.Attribute):
+        parts.append(at.attr)
+        at = at.value
+    return (at.id if isinstance(at, ast.Name) else ""), parts[::-1]
+
+
+def fits(used: frozenset[str], families: Mapping[str, Sequence[frozenset[str]]]) -> list[Fit]:
+    """Return how well each family fits, the best first.
+
+    A name tells the more, the fewer families use it, and the more of one's files do.
+
+    Args:
+        used: The names that a script uses.
+        families: By name, what each of its files uses.
+    """
+    shares = {family: _shares(files) for family, files in families.items()}
+    found = []
+    for family, share in shares.items():
+        weights = {name: share[name] * _own(name, family, shares) for name in used if name in share}
+        told = sorted((n for n in weights if weights[n] > 0), key=lambda n: (-weights[n], n))
+        score = sum(weights.values()) * (1 + _named(used, family))
+        found.append(Fit(family=family, score=score, names=tuple(told)))
+    return sorted(found, key=lambda fit: (-fit.score, fit.family))
+
+
+def _named(used: Iterable[str], family: str) -> float:
+    """Return how much of a family's name the names say that a script uses."""
+    said = {word for name in used for word in name.split("_")}
+    words = set(family.split("_"))
+    return len(words & said) / len(words)
+
+
+def _shares(files: Iterable[frozenset[str]]) -> Mapping[str, float]:
+    listed = list(files)
+    counts = Counter(name for names in listed for name in names)
+    return {name: count / len(listed) for name, count in counts.items()}
+
+
+def _own(name: str, family: str, shares: Mapping[str, Mapping[str, float]]) -> float:
+    """Return how much a name is a family's own: nothing where all families use it alike."""
+    among = [share.get(name, 0.0) for share in shares.values()]
+    part = shares[family][name] / sum(among)
+    spread = log(len(shares) / sum(one > 0 for one in among)) / log(max(len(shares), 2))
+    return part * spread
+
+
+def chosen(found: Sequence[Fit]) -> Fit | None:
+    """Return the family that is meant, None where none is, or two are alike.
+
+    Args:
+        found: How well each fits, the best first.
+    """
+    if not found or found[0].score < ENOUGH:
+        return None
+    second = found[1].score if len(found) > 1 else 0.0
+    return found[0] if found[0].score >= AHEAD * second else None

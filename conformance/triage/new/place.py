@@ -1,0 +1,169 @@
+"""Where a new case goes: family, topic, name; all of it checked before anything is tried."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from conformance.corpus.discover import case_files, discover
+from conformance.errors import UsageError
+from conformance.files import said_by
+from conformance.triage.new.family import chosen, fits, uses
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.triage.new.family import Fit
+
+TOPIC: Final = "reported"
+"""The file that a case goes to where no other is named."""
+_NAMED: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a case goes.
+
+    Attributes:
+        folder: Folder of its family.
+        topic: Stem of its file.
+        name: Its name.
+        why: Why this family.
+        there: What the file holds now; None where there is none yet.
+        new_family: Whether the family is a new one.
+    """
+
+    folder: Path
+    topic: str
+    name: str
+    why: str
+    there: str | None
+    new_family: bool
+
+    @property
+    def file(self) -> Path:
+        """The file."""
+        return self.folder / f"{self.topic}.py"
+
+    @property
+    def id(self) -> str:
+        """Id of the case."""
+        return f"{self.folder.name}/{self.name}"
+
+
+def find_place(
+    cases: Path, tree: ast.AST, *, stem: str, family: str, topic: str, name: str
+) -> Place:
+    """Return where a case of a script goes.
+
+    Args:
+        cases: Folder of the families.
+        tree: The script.
+        stem: What the script is called.
+        family: Family that is asked for; empty for the one that fits.
+        topic: Topic that is asked for.
+        name: Name that is asked for; empty for that of the script.
+
+    Raises:
+        UsageError: If no family fits, a name is none or taken, or a file cannot be read.
+    """
+    families = sorted(path.name for path in _folders(cases))
+    why = "asked for"
+    if family:
+        _check("--family", family)
+    else:
+        fit = _fitting(cases, tree, families)
+        family, why = fit.family, fit.reason
+    topic = _check("--topic", topic or TOPIC)
+    if topic == "conftest" or topic.startswith("_"):
+        raise UsageError(
+            f"--topic {topic}: no file of cases has such a name, expected e.g. {TOPIC}"
+        )
+    name = _check("--name", name) if name else named_after(stem)
+    folder = cases / family
+    _refuse_taken(folder, name)
+    return Place(
+        folder=folder, topic=topic, name=name, why=why,
+        there=_read(folder / f"{topic}.py", name), new_family=family not in families,
+    )  # fmt: skip
+
+
+def named_after(stem: str) -> str:
+    """Return the name of a case that is called after its script.
+
+    Raises:
+        UsageError: If nothing of the script's name can be one.
+    """
+    word = re.sub(r"\W+", "_", stem.lower(), flags=re.ASCII).strip("_")
+    word = re.sub(r"^(?=\d)", "issue_", word)
+    if not word.isidentifier() or keyword.iskeyword(word):
+        raise UsageError(f"{stem!r} makes no name of a case, expected one: say --name NAME")
+    return word
+
+
+def _folders(cases: Path) -> list[Path]:
+    if not cases.is_dir():
+        raise UsageError(f"{cases}: no such folder, expected one of families of cases")
+    found = (path for path in cases.iterdir() if path.is_dir())
+    return [path for path in found if not path.name.startswith((".", "_"))]
+
+
+def _fitting(cases: Path, tree: ast.AST, families: list[str]) -> Fit:
+    used = {family: _uses_of(cases / family) for family in families}
+    found = fits(uses(tree), {family: files for family, files in used.items() if files})
+    fit = chosen(found)
+    if fit is not None:
+        return fit
+    near = [one for one in found[:_NAMED] if one.names]
+    told = "; ".join(f"{one.family}: {one.reason}" for one in near) or ", ".join(families)
+    raise UsageError(
+        f"no family fits for sure ({told}); say --family NAME, one of these or a new one"
+    )
+
+
+def _uses_of(folder: Path) -> list[frozenset[str]]:
+    """Return what each file of a family uses, with what its helpers use for it."""
+    helpers = frozenset(name for file in folder.glob("_*.py") for name in _uses(file))
+    return [_uses(file) | helpers for file in case_files(folder)]
+
+
+def _uses(file: Path) -> frozenset[str]:
+    try:
+        return uses(ast.parse(file.read_bytes()))
+    except (OSError, SyntaxError, ValueError):
+        return frozenset()
+
+
+def _check(option: str, text: str) -> str:
+    if not text.isidentifier() or not text.isascii() or keyword.iskeyword(text):
+        near = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
+        hint = f", e.g. {near}" if near.isidentifier() else ""
+        raise UsageError(f"{option} {text}: expected a Python name{hint}")
+    return text
+
+
+def _refuse_taken(folder: Path, name: str) -> None:
+    if not folder.is_dir():
+        return
+    for case in discover(case_files(folder)):
+        if case.name == name:
+            raise UsageError(
+                f"{folder.name}/{name} is taken, by {case.file}:{case.line}; say --name OTHER"
+            )
+
+
+def _read(file: Path, name: str) -> str | None:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        said = said_by(error) if isinstance(error, OSError) else "no text"
+        raise UsageError(f"{file}: cannot be read: {said}") from None
+    for node in ast.parse(text).body:
+        if getattr(node, "name", "") == name:
+            raise UsageError(f"{file}: has a {name} already; say --name OTHER")
+    return text

@@ -1,0 +1,120 @@
+"""A value that was seen, as an expression: a reference that is proposed. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from conformance.model.codec import to_array, to_python
+from conformance.triage.repro.surroundings import quoted
+
+if TYPE_CHECKING:
+    from conformance.model.value import Leaf, Value
+
+MOST: Final = 64
+"""Elements of a value that is written out."""
+_STEP: Final = re.compile(r"\[(?:'([^']*)'|(\d+))\]|\.(\w+)")
+_SMALL, _LARGE = 1e-4, 1e6
+"""Between these numbers are written without an exponent."""
+_WRITTEN: Final = frozenset({
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+    "float32", "float64", "complex64", "complex128",
+})  # fmt: skip
+"""What NumPy itself has a name for."""
+_ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]{5,}\b")
+
+
+def expression(value: Value) -> str:
+    """Return an expression that gives a value; empty where there is none that is short.
+
+    Lists stand for tuples, as they do where a reference is compared.
+
+    Args:
+        value: What was seen.
+    """
+    if sum(math.prod(leaf.shape) for leaf in value.leaves) > MOST:
+        return ""
+    tree: dict[Any, Any] = {}
+    for leaf in value.leaves:
+        text = _leaf(leaf)
+        steps = _steps(leaf.path)
+        if not text or steps is None:
+            return ""
+        at = tree
+        for step in ["out", *steps[:-1]] if steps else []:
+            at = at.setdefault(step, {})
+        at[steps[-1] if steps else "out"] = text
+    return _written(tree.get("out", ""))
+
+
+def _steps(path: str) -> list[str | int] | None:
+    """Return the keys of a path, None where one is no plain key."""
+    rest = path.removeprefix("out")
+    found = list(_STEP.finditer(rest))
+    if "".join(match[0] for match in found) != rest or any(match[3] for match in found):
+        return None
+    return [match[1] if match[1] is not None else int(match[2]) for match in found]
+
+
+def _written(tree: Any) -> str:
+    if isinstance(tree, str):
+        return tree
+    if all(isinstance(key, int) for key in tree):
+        if sorted(tree) != list(range(len(tree))):
+            return ""
+        parts = [_written(tree[key]) for key in sorted(tree)]
+        return f"[{', '.join(parts)}]" if all(parts) else ""
+    parts = [f"{quoted(key)}: {_written(inner)}" for key, inner in tree.items()]
+    return "{" + ", ".join(parts) + "}"
+
+
+def _leaf(leaf: Leaf) -> str:
+    if leaf.kind == "python":
+        value = to_python(leaf)
+        finite = not isinstance(value, float) or math.isfinite(value)
+        return quoted(value) if finite else f'float("{value}")'
+    if leaf.kind == "key":
+        return ""
+    array = to_array(leaf)
+    if leaf.dtype not in _WRITTEN:
+        return ""
+    kind = "bool_" if leaf.dtype == "bool" else leaf.dtype
+    if not array.shape:
+        return f"np.{kind}({_listed(array)})"
+    if not array.size:
+        return f"np.zeros({array.shape}, np.{kind})"
+    return f"np.array({_listed(array)}, np.{kind})"
+
+
+def _listed(array: np.ndarray[Any, Any]) -> str:
+    """Return the elements by their shortest digits, as NumPy prints them."""
+    if array.ndim:
+        return f"[{', '.join(map(_listed, array))}]"
+    one: Any = array[()]
+    if isinstance(one, np.complexfloating):
+        return f"complex({_digits(one.real)}, {_digits(one.imag)})"
+    return _digits(one) if isinstance(one, np.floating) else repr(array.item())
+
+
+def _digits(one: np.floating[Any]) -> str:
+    size = abs(float(one))
+    if not math.isfinite(size):
+        sign = "-" if float(one) < 0 else ""
+        return "np.nan" if math.isnan(size) else f"{sign}np.inf"
+    plain = size == 0 or _SMALL <= size < _LARGE
+    return np.format_float_positional(one, trim="0") if plain else np.format_float_scientific(one)
+
+
+def has_address(value: Value) -> bool:
+    """Say whether a value is a text that is another in each process.
+
+    Args:
+        value: What was seen.
+    """
+    return any(
+        leaf.kind == "python" and _ADDRESS.search(leaf.data.decode("utf-8", "replace"))
+        for leaf in value.leaves
+    )

@@ -1,0 +1,251 @@
+"""Trying a script and drafts of a case of it: the first draft that shows what the script does."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from conformance.engine.comparing import value_of
+from conformance.errors import UsageError
+from conformance.model.outcome import Conformance, Outcome
+from conformance.triage.new.bench import written_cases
+from conformance.triage.new.case import Way, draft
+from conformance.triage.new.file import Declared, case_text, new_file
+from conformance.triage.new.reference import has_address
+from conformance.triage.questions.failure import same_failure
+from conformance.triage.questions.predicate import SILENT, ending, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from conformance.model.case import Case
+    from conformance.model.record import Record
+    from conformance.triage.new.bench import Bench
+    from conformance.triage.new.case import Draft
+    from conformance.triage.new.script import Script
+
+ROUNDS: Final = 3
+"""How often values that are no arrays are looked for."""
+_NO_VALUE: Final = re.compile(r"^(out\S*) is an? .+, expected an array or a Python scalar")
+_NOTHING: Final = "the case captured nothing"
+_MISSING: Final = re.compile(r"No module named '([\w.]+)'")
+_STATED: Final = frozenset({"AssertionError", "exit", "SystemExit"})
+"""Errors by which a script says that a value is wrong."""
+_ABSENT: Final = frozenset({"AttributeError", "ImportError", "ModuleNotFoundError"})
+_ORDER: Final = (
+    (
+        Way(kind="program", bridged=True), Way(kind="program"), Way(bridged=True), Way(),
+        Way(bridged=True, truth=True), Way(truth=True),
+    ),
+    (Way(bridged=True, bare=True), Way(bare=True)),
+)  # fmt: skip
+"""The ways to make a case, the one that tells most first; the second lot if none of the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """A draft that shows what its script does.
+
+    Attributes:
+        draft: It.
+        case: The case it is written as, for as long as it is tried.
+        records: What came of it, by number of the cell.
+        spelled: Numbers of the cells that only the script's own spelling fails on.
+    """
+
+    draft: Draft
+    case: Case
+    records: Mapping[int, Record]
+    spelled: tuple[int, ...] = ()
+
+
+def refuse_hopeless(plain: Mapping[int, Record], name: str) -> None:
+    """Refuse a script of which no case can be made, by what came of it.
+
+    Args:
+        plain: What came of the script itself, by number of the cell.
+        name: What it is called.
+
+    Raises:
+        UsageError: If it lacks a package or a file everywhere, or never ends.
+    """
+    known = [record for record in plain.values() if record.outcome not in SILENT]
+    if not known:
+        said = "; ".join({ending(record) for record in plain.values()})
+        raise UsageError(f"{name}: could be run nowhere: {quoted(said)}")
+    errors = [record.error for record in known if record.error is not None]
+    if len(errors) < len(known):
+        return
+    last = errors[-1]
+    missing = _MISSING.search(last.message)
+    if missing and missing[1].partition(".")[0] not in {"jax", "jaxlib"}:
+        raise UsageError(
+            f"{name}: needs the package {missing[1].partition('.')[0]}, which no cell has; a case "
+            "may use jax, numpy, scipy and flax"
+        )
+    if last.type == "FileNotFoundError":
+        raise UsageError(f"{name}: reads a file: {last.message}; make its contents in the script")
+    if all(record.outcome is Outcome.TIMED_OUT for record in known):
+        raise UsageError(f"{name}: {last.message} on any release tried; raise it with --timeout")
+    if all(error.type in {"NameError", "SyntaxError", "IndentationError"} for error in errors):
+        raise UsageError(f"{name}: is not whole: {last.type}: {last.message}")
+
+
+class Drafts:
+    """Drafts of one case, tried together.
+
+    Args:
+        script: The script.
+        bench: Where they are tried.
+        file: Where they are written for that.
+        declared: What their decorators say.
+        name: What the script is called.
+    """
+
+    def __init__(
+        self, script: Script, bench: Bench, file: Path, declared: Declared, name: str
+    ) -> None:
+        self._script, self._bench, self._file = script, bench, file
+        self._declared, self._name = declared, name
+
+    def choose(self, numbers: Sequence[int], plain: Mapping[int, Record]) -> Tried:
+        """Return the first draft that shows what the script does.
+
+        Args:
+            numbers: Numbers of the cells to try them in.
+            plain: What came of the script itself there.
+
+        Raises:
+            UsageError: If none does; the message says how the last one differs.
+        """
+        refused = ""
+        for tried in (one for ways in _ORDER for one in self._tried(ways, numbers)):
+            spelled = _spelled(plain) if tried.draft.compat else ()
+            differs = [
+                number
+                for number, record in sorted(tried.records.items())
+                if number not in spelled
+                and number in plain
+                and not agrees(record, plain[number], caught=self._script.caught)
+            ]
+            if not differs:
+                used = tuple(n for n in spelled if tried.records[n].outcome is Outcome.OK)
+                return replace(tried, spelled=used)
+            number = differs[-1]
+            both = (_how(plain[number]), _how(tried.records[number]))
+            release = self._bench.releases[number]
+            refused = f"on {release} the script ends with {both[0]}, a case of it with {both[1]}"
+        raise UsageError(f"{self._name}: no case shows what it does: {refused}{_hint(refused)}")
+
+    def _tried(self, order: Sequence[Way], numbers: Sequence[int]) -> Iterator[Tried]:
+        """Try some ways at once, and again with what turned out to be no array told as text."""
+        ways = dict(enumerate(order))
+        found: dict[int, Tried] = {}
+        for _ in range(ROUNDS):
+            cases, made = {}, self._made(ways)
+            for key, one in made.items():
+                cases[key] = self._written(key, one)
+            records = self._bench.run(list(cases.values()), numbers)
+            for key, one in made.items():
+                found[key] = Tried(draft=one, case=cases[key], records=records[_called(key)])
+            again = {key: self._shown(one, found[key].records) for key, one in made.items()}
+            ways = {key: way for key, way in again.items() if way is not None}
+            if not ways:
+                break
+        yield from (found[key] for key in sorted(found))
+
+    def _made(self, ways: Mapping[int, Way]) -> dict[int, Draft]:
+        """Return the drafts that can be made, none of them twice."""
+        made: dict[int, Draft] = {}
+        for key, way in ways.items():
+            one = draft(self._script, way)
+            if one is not None and one.body not in {other.body for other in made.values()}:
+                made[key] = one
+        return made
+
+    def _written(self, key: int, one: Draft) -> Case:
+        """Write a draft into a file of its own; return its case."""
+        text = case_text(one, _called(key), self._declared)
+        file = self._file.with_stem(f"{self._file.stem}_{key}")
+        whole = new_file(text, one, "A draft.", deviates=False)
+        return written_cases(file, whole)[_called(key)]
+
+    def _shown(self, one: Draft, records: Mapping[int, Record]) -> Way | None:
+        """Return the way to observe what could not be observed; None where all could."""
+        told, named = set(one.way.told), set(one.way.named)
+        for record in records.values():
+            match = _NO_VALUE.match(record.error.message) if record.error is not None else None
+            if match:
+                told |= _numbers(one.paths, match[1])
+            elif record.error is not None and _NOTHING in record.error.message:
+                told |= set(range(len(one.paths)))
+            elif record.outcome is Outcome.OK and has_address(value_of(self._bench.side(record))):
+                named |= told
+        way = replace(one.way, told=frozenset(told), named=frozenset(named))
+        return None if way == one.way else way
+
+
+def _numbers(paths: Sequence[str], where: str) -> set[int]:
+    """Return the number of the value that stands somewhere; all where that cannot be told."""
+    found = {
+        n
+        for n, path in enumerate(paths)
+        if where == path or where.startswith((f"{path}[", f"{path}."))
+    }
+    return found or set(range(len(paths)))
+
+
+def _called(key: int) -> str:
+    return f"draft_{key}"
+
+
+def _spelled(plain: Mapping[int, Record]) -> tuple[int, ...]:
+    """Return the releases that do not have a spelling yet: older than all that have it."""
+    ran = [number for number, record in plain.items() if record.outcome is Outcome.OK]
+    return tuple(
+        number
+        for number, record in plain.items()
+        if record.error is not None and record.error.type in _ABSENT
+        and number < min(ran, default=0)
+    )  # fmt: skip
+
+
+def agrees(seen: Record, plain: Record, *, caught: bool = False) -> bool:
+    """Say whether a case shows what its script does.
+
+    Args:
+        seen: What came of the case.
+        plain: What came of the script.
+        caught: Whether the script catches what the case raises.
+    """
+    if {seen.outcome, plain.outcome} & {Outcome.INFRA, Outcome.NOT_RUN}:
+        return True
+    if Outcome.UNSUPPORTED in {seen.outcome, plain.outcome}:
+        return Outcome.OK not in {seen.outcome, plain.outcome}
+    ran = seen.outcome is Outcome.OK
+    if plain.error is None:
+        conforms = seen.conformance is not Conformance.DEVIATES
+        return conforms if ran else caught and seen.outcome is Outcome.RAISED
+    if plain.error.type in _STATED:
+        wrong = seen.error is not None and seen.error.type in _STATED
+        return (seen.conformance is Conformance.DEVIATES) if ran else wrong
+    if ran or seen.error is None:
+        return False
+    alike = seen.error.type == plain.error.type or same_failure(ending(seen), ending(plain))
+    return alike or seen.outcome is plain.outcome is not Outcome.RAISED
+
+
+def _how(record: Record) -> str:
+    if record.conformance is Conformance.DEVIATES and record.outcome is Outcome.OK:
+        return "a value that is not what it asserts"
+    return quoted(ending(record))
+
+
+def _hint(refused: str) -> str:
+    if "FileNotFoundError" in refused:
+        return "; a case reads no files: make their contents in the script"
+    if "SystemExit" in refused or "exited with status" in refused:
+        return "; take out what ends the interpreter"
+    return ""

@@ -1,0 +1,1 @@
+"""Running what is none of ours: a script, a test, a command, in the environment of a cell."""

@@ -1,0 +1,140 @@
+"""A program run to its end, whatever that is: bounded in time and output, nothing left of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from conformance.triage.programs import guard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+LARGEST: Final = 64 * 2**20
+"""Bytes that a program may print; then it is ended."""
+KEPT: Final = 2**18
+"""Bytes that are kept of the beginning, and of the end, of what it printed."""
+_LOOK: Final = 0.05
+_WARNING: Final = b"\n... %d bytes more ...\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a program ended.
+
+    Attributes:
+        exit: Its exit status, None where it had none.
+        signal: The signal that ended it, None where none did.
+        cut: Why it was ended from outside: `timeout`, `output`, `interrupt`; empty otherwise.
+        stdout: What it printed, its middle left out where that is long.
+        stderr: The same of standard error.
+        seconds: How long it took.
+        max_rss_bytes: Peak resident memory of its processes.
+    """
+
+    exit: int | None
+    signal: int | None
+    cut: str
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+    max_rss_bytes: int
+
+
+def run(
+    command: Sequence[str | os.PathLike[str]],
+    *,
+    environment: Mapping[str, str],
+    timeout: float,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Ended:
+    """Run a program in the working directory.
+
+    Args:
+        command: The program and its arguments.
+        environment: Its environment.
+        timeout: Seconds it may take.
+        stopped: Says whether it is to end now.
+
+    Returns:
+        How it ended; all that it started has ended, too.
+
+    Raises:
+        OSError: If no process can be started, or the disk refuses.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        start = time.monotonic()
+        with _guarded(command, environment, out, err) as (process, result):
+            cut = ""
+            while not cut and process.poll() is None:
+                try:
+                    process.wait(_LOOK)
+                except subprocess.TimeoutExpired:
+                    cut = _why_cut(time.monotonic() - start >= timeout, stopped(), out, err)
+            assert process.stdin is not None  # noqa: S101 - a pipe was asked for
+            process.stdin.close()
+            said: dict[str, Any] = json.loads(result.read() or b"{}")
+        return Ended(
+            exit=said.get("exit"),
+            signal=said.get("signal"),
+            cut=cut,
+            stdout=_kept(out),
+            stderr=_kept(err),
+            seconds=time.monotonic() - start,
+            max_rss_bytes=said.get("max_rss_bytes", 0),
+        )
+
+
+@contextmanager
+def _guarded(
+    command: Sequence[str | os.PathLike[str]],
+    environment: Mapping[str, str],
+    out: IO[bytes],
+    err: IO[bytes],
+) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
+    """Start a program under a guard; yield the guard, and where it says how that ended."""
+    read_end, write_end = os.pipe()
+    guarded = [sys.executable, "-I", "-S", str(Path(guard.__file__)), str(write_end), *command]
+    with open(read_end, "rb") as result:  # noqa: PTH123 - a descriptor
+        try:
+            process = subprocess.Popen(
+                guarded,
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=err,
+                env=environment,
+                pass_fds=(write_end,),
+                start_new_session=True,  # Ctrl-C is the orchestrator's
+            )
+        finally:
+            os.close(write_end)
+        with process:
+            yield process, result
+
+
+def _why_cut(late: bool, stopped: bool, *files: IO[bytes]) -> str:
+    """Return why a program is to be ended, empty while it may go on."""
+    if stopped:
+        return "interrupt"
+    if any(os.fstat(file.fileno()).st_size > LARGEST for file in files):
+        return "output"
+    return "timeout" if late else ""
+
+
+def _kept(file: IO[bytes]) -> bytes:
+    """Return what a file holds, the beginning and the end where that is long."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if size <= 2 * KEPT:
+        return file.read()
+    head = file.read(KEPT)
+    file.seek(size - KEPT)
+    return head + _WARNING % (size - 2 * KEPT) + file.read()

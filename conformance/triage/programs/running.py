@@ -1,0 +1,247 @@
+"""Running a script, a test or a command in the environment of a cell."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from conformance.cells.in_use import in_use
+from conformance.cells.provision import environment_folder, provision
+from conformance.cells.uvtool import NoSolutionError
+from conformance.engine.client import worker_environment
+from conformance.engine.observe import raised, signal_name
+from conformance.errors import ConformanceError
+from conformance.judge.errors import signature
+from conformance.kit import script
+from conformance.kit.refusals import refused_flags
+from conformance.model.outcome import Outcome, Stage
+from conformance.model.record import ErrorInfo, Record
+from conformance.triage.programs import process
+from conformance.triage.programs.dumped import NotUnderstoodError, dump_flags, facts_of_dump
+from conformance.triage.programs.overlay import overlay, requirements_of
+from conformance.triage.programs.target import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.cells.lock import Lock
+    from conformance.engine.blobs import BlobStore
+    from conformance.engine.job import PlannedCell
+    from conformance.triage.programs.process import Ended
+    from conformance.triage.programs.target import Target
+
+RUNNER: Final = Path(script.__file__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramRunner:
+    """Runs one program in cells.
+
+    Attributes:
+        target: The program.
+        locks: Lock of each cell, by cell id.
+        cache: Cache folder, where environments are.
+        outer: Environment variables of the caller.
+        blobs: Where artifacts go.
+        timeout: Seconds it may take.
+        wanted: Requirements beside the packages of the cells.
+        facts: Whether the facts of all that it compiles are told.
+        stopped: Set when it is to end.
+    """
+
+    target: Target
+    locks: Mapping[str, Lock]
+    cache: Path
+    outer: Mapping[str, str]
+    blobs: BlobStore
+    timeout: float
+    wanted: tuple[str, ...] = ()
+    facts: bool = False
+    stopped: Event = field(default_factory=Event)
+
+    def run(
+        self,
+        planned: PlannedCell,
+        *,
+        flags: tuple[str, ...] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> Record:
+        """Run it to its end, whatever that is.
+
+        Args:
+            planned: The cell.
+            flags: Flags of XLA, which come after its own.
+            variables: More environment variables.
+
+        Returns:
+            What came of it.
+        """
+        name, code = self.target.name, self.target.hash
+        if planned.failure or planned.missing:
+            outcome = Outcome.INFRA if planned.failure else Outcome.UNSUPPORTED
+            return not_run(name, code, planned, planned.failure or planned.missing, outcome)
+        try:
+            with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+                note, dump = Path(folder) / "note", Path(folder) / "dump"
+                if self.facts:
+                    flags = (*flags, *dump_flags(dump))
+                ended = self._ended(planned, note, flags, variables or {})
+                said = _read_note(note, self.target.kind)
+                facts = facts_of_dump(dump) if self.facts else {}
+        except NoSolutionError as error:
+            return not_run(name, code, planned, str(error))
+        except (NotUnderstoodError, ConformanceError) as error:
+            return not_run(name, code, planned, str(error), Outcome.INFRA)
+        outcome, error_ = _ending(ended, said, self.timeout)
+        texts = {"stdout": ended.stdout, "stderr": ended.stderr}
+        return Record(
+            case=name,
+            cell=planned.cell.id,
+            case_hash=code,
+            cell_hash=planned.cell_hash,
+            outcome=outcome,
+            stage=Stage.EXECUTE,
+            error=error_,
+            artifacts={name: self.blobs.put(text) for name, text in texts.items()},
+            facts=facts,
+            seconds={"job": round(ended.seconds, 4)},
+            max_rss_bytes=ended.max_rss_bytes,
+        )
+
+    def _ended(
+        self,
+        planned: PlannedCell,
+        note: Path,
+        flags: tuple[str, ...],
+        more: Mapping[str, str],
+    ) -> Ended:
+        """Run the program in a cell's environment; return how it ended."""
+        cell = planned.cell
+        lock = self.locks[cell.id]
+        variables = worker_environment(
+            self.outer, cell.place.environment, keep_python_path=cell.interpreter is not None
+        )
+        with in_use(environment_folder(cell, lock, self.cache)):
+            python = provision(cell, lock=lock, cache=self.cache).python
+            variables["PATH"] = f"{python.parent}:{self.outer.get('PATH', '')}"
+            variables |= _options(planned)
+            variables |= more
+            if flags:
+                own = filter(None, [variables.get("XLA_FLAGS"), *flags])
+                variables["XLA_FLAGS"] = " ".join(own)
+                variables[script.FLAGS] = " ".join(flags)
+            wanted = requirements_of(self.target.source, self._wanted, lock.pins)
+            if (beside := overlay(python, lock, wanted, self.cache)) is not None:
+                path = filter(None, [str(beside), variables.get("PYTHONPATH")])
+                variables["PYTHONPATH"] = os.pathsep.join(path)
+            return process.run(
+                self.target.command(python, RUNNER, note),
+                environment=variables, timeout=self.timeout, stopped=self.stopped.is_set,
+            )  # fmt: skip
+
+    @property
+    def _wanted(self) -> tuple[str, ...]:
+        """What is wanted beside a cell's packages: a test needs what runs it."""
+        return (*self.wanted, *(["pytest"] if self.target.kind is Program.TEST else []))
+
+
+def not_run(
+    name: str, code: str, planned: PlannedCell, reason: str, outcome: Outcome = Outcome.UNSUPPORTED
+) -> Record:
+    """Return the record of a target that a cell cannot run, or could not.
+
+    Args:
+        name: What the target is called.
+        code: Its hash.
+        planned: The cell.
+        reason: Why.
+        outcome: Whether that is so by nature, or a fault of the host.
+    """
+    kind = str(outcome)
+    error = ErrorInfo(type=kind, message=reason, signature=f"{kind}: {reason}", where="")
+    return Record(
+        case=name, cell=planned.cell.id, case_hash=code, cell_hash=planned.cell_hash,
+        outcome=outcome, stage=Stage.PROVISION, error=error,
+    )  # fmt: skip
+
+
+def _options(planned: PlannedCell) -> dict[str, str]:
+    """Return the variables that say what a cell's options do; a program may still say otherwise."""
+    cell = planned.cell
+    flags = [*cell.place.xla_flags, *cell.xla_flags]
+    if cell.devices > 1 and not cell.place.real:
+        flags.append(f"--xla_force_host_platform_device_count={cell.devices}")
+    variables = {"XLA_FLAGS": " ".join(flags)} if flags else {}
+    if cell.x64:
+        variables["JAX_ENABLE_X64"] = "1"
+    return variables | {name.upper(): value for name, value in cell.config}
+
+
+def _ending(
+    ended: Ended, note: ErrorInfo | None, timeout: float
+) -> tuple[Outcome, ErrorInfo | None]:
+    """Return how a program ended, as of any job."""
+    if ended.exit == 0:
+        return Outcome.OK, None
+    if ended.cut:
+        return _cut(ended.cut, timeout)
+    if refused := refused_flags(ended.stderr.decode("utf-8", "replace")):
+        return Outcome.UNSUPPORTED, _error("unsupported", refused)
+    if ended.signal is not None:
+        name = signal_name(ended.signal)
+        return Outcome.CRASHED, _error(name, f"the process was ended by {name}")
+    error = note or _error("exit", f"status {ended.exit}")
+    return raised(error), error
+
+
+def _cut(why: str, timeout: float) -> tuple[Outcome, ErrorInfo]:
+    """Return the ending of a program that was ended from outside."""
+    if why == "timeout":
+        late = f"no end within the timeout of {timeout:g} s"
+        return Outcome.TIMED_OUT, _error("timeout", late)
+    if why == "output":
+        much = f"printed more than {process.LARGEST >> 20} MiB"
+        return Outcome.CRASHED, _error("output", much)
+    return Outcome.NOT_RUN, _error("interrupted", "the search was interrupted")
+
+
+def _error(type_: str, message: str, where: str = "") -> ErrorInfo:
+    said = signature(type_, message)
+    return ErrorInfo(type=type_, message=message, signature=said, where=where)
+
+
+def _read_note(note: Path, kind: Program) -> ErrorInfo | None:
+    """Return the exception that ended a program, None where it left no note of one."""
+    try:
+        data = note.read_bytes()
+    except OSError:
+        return None
+    return _of_test(data) if kind is Program.TEST else _of_script(data)
+
+
+def _of_script(data: bytes) -> ErrorInfo | None:
+    try:
+        said: dict[str, Any] = msgspec.json.decode(data, type=dict[str, str])
+    except msgspec.DecodeError:  # killed while it wrote
+        return None
+    return _error(said["type"], said["message"], said["where"])
+
+
+def _of_test(data: bytes) -> ErrorInfo | None:
+    """Return the first failure of pytest's own report."""
+    try:
+        report = ET.fromstring(data)  # noqa: S314 - pytest's
+    except ET.ParseError:
+        return None
+    failed = next((one for kind in ("failure", "error") for one in report.iter(kind)), None)
+    if failed is None:
+        return None
+    type_, sign, message = failed.get("message", "").partition(": ")
+    return _error(type_, message) if sign else _error("failure", type_)

@@ -1,0 +1,101 @@
+"""Predicates about facts: what the optimised HLO of a program states. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from conformance.errors import UsageError
+from conformance.judge.ir import FACT, changed_facts
+from conformance.triage.questions.predicate import other
+from conformance.triage.questions.state import BAD, GOOD, Kind, State
+
+if TYPE_CHECKING:
+    from conformance.engine.comparing import Side
+    from conformance.model.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class ByFact:
+    """States a fact as the bad end does, or as is looked for.
+
+    Attributes:
+        fact: Its name; a dot leads into a fact that has parts.
+        bad: What the bad end states.
+        wanted: What is looked for, as JSON data; None is anything else.
+    """
+
+    fact: str
+    bad: Any
+    wanted: Any = None
+    name: str = "facts"
+
+    @property
+    def about(self) -> str:
+        """The fact."""
+        return f"states {self.fact} = {json.dumps(self.bad)}"
+
+    def state(self, side: Side) -> State:
+        """Return what a point shows."""
+        if self.fact.partition(".")[0] not in side.record.facts:
+            return other(side.record)
+        seen = fact_of(side, self.fact)
+        if seen == self.bad:
+            return BAD
+        found = self.wanted is None or seen == self.wanted
+        return GOOD if found else State(Kind.OTHER, f"{self.fact} = {json.dumps(seen)}")
+
+
+@dataclass(frozen=True, slots=True)
+class ByFacts:
+    """States other facts than the good end, of those that gate."""
+
+    good: Side
+    names: tuple[str, ...]
+    name: str = "facts"
+
+    @property
+    def about(self) -> str:
+        """The facts."""
+        return f"states otherwise: {', '.join(self.names)}"
+
+    def state(self, side: Side) -> State:
+        """Return what a point shows."""
+        if not side.record.facts:
+            return other(side.record)
+        differ = differing(side.record, self.good.record)
+        return BAD if differ.intersection(self.names) else GOOD
+
+
+def differing(record: Record, good: Record) -> set[str]:
+    """Return the names of the facts that gate and differ, e.g. `results[0] memory`.
+
+    Args:
+        record: What a point states.
+        good: What the good end does.
+    """
+    said = changed_facts(record.facts, good.facts)
+    return {sentence.removeprefix(FACT).partition(":")[0] for sentence in said}
+
+
+def fact_of(side: Side, name: str) -> Any:
+    """Return a fact, or a part of it; a part that is not there counts 0.
+
+    Args:
+        side: The program.
+        name: E.g. `collectives.all-reduce`, or `while_loops`.
+
+    Raises:
+        UsageError: If there is no such fact.
+    """
+    first, _, part = name.partition(".")
+    facts = side.record.facts
+    if first not in facts:
+        expected = f"one of {', '.join(sorted(facts))}" if facts else "a program with optimised HLO"
+        raise UsageError(f"--fact {name}: no such fact, expected {expected}")
+    if not part:
+        return facts[first]
+    if not isinstance(facts[first], dict):
+        raise UsageError(f"--fact {name}: {first} has no parts, it is {json.dumps(facts[first])}")
+    return facts[first].get(part, 0)

@@ -1,0 +1,214 @@
+"""What is measured, not seen: whether a time or a memory figure is the one end's or the other's.
+
+One sample says little on a machine that others use, too. Each end is measured until nearly all of
+its samples are on its own side of the threshold between both; then a point is measured until its
+samples on one side outnumber those on the other by a margin, which is Wald's sequential test for
+the side that a sample falls on. Medians and counts of sides do not mind a single slow sample. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from conformance.model.outcome import Outcome
+from conformance.triage.questions.predicate import SILENT, EndsError, ending, other, quoted
+from conformance.triage.questions.state import BAD, GOOD, Kind, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from conformance.engine.comparing import Side
+    from conformance.model.record import Record
+
+FIRST: Final = 6
+"""Samples of each end before they are compared."""
+MOST: Final = 15
+"""Samples of one point; what is not decided then is ambiguous."""
+MARGIN: Final = 3
+"""How many more samples on one side decide: 64 to 1 where four of five samples are right. As many
+more samples of an end forgive one of it that is on the other's side."""
+MIB: Final = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """Something that is measured of a job.
+
+    Attributes:
+        name: What it is called.
+        of: Returns it of a record, None where it was not measured.
+        told: Returns it in words.
+    """
+
+    name: str
+    of: Callable[[Record], float | None]
+    told: Callable[[float], str]
+
+
+def time_of(stage: str = "job") -> Figure:
+    """Return the figure of the seconds that a job takes.
+
+    Args:
+        stage: `job` for all of it, or a stage, e.g. `compile`.
+    """
+    name = "time" if stage == "job" else f"time to {stage}"
+    return Figure(name=name, of=lambda record: record.seconds.get(stage), told=_seconds)
+
+
+MEMORY: Final = Figure(
+    name="memory",
+    of=lambda record: float(record.max_rss_bytes) or None,
+    told=lambda bytes_: f"{bytes_ / MIB:,.0f} MiB",
+)
+"""Peak resident memory of a job's process, in bytes."""
+
+
+def _seconds(value: float) -> str:
+    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.2f} s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """What tells both ends apart.
+
+    Attributes:
+        good: Median of the good end.
+        bad: Median of the bad one.
+    """
+
+    good: float
+    bad: float
+
+    @property
+    def threshold(self) -> float:
+        """The value that is as many times the one as the other is times it."""
+        return sqrt(self.good * self.bad)
+
+    def is_good(self, sample: float) -> bool:
+        """Say on which side a sample is."""
+        return (sample < self.threshold) == (self.good < self.bad)
+
+
+def split(good: Sequence[float], bad: Sequence[float]) -> Split | None:
+    """Return what tells two ends apart, None as long as they overlap.
+
+    Args:
+        good: Samples of the good end.
+        bad: Samples of the bad one.
+    """
+    found = Split(good=median(good), bad=median(bad))
+    if found.good == found.bad:
+        return None
+    astray = sum(not found.is_good(x) for x in good), sum(found.is_good(x) for x in bad)
+    enough = all(
+        count <= (len(samples) - FIRST) // MARGIN
+        for count, samples in zip(astray, (good, bad), strict=True)
+    )
+    return found if enough else None
+
+
+@dataclass(frozen=True, slots=True)
+class ByFigure:
+    """Takes what the bad end takes, not what the good end does.
+
+    Attributes:
+        figure: What is measured.
+        split: What tells both ends apart.
+    """
+
+    figure: Figure
+    split: Split
+
+    @property
+    def name(self) -> str:
+        """What `--when` calls it."""
+        return self.figure.name
+
+    @property
+    def about(self) -> str:
+        """The threshold."""
+        how = "more" if self.split.good < self.split.bad else "less"
+        medians = self.split.good, self.split.bad
+        good, bad, limit = map(self.figure.told, (*medians, self.split.threshold))
+        return f"takes {how} {self.figure.name} than {limit}, between medians of {good} and {bad}"
+
+    def state(self, samples: Sequence[Side]) -> State | None:
+        """Return what a point shows; None if more must be measured."""
+        records = [side.record for side in samples]
+        failed = next((record for record in records if record.outcome is not Outcome.OK), None)
+        if failed is not None:
+            silent = failed.outcome in SILENT
+            return State(Kind.UNKNOWN, ending(failed)) if silent else other(failed)
+        values = measured(self.figure, records)
+        bad = sum(not self.split.is_good(value) for value in values)
+        margin = 2 * bad - len(values)
+        if abs(margin) >= MARGIN:
+            return BAD if margin > 0 else GOOD
+        if len(records) < MOST:
+            return None
+        return State(Kind.UNKNOWN, f"ambiguous: {bad} of {len(values)} samples are bad")
+
+    def said(self, samples: Sequence[Side]) -> str:
+        """Return what was measured at one point, in words."""
+        records = [side.record for side in samples]
+        failed = next((record for record in records if record.outcome is not Outcome.OK), None)
+        return told(self.figure, records) if failed is None else quoted(ending(failed))
+
+
+def between(
+    figure: Figure, good: Sequence[Side], bad: Sequence[Side], names: tuple[str, str]
+) -> ByFigure | None:
+    """Return the question that tells two ends apart by a figure, None if more must be measured.
+
+    Args:
+        figure: What is measured.
+        good: What was seen at the good end so far.
+        bad: What was seen at the bad one.
+        names: What they are called.
+
+    Raises:
+        EndsError: If one of them fails, or they overlap however often they are measured.
+    """
+    ends = [[side.record for side in samples] for samples in (good, bad)]
+    for records, name in zip(ends, names, strict=True):
+        failed = next((record for record in records if record.outcome is not Outcome.OK), None)
+        if failed is not None:
+            raise EndsError(f"{name}: no {figure.name} to measure: {quoted(ending(failed))}")
+        if not measured(figure, records):
+            raise EndsError(f"{name}: its {figure.name} is not measured; name another --stage")
+    if min(map(len, ends)) < FIRST:
+        return None
+    found = split(measured(figure, ends[0]), measured(figure, ends[1]))
+    if found is not None:
+        return ByFigure(figure, found)
+    if min(map(len, ends)) < MOST:
+        return None
+    said = " and ".join(
+        f"{name} {told(figure, records)}" for name, records in zip(names, ends, strict=True)
+    )
+    raise EndsError(f"{figure.name}: ambiguous, the ends overlap: {said}; name other ends")
+
+
+def measured(figure: Figure, records: Sequence[Record]) -> list[float]:
+    """Return a figure of each record that has it.
+
+    Args:
+        figure: What is measured.
+        records: Samples of one point.
+    """
+    return [value for record in records if (value := figure.of(record)) is not None]
+
+
+def told(figure: Figure, records: Sequence[Record]) -> str:
+    """Return what was measured at one point, in words.
+
+    Args:
+        figure: What is measured.
+        records: Samples of one point, one of them with the figure.
+    """
+    values = measured(figure, records)
+    low, mid, high = (figure.told(value) for value in (min(values), median(values), max(values)))
+    return f"median {mid} of {len(values)} ({low} to {high})"

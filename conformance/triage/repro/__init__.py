@@ -1,0 +1,1 @@
+"""`conformance repro`: a case on a cell as one standalone file."""

@@ -1,0 +1,167 @@
+"""What stands on top of a file of its own: its packages, what is expected, what was seen."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from conformance.cells.releases import is_nightly
+from conformance.judge.conformance import ending
+from conformance.model.observation import ExpectedError
+from conformance.model.outcome import Conformance, Outcome
+from conformance.triage.repro.checks import shortened
+from conformance.triage.repro.facts import READINGS, holds
+from conformance.triage.repro.layout import comment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.engine.job import Job
+    from conformance.model.observation import Observation
+    from conformance.triage.repro.source import Source
+    from conformance.triage.repro.surroundings import Place
+
+CORE: Final = frozenset(
+    {"jax", "jaxlib", "numpy", "scipy", "ml-dtypes", "opt-einsum", "absl-py", "flatbuffers"}
+)
+"""Packages that jax itself imports, now or then."""
+PLUGINS: Final = ("jax-", "libtpu", "nvidia-", "requests")
+"""How the names of packages begin that an accelerator needs."""
+IMPORTED: Final = frozenset({"jax", "jaxlib", "numpy", "scipy", "ml_dtypes"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the harness saw of a job.
+
+    Attributes:
+        observation: Value, reference, error.
+        conformance: Whether it conforms.
+        reasons: Why not.
+        hlo: Text of the optimised HLO, empty where there is none.
+    """
+
+    observation: Observation
+    conformance: Conformance
+    reasons: tuple[str, ...] = ()
+    hlo: str = ""
+
+
+def readable(name: str, value: object, seen: Seen) -> bool:
+    """Say whether a claim can be checked by plain means, with the answer that the harness gave."""
+    if name not in READINGS or (name == "memory_spaces" and value):
+        return False
+    if not seen.hlo:
+        return True
+    unmet = any(reason.startswith(f"fact {name} ") for reason in seen.reasons)
+    return holds(name, value, seen.hlo) is not unmet
+
+
+def unasserted(claims: Mapping[str, object], seen: Seen) -> tuple[str, ...]:
+    """Return the claims of a case that a file of its own cannot check, by name."""
+    return tuple(name for name, value in claims.items() if not readable(name, value, seen))
+
+
+def requirements(job: Job, source: Source) -> list[str]:
+    """Return the exact requirements of a file: jax with what it imports, and the case's own."""
+    versions = job.planned.versions
+    others = source.modules - IMPORTED - sys.stdlib_module_names
+    names = set(versions)
+    if not others:
+        wanted = PLUGINS if job.planned.cell.place.packages else ()
+        names = {name for name in versions if name in CORE or name.startswith(wanted)}
+    first = ["jax", "jaxlib"]
+    return [f"{name}=={versions[name]}" for name in [*first, *sorted(names - {*first})]]
+
+
+def of_nightlies(versions: Mapping[str, str]) -> str:
+    """Return what must be said of packages that no usual index has, empty if there are none.
+
+    Args:
+        versions: Version by package of a cell.
+    """
+    names = [name for name in versions if name in {"jax", "jaxlib"} and is_nightly(versions[name])]
+    if not names:
+        return ""
+    verb = "is a nightly" if len(names) == 1 else "are nightlies"
+    return (
+        f"{' and '.join(sorted(names))} {verb}: name the index that has such wheels, with "
+        "`--index URL` for uv or `--extra-index-url URL` for pip."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The comments on top of a file."""
+
+    _job: Job
+    _source: Source
+    _seen: Seen
+    _place: Place
+    _name: str
+
+    def lines(self) -> Iterator[str]:
+        """Yield its lines."""
+        pins = requirements(self._job, self._source)
+        yield "# /// script"
+        yield f'# requires-python = "=={self._job.planned.cell.python}.*"'
+        yield "# dependencies = ["
+        yield from (f'#     "{pin}",' for pin in pins)
+        yield "# ]"
+        yield "# ///"
+        yield "#"
+        case = self._job.case
+        yield from comment(f"{case.id} on {self._place.id}: {_title(self._seen)}.")
+        yield "#"
+        if case.doc:
+            yield from (line for para in case.doc.split("\n\n") for line in (*comment(para), "#"))
+        yield from self._told()
+        yield "#"
+        yield from comment(
+            f"Run it with `uv run {self._name}`, or with Python {self._job.planned.cell.python}:"
+        )
+        yield f"#     pip install {' '.join(pins)}"
+        yield f"#     python {self._name}"
+        if told := of_nightlies(self._job.planned.versions):
+            yield from comment(told)
+
+    def _told(self) -> Iterator[str]:
+        """Yield expected against seen, and the versions that was seen on."""
+        observation = self._seen.observation
+        expected = observation.reference
+        if isinstance(expected, ExpectedError):
+            yield from comment(f"expected: raises {expected.type} {expected.match!r}")
+        elif expected is not None and not self._place.topology:
+            yield from (
+                line for told in shortened(expected) for line in comment(f"expected: {told}")
+            )
+        for name, value in self._job.case.facts.items():
+            yield from comment(f"expected: {name} is {value!r}")
+        if observation.error is not None:
+            first = observation.error.message.strip()[:600]
+            yield from comment(f"seen: {observation.error.type}: {first}")
+        elif observation.value is not None:
+            yield from (
+                line for told in shortened(observation.value) for line in comment(f"seen: {told}")
+            )
+        for reason in self._seen.reasons[:3] if observation.error is None else ():
+            yield from comment(f"judged: {reason[:400]}")
+        for name in unasserted(self._job.case.facts, self._seen):
+            yield from comment(f"not asserted below: {name}, which takes more than a plain look")
+        versions = self._job.planned.versions
+        main = [f"{n} {versions[n]}" for n in ("jax", "jaxlib", "numpy") if n in versions]
+        more = self._source.modules - IMPORTED - sys.stdlib_module_names
+        main += [f"{name} {versions[name]}" for name in sorted(more) if name in versions]
+        yield from comment(f"seen on: {', '.join(main)}, Python {self._job.planned.cell.python}, "
+                            f"{self._place.platform}")  # fmt: skip
+
+
+def _title(seen: Seen) -> str:
+    if seen.observation.outcome is not Outcome.OK:
+        told = ending(seen.observation)
+    else:
+        told = seen.reasons[0] if seen.reasons else "runs"
+    if seen.conformance is Conformance.CONFORMS:
+        told = f"conforms ({told})"
+    return " ".join(told.split())[:300].rstrip(".")

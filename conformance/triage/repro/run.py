@@ -1,0 +1,133 @@
+"""What a file of its own is written from: jobs run on the spot, or as a run recorded them."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.engine.comparing import Side, text_of
+from conformance.engine.judging import claimed_observation, variant
+from conformance.engine.loading import load
+from conformance.engine.rundir import RunDirectory
+from conformance.engine.runner import Run
+from conformance.errors import InfrastructureError, UsageError
+from conformance.golden.errors import GoldenError
+from conformance.golden.store import GoldenStore
+from conformance.judge.agreement import against_golden
+from conformance.judge.comparison import Agreement
+from conformance.judge.conformance import conformance
+from conformance.judge.tolerance import Tolerance
+from conformance.model.outcome import Outcome
+from conformance.triage.repro.header import Seen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.engine.cache import ResultCache
+    from conformance.engine.job import Executor, Job
+    from conformance.engine.plan import Plan
+    from conformance.model.observation import Observation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenJob:
+    """A job with what was seen of it.
+
+    Attributes:
+        job: Case and cell.
+        seen: What was seen.
+        side: Its record and artifacts.
+    """
+
+    job: Job
+    seen: Seen
+    side: Side
+
+
+@contextlib.contextmanager
+def run_now(plan: Plan, executor: Executor, cache: ResultCache) -> Iterator[list[SeenJob]]:
+    """Run a plan, and keep its artifacts for as long as the context lasts.
+
+    Args:
+        plan: A few jobs.
+        executor: Runs them.
+        cache: Observations of earlier runs.
+    """
+    with tempfile.TemporaryDirectory(prefix="conformance-repro-") as folder:
+        directory = RunDirectory(Path(folder))
+        run = Run(plan=plan, directory=directory, executor=executor, cache=cache)
+        records = run.execute()
+        yield [
+            seen_job(job, Side(record, directory.blobs))
+            for job, record in zip(plan.jobs, records, strict=True)
+        ]
+
+
+def recorded(plan: Plan, directory: RunDirectory) -> list[SeenJob]:
+    """Return what a run recorded of a plan's jobs.
+
+    Args:
+        plan: A few jobs.
+        directory: The run's.
+
+    Raises:
+        UsageError: If it has none of a job, or of the case as it was.
+    """
+    run = load(directory)
+    known = {(record.case, record.cell): record for record in run.records}
+    found = []
+    for job in plan.jobs:
+        record = known.get(job.id)
+        told = f"{directory.path}: {job.case.id} on {job.planned.cell.id}"
+        if record is None:
+            raise UsageError(f"{told} was not run there, expected that it was; leave out --run")
+        if (record.case_hash, record.cell_hash) != (job.case.content_hash, job.planned.cell_hash):
+            raise UsageError(f"{told} has changed since; leave out --run to run it as it is now")
+        found.append(seen_job(job, Side(record, run.blobs)))
+    return found
+
+
+def recorded_span(job: Job, observation: Observation) -> str:
+    """Return the releases for which a job's golden says what was seen; empty where none does.
+
+    Args:
+        job: The job.
+        observation: What was seen.
+    """
+    store = GoldenStore(job.case.file.parent.parent)
+    try:
+        golden = store.lookup(job.case, variant(job), job.planned.release)
+    except GoldenError:
+        return ""
+    if golden is None or golden.tainted or not golden.exact:
+        return ""
+    agreement, _ = against_golden(observation, golden, Tolerance.of(job.case))
+    return "" if agreement is Agreement.BEYOND else golden.span
+
+
+def seen_job(job: Job, side: Side) -> SeenJob:
+    """Return what was seen of a job, judged by the case's own reference and claims alone.
+
+    Raises:
+        InfrastructureError: If the job could not be run.
+        UsageError: If the cell cannot express it.
+    """
+    record = side.record
+    said = record.error.message if record.error is not None else ""
+    if record.outcome in {Outcome.INFRA, Outcome.NOT_RUN}:
+        raise InfrastructureError(f"{record.case} on {record.cell}: {said}")
+    if record.outcome is Outcome.UNSUPPORTED:
+        raise UsageError(f"{record.case} on {record.cell}: unsupported: {said}; name another cell")
+    observation = claimed_observation(job.case, record, side.blobs)
+    conforms, reasons = conformance(job.case, observation)
+    hlo = text_of(side, "hlo") if job.case.kind == "program" else None
+    seen = Seen(
+        observation=observation,
+        conformance=conforms,
+        reasons=reasons,
+        hlo=hlo.text if hlo is not None else "",
+    )
+    return SeenJob(job=job, seen=seen, side=side)

@@ -1,0 +1,1 @@
+"""`conformance shrink`: the least of a case that still fails."""

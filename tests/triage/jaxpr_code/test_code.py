@@ -1,0 +1,136 @@
+"""Jaxprs as code: what is told of the whole, and that the code is the same program again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.ir.analysis import analyse
+from conformance.triage.jaxpr_code.code import Argument, NotSayableError, code_of
+from tests.ir.jaxpr.documents import document, eqn, jaxpr
+
+from .documents import F32, KEY, S32, WEAK, code
+
+if TYPE_CHECKING:
+    from tests.bench import Bench
+
+
+def test_the_whole_is_a_file() -> None:
+    """Imports of what it uses, and no more."""
+    made = code(jaxpr(eqn("sin", [0]), inputs=(F32,), out=(1,)), name="wave")
+    assert made.source == (
+        "import jax.numpy as jnp\n\n\ndef wave(x):\n    sin = jnp.sin(x)\n    return sin\n"
+    )
+
+
+def test_arguments_are_those_of_the_jaxpr() -> None:
+    """Also what nothing reads."""
+    made = code(jaxpr(inputs=(F32, WEAK, S32), out=(0,)))
+    assert made.arguments == (
+        Argument(name="x", shape=(4,), dtype="float32"),
+        Argument(name="y", shape=(), dtype="float32", weak=True),
+        Argument(name="z", shape=(), dtype="int32"),
+    )
+    assert made.functions == ("def f(x, y, z):\n    return x",)
+
+
+def test_constants() -> None:
+    """Small ones stand in the code; of others the caller knows more than the jaxpr."""
+    entry = jaxpr(
+        eqn("mul", [0, 2]), eqn("mul", [3, 1]), inputs=(F32,), out=(4,),
+        consts=([F32, [1.0, 2.0, 3.0, 4.0]], [F32, "sha256:00"]),
+    )  # fmt: skip
+    made = code(entry)
+    assert made.functions[0].splitlines() == [
+        "def f(x, constant_2):",
+        "    constant = np.array([1.0, 2.0, 3.0, 4.0], jnp.float32)",
+        "    product = lax.mul(constant, x)",
+        "    product_2 = product * constant_2",
+        "    return product_2",
+    ]
+    assert made.constants == (Argument(name="constant_2", shape=(4,), dtype="float32"),)
+
+
+def test_what_is_dead_is_left_out_when_asked() -> None:
+    """It is part of the program otherwise."""
+    entry = jaxpr(eqn("sin", [0]), eqn("neg", [0]), inputs=(F32,), out=(2,))
+    assert "jnp.sin" in code(entry).source
+    assert code(entry, dead=False).functions == ("def f(x):\n    neg = -x\n    return neg",)
+
+
+def test_all_that_cannot_be_said_is_told_at_once() -> None:
+    """By primitive and parameter, each once."""
+    entry = jaxpr(
+        eqn("debug_callback", [0], ()),
+        eqn("odd", [0]),
+        eqn("odd", [0]),
+        eqn("neg", [0], new_option=3),
+        eqn("add", [0, [KEY, None]]),
+        inputs=(F32,),
+        out=(1,),
+    )
+    with pytest.raises(NotSayableError, match="odd: no public function is known") as caught:
+        code(entry)
+    told = [(one.primitive, one.parameter) for one in caught.value.unsaid]
+    assert told == [("debug_callback", ""), ("literal", ""), ("neg", "new_option"), ("odd", "")]
+
+
+def test_symbolic_dimensions_are_told() -> None:
+    """Code is of arrays of sizes."""
+    text = document(jaxpr(inputs=(0,), out=(0,)), avals=[["float32", ["n"]]])
+    with pytest.raises(NotSayableError, match="symbolic"):
+        code_of(text.encode(), release="0.6.2")
+
+
+TOP = """
+    import jax, jax.numpy as jnp
+    from jax import lax
+    from jax.sharding import NamedSharding, PartitionSpec as P
+    X = np.linspace(-1, 2, 8, dtype=np.float32)
+    inner = jax.jit(lambda x: (x * 2, x + 1))
+    def several(x):
+        a, b = inner(x)
+        return jnp.where(a > 0, b, inner(a)[0])
+    def loops(x):
+        n, y = lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * x), (0, x))
+        return lax.scan(lambda c, v: (c * v, c + n), jnp.float32(1), y)
+"""
+MAPPED = """lambda x: env.compat.shard_map(lambda x: {body}, mesh=env.mesh(4, "x"),
+    in_specs=P("x"), out_specs=P({out}))(x)"""
+PROGRAMS = {
+    "elementwise": "lambda x: jnp.clip(x, 0, 1) * 2 + jnp.sin(x) ** 3 / (1 + abs(x))",
+    "reductions": "lambda x: x.sum() + x.max() - jnp.mean(x) * (x.astype(jnp.int32) % 3).min()",
+    "indexing": "lambda x: x.at[jnp.arange(3)].add(x[x.astype(int)[:3]])[1:5]",
+    "random": "lambda x: x + jax.random.normal(jax.random.PRNGKey(3), (8,))",
+    "calls": "several",
+    "loops": "loops",
+    "gradient": """jax.grad(lambda x: lax.scan(
+        lambda c, v: (c * v, jnp.sin(c)), jnp.float32(1), x)[1].sum())""",
+    "branches": "lambda x: lax.cond(x[0] > 0, lambda y: y * 2, jnp.cos, x)",
+    "sorting": "lambda x: (jnp.sort(-x), jnp.argsort(-x), jnp.cumsum(x), lax.top_k(x, 2)[0])",
+    "constants": "lambda x: x * np.arange(8, dtype=np.float32) + jnp.float32(3)",
+    "sum of shards": MAPPED.format(body='lax.psum(jnp.sin(x), "x")', out=""),
+    "ring": MAPPED.format(body='lax.ppermute(x, "x", [(0, 1), (1, 0)]) * 2.0', out='"x"'),
+    "placed": """lambda x: 1 + lax.with_sharding_constraint(
+        x, NamedSharding(env.mesh(2, "x"), P("x")))""",
+}
+
+
+@pytest.mark.cell
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_code_is_the_program_again(bench: Bench, name: str) -> None:
+    """Traced in the same release it gives the same jaxpr and the same values.
+
+    But for the sums that derivatives make, which have a primitive of their own.
+    """
+    first = bench.run(f"return Program({PROGRAMS[name]}, (X,))", "program(devices=4)", TOP)
+    traced = first.blobs["jaxpr"]
+    made = code_of(traced, release=bench.planned.cell.release, name="written")
+    body = f"{made.source}\nreturn Program(written, (X,))"
+    again = bench.run(body, "program(devices=4)", TOP)
+    assert again.blobs.get("value"), again.error
+    assert again.blobs["value"] == first.blobs["value"]
+    texts = (traced.decode(), again.blobs["jaxpr"].decode())
+    one, other = (analyse(text.replace("add_any", "add"), "jaxpr") for text in texts)
+    assert one.neutral == other.neutral, made.source

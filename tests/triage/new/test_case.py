@@ -1,0 +1,346 @@
+"""Scripts as cases: what is observed of each kind."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.kit import Observed
+from conformance.triage.new.case import Draft, Way, draft
+from conformance.triage.new.file import Declared, case_text
+from conformance.triage.new.paste import read_paste
+from conformance.triage.new.script import Script, read_script
+
+PROGRAM = Way(kind="program")
+BRIDGED = Way(bridged=True)
+
+
+def script(text: str) -> Script:
+    """Return a script, read."""
+    return read_script(read_paste(dedent(text), "report.py"), "report.py")
+
+
+def body(text: str, way: Way = Way(), **more: str) -> str:  # noqa: B008 - it is frozen
+    """Return the inside of the case of a script."""
+    made = draft(script(text), way, **more)
+    assert made is not None
+    return "\n".join([*made.inner, made.body])
+
+
+def made(text: str, way: Way = Way()) -> Draft | None:  # noqa: B008 - it is frozen
+    """Return the draft of a script, if there is one."""
+    return draft(script(text), way)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x = 1\nprint(x)", "x = 1\nreturn Observed(x)"),
+        ("x = 1\nprint('x is', x)", "x = 1\nreturn Observed(x)"),
+        ("x = 1\nprint(x, x.dtype)", "x = 1\nreturn Observed((x, str(x.dtype)))"),
+        ("print('done')", "return Observed('done')"),
+        ("x = 1\nx + 1", "x = 1\nreturn Observed(x + 1)"),
+        ("f(1)\ny = f(2)", "f(1)\nreturn Observed(f(2))"),
+        (
+            "print(1 + 1)\nx = 2\nprint(x)",
+            "seen = []\nseen.append(1 + 1)\nx = 2\nseen.append(x)\nreturn Observed(seen)",
+        ),
+        (
+            "for x in y:\n    print(x)",
+            "seen = []\nfor x in y:\n    seen.append(x)\nreturn Observed(seen)",
+        ),
+        (
+            "seen = 1\nprint(seen)\nprint(seen)",
+            "seen_ = []\nseen = 1\nseen_.append(seen)\nseen_.append(seen)\nreturn Observed(seen_)",
+        ),
+        ("if x:\n    y = 1", 'if x:\n    y = 1\nreturn Observed("ran", reference="ran")'),
+        (
+            "import sys\nsys.exit(0 if x == 1 else 1)",
+            "return Observed(bool(x == 1), reference=True)",
+        ),
+        ("import sys\nsys.exit(1 if x else 0)", "return Observed(bool(x), reference=False)"),
+        ("import sys\nsys.exit(main())", "return Observed(main(), reference=0)"),
+        ("print(x)\nexit()", "return Observed(x)"),
+    ],
+)
+def test_what_is_printed_or_last_is_observed(text: str, expected: str) -> None:
+    """Labels beside it are not."""
+    assert body(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "told"),
+    [
+        ("assert x == 1", "return Observed(x, reference=1)", "bool(x == 1), reference=True"),
+        ("assert 1 == x", "return Observed(reference=1, value=x)", "bool(1 == x), reference=True"),
+        ("assert x > 1", "return Observed(bool(x > 1), reference=True)", "bool(x > 1)"),
+        (
+            "import numpy as np\nassert np.allclose(x, y)",
+            "return Observed(x, reference=y)",
+            "bool(np.allclose(x, y)), reference=True",
+        ),
+        (
+            "import numpy as np\nnp.testing.assert_allclose(x, [1, 2])",
+            "return Observed(x, reference=np.array([1, 2]))",
+            'np.testing.assert_allclose(x, [1, 2])\nreturn Observed("ran", reference="ran")',
+        ),
+    ],
+)
+def test_what_is_asserted_is_the_reference(text: str, expected: str, told: str) -> None:
+    """Or, where both sides cannot be compared, that it holds."""
+    assert body(text) == expected
+    assert told in body(text, Way(truth=True))
+
+
+def test_several_assertions_are_two_lists() -> None:
+    """Made where the assertions stand; what was printed beside them no longer counts."""
+    text = "x = 1\nassert x == 1\nprint(x)\nx = 2\nassert x == 2, 'no'\n"
+    lines = body(text).split("\n")
+    assert lines[:3] == ["seen = []", "expected = []", "x = 1"]
+    assert lines[3:5] == ["seen.append(x)", "expected.append(1)"]
+    assert lines[-1] == "return Observed(seen, reference=expected)"
+    assert not any("print" in line for line in lines)
+
+
+def test_stated_tolerances_are_the_case_s() -> None:
+    """The widest of them."""
+    text = "import numpy as np\nnp.testing.assert_allclose(x, 1.0, rtol=1e-3, atol=1e-5)\n"
+    one = made(text)
+    assert one is not None
+    assert one.tolerances == {"rtol": 1e-3, "atol": 1e-5}
+
+
+JITTED = "import jax\n\n\n@jax.jit\ndef f(x):\n    return x\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        ("print(f(1))", "return Program(f, args=(1,))"),
+        ("print(float(f(x, 1)))", "return Program(f, args=(x, 1))"),
+        ("f(x).block_until_ready()", "return Program(f, args=(x,))"),
+        ("y = f(x, k=2)\nprint(y)", 'return Program(f, args=(x,), kwargs={"k": 2})'),
+        ("assert f(x) == 3", "return Program(f, args=(x,), reference=3)"),
+        ("print(jax.jit(g)(x))", "return Program(jax.jit(g), args=(x,))"),
+        ("print(jax.shard_map(g, m)(x))", "return Program(jax.shard_map(g, m), args=(x,))"),
+    ],
+)  # fmt: skip
+def test_a_call_of_a_staged_function_is_a_program(last: str, expected: str) -> None:
+    """With its arguments, so that the harness takes it through its stages."""
+    assert body(JITTED + last, PROGRAM).endswith(f"\n{expected}")
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "print(f(1).shape)",
+        "print(f(1), f(2))",
+        "print(f(*x))",
+        "print(g(1))",
+        "print(jax.jit(g, static_argnums=0)(1))",
+        "print(jax.vmap(g)(x))",
+        "with m:\n    print(f(1))",
+        "f = 1\nprint(f(1))",
+        "y = f(x)\nprint(y, y.dtype)",
+        "assert f(1) > 0",
+    ],
+)
+def test_what_is_not_certainly_a_program_is_none(last: str) -> None:
+    """It stays a probe."""
+    assert made(JITTED + last, PROGRAM) is None
+    assert made(JITTED + last) is not None
+
+
+def test_a_proposed_reference_is_marked() -> None:
+    """For whoever reviews it."""
+    text = body("x = 1\nprint(x)", reference="np.float32(1.0)", note="Proposed: look.")
+    assert text == "x = 1\n# Proposed: look.\nreturn Observed(x, reference=np.float32(1.0))"
+    one = draft(script("print(x)"), Way(), "np.float32(1.0)")
+    assert one is not None
+    assert one.outer == {"np": "import numpy as np"}
+
+
+def test_values_that_are_no_arrays_are_told() -> None:
+    """As text, or by their type."""
+    text = "print(x, y)\n"
+    assert body(text, Way(told=frozenset({1}))) == "return Observed((x, str(y)))"
+    assert body(text, Way(named=frozenset({0}))) == "return Observed((type(x).__name__, y))"
+
+
+MAPPED = """\
+import jax
+from jax.experimental.shard_map import shard_map
+from jax.sharding import Mesh, PartitionSpec as P
+
+mesh = Mesh(jax.devices()[:4], ("x",))
+f = shard_map(g, mesh, P("x"), out_specs=P("x"), check_rep=False)
+print(f(x).sum())
+"""
+
+
+def test_meshes_come_from_the_cell() -> None:
+    """And spellings from `env.compat`, where a case is to run on more releases than its script."""
+    assert 'mesh = env.mesh(4, ("x",))' in body(MAPPED)
+    assert "    from" not in body(MAPPED)
+    assert body(MAPPED).startswith("from jax.experimental.shard_map import shard_map")
+    bridged = body(MAPPED, BRIDGED)
+    assert bridged.startswith("mesh = ")
+    call = 'env.compat.shard_map(g, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check=False)'
+    assert call in bridged
+
+
+@pytest.mark.parametrize(
+    ("mesh", "expected"),
+    [
+        ("Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ('a', 'b'))",
+         "env.mesh((2, 2), ('a', 'b'))"),
+        ("Mesh(np.asarray(jax.devices()), ('a',))", "env.mesh(len(env.devices), ('a',))"),
+        ("Mesh(np.array(jax.devices()).reshape(-1, 2), 'ab')",
+         "Mesh(np.array(env.devices).reshape(-1, 2), 'ab')"),
+        ("jax.make_mesh((4,), ('a',))", "jax.make_mesh((4,), ('a',))"),
+    ],
+)  # fmt: skip
+def test_meshes(mesh: str, expected: str) -> None:
+    """What is made of the first devices, and what is left as it is."""
+    text = f"import jax\nimport numpy as np\nfrom jax.sharding import Mesh\nprint({mesh})\n"
+    assert f"Observed({expected})" in body(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import jax\nwith jax.set_mesh(m):\n    print(1 + 1)", "with env.compat.set_mesh(m):"),
+        ("import jax\nprint(jax.lax.pvary(x, 'x'))", "env.compat.pvary(x, 'x')"),
+        ("from jax.experimental import enable_x64\nwith enable_x64():\n    print(x)",
+         "with env.compat.enable_x64():"),
+    ],
+)  # fmt: skip
+def test_other_spellings(text: str, expected: str) -> None:
+    """One to one."""
+    assert expected in body(text, BRIDGED)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import jax\nprint(jax.tree_map(f, x))",
+        "from jax.experimental.shard_map import shard_map\nprint(shard_map(f, m, a, b, auto=c)(x))",
+        "import jax\njax.set_mesh(m)\nprint(x)",
+        "import jax\ng = jax.shard_map\nprint(g(f, mesh=m, in_specs=a, out_specs=b)(x))",
+    ],
+)
+def test_what_is_not_one_to_one_stays(text: str) -> None:
+    """A case of it is as its script."""
+    assert made(text, BRIDGED) is None
+
+
+def test_imports_that_may_fail_stand_in_the_function() -> None:
+    """The others of its file must not fail with it."""
+    one = made(
+        "import functools\nimport jax\nimport jax.numpy as jnp\nfrom jax import tree_map\n"
+        "from flax import nnx\nimport jax.extend.core\n"
+        "print(tree_map(functools.partial(f, nnx), jnp.ones(3)))\n"
+    )
+    assert one is not None
+    assert set(one.outer.values()) == {"import functools", "import jax.numpy as jnp"}
+    assert one.inner == (
+        "from jax import tree_map",
+        "from flax import nnx",
+        "import jax.extend.core  # noqa: F401",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('if __name__ == "__main__":\n    # why\n    print(x)\n', "# why\nreturn Observed(x)"),
+        ("def main():\n    y = 1\n    print(y)\n\n\nmain()\n", "y = 1\nreturn Observed(y)"),
+        ("def main():\n    print(y)\n\nif __name__ == '__main__':\n    main()\n",
+         "return Observed(y)"),
+        ("def main():\n    def f():\n        return 1\n    print(f())\nmain()\n",
+         "def f():\n    return 1\nreturn Observed(f())"),
+        ("try:\n    f()\nexcept TypeError as e:\n    print(e)\n", "return Observed(f())"),
+        ("count = 0\ndef f():\n    global count\n    count += 1\nf()\nprint(count)\n",
+         "count = 0\ndef f():\n    nonlocal count\n    count += 1\nf()\nreturn Observed(count)"),
+    ],
+)  # fmt: skip
+def test_a_script_is_flat(text: str, expected: str) -> None:
+    """Without a guard, a function around it all, or a handler that only tells."""
+    assert body(text) == expected
+
+
+def test_functions_that_are_only_called_are_looked_into() -> None:
+    """Those that jax may trace are not: what they print is left alone."""
+    plain = "def show(x):\n    print(x)\n\n\nshow(1)\nshow(2)\n"
+    assert "    seen.append(x)" in body(plain)
+    traced = "import jax\ndef show(x):\n    print(x)\n    return x\n\n\nprint(jax.jit(show)(2))\n"
+    assert "    print(x)" in body(traced)
+    one = made(traced)
+    assert one is not None
+    assert one.unseen == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 3\nprint(x, 'and', x + 1)\n",
+        "def f(n):\n    return [n] * n\nfor n in range(3):\n    print(f(n))\n",
+        's = """a\n  b\n c"""\nprint(s)\nprint(f"""{s}\n  end""")\n',
+        "import math\nclass A:\n    def c(x):\n        return math.exp(2)\nprint(A().c())\n",
+        "x = 1\nif x:\n    # here\n    print(x)\nelse:\n    print(2 * x)\n",
+        "from functools import partial\nadd = partial(max, 1)\nprint(add(2))\nprint(add(3))\n",
+        "def main():\n    s = 0\n    for n in (1, 2):\n        s += n\n    print(s)\nmain()\n",
+        "try:\n    x = {}['a']\nexcept KeyError as e:\n    print('no', e)\nprint(1 + 1)\n",
+    ],
+)  # fmt: skip
+def test_a_case_observes_what_its_script_prints(text: str) -> None:
+    """Run both, and compare."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(text, {"__name__": "__main__"})  # noqa: S102 - a script of this file
+    one = made(text)
+    assert one is not None
+    code = case_text(one, "case", Declared(doc="What it does.")).partition("\n")[2]
+    scope: dict[str, Any] = {"Observed": Observed}
+    exec("\n".join([*one.outer.values(), code]), scope)  # noqa: S102 - see above
+    seen = scope["case"](None).value
+    printed = [str(leaf) for leaf in _leaves(seen)]
+    assert all(leaf in out.getvalue() for leaf in printed)
+    assert len(printed) >= out.getvalue().strip().count("\n") - text.count('"""')
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, list | tuple):
+        return [leaf for one in value for leaf in _leaves(one)] if value else [value]
+    return [value]
+
+
+def test_a_case_is_python() -> None:
+    """Whatever its docstring says."""
+    one = made('"""Say \\"so\\" \\\\ and \'\'\' no more"""\nprint(1 + 1)\n')
+    assert one is not None
+    doc = 'Say "so" \\ and """ no more'
+    (function,) = ast.parse(case_text(one, "case", Declared(doc=doc))).body
+    assert isinstance(function, ast.FunctionDef)
+    assert ast.get_docstring(function) == doc.replace('"""', "'''") + "."
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("from jax.numpy import *\nprint(ones(3))", "from jax.numpy import *: cannot stand"),
+        ("from .beside import f\nprint(f())", "imports from beside it"),
+        ("def program():\n    pass\nprint(program())", "binds program, which a case needs"),
+    ],
+)
+def test_what_cannot_be_in_a_function_is_refused(text: str, said: str) -> None:
+    """With what to do."""
+    with pytest.raises(UsageError, match=r"^report\.py: ") as caught:
+        script(text)
+    assert said in str(caught.value)

@@ -1,0 +1,124 @@
+"""A case in its file."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.triage.new.case import Draft, Way
+from conformance.triage.new.file import Declared, appended, case_text, clashes, new_file
+from conformance.triage.new.format import find_ruff, formatted
+from tests.projects import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+TOPICS = sorted((ROOT / "cases").glob("*/[!_]*.py"))
+DRAFT = Draft(
+    way=Way(),
+    body="return Observed(functools.reduce(jnp.add, np.ones(3)))",
+    states=False,
+    outer={"jnp": "import jax.numpy as jnp", "np": "import numpy as np",
+           "functools": "import functools"},
+)  # fmt: skip
+
+
+def text_of(draft: Draft = DRAFT, keywords: Mapping[str, object] | None = None) -> str:
+    """Return the function of a case."""
+    return case_text(draft, "added", Declared(doc="What it is about.", keywords=keywords or {}))
+
+
+@pytest.mark.parametrize("file", TOPICS, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_what_stands_in_a_file_stays(file: Path) -> None:
+    """Every statement but imports, to the letter; and imports are where a sorter leaves them."""
+    before = file.read_text()
+    after = appended(before, text_of(), DRAFT, deviates=True)
+    old, new = ast.parse(before).body, ast.parse(after).body
+    kept = [ast.get_source_segment(before, node) for node in old if not _imports(node)]
+    now = [ast.get_source_segment(after, node) for node in new if not _imports(node)]
+    assert now[:-1] == kept
+    assert _bound(old) | {"jnp", "np", "functools", "probe", "Observed", "deviation"} == _bound(new)
+    ruff = find_ruff()
+    assert ruff is not None
+    command = [ruff, "check", "--select", "I", "--stdin-filename", str(file), "-"]
+    done = subprocess.run(command, input=after, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def _imports(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def _bound(body: list[ast.stmt]) -> set[str]:
+    nodes = (node for node in body if isinstance(node, ast.Import | ast.ImportFrom))
+    return {alias.asname or alias.name for node in nodes for alias in node.names}
+
+
+@pytest.mark.parametrize(
+    ("keywords", "first"),
+    [
+        ({}, "@probe()"),
+        ({"devices": 4, "source": "a/b#1"}, '@probe(devices=4, source="a/b#1")'),
+        ({"xla_flags": ["--flag=" + "x" * 90]}, "@probe("),
+    ],
+)
+def test_a_decorator(keywords: Mapping[str, object], first: str) -> None:
+    """In one line, where it fits."""
+    lines = text_of(keywords=keywords).splitlines()
+    assert lines[0] == first
+    assert any(line.startswith("def added(env):") for line in lines)
+
+
+def test_a_new_file_is_as_the_project_wants_it(tmp_path: Path) -> None:
+    """What a script came with that the linter would not have is marked."""
+    (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
+    draft = Draft(
+        way=Way(),
+        body="f = lambda x: x\nx=   1\ndef g(): return f\nassert x\nreturn Observed(str(  x ))",
+        states=False,
+        inner=("from jax import tree_map",),
+    )
+    file = tmp_path / "cases" / "family" / "topic.py"
+    text = formatted(new_file(text_of(draft), draft, "Topic.", deviates=False), file)
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    ruff = find_ruff()
+    assert ruff is not None
+    for command in (["check"], ["format", "--check"]):
+        done = subprocess.run(
+            [ruff, *command, file], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout
+    assert "    x = 1\n" in text
+
+
+def test_imports_go_where_a_sorter_has_them() -> None:
+    """Those of one module together, but for such with another name."""
+    file = (
+        "from __future__ import annotations\n\nimport jax\n"
+        "from jax.sharding import PartitionSpec as P\n\nfrom conformance.kit import probe\n"
+    )
+    lines = {
+        "N": "from jax.sharding import NamedSharding",
+        "S": "from jax.sharding import PartitionSpec",
+        "functools": "import functools",
+        "np": "import numpy as np",
+    }
+    draft = Draft(way=Way(), body="", states=False, outer=lines)
+    assert appended(file, "", draft, deviates=True).strip() == (
+        "from __future__ import annotations\n\nimport functools\n\nimport jax\n"
+        "import numpy as np\nfrom jax.sharding import NamedSharding, PartitionSpec\n"
+        "from jax.sharding import PartitionSpec as P\n\n"
+        "from conformance.kit import Observed, deviation, probe"
+    )
+
+
+def test_names_that_a_file_uses_otherwise() -> None:
+    """The case imports its own."""
+    assert clashes("import jax.numpy as np\nimport functools\n", DRAFT) == {"np"}
+    assert clashes("def jnp():\n    pass\n", DRAFT) == {"jnp"}
+    assert clashes("", DRAFT) == set()

@@ -1,0 +1,92 @@
+"""What a pasted text holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.triage.new.paste import read_paste, releases_named, thread_of
+
+SCRIPT = "import jax\nprint(jax.devices())\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SCRIPT,
+        f"\n\n{SCRIPT}",
+        "    import jax\n    print(jax.devices())",
+        f"It fails:\n\n```python\n{SCRIPT}```\n\nIt says:\n\n```\nTraceback ...\n```\n",
+        f"It fails:\n~~~~\n{SCRIPT}~~~~\n",
+        ">>> import jax\n>>> print(jax.devices())\n[CpuDevice(id=0)]\n",
+        "```pycon\n>>> import jax\n>>> print(jax.devices())\n[CpuDevice(id=0)]\n```",
+        "In [1]: import jax\nIn [2]: print(jax.devices())\n",
+        f"!pip install jax\n%matplotlib inline\n{SCRIPT}",
+        f"$ python report.py\n{SCRIPT}",
+    ],
+)
+def test_a_script_is_found(text: str) -> None:
+    """However it came."""
+    assert read_paste(text, "report.md").text == SCRIPT
+
+
+def test_blocks_at_prompts_keep_their_shape() -> None:
+    """Their lines begin with dots."""
+    pasted = read_paste(">>> def f(x):\n...     return x\n...\n>>> f(1)\n1\n", "report.md")
+    assert pasted.text == "def f(x):\n    return x\n\nf(1)\n"
+    assert pasted.echoes
+
+
+def test_the_first_block_is_taken() -> None:
+    """And it is said that there are more."""
+    pasted = read_paste("```py\nx = 1\n```\nworks:\n```py\nx = 2\n```\n", "report.md")
+    assert (pasted.text, pasted.notes) == ("x = 1\n", ("1 more block of code left out",))
+
+
+def test_variables_of_a_command_line_count() -> None:
+    """So do those that are exported."""
+    text = '$ XLA_FLAGS="--a=1 --b" python report.py\nexport JAX_ENABLE_X64=1\nprint(1)\n'
+    assert read_paste(text, "r").variables == {"XLA_FLAGS": "--a=1 --b", "JAX_ENABLE_X64": "1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "thread"),
+    [
+        ("see https://github.com/jax-ml/jax/issues/27664 for it", "jax-ml/jax#27664"),
+        ("https://github.com/jax-ml/jax/pull/1#issuecomment-2", "jax-ml/jax#1"),
+        ("jax-ml/jax#5", "jax-ml/jax#5"),
+        ("CHANGELOG 0.6.0", ""),
+        ("x = 1\njax-ml/jax#5", ""),
+    ],
+)
+def test_a_thread_is_found(text: str, thread: str) -> None:
+    """By its address, or as it is written in short."""
+    assert thread_of(text) == thread
+
+
+def test_releases_that_a_report_names() -> None:
+    """Are where it was seen."""
+    text = "I use jax==0.7.1 on python 3.11.4.\njax:    0.6.2\njaxlib: 0.6.1\nJAX version 0.5.0\n"
+    assert releases_named(text) == {"0.7.1", "0.6.2", "0.6.1", "0.5.0"}
+
+
+def test_statements_get_lines_of_their_own() -> None:
+    """Else they could not be edited one by one."""
+    assert read_paste("import jax; import os\nx = 1\n", "r").text.count("\n") == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("print 'hello'", "report.py:1: no Python: "),
+        ("x = 1\nif x:\n", "report.py:2: no Python: expected an indented block"),
+        ("# nothing\n", "report.py: holds no statement"),
+        ("", "report.py: holds no statement"),
+        ("Dear all, it fails.", "report.py:1: no Python"),
+    ],
+)
+def test_what_is_no_python_is_refused(text: str, said: str) -> None:
+    """With the line."""
+    with pytest.raises(UsageError) as caught:
+        read_paste(text, "report.py")
+    assert said in str(caught.value)

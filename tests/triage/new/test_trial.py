@@ -1,0 +1,86 @@
+"""When a case shows what its script does."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.model.outcome import Conformance, Outcome, Stage
+from conformance.model.record import ErrorInfo, Record
+from conformance.triage.new.trial import agrees, refuse_hopeless
+
+DEVIATES = Conformance.DEVIATES
+RAISED, CRASHED, REFUSED = Outcome.RAISED, Outcome.CRASHED, Outcome.UNSUPPORTED
+
+
+def ended(
+    outcome: Outcome = Outcome.OK,
+    type_: str = "",
+    message: str = "it is wrong",
+    conformance: Conformance = Conformance.UNKNOWN,
+) -> Record:
+    """Return what came of a job."""
+    error = None
+    if outcome is not Outcome.OK:
+        name = type_ or str(outcome)
+        error = ErrorInfo(type=name, message=message, signature=f"{name}: {message}")
+    return Record(
+        case="family/one", cell="cell", case_hash="", cell_hash="", outcome=outcome,
+        stage=Stage.EXECUTE, error=error, conformance=conformance,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("seen", "plain", "expected"),
+    [
+        (ended(), ended(), True),
+        (ended(conformance=DEVIATES), ended(), False),
+        (ended(RAISED, "TypeError"), ended(), False),
+        (ended(RAISED, "TypeError"), ended(RAISED, "TypeError", "otherwise said"), True),
+        (ended(RAISED, "TypeError"), ended(RAISED, "ValueError"), False),
+        (ended(), ended(RAISED, "TypeError"), False),
+        (ended(conformance=DEVIATES), ended(RAISED, "AssertionError"), True),
+        (ended(), ended(RAISED, "AssertionError"), False),
+        (ended(RAISED, "AssertionError"), ended(RAISED, "AssertionError"), True),
+        (ended(conformance=DEVIATES), ended(RAISED, "exit", "status 1"), True),
+        (ended(RAISED, "TypeError"), ended(RAISED, "exit", "status 1"), False),
+        (ended(CRASHED, "SIGABRT"), ended(CRASHED, "SIGABRT"), True),
+        (ended(REFUSED), ended(CRASHED, "SIGABRT"), True),
+        (ended(REFUSED), ended(), False),
+        (ended(Outcome.INFRA), ended(), True),
+    ],
+)
+def test_agreement(seen: Record, plain: Record, expected: bool) -> None:
+    """By how both end; a value that deviates is an assertion that fails."""
+    assert agrees(seen, plain) is expected
+
+
+def test_a_case_raises_what_its_script_catches() -> None:
+    """If it catches what it raises at its end."""
+    assert agrees(ended(RAISED, "TypeError"), ended(), caught=True)
+    assert not agrees(ended(CRASHED, "SIGABRT"), ended(), caught=True)
+
+
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        (ended(RAISED, "ModuleNotFoundError", "No module named 'einops.x'"), "package einops"),
+        (ended(RAISED, "FileNotFoundError", "No such file: 'a.npy'"), "reads a file: No such"),
+        (ended(RAISED, "NameError", "name 'x' is not defined"), "is not whole: NameError"),
+        (ended(Outcome.TIMED_OUT, "timeout", "no end within 5 s"), "raise it with --timeout"),
+        (ended(Outcome.INFRA), "could be run nowhere"),
+    ],
+)
+def test_a_script_that_fails_everywhere_for_its_own_sake_is_refused(one: Record, said: str) -> None:
+    """Where it runs somewhere, its failures are what it shows."""
+    with pytest.raises(UsageError, match=r"^report\.py: ") as caught:
+        refuse_hopeless({0: one, 1: one}, "report.py")
+    assert said in str(caught.value)
+    refuse_hopeless({0: one, 1: ended()}, "report.py")
+
+
+def test_a_module_of_jax_that_is_gone_is_a_finding() -> None:
+    """It is no missing package."""
+    refuse_hopeless(
+        {0: ended(RAISED, "ModuleNotFoundError", "No module named 'jax.experimental.x'")}, "r"
+    )

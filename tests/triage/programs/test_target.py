@@ -1,0 +1,90 @@
+"""What a command line names as target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.triage.programs.target import Program, Target, target_of
+
+PYTHON, RUNNER, NOTE = Path("/env/bin/python"), Path("/kit/script.py"), Path("/tmp/note")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a script in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "report.py").write_text("print(1)")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("report.py", Program.SCRIPT),
+        ("report.py::test_loss", Program.TEST),
+        ("python report.py --steps 2", Program.COMMAND),
+    ],
+)
+def test_a_program(text: str, kind: Program) -> None:
+    """By what it looks like."""
+    assert target_of(text) == Target(kind=kind, text=text)
+
+
+@pytest.mark.parametrize("text", ["loops/adam", "loops/adam[2]", "loops"])
+def test_anything_else_may_be_a_case(text: str) -> None:
+    """Who has the cases knows."""
+    assert target_of(text) is None
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_command_line_of_one_word() -> None:
+    """Only where it is said to be one."""
+    assert target_of("report.py", command=True) == Target(kind=Program.COMMAND, text="report.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("gone.py", "gone.py: no such file, expected a Python script or test"),
+        ("gone.py::test_loss", "gone.py: no such file, expected a Python script or test"),
+        ("python 'open", "python 'open: no command line: no closing quotation"),
+    ],
+)
+def test_what_names_nothing(text: str, said: str) -> None:
+    """It is told before anything is tried."""
+    with pytest.raises(UsageError) as error:
+        target_of(text)
+    assert str(error.value) == said
+
+
+def test_the_hash_is_of_the_content(folder: Path) -> None:
+    """A script that was edited is another target: what the log knows does not count."""
+    target = Target(kind=Program.SCRIPT, text="report.py")
+    before = target.hash
+    (folder / "report.py").write_text("print(2)")
+    assert target.hash != before
+    assert Target(kind=Program.COMMAND, text="report.py").hash != target.hash
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Program.SCRIPT, ["/env/bin/python", "/kit/script.py", "/tmp/note", "a.py"]),
+        (Program.COMMAND, ["/bin/sh", "-c", "a.py"]),
+    ],
+)
+def test_how_it_is_run(kind: Program, words: list[str]) -> None:
+    """By the environment's own interpreter."""
+    assert Target(kind=kind, text="a.py").command(PYTHON, RUNNER, NOTE) == words
+
+
+def test_how_a_test_is_run() -> None:
+    """With a report of what failed."""
+    words = Target(kind=Program.TEST, text="a.py::b").command(PYTHON, RUNNER, NOTE)
+    assert words[:3] == ["/env/bin/python", "-m", "pytest"]
+    assert "--junitxml=/tmp/note" in words
+    assert words[-1] == "a.py::b"

@@ -1,0 +1,225 @@
+"""Cuts of a text: what comes of them is Python, smaller, and ends somewhere."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformance.triage.shrink.edits import apply, cost
+from conformance.triage.shrink.search import WAYS, Search
+from conformance.triage.shrink.tidy import undefined
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CASE = """\
+import jax
+import numpy as np
+from conformance.kit import Program, program
+
+SIZES = (4, 8)
+
+def helper(x, y, scale=2.0):
+    total = x @ y
+    return scale * total
+
+def pair(c):
+    a, b = c
+    return (a + 1, b)
+
+@program(devices=4, x64=True)
+def case(env):
+    kind = 'sum'
+    mesh = env.mesh(4, 'x')
+    with jax.numpy_rank_promotion('allow'):
+        size = SIZES[0]
+    if kind == 'sum':
+        fold = {'sum': lambda x: x.sum(), 'max': lambda x: x.max()}[kind]
+    else:
+        fold = None
+
+    def fn(x, y, unread):
+        z = helper(x, y)
+        for _ in range(3):
+            z = pair((z, x))[0]
+        return (fold(z), mesh.shape)
+    return Program(fn, args=(env.rng(0).random(size), np.ones(4, np.float64), 1), reference=None)
+"""
+SNIPPETS = (
+    "y = np.sin({0}) * 2.5",
+    "def f{1}(a, b): return (a, {0})",
+    "if x > {1}:\n    y = {0}\nelse:\n    y = [1, 2, {1}]",
+    "with np.errstate(all='ignore'):\n    y = x[{1}:, None].sum(axis={1})",
+    "y = (lambda a, b: (a + {0}, b))(x, {0})",
+    "x, y = (y, {0})",
+    "y = {{'a': {0}, 'b': x}}['a']",
+    "for i in range({1}): y = y + i",
+)
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """A function of several statements, each of which reads others."""
+    parts = draw(st.lists(st.sampled_from(SNIPPETS), min_size=1, max_size=6))
+    lines = ["import numpy as np", "def case(x):", "    y = x"]
+    for part in parts:
+        name, number = draw(st.sampled_from("xy")), draw(st.integers(0, 20))
+        filled = part.format(name, number)
+        lines += [f"    {line}" for line in filled.splitlines()]
+    return "\n".join([*lines, "    return (x, y)"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(texts())
+def test_every_cut_is_python_that_is_smaller(text: str) -> None:
+    """Alone, and all cuts of a kind together; no name is left unbound."""
+    for way in WAYS:
+        found = way.sites(text, "case")
+        for group in [[one] for one in found] + ([found] if way.halved and found else []):
+            cut = apply(text, group, "case")
+            if cut is not None:
+                assert cost(cut) < cost(text)
+                assert not undefined(cut)
+                assert "def case" in cut
+
+
+@settings(max_examples=15, deadline=None)
+@given(texts(), st.integers(0, 3))
+def test_a_search_ends_where_nothing_more_can_be_cut(text: str, kept: int) -> None:
+    """Whatever is to stay, it does; and no single cut of what is left would be taken."""
+    word = ("sin", "errstate", "lambda", "case")[kept]
+
+    def shows(texts: Sequence[str]) -> int | None:
+        return next((n for n, one in enumerate(texts) if (word in one) == (word in text)), None)
+
+    search = Search(text=text, keep="case", probe=shows, width=2)
+    assert search.run()
+    assert (word in search.text) == (word in text)
+    for way in WAYS:
+        for one in way.sites(search.text, "case"):
+            cut = apply(search.text, [one], "case")
+            assert cut is None or shows([cut]) is None
+
+
+@pytest.mark.parametrize(
+    ("kept", "left"),
+    [
+        ((), "    def fn():\n        return ()\n    return Program(fn)"),
+        (("@ y",), "total = x @ y"),
+        (("env.mesh", "args=(np.ones"), "np.ones("),
+    ],
+)
+def test_what_is_kept_is_all_that_is_left(kept: tuple[str, ...], left: str) -> None:
+    """Helpers are put where they are called, constants where they are read."""
+
+    def shows(texts: Sequence[str]) -> int | None:
+        wanted = (*kept, "return Program(", "@program(", "def case(env)")
+        return next((n for n, one in enumerate(texts) if all(w in one for w in wanted)), None)
+
+    search = Search(text=CASE, keep="case", probe=shows)
+    assert search.run()
+    assert left in search.text, search.text
+    assert cost(search.text)[0] < cost(CASE)[0] / 3
+
+
+CUTS = {
+    "statements before the call": (
+        "helper functions",
+        """
+def f(a, b=2):
+    c = a * b
+    return c + 1
+def case(x):
+    c = f(x)
+    return c""",
+        """
+    c_ = x * 2
+    c = c_ + 1
+    return c""",
+    ),
+    "an argument that is read twice": (
+        "helper functions",
+        """
+def f(a):
+    return a + a
+def case(x):
+    return f(x * 2)""",
+        """
+    a = x * 2
+    return a + a""",
+    ),
+    "a parameter that is not read": (
+        "parameters and results",
+        """
+def case(x):
+    def f(a, b):
+        return a
+    return map(f, (1, 2), specs=(x, 3))""",
+        """
+    def f(a):
+        return a
+    return map(f, (1,), specs=(x,))""",
+    ),
+    "a part of what is carried": (
+        "parameters and results",
+        """
+def case(x):
+    def f(c):
+        a, b = c
+        return (a, b)
+    return loop(f, (x, 1))[1]""",
+        """
+    def f(c):
+        return c
+    return loop(f, x)""",
+    ),
+    "a number everywhere": (
+        "numbers",
+        """
+def case(x):
+    return (x[8], mesh(8), 3)""",
+        """
+    return (x[1], mesh(1), 3)""",
+    ),
+    "random numbers": (
+        "expressions",
+        """
+def case(x):
+    return f(env.rng(1).random(8) * 2)""",
+        """
+    return f(np.ones(8))""",
+    ),
+    "a list that is made": (
+        "expressions",
+        """
+def case(x):
+    return f([(i, i + 1) for i in range(4)])""",
+        """
+    return f([(0, 0 + 1)])""",
+    ),
+    "a block": (
+        "blocks",
+        """
+def case(x):
+    with a():
+        return x""",
+        """
+    return x""",
+    ),
+}
+
+
+@pytest.mark.parametrize(("way", "before", "after"), CUTS.values(), ids=CUTS)
+def test_a_way_of_cutting(way: str, before: str, after: str) -> None:
+    """One of its cuts gives just that."""
+    (chosen,) = (one for one in WAYS if one.name == way)
+    free = {*undefined(before), "np", "f"} - ({"f"} if "def f" in before else set())
+    text = ast.unparse(ast.parse(f"from m import {', '.join(sorted(free))}\n{before}"))
+    cuts = {apply(text, [one], "case") for one in chosen.sites(text, "case")}
+    bodies = {cut.partition("def case(x):")[2] for cut in cuts if cut}
+    expected = ast.unparse(ast.parse(f"def case(x):{after}")).partition("def case(x):")[2]
+    assert expected in bodies, bodies

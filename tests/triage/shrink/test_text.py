@@ -1,0 +1,73 @@
+"""A cut case as a file: laid out as a formatter leaves it, with what it should give."""
+
+from __future__ import annotations
+
+import subprocess
+
+import numpy as np
+import pytest
+
+from conformance.model.observation import ExpectedError
+from conformance.model.value import Leaf, Value
+from conformance.triage.shrink.text import laid_out, literal, with_claim, with_reference
+
+TEXT = """\
+from conformance.kit import Program, program
+import numpy as np
+LIMIT = 3
+@program(devices=2)
+def case(env):
+    x = np.ones(LIMIT)
+    def fn(x):
+        back, = call(x)
+        return {'a': f'{x}-{1}', 'b': [back, "it's"]}
+    mapped = env.compat.shard_map(fn, mesh=env.mesh(2, 'x'), in_specs=lambda a, b: (a, b), out_specs=None)
+    return Program(mapped, args=(x,))
+"""  # noqa: E501 - it is to be broken
+
+
+def leaf(path: str, array: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> Leaf:
+    """Return an array as it was observed."""
+    return Leaf(
+        path=path, kind="array", dtype=str(array.dtype), shape=array.shape, data=array.tobytes()
+    )
+
+
+def test_a_formatter_leaves_it_as_it_is() -> None:
+    """Lines are broken, functions apart, imports in order; it is a text of its own again."""
+    told = laid_out(TEXT, ["about it", "more"])
+    assert told.startswith("# about it\n# more\n\nimport numpy as np\n\nfrom conformance.kit")
+    done = subprocess.run(
+        ["ruff", "format", "--diff", "--isolated", "--line-length", "100", "-"],
+        input=told, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert laid_out(told) == told.partition("\n\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("leaves", "told"),
+    [
+        ([("out", [2.0, 2.0])], "np.full(2, 2.0, np.float32)"),
+        ([("out", [0.1, -3.0])], "np.array([0.1, -3.0], np.float32)"),
+        ([("out", 0.1)], "np.float32(0.1)"),
+        ([("out[0]", 1.0), ("out[1]['a']", 2.0)], "(np.float32(1.0), {'a': np.float32(2.0)},)"),
+        ([("out", [float("nan"), 1.0])], None),
+        ([("out", list(range(65)))], None),
+    ],
+)
+def test_a_value_is_written_down(leaves: list[tuple[str, object]], told: str | None) -> None:
+    """In as few digits as its type has; not one that is too large, or no number."""
+    given = tuple(leaf(path, np.asarray(data, np.float32)) for path, data in leaves)
+    assert literal(Value(structure="", leaves=given)) == told
+
+
+def test_what_a_case_should_do_is_put_into_it() -> None:
+    """A value, an error, a fact; what it said before goes."""
+    assert "args=(x,), reference=np.ones(3))" in str(with_reference(TEXT, "case", "np.ones(3)"))
+    told = literal(ExpectedError(type="TypeError", match="a.b"))
+    raising = str(with_reference(TEXT, "case", str(told)))
+    assert "reference=raises('TypeError', 'a.b'))" in raising
+    assert "import Program, program, raises" in raising
+    claimed = with_claim(TEXT, "case", "collectives.all-reduce", {"collectives": {"all-reduce": 1}})
+    assert "@program(devices=2, facts={'collectives': {'all-reduce': 1}})" in claimed
