@@ -30,7 +30,10 @@ def check_writable(option: str, file: Path) -> None:
     Raises:
         UsageError: If it cannot.
     """
+    there = str(file) == "-" or file.exists()
     _open(option, file, "ab", b"")
+    if not there:
+        file.unlink(missing_ok=True)  # what fails later leaves no empty file
 
 
 def write_file(option: str, file: Path, content: bytes) -> None:
