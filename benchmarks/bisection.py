@@ -4,7 +4,7 @@
 
 Each script of `behaviour_changes/` is searched for the release that changed it, from its good to
 its bad end, and the answer compared with the sourced one; where there are several changes, all of
-them must be named by a search that is not told what to look for.
+them must be named by a search that takes another message for another ending, as the answers do.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> None:
         found, took = searched(answer, WHEN.get(answer["when"], "exit"))
         named = said(found)
         if named == answer["first"] and answer.get("changes"):
-            found, took = searched(answer, WHEN.get(answer["when"], "ending"))
+            found, took = searched(answer, WHEN.get(answer["when"], "message"))
             missing = set(answer["changes"]) - {change["after"] for change in found["changes"]}
             named = f"{answer['first']}, and not {', '.join(missing)}" if missing else named
         right += named == answer["first"]

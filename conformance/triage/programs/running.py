@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field
@@ -99,7 +100,7 @@ class ProgramRunner:
             return not_run(name, code, planned, str(error))
         except (NotUnderstoodError, ConformanceError) as error:
             return not_run(name, code, planned, str(error), Outcome.INFRA)
-        outcome, error_ = _ending(ended, said, self.timeout)
+        outcome, error_ = _ending(ended, said, self.timeout, _given(planned, flags))
         texts = {"stdout": ended.stdout, "stderr": ended.stderr}
         return Record(
             case=name,
@@ -184,15 +185,23 @@ def _options(planned: PlannedCell) -> dict[str, str]:
     return variables | {name.upper(): value for name, value in cell.config}
 
 
+def _given(planned: PlannedCell, flags: tuple[str, ...]) -> set[str]:
+    """Return the names of the flags of XLA that a program is run with, whatever it sets itself."""
+    given = (*planned.cell.place.xla_flags, *planned.cell.xla_flags, *flags)
+    return {flag.removeprefix("--").partition("=")[0] for flag in given}
+
+
 def _ending(
-    ended: Ended, note: ErrorInfo | None, timeout: float
+    ended: Ended, note: ErrorInfo | None, timeout: float, given: set[str]
 ) -> tuple[Outcome, ErrorInfo | None]:
     """Return how a program ended, as of any job."""
     if ended.exit == 0:
         return Outcome.OK, None
     if ended.cut:
         return _cut(ended.cut, timeout)
-    if refused := refused_flags(ended.stderr.decode("utf-8", "replace")):
+    refused = refused_flags(ended.stderr.decode("utf-8", "replace"))
+    # One that the program sets itself is its own affair, and maybe what is sought.
+    if given.intersection(re.findall(r"\w+", refused)):
         return Outcome.UNSUPPORTED, _error("unsupported", refused)
     if ended.signal is not None:
         name = signal_name(ended.signal)
