@@ -59,6 +59,7 @@ def found(ending: Ending) -> dict[str, Any]:
         ("raise SystemExit(3)", "ending", "exit: status 3"),
         ("import os; os.abort()", "ending", "SIGABRT: the process was ended by SIGABRT"),
         ("import os; os.killpg(0, 9)", "ending", "SIGKILL: the process was ended by SIGKILL"),
+        ("raise SystemExit('Unknown flag in XLA_FLAGS: --xla_x')", "ending", "exit: status 1"),
         ("print('more')", "output", ""),
     ],
 )
