@@ -54,5 +54,6 @@ def _open(option: str, file: Path, mode: str, content: bytes) -> None:
     try:
         with click.open_file(str(file), mode) as out:
             out.write(content)
+            out.flush()  # what is told of it on standard error comes after it
     except OSError as error:
         raise UsageError(f"{option} {file}: cannot be written: {said_by(error)}") from None

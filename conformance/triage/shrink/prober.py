@@ -128,14 +128,19 @@ class Prober:
             raise SpentError
         texts = texts[: self.probes - self.tried]
         self.tried += len(texts)
+        # Read here, one after the other: on Python 3.11 two threads that parse break each other.
+        cases = [self._read(text) for text in texts]
         with ThreadPoolExecutor(len(texts)) as pool:
-            found = list(pool.map(self.shows, texts))
+            found = list(pool.map(self._shows, cases, texts))
         return found.index(True) if True in found else None
 
     def shows(self, text: str) -> bool:
         """Say whether a text still shows it."""
+        return self._shows(self._read(text), text)
+
+    def _shows(self, case: Case | None, text: str) -> bool:
+        """Say whether a text still shows it, by its case; one that is none does not."""
         assert self.question is not None  # noqa: S101 - see the class
-        case = self._read(text)
         if case is None:
             return False
         bad = self._one(self.workers[0], case, text)
