@@ -222,6 +222,18 @@ def test_interrupted_nothing_is_left_running(project: Project, tmp_path: Path) -
     assert len(gone) == len(children)
 
 
+def test_a_pass_of_the_compiler_for_a_tpu_that_is_not_here(project: Project) -> None:
+    """A fact is asked about, for nothing runs; what XLA dies of on the way is stepped around."""
+    ending = project.run(
+        "passes", "family/division", "--cell", "0.6.2@tpu:v5e:2x2", "--fact", "ops.multiply",
+        "--no-settings", "--json", "-",
+    )  # fmt: skip
+    assert ending.code == 0, ending.err
+    found = ending.json
+    assert found["culprits"] == ["algsimp"]
+    assert any(line.startswith("semantic: multiply -> divide") for line in found["changes"])
+
+
 SCRIPT = """\
 import os
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
