@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
 from conformance.cli.named_files import as_json, check_writable, write_file
-from conformance.cli.searching import FIGURES, TIMED, TIMEOUT, Asked, Subject, searched
-from conformance.cli.setting import default_jobs, here
+from conformance.cli.options import jobs_option, json_option, program_options
+from conformance.cli.searching import FIGURES, TIMED, Asked, Subject, searched
+from conformance.cli.setting import here
 from conformance.model.outcome import ExitCode
 from conformance.triage.bisect.axis import JAX
 from conformance.triage.bisect.telling import answer_json, answer_lines
 from conformance.triage.programs.target import target_of
 from conformance.triage.questions.question import PREDICATES
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command("bisect", short_help="Find the release that changed what a target does.")
@@ -48,24 +51,10 @@ from conformance.triage.questions.question import PREDICATES
     help="The stage of a case whose time counts.  [default: all of them]",
 )  # fmt: skip
 @click.option("--platform", default="", metavar="PLATFORM", help="E.g. cpu4 or tpu:v5e:2x2.")
-@click.option(
-    "--timeout", type=click.FloatRange(0.1), default=TIMEOUT, show_default=True,
-    metavar="SECONDS", help="Of a script, test or command.",
-)  # fmt: skip
-@click.option(
-    "--with", "wanted", multiple=True, metavar="REQUIREMENT",
-    help="A package that a script or test needs beside the cells' own; repeatable.",
-)  # fmt: skip
-@click.option("--command", "is_command", is_flag=True, help="TARGET is a command line.")
+@program_options
 @click.option("--fresh", is_flag=True, help="Probe also what the log of an earlier search knows.")
-@click.option(
-    "--jobs", "-j", type=click.IntRange(1, 64), default=default_jobs,
-    show_default="one a core", help="Probes at the same time.",
-)  # fmt: skip
-@click.option(
-    "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
-    help="Write what was found as JSON; - is standard output.",
-)  # fmt: skip
+@jobs_option()
+@json_option("what was found")
 def command(*, target: str, is_command: bool, json_file: Path | None, **options: Any) -> int:
     """Find the release that changed what a target does.
 

@@ -14,8 +14,9 @@ from rich.console import Console
 from conformance.cells.accelerators import Turns
 from conformance.cells.selectors import resolve_selector, select_cells
 from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.options import jobs_option, json_option
 from conformance.cli.preparing import prepare_in
-from conformance.cli.setting import default_jobs, here
+from conformance.cli.setting import here
 from conformance.engine.blobs import BlobStore
 from conformance.engine.cache import ResultCache
 from conformance.engine.local import LocalExecutor
@@ -86,14 +87,8 @@ _NEVER_REQUIRED: Final = frozenset({"jax", "jaxlib", "numpy", "scipy", "ml_dtype
     help="Folder of the families.  [default: the project's]",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print the case instead of writing it.")
-@click.option(
-    "--jobs", "-j", type=click.IntRange(1, 64), default=default_jobs,
-    show_default="one a core", help="Probes at the same time.",
-)  # fmt: skip
-@click.option(
-    "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
-    help="Write what was made as JSON; - is standard output.",
-)  # fmt: skip
+@jobs_option()
+@json_option("what was made")
 def command(
     *,
     script: str,

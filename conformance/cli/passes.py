@@ -7,13 +7,14 @@ import tempfile
 import textwrap
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import click
 from rich.console import Console
 
 from conformance.cells.accelerators import Turns
 from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.options import json_option, program_options
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import here
 from conformance.engine.blobs import BlobStore
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
     from conformance.triage.passes.inquiry import Prober
     from conformance.triage.questions.predicate import Predicate
 
-TIMEOUT: Final = 120.0
-"""Seconds that a script may take."""
-
 
 @click.command("passes", short_help="Find the HLO pass or XLA flag that makes a difference.")
 @click.argument("target")
@@ -66,20 +64,9 @@ TIMEOUT: Final = 120.0
     "--settings/--no-settings", default=True, show_default=True,
     help="Also try XLA flags and options of jax, each alone.",
 )  # fmt: skip
-@click.option(
-    "--timeout", type=click.FloatRange(0.1), default=TIMEOUT, show_default=True,
-    metavar="SECONDS", help="Of a script, test or command.",
-)  # fmt: skip
-@click.option(
-    "--with", "wanted", multiple=True, metavar="REQUIREMENT",
-    help="A package that a script or test needs beside the cell's own; repeatable.",
-)  # fmt: skip
-@click.option("--command", "is_command", is_flag=True, help="TARGET is a command line.")
+@program_options
 @click.option("--verbose", "-v", is_flag=True, help="Show every probe.")
-@click.option(
-    "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
-    help="Write what was found as JSON; - is standard output.",
-)  # fmt: skip
+@json_option("what was found")
 def command(
     *,
     target: str,

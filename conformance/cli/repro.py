@@ -11,6 +11,7 @@ import click
 
 from conformance.cells.accelerators import Turns
 from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.options import json_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.searching import Asked, Subject, searched
 from conformance.cli.setting import here
@@ -62,10 +63,7 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9]+")
     "--run", "run_dir", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
     help="Take what was seen from a run instead of running the case.",
 )  # fmt: skip
-@click.option(
-    "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
-    help="Write {file, cell, command} as JSON; - is standard output.",
-)  # fmt: skip
+@json_option("{file, cell, command}")
 def command(
     *,
     case: str,

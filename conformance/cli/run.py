@@ -13,6 +13,7 @@ from rich.console import Console
 from conformance.cells.accelerators import Turns
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.options import json_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.progress import live_progress
 from conformance.cli.setting import DEFAULT_MATRIX, default_jobs, here
@@ -77,10 +78,7 @@ class Request:
     help="An accelerator (gpu, tpu) that is not there is an error, not unsupported.",
 )  # fmt: skip
 @click.option("--spawn", is_flag=True, help="A fresh interpreter per job instead of a fork.")
-@click.option(
-    "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
-    help="Write the whole result as JSON; - is standard output.",
-)  # fmt: skip
+@json_option("the whole result")
 @click.option(
     "--report/--no-report", "site", default=None,
     help="Make pages of the run, as `conformance report` does.  [default: in a terminal]",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.cells.accelerators import Turns
 from conformance.cli.axes import axis_of, nightlies_answer
+from conformance.cli.options import TIMEOUT
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import default_jobs
 from conformance.engine.cache import ResultCache
@@ -46,8 +47,6 @@ FIGURES: Final = ("time", "memory")
 """What `--when` says of what is measured."""
 TIMED: Final = ("build", "trace", "lower", "compile", "execute")
 """Stages whose time is measured of a case."""
-TIMEOUT: Final = 120.0
-"""Seconds that a script may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

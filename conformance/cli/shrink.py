@@ -14,6 +14,7 @@ from rich.console import Console
 from conformance.cells.accelerators import Turns
 from conformance.cells.selectors import cell_python
 from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.options import json_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import default_jobs, here
 from conformance.corpus.discover import discover
@@ -64,10 +65,7 @@ NONE: Final = "none"
     "--repro", type=click.Path(path_type=Path), metavar="FILE",
     help="Also write one file that needs nothing of ours, as `conformance repro` does.",
 )  # fmt: skip
-@click.option(
-    "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
-    help="Write what was found as JSON; - is standard output.",
-)  # fmt: skip
+@json_option("what was found")
 @click.option(
     "--probes", type=click.IntRange(min=1), default=400, show_default=True,
     help="How many smaller programs may be tried.",

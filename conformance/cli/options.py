@@ -1,0 +1,60 @@
+"""Options that several commands have, said once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from conformance.cli.setting import default_jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+TIMEOUT: Final = 120.0
+"""Seconds that a script may take."""
+
+
+def json_option(what: str) -> Decorator:
+    """Return the option `--json`, whose value is called `json_file`.
+
+    Args:
+        what: What is written.
+    """
+    return click.option(
+        "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
+        help=f"Write {what} as JSON; - is standard output.",
+    )  # fmt: skip
+
+
+def jobs_option() -> Decorator:
+    """Return the option `--jobs` of commands that try one thing in several cells."""
+    return click.option(
+        "--jobs", "-j", type=click.IntRange(1, 64), default=default_jobs,
+        show_default="one a core", help="Probes at the same time.",
+    )  # fmt: skip
+
+
+def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what is said of a script, a test or a command: `timeout`, `wanted` and `is_command`.
+
+    Args:
+        command: The command whose target may be one.
+    """
+    options = (
+        click.option(
+            "--timeout", type=click.FloatRange(0.1), default=TIMEOUT, show_default=True,
+            metavar="SECONDS", help="Of a script, test or command.",
+        ),
+        click.option(
+            "--with", "wanted", multiple=True, metavar="REQUIREMENT",
+            help="A package that a script or test needs beside the cells' own; repeatable.",
+        ),
+        click.option("--command", "is_command", is_flag=True, help="TARGET is a command line."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
