@@ -119,7 +119,8 @@ def project(new_project: MakeProject) -> Project:
 
 def alone(file: Path, cache: Path, environment: str = ENVIRONMENT) -> tuple[int, str]:
     """Run a file by the interpreter of a cell, as a user would, and return how it ended."""
-    (python,) = cache.glob(f"envs/{environment}-??????*/bin/python")
+    # A hash follows, and not the platform or a pin of another environment.
+    (python,) = cache.glob(f"envs/{environment}-{'[0-9a-f]' * 6}*/bin/python")
     kept = {n: v for n, v in os.environ.items() if not n.startswith(("PYTHON", "JAX", "XLA"))}
     done = subprocess.run(
         [python, file], env=kept, cwd=file.parent, capture_output=True, text=True, check=False
