@@ -11,7 +11,7 @@ from packaging.version import Version
 from conformance.cells.index import package_versions
 from conformance.cells.nightly import NIGHTLY, nights
 from conformance.cells.releases import is_nightly
-from conformance.cells.selectors import resolve_selector, select_cells
+from conformance.cells.selectors import select_cells
 from conformance.errors import UsageError
 from conformance.triage.bisect.axis import (
     CONFIG,
@@ -75,10 +75,10 @@ def axis_of(
         name = JAX
         older, newer = (_night(text) for text in (older, newer))
     if name == JAX:
-        older, newer = (_release(setting, text) for text in (older, newer))
+        older, newer = (setting.release(text) for text in (older, newer))
         _refuse_order(older, newer, find)
         return _of_releases(setting, older, newer, suffix)
-    (cell,) = select_cells(f"{_release(setting, jax)}{suffix}", setting.releases)
+    (cell,) = select_cells(f"{setting.release(jax)}{suffix}", setting.releases)
     if name.startswith((CONFIG, FLAG)):
         named = values.split(",") if values else [older, newer]
         if (named[0], named[-1]) != (older, newer):
@@ -137,10 +137,3 @@ def _refuse_order(older: str, newer: str, find: str) -> None:
             f"--good {older} is newer than --bad {newer}; say --find fix to find where it was fixed"
         )
     raise UsageError(f"--good {newer} is older than --bad {older}; leave out --find")
-
-
-def _release(setting: Setting, text: str) -> str:
-    found = resolve_selector(text, setting.releases)
-    if len(found) != 1:
-        raise UsageError(f"{text}: names {len(found)} releases, expected one")
-    return found[0]

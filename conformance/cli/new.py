@@ -149,7 +149,7 @@ def command(
         pasted=pasted, script=read, called=called, place=place,
         declared=Declared(doc=doc_of(read, Path(called).name), keywords=keywords),
         first=[number for number, release in enumerate(releases) if release in first],
-        good=releases.index(_release(setting, good)) if good else None,
+        good=releases.index(setting.release(good, "--good")) if good else None,
     )  # fmt: skip
     console.print(f"{place.id}: family {place.folder.name}, {place.why}")
     with tempfile.TemporaryDirectory(prefix="conformance-new-") as scratch:
@@ -232,14 +232,7 @@ def _first(setting: Setting, selectors: Sequence[str], good: str, named: set[str
     if unknown := found - set(known):
         raise UsageError(f"--cell {min(unknown)}: expected releases of jax, on CPUs")
     usual = {known[0], known[-1], *(set(known) & {*LOOKED_AT, *named})}
-    return (found or usual) | ({_release(setting, good)} if good else set())
-
-
-def _release(setting: Setting, text: str) -> str:
-    found = resolve_selector(text, setting.releases)
-    if len(found) != 1:
-        raise UsageError(f"--good {text}: names {len(found)} releases, expected one")
-    return found[0]
+    return (found or usual) | ({setting.release(good, "--good")} if good else set())
 
 
 def _required(script: Script, locks: Mapping[str, Lock]) -> list[str]:

@@ -13,7 +13,7 @@ from conformance.cells.cache import cache_root
 from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.cells.matrix import load_matrix
 from conformance.cells.releases import load_releases
-from conformance.cells.selectors import matches_cell, select_cells
+from conformance.cells.selectors import matches_cell, resolve_selector, select_cells
 from conformance.corpus.project import PACKAGE, Project, find_project
 from conformance.corpus.select import absolute_selects, select_cases
 from conformance.corpus.settings import find_settings
@@ -84,6 +84,22 @@ class Setting:
         if len(found) > 1:
             names = listed([case.id for case in found])
             raise UsageError(f"{text} is {len(found)} cases, expected one, e.g. of {names}")
+        return found[0]
+
+    def release(self, text: str, option: str = "") -> str:
+        """Return the one release that a selector means.
+
+        Args:
+            text: The selector.
+            option: What named it, for the message.
+
+        Raises:
+            UsageError: If it is none, or several.
+        """
+        found = resolve_selector(text, self.releases)
+        if len(found) != 1:
+            said = f"{option} {text}".lstrip()
+            raise UsageError(f"{said}: names {len(found)} releases, expected one")
         return found[0]
 
     def cell(self, text: str) -> Cell:
