@@ -172,6 +172,7 @@ class Inquiry:
         prober.expect(shown)
         prober.question = question_about(case, text, tried[0], good, wanted.fact)
         if not prober.shows(text):
+            refuse_flaky(case, wanted.cell.id, [*tried, prober.original()])
             raise UsageError(
                 f"{case.id}: apart from its file it does something else than "
                 f"{quoted(prober.question.about)}; put what it needs to its module into the case"
