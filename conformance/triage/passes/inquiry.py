@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -33,7 +34,10 @@ STAGED = frozenset({Stage.COMPILE, Stage.EXECUTE})
 
 
 class Prober(Protocol):
-    """Tries one target in one cell, as `PassProber` does a case."""
+    """Tries one target in one cell, as `PassProber` does a case.
+
+    Options of jax may be tried in one thread while another tries passes and flags.
+    """
 
     lost: int
 
@@ -159,19 +163,24 @@ class Inquiry:
         self._answers = Answers(predicate=predicate, bad=bad)
 
     def run(self, *, settings: bool = True) -> Answers:
-        """Try passes, then flags, then options; try what was found once more.
+        """Try passes, then flags; options meanwhile; what was found once more.
 
         Args:
             settings: Whether flags and options are tried.
         """
         answers = self._answers
-        if answers.compiled:
-            self._passes()
-        if settings and answers.compiled:
-            self._flags()
-        if settings:
-            for name, value in options_for(self._prober.config):
-                answers.config.append(self._configured(name, value))
+        options = list(options_for(self._prober.config)) if settings else []
+        beside = ThreadPoolExecutor(1, "options")
+        try:
+            tried = [beside.submit(self._timed_option, *option) for option in options]
+            if answers.compiled:
+                self._passes()
+            if settings and answers.compiled:
+                self._flags()
+            for option, trial in zip(options, tried, strict=True):
+                answers.config.append(self._config_step(*option, *trial.result()))
+        finally:  # without a wait: the prober's end also ends what it is at
+            beside.shutdown(wait=False, cancel_futures=True)
         self._confirm()
         answers.lost = self._prober.lost
         return answers
@@ -230,7 +239,14 @@ class Inquiry:
         return self._step("flag", side, seconds, name=name, value=value, again=again)
 
     def _configured(self, name: str, value: Any, *, again: bool = False) -> Step:
-        side, seconds = _timed(lambda: self._prober.configured(name, value))
+        return self._config_step(name, value, *self._timed_option(name, value), again=again)
+
+    def _timed_option(self, name: str, value: Any) -> tuple[Side, float]:
+        return _timed(lambda: self._prober.configured(name, value))
+
+    def _config_step(
+        self, name: str, value: Any, side: Side, seconds: float, *, again: bool = False
+    ) -> Step:
         return self._step("config", side, seconds, name=name, value=value, again=again)
 
     def _step(self, what: str, side: Side, seconds: float, **more: Any) -> Step:
