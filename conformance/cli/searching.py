@@ -20,6 +20,7 @@ from conformance.engine.judging import Judge
 from conformance.engine.local import LocalExecutor
 from conformance.engine.prepare import Provider
 from conformance.engine.rundir import RESULTS, Results, RunDirectory
+from conformance.engine.trying import Trier
 from conformance.errors import UsageError
 from conformance.judge.tolerance import Tolerance
 from conformance.triage.bisect.axis import JAX
@@ -211,13 +212,13 @@ def _prober(
 ) -> Prober:
     if subject.case is not None:
         provider = Provider(locks, setting.cache)
-        return CaseProber(
-            case=subject.case,
+        trier = Trier(
             executor=LocalExecutor(provider.open, slots=width, turns=Turns(setting.cache)),
             cache=ResultCache(setting.cache),
             judge=Judge(directory.blobs),
             blobs=directory.blobs,
         )
+        return CaseProber(case=subject.case, trier=trier)
     assert subject.program is not None  # noqa: S101 - a subject is one of the two
     runner = ProgramRunner(
         target=subject.program, locks=locks, cache=setting.cache, outer=os.environ,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.report.transitions import ENDING, Kind
+from conformance.engine.transitions import ENDING, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from conformance.engine.transitions import Transition
     from conformance.model.record import Record
     from conformance.report.report import Report
-    from conformance.report.transitions import Transition
 
 GRAVEST_FIRST: Final = (Kind.REGRESSED, Kind.CHANGED, Kind.FIXED)
 """Changes that are told, in the order they are."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 import msgspec
 
 from conformance.engine.runner import exit_code
+from conformance.engine.transitions import Kind  # noqa: TC001 - msgspec reads the annotations
 from conformance.model.outcome import ExitCode
 from conformance.model.record import Record
 from conformance.model.run import Exclusion  # noqa: TC001 - msgspec reads the annotations
 from conformance.report.summary import counts, understood
 from conformance.report.text import visible
-from conformance.report.transitions import Kind  # noqa: TC001 - msgspec reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

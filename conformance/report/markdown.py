@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from conformance.engine.transitions import ENDING, TOLD, Kind
 from conformance.model.case import Policy
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.changes import changes_of
@@ -14,7 +15,6 @@ from conformance.report.exclusions import EVERY, exclusion_groups, unsupported
 from conformance.report.markup import Entry, Section, block, code, fitted, row
 from conformance.report.story import story_of
 from conformance.report.summary import ir_groups, root_causes
-from conformance.report.transitions import ENDING, TOLD, Kind
 from conformance.report.verdicts import LETTERS, WORST_FIRST
 
 if TYPE_CHECKING:

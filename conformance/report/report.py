@@ -7,17 +7,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from conformance.engine.comparing import Side
+from conformance.engine.transitions import Timeline, timeline
 from conformance.model.run import RunCase
 from conformance.report.tracks import Track, tracks_of
-from conformance.report.transitions import Timeline, timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.engine.loading import LoadedRun
+    from conformance.engine.transitions import Transition
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell
-    from conformance.report.transitions import Transition
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from conformance.engine.transitions import TOLD, Kind
 from conformance.judge.deviation import applicable
 from conformance.model.run import RunCell
 from conformance.report.tracks import Track, tracks_of
-from conformance.report.transitions import TOLD, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.engine.runner import unexpected
+from conformance.engine.transitions import TOLD
 from conformance.model.outcome import Verdict
 from conformance.report.summary import root_causes
 from conformance.report.text import one_line
 from conformance.report.tracks import release_order
-from conformance.report.transitions import TOLD
 from conformance.report.verdicts import WORST_FIRST
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from conformance.engine.transitions import Kind
 from conformance.report.changes import Change, Changes, changes_of
-from conformance.report.transitions import Kind
 from tests.builders import f32
 from tests.report.runs import ADD, CELLS, COPIED, MULTIPLY, Directory
 

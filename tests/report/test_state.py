@@ -8,8 +8,8 @@ import pytest
 
 from conformance.engine.job import Job
 from conformance.engine.plan import Plan
+from conformance.engine.transitions import Kind
 from conformance.report.state import Recorded, State, kind_of, state_markdown
-from conformance.report.transitions import Kind
 from tests.builders import case, deviation
 from tests.engine.worlds import planned
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.comparing import value_of
 from conformance.engine.diff_cache import pair_of
+from conformance.engine.transitions import ENDING, FACTS, VALUE, Kind
 from conformance.ir.graph import CROSS_LOWERED, IRS
 from conformance.model.codec import CorruptValueError
 from conformance.report.commands import rerun
@@ -17,7 +18,6 @@ from conformance.report.site.excerpts import Excerpt, Row, excerpt_of, side_by_s
 from conformance.report.site.rendering import render, upstream
 from conformance.report.site.strips import Strip, strip_of
 from conformance.report.text import visible
-from conformance.report.transitions import ENDING, FACTS, VALUE, Kind
 from conformance.report.value_plot import ValuePlot, value_plots
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from conformance.engine.comparing import Side
     from conformance.engine.diff_cache import IrPair, KeptDiff
+    from conformance.engine.transitions import Timeline, Transition
     from conformance.model.record import Record
     from conformance.model.run import Exclusion
     from conformance.report.report import Report
     from conformance.report.tracks import Track
-    from conformance.report.transitions import Timeline, Transition
 
     Differ = Callable[[IrPair], KeptDiff]
 

@@ -6,20 +6,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.runner import unexpected
+from conformance.engine.transitions import Kind
 from conformance.model.outcome import Verdict
 from conformance.report.site.addresses import case_page, href, slug
 from conformance.report.text import one_line
-from conformance.report.transitions import Kind
 from conformance.report.verdicts import LETTERS, MEANINGS, WORST_FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from conformance.engine.comparing import Side
+    from conformance.engine.transitions import Timeline, Transition
     from conformance.model.record import Record
     from conformance.report.report import Report
     from conformance.report.tracks import Track
-    from conformance.report.transitions import Timeline, Transition
 
 EDGES: Final = {Kind.REGRESSED: "r", Kind.FIXED: "f", Kind.CHANGED: "c", Kind.SAME: "s"}
 """How a change point is written where a segment begins."""

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Final
 
+from conformance.engine.transitions import ENDING, FACTS, Kind
 from conformance.report.site.addresses import point_anchor
-from conformance.report.transitions import ENDING, FACTS, Kind
 
 if TYPE_CHECKING:
     from conformance.engine.comparing import Side
+    from conformance.engine.transitions import Timeline, Transition
     from conformance.model.record import Record
     from conformance.report.tracks import Track
-    from conformance.report.transitions import Timeline, Transition
 
 VERDICT: Final = "verdict"
 

@@ -7,18 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from conformance.engine.job import Job
-from conformance.engine.judging import record_of
 from conformance.engine.plan import why_not
-from conformance.engine.runner import judged_from_cache
 from conformance.triage.programs.running import not_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.engine.blobs import BlobStore
-    from conformance.engine.cache import ResultCache
-    from conformance.engine.job import Executor, PlannedCell
-    from conformance.engine.judging import Judge
+    from conformance.engine.job import PlannedCell
+    from conformance.engine.trying import Trier
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.triage.programs.running import ProgramRunner
@@ -46,36 +42,22 @@ class CaseProber:
 
     Attributes:
         case: The case.
-        executor: Runs jobs.
-        cache: Observations of earlier runs.
-        judge: Judges by the case's own reference.
-        blobs: Where artifacts go.
+        trier: Tries jobs.
     """
 
     case: Case
-    executor: Executor
-    cache: ResultCache
-    judge: Judge
-    blobs: BlobStore
+    trier: Trier
 
     def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
         """Try the case in each cell; see `Prober.probe`."""
         jobs = []
         for planned in cells:
-            job = Job(case=self.case, planned=planned, alone=again)
             if reason := why_not(self.case, planned):
                 yield not_run(self.case.id, self.case.content_hash, planned, reason)
-            elif not again and (known := self._known(job)) is not None:
-                yield known
             else:
-                jobs.append(job)
-        for finished in self.executor.run(jobs):
-            record = record_of(finished, self.blobs)
-            self.cache.put(finished.job, record, self.blobs)
-            yield self.judge.judge(finished.job, record)
-
-    def _known(self, job: Job) -> Record | None:
-        return judged_from_cache(job, self.cache, self.judge, self.blobs)
+                jobs.append(Job(case=self.case, planned=planned, alone=again))
+        for _, record in self.trier.run(jobs, again=again):
+            yield record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

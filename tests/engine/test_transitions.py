@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.engine.transitions import Kind, Transition, timeline, transition
 from conformance.model.case import Policy
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.run import RunCase
-from conformance.report.transitions import Kind, Transition, timeline, transition
 from tests.builders import f32
 from tests.report.runs import ADD, CELLS, COPIED, MULTIPLY, Directory, sides
 
