@@ -31,7 +31,13 @@ LAYERS = (
     {"errors", "__init__"},
 )
 """From top to bottom; an arrow points down, or stays within one package."""
-ACROSS = {("pytest_plugin", "cli"), ("__main__", "cli"), ("judge", "golden"), ("golden", "judge")}
+ACROSS = {
+    ("pytest_plugin", "cli"),
+    ("__main__", "cli"),
+    ("report", "triage"),
+    ("judge", "golden"),
+    ("golden", "judge"),
+}
 LATE = {"kit/worker.py", "kit/job.py", "kit/scout.py"}
 """What runs before jax may be imported imports the rest of the kit when it may."""
 MODULE_LINES, FUNCTION_LINES = 500, 80

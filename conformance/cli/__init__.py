@@ -27,6 +27,7 @@ COMMANDS = {
     "diff": "conformance.cli.diff",
     "report": "conformance.cli.report",
     "accept": "conformance.cli.accept",
+    "upgrade": "conformance.cli.upgrade",
     "repro": "conformance.cli.repro",
     "new": "conformance.cli.new",
     "bisect": "conformance.cli.bisect",

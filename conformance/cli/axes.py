@@ -9,6 +9,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from conformance.cells.index import package_versions
+from conformance.cells.inspection import inspect_path_environment
 from conformance.cells.nightly import NIGHTLY, nights
 from conformance.cells.releases import is_nightly
 from conformance.cells.selectors import select_cells
@@ -26,6 +27,7 @@ from conformance.triage.bisect.axis import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from conformance.cells.cell import Cell
     from conformance.cli.setting import Setting
 
 
@@ -88,6 +90,53 @@ def axis_of(
     versions = between(package, package_versions(package), (older, newer))
     _refuse_order(older, newer, find)
     return Axis(name=name, points=package_points(cell, package, versions))
+
+
+def upgrade_points(setting: Setting, ends: tuple[str, str], place: str) -> list[Point]:
+    """Return both ends of an upgrade, and the releases between them.
+
+    Args:
+        setting: Surroundings.
+        ends: What is left and what is wanted: each a release, a specifier (the newest release
+            that fits), or `path:` and an interpreter.
+        place: Platform.
+
+    Raises:
+        UsageError: If an end is not there, or they are not in order.
+        InfrastructureError: If the interpreter of an end does not serve.
+    """
+    first, last = (_end(setting, text, place) for text in ends)
+    if first == last:
+        raise UsageError(f"{ends[0]} and {ends[1]} are both {first.label}, expected two")
+    older, newer = (Version(_release_of(point.cell)) for point in (first, last))
+    if older > newer:
+        raise UsageError(
+            f"{ends[0]} is jax {older}, newer than {ends[1]}, which is jax {newer}; expected the "
+            f"older first: conformance upgrade {ends[1]} {ends[0]}"
+        )
+    between = [
+        Point(label=version, cell=cell)
+        for version in setting.releases.versions
+        if older <= Version(version) <= newer
+        for cell in select_cells(f"{version}@{place}", setting.releases)
+    ]
+    return [first, *(point for point in between if point not in (first, last)), last]
+
+
+def _end(setting: Setting, text: str, place: str) -> Point:
+    """Return an end of an upgrade: the newest that a selector names."""
+    cell = select_cells(text if "@" in text else f"{text}@{place}", setting.releases)[-1]
+    return Point(label=text if cell.interpreter else cell.release, cell=cell)
+
+
+def _release_of(cell: Cell) -> str:
+    """Return the version of jax in a cell."""
+    if cell.interpreter is None:
+        return cell.release
+    installed = inspect_path_environment(cell.interpreter).packages
+    if JAX not in installed:
+        raise UsageError(f"{cell.interpreter}: has no jax, expected one to upgrade")
+    return installed[JAX]
 
 
 def nightlies_answer(setting: Setting) -> bool:

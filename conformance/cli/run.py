@@ -156,7 +156,7 @@ def command(
     if json_file is not None:
         write_file("--json", json_file, as_json(report_json(report)))
     if site or (site is None and console.is_terminal):
-        _write_site(directory.path)
+        write_site_of(directory.path)
     return code
 
 
@@ -168,7 +168,7 @@ def _begun(directory: RunDirectory, info: RunInfo, *, resume: bool) -> RunInfo:
     return info
 
 
-def _write_site(run: Path) -> None:
+def write_site_of(run: Path) -> None:
     """Write the site of a run by the command that does, which is imported only now."""
     context = click.get_current_context()
     group = context.find_root().command

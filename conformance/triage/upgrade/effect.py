@@ -1,0 +1,173 @@
+"""What a change is to those who upgrade: it breaks, or silently computes something else, ..."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from conformance.engine.comparing import value_of
+from conformance.engine.transitions import ENDING, FACTS, VALUE, Kind
+from conformance.judge.ir import FACT, changed_facts
+from conformance.model.codec import to_array
+from conformance.model.outcome import Conformance, Outcome
+from conformance.triage.questions.predicate import ending, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.engine.transitions import Transition
+    from conformance.judge.comparison import Difference
+    from conformance.model.record import Record
+    from conformance.model.value import Value
+
+
+class Effect(StrEnum):
+    """What a change does to a program; the graver first."""
+
+    BROKEN = "broken"
+    """It worked, and raises, crashes, takes too long or too much memory."""
+    WRONG = "wrong"
+    """It was right, or raised, and silently computes something wrong by its own reference."""
+    VALUE = "value"
+    """It silently computes something else, and no reference says which is right."""
+    FACTS = "facts"
+    """Other collectives, placement, memory spaces, donation, dtypes or shardings."""
+    LARGER = "larger"
+    """More work or memory, by XLA's cost and memory analysis."""
+    ENDING = "ending"
+    """It fails as before, with another error or message."""
+    FIXED = "fixed"
+    """It failed or was wrong, and works or is right."""
+    UNCHANGED = "unchanged"
+    """None of this; an IR may differ."""
+
+
+BREAKING: Final = frozenset({Effect.BROKEN, Effect.WRONG, Effect.VALUE})
+"""Effects for which an upgrade fails."""
+FIGURES: Final = {
+    "flops": "floating-point operations",
+    "bytes": "bytes accessed",
+    "temp_bytes": "bytes of temporary memory",
+    "peak_bytes": "bytes of memory at the peak",
+}
+"""What the cost and memory analyses of XLA say, by fact."""
+GROWN: Final = 1.1
+"""How many times as much counts as more."""
+LEAST: Final = 1024
+"""How much more, at least: what a small program pays for its frame is no news."""
+
+
+class Told(NamedTuple):
+    """What of a change is shown.
+
+    Attributes:
+        artifact: `ending`, `value`, the name of a fact or of a figure.
+        before: What it was.
+        after: What it is.
+    """
+
+    artifact: str
+    before: str
+    after: str
+
+
+def effect_of(change: Transition) -> Effect:
+    """Return what a change does.
+
+    Args:
+        change: Two jobs of one case.
+    """
+    before, after = change.before.record, change.after.record
+    if change.kind is Kind.FIXED:
+        return Effect.FIXED
+    if change.kind is Kind.REGRESSED:
+        return Effect.WRONG if after.outcome is Outcome.OK else Effect.BROKEN
+    if ENDING in change.changed:
+        return _of_endings(before, after)
+    if VALUE in change.changed:
+        return Effect.VALUE
+    if FACTS in change.changed:
+        return Effect.FACTS
+    return Effect.LARGER if any(_grown(before, after)) else Effect.UNCHANGED
+
+
+def _of_endings(before: Record, after: Record) -> Effect:
+    """Return what it means that a job ends otherwise, as wrong or as unknown as before."""
+    if after.outcome is not Outcome.OK:
+        return Effect.BROKEN if before.outcome is Outcome.OK else Effect.ENDING
+    return Effect.WRONG if after.conformance is Conformance.DEVIATES else Effect.FIXED
+
+
+def told(change: Transition) -> Told:
+    """Return what of a change is shown: what is gravest.
+
+    Args:
+        change: Two jobs of one case, of which something differs.
+    """
+    return next(_told(change))
+
+
+def _told(change: Transition) -> Iterator[Told]:
+    before, after = change.before.record, change.after.record
+    if ENDING in change.changed:
+        yield Told(ENDING, _ending(before), _ending(after))
+    if VALUE in change.changed:
+        yield Told(VALUE, *_values(change))
+    for sentence in changed_facts(after.facts, before.facts):
+        name = sentence.removeprefix(FACT).partition(":")[0].partition("[")[0]
+        yield Told(name, *_parts(before.facts[name], after.facts[name]))
+    for name in _grown(before, after):
+        yield Told(name, str(int(before.facts[name])), str(int(after.facts[name])))
+    if before.conformance is not after.conformance:
+        yield Told(VALUE, str(before.conformance), str(after.conformance))
+    yield Told("ir", ", ".join(change.changed), "")
+
+
+def _ending(record: Record) -> str:
+    """Return how a job ended; with what is wrong of one that ran and deviates."""
+    if record.outcome is Outcome.OK and record.conformance is Conformance.DEVIATES:
+        return quoted(f"ok, but {record.reasons[0]}") if record.reasons else "ok, but wrong"
+    return quoted(ending(record))
+
+
+def _values(change: Transition) -> tuple[str, str]:
+    """Return the values, where they differ most."""
+    assert change.value is not None  # noqa: S101 - they were compared, since they differ
+    worst = next(d for d in change.value.differences if d.agreement is change.value.agreement)
+    return _shown(value_of(change.before), worst), _shown(value_of(change.after), worst)
+
+
+def _shown(value: Value, worst: Difference) -> str:
+    """Return what a value has where it differs, in a few words."""
+    leaf = next((leaf for leaf in value.leaves if leaf.path == worst.path), None)
+    if leaf is None or worst.aspect == "structure":
+        return quoted(f"{len(value.leaves)} leaves, {value.structure}")
+    if worst.aspect == "numbers" and worst.size:
+        return f"{worst.path}{list(worst.worst) or ''} = {to_array(leaf)[worst.worst]}"
+    said = getattr(leaf, worst.aspect.replace(" ", "_"), "")
+    return f"{worst.path} {worst.aspect} {said or 'none'}"
+
+
+def _parts(before: Any, after: Any) -> tuple[str, str]:
+    """Return what two facts say, equal parts left out."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        names = [n for n in {**before, **after} if before.get(n, 0) != after.get(n, 0)]
+        one, other = (", ".join(f"{n} {of.get(n, 0)}" for n in names) for of in (before, after))
+        return quoted(one), quoted(other)
+    if isinstance(before, list) and isinstance(after, list):
+        gone = [_word(item) for item in before if item not in after]
+        new = [_word(item) for item in after if item not in before]
+        return quoted(", ".join(gone) or "none"), quoted(", ".join(new) or "none")
+    return quoted(str(before)), quoted(str(after))
+
+
+def _word(item: Any) -> str:
+    return " ".join(map(str, item.values())) if isinstance(item, dict) else str(item)
+
+
+def _grown(before: Record, after: Record) -> Iterator[str]:
+    """Yield the figures of which there is more."""
+    for name in FIGURES:
+        old, new = before.facts.get(name), after.facts.get(name)
+        if old is not None and new is not None and new > GROWN * old and new - old >= LEAST:
+            yield name

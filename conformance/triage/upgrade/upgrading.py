@@ -1,0 +1,296 @@
+"""An upgrade, tried: both ends first, then what differs on the releases between, all at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Protocol
+
+from packaging.version import Version
+
+from conformance.engine.comparing import Side
+from conformance.engine.describing import described_cases
+from conformance.engine.job import Job
+from conformance.engine.judging import observation_of
+from conformance.engine.plan import why_not
+from conformance.engine.transitions import transition
+from conformance.judge.agreement import disagreement
+from conformance.judge.ir import changed_facts
+from conformance.judge.tolerance import Tolerance
+from conformance.triage.questions.predicate import ending, quoted
+from conformance.triage.upgrade.effect import Effect, effect_of
+from conformance.triage.upgrade.search import changes, next_points
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from conformance.engine.blobs import BlobStore
+    from conformance.engine.job import PlannedCell
+    from conformance.engine.transitions import Transition
+    from conformance.model.case import Case
+    from conformance.model.record import Record
+    from conformance.model.run import RunCase
+
+    Jobs = dict[Job, tuple["Line", int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """What lies between both ends, on one platform.
+
+    Attributes:
+        platform: Where.
+        cells: The cells, from the end that is left to the one that is wanted.
+        labels: What each is called: its release, or what names the end.
+    """
+
+    platform: str
+    cells: tuple[PlannedCell, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """What both ends are called."""
+        return self.labels[0], self.labels[-1]
+
+    @property
+    def coarse(self) -> frozenset[int]:
+        """Places tried before intervals are halved: the last release of each minor one."""
+        minors = {Version(cell.release).release[:2]: n for n, cell in enumerate(self.cells)}
+        return frozenset(minors.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A change on the way.
+
+    Attributes:
+        change: The jobs before and after it.
+        effect: What it does.
+        before: Place on the axis of the job before it.
+        after: Place of the job after it.
+    """
+
+    change: Transition
+    effect: Effect
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One case on one platform, both ends compared.
+
+    Attributes:
+        case: The case.
+        axis: The platform, and what was tried.
+        whole: Both ends; None if they cannot be compared.
+        steps: The changes on the way, in order; none where nothing differs.
+        refused: Why both ends cannot be compared.
+        flaky: How two attempts of the same job disagree; then nothing else is said of it.
+        tried: How many points were tried.
+    """
+
+    case: Case
+    axis: Axis
+    whole: Transition | None = None
+    steps: tuple[Step, ...] = ()
+    refused: str = ""
+    flaky: str = ""
+    tried: int = 0
+
+    @property
+    def effect(self) -> Effect:
+        """What the whole upgrade does; what only changed on the way did not."""
+        return Effect.UNCHANGED if self.whole is None else effect_of(self.whole)
+
+    @property
+    def decisive(self) -> Step | None:
+        """The change that made it so: the last with that effect, else the last of all."""
+        same = [step for step in self.steps if step.effect is self.effect]
+        return next(reversed(same or self.steps), None)
+
+
+class Tries(Protocol):
+    """Tries jobs, as `conformance.engine.trying.Trier` does."""
+
+    def run(self, jobs: Iterable[Job], *, again: bool = False) -> Iterator[tuple[Job, Record]]:
+        """Try jobs, and yield each with its judged record."""
+        ...
+
+
+@dataclass(slots=True)
+class Line:
+    """A case on one platform, under way."""
+
+    case: Case
+    described: RunCase
+    axis: Axis
+    sides: dict[int, Side] = field(default_factory=dict)
+    silent: dict[int, str] = field(default_factory=dict)
+    flaky: str = ""
+    _changes: dict[tuple[int, int], Transition] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for place, planned in enumerate(self.axis.cells):
+            if reason := why_not(self.case, planned):
+                self.silent[place] = reason
+
+    @property
+    def refused(self) -> str:
+        """Why both ends cannot be compared; empty if they can, as far as is known."""
+        ends = (0, len(self.axis.cells) - 1)
+        said = (f"{self.axis.labels[n]}: {self.silent[n]}" for n in ends if n in self.silent)
+        return next(said, "")
+
+    @property
+    def points(self) -> tuple[int, ...]:
+        """Places that say something, as far as is known."""
+        return tuple(n for n in range(len(self.axis.cells)) if n not in self.silent)
+
+    def between(self, before: int, after: int) -> Transition:
+        """Return what changed between two places that were tried."""
+        pair = before, after
+        if pair not in self._changes:
+            sides = self.sides[before], self.sides[after]
+            self._changes[pair] = transition(*sides, self.described)
+        return self._changes[pair]
+
+    def differ(self, before: int, after: int) -> bool:
+        """Say whether something changed between two places."""
+        return effect_of(self.between(before, after)) is not Effect.UNCHANGED
+
+    def job(self, place: int, *, alone: bool = False) -> Job:
+        """Return the case at a place.
+
+        Args:
+            place: The place.
+            alone: Whether it must have a process of its own.
+        """
+        return Job(case=self.case, planned=self.axis.cells[place], alone=alone)
+
+    def wanted(self, *, thorough: bool) -> tuple[int, ...]:
+        """Return the places to be tried next."""
+        if self.refused:
+            return ()
+        return next_points(
+            self.points, self.sides, self.differ, coarse=self.axis.coarse, thorough=thorough
+        )
+
+    def changed(self) -> list[tuple[int, int]]:
+        """Return the places between which something changed."""
+        return [] if self.refused else changes(self.points, self.sides, self.differ)
+
+    def take(self, place: int, side: Side) -> None:
+        """Take in what came of the case at a place."""
+        if side.record.outcome.observed:
+            self.sides[place] = side
+        else:
+            self.silent[place] = quoted(ending(side.record))
+
+    def confirm(self, place: int, again: Side) -> None:
+        """Compare what was seen at a place with what is seen there now."""
+        first = self.sides[place]
+        tolerance = Tolerance.of(self.case)
+        said = disagreement(observation_of(*first), observation_of(*again), tolerance)
+        facts = changed_facts(again.record.facts, first.record.facts)
+        said = said or next((f"attempts disagree: {one}" for one in facts), "")
+        if said and not self.flaky:
+            self.flaky = f"{self.axis.labels[place]}: {said}"
+
+    def compared(self) -> Compared:
+        """Return what is known in the end."""
+        known = Compared(
+            case=self.case, axis=self.axis, refused=self.refused, flaky=self.flaky,
+            tried=len(self.sides),
+        )  # fmt: skip
+        if known.refused or known.flaky:
+            return known
+        steps = tuple(self._step(*pair) for pair in self.changed())
+        return replace(known, whole=self.between(0, len(self.axis.cells) - 1), steps=steps)
+
+    def _step(self, before: int, after: int) -> Step:
+        change = self.between(before, after)
+        if (effect := effect_of(change)) is Effect.UNCHANGED:
+            # It came little by little: here it is first seen to differ from the beginning.
+            change = self.between(0, after)
+            effect = effect_of(change)
+        return Step(change=change, effect=effect, before=before, after=after)
+
+
+class Upgrade:
+    """An upgrade of cases, on one platform or several.
+
+    Args:
+        cases: The cases.
+        axes: What lies between both ends, by platform.
+        root: Folder of the project.
+        trier: Tries jobs.
+        blobs: Where their artifacts are.
+        thorough: Whether every case is tried everywhere, also where both ends are alike.
+    """
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        axes: Sequence[Axis],
+        *,
+        root: Path,
+        trier: Tries,
+        blobs: BlobStore,
+        thorough: bool = False,
+    ) -> None:
+        described = described_cases(cases, root)
+        self.lines = [Line(case, described[case.id], axis) for axis in axes for case in cases]
+        self._trier, self._blobs = trier, blobs
+        self._thorough = thorough
+
+    def run(self) -> Iterator[Record]:
+        """Try everything that must be tried, and yield what comes of each job that is new.
+
+        What differs is tried once more at the end, on both sides of each change: of what does not
+        do the same twice nothing else is told.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        while jobs := self._jobs():
+            for job, record in self._trier.run(jobs):
+                line, place = jobs[job]
+                line.take(place, self._side(record))
+                yield record
+        doubted = self._doubted()
+        for job, record in self._trier.run(doubted, again=True):
+            line, place = doubted[job]
+            if record.outcome.observed:
+                line.confirm(place, self._side(record))
+
+    def jobs(self) -> Iterator[Job]:
+        """Yield every job that was tried and told something, cell by cell."""
+        tried = [(place, line) for line in self.lines for place in line.sides]
+        tried.sort(key=lambda pair: pair[0])
+        yield from (line.job(place) for place, line in tried)
+
+    def compared(self) -> list[Compared]:
+        """Return what is known of each case on each platform, once all was tried."""
+        return [line.compared() for line in self.lines]
+
+    def _side(self, record: Record) -> Side:
+        return Side(record, self._blobs)
+
+    def _jobs(self) -> Jobs:
+        """Return what is to be tried next; together what is of one cell, for its worker's sake."""
+        wanted = [
+            (place, line) for line in self.lines for place in line.wanted(thorough=self._thorough)
+        ]
+        wanted.sort(key=lambda pair: pair[0])
+        return {line.job(place): (line, place) for place, line in wanted}
+
+    def _doubted(self) -> Jobs:
+        """Return both sides of every change, to be tried once more."""
+        return {
+            line.job(place, alone=True): (line, place)
+            for line in self.lines
+            for place in dict.fromkeys(chain.from_iterable(line.changed()))
+        }
