@@ -64,10 +64,14 @@ class Lock:
         """Version by normalised package name."""
         return dict(_PIN.findall(self.text))
 
+    @cached_property
+    def entries(self) -> Mapping[str, str]:
+        """The lines of each package, with its hashes, by normalised name."""
+        return {match[1]: match[0] for match in _WHOLE_PIN.finditer(self.text)}
+
     def parts(self) -> tuple[str, str]:
         """Return the text without its nightlies, and the pins of those alone, maybe empty."""
-        pins = {match[1]: match[0] for match in _WHOLE_PIN.finditer(self.text)}
-        nightly = [pins[name] for name in self.nightlies if name in pins]
+        nightly = [self.entries[name] for name in self.nightlies if name in self.entries]
         text = self.text
         for pin in nightly:
             text = text.replace(pin, "")

@@ -187,7 +187,7 @@ def searched(setting: Setting, subject: Subject, asked: Asked, say: Callable[[st
     with closing(Results(directory)) as log:
         answer = Bisection(
             points=points, reverse=asked.find == "fix",
-            prober=_prober(setting, subject, points.locks, directory, asked, width=width),
+            prober=prober_of(setting, subject, points.locks, directory, asked, width=width),
             blobs=directory.blobs, log=log, tolerance=subject.tolerance,
             known=[r for r in directory.read_records() if r.case_hash == subject.hash],
             when="" if figure else asked.when or "", fact=asked.fact, figure=figure, width=width,
@@ -201,7 +201,7 @@ def _tell(say: Callable[[str], None], points: Points, step: Step) -> None:
     say(step_line(step, points.labels[step.point], max(map(len, points.labels))))
 
 
-def _prober(
+def prober_of(
     setting: Setting,
     subject: Subject,
     locks: Mapping[str, Lock],
@@ -210,6 +210,16 @@ def _prober(
     *,
     width: int,
 ) -> Prober:
+    """Return what tries a case or a program in cells.
+
+    Args:
+        setting: Surroundings.
+        subject: What is tried.
+        locks: Lock of each cell, by cell id; may grow.
+        directory: Where artifacts go.
+        asked: The question.
+        width: How many are tried at the same time.
+    """
     if subject.case is not None:
         provider = Provider(locks, setting.cache)
         trier = Trier(

@@ -186,18 +186,26 @@ def prepare(
             reason = str(result).removeprefix(f"{cell.id}: ")
             exclusions.append(Exclusion(case="", cell=cell.id, reason=reason))
         elif isinstance(result, Exception):
-            planned.append(_planned(cell, failure=str(result)))
+            planned.append(planned_cell(cell, failure=str(result)))
         elif result is None:
-            planned.append(_planned(cell, missing=missing_accelerator(cell.place)))
+            planned.append(planned_cell(cell, missing=missing_accelerator(cell.place)))
         else:
             locks[cell.id] = result
-            planned.append(_planned(cell, result, missing=missing_accelerator(cell.place)))
+            planned.append(planned_cell(cell, result, missing=missing_accelerator(cell.place)))
     return Preparation(cells=tuple(planned), exclusions=tuple(exclusions), locks=locks)
 
 
-def _planned(
+def planned_cell(
     cell: Cell, lock: Lock | None = None, *, failure: str = "", missing: str = ""
 ) -> PlannedCell:
+    """Return a cell as it is planned for.
+
+    Args:
+        cell: The cell.
+        lock: Its lock, None where there is none.
+        failure: Why it cannot be provided.
+        missing: Why this host cannot serve it.
+    """
     versions = lock.pins if lock is not None else {"jax": cell.release}
     # Without a hash nothing that is recorded of the cell now stands for it later.
     facts = "" if lock is None or missing else f"{cell.id} {cell.python} {lock.hash}"
