@@ -54,6 +54,7 @@ def listed(case: Case) -> dict[str, Any]:
         "platforms": case.platforms,
         "requires": case.requires,
         "source": case.source,
+        "same_as": case.same_as,
         "file": str(case.file),
         "line": case.line,
     }

@@ -213,6 +213,7 @@ def _cases(
             config=metadata.config or {},
             rtol=metadata.rtol,
             atol=metadata.atol,
+            same_as=metadata.same_as,
             content_hash=content_hash,
         )
 

@@ -12,7 +12,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from conformance.corpus.claims import FILECHECK, wrong_claim
-from conformance.model.case import POLICY, Deviation, Policy
+from conformance.model.case import POLICY, WAYS, Deviation, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,8 +64,14 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     config: dict[str, Any] | None = None
     rtol: NotNegative | None = None
     atol: NotNegative | None = None
+    same_as: tuple[str, ...] = ()
 
 
+_OF_PROGRAMS = {
+    "facts": "compiled for it",
+    "policy": "compiled for it",
+    "same_as": "run in other ways for it",
+}
 OUTCOMES = ("ok", "raised", "crashed", "timed_out", "out_of_memory")
 
 
@@ -92,11 +98,9 @@ def read_metadata(call: ast.Call, kind: str) -> Metadata:
             if keyword.arg == "deviations"
             else _literal(keyword.value, str(keyword.arg))
         )
-    for name in ("facts", "policy"):
+    for name, why in _OF_PROGRAMS.items():
         if kind == "probe" and name in given:
-            raise MetadataError(
-                call.lineno, f"@probe has no `{name}`: only a program is compiled for it"
-            )
+            raise MetadataError(call.lineno, f"@probe has no `{name}`: only a program is {why}")
     metadata = _convert(given, Metadata, f"@{kind}", call.lineno)
     _check(metadata, call.lineno)
     return metadata
@@ -221,6 +225,7 @@ def _check(metadata: Metadata, line: int) -> None:
         raise MetadataError(
             line, f"`policy` names {sorted(strange)}, expected some of {', '.join(POLICY)}"
         )
+    _check_ways(metadata.same_as, line)
     claims = metadata.facts or {}
     if FILECHECK in claims and (problem := wrong_claim(claims[FILECHECK])):
         raise MetadataError(line, f"`facts` has a wrong `{FILECHECK}`: {problem}")
@@ -231,6 +236,16 @@ def _check(metadata: Metadata, line: int) -> None:
                 line,
                 f"deviation names the parameter {sorted(strange)}, the case has {sorted(known)}",
             )
+
+
+def _check_ways(ways: tuple[str, ...], line: int) -> None:
+    for way in ways:
+        if way not in WAYS:
+            near = difflib.get_close_matches(way, WAYS, n=1)
+            hint = f"did you mean `{near[0]}`?" if near else f"expected some of {', '.join(WAYS)}"
+            raise MetadataError(line, f"`same_as` has `{way}`; {hint}")
+    if twice := next((way for way in ways if ways.count(way) > 1), None):
+        raise MetadataError(line, f"`same_as` has `{twice}` twice; take one out")
 
 
 def _check_specifier(text: str, line: int, package: str = "jax") -> None:

@@ -14,6 +14,7 @@ import msgspec
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
 from conformance.engine.job import job_key
+from conformance.engine.ways import cut_short
 from conformance.files import write_atomically
 from conformance.model.outcome import Outcome
 from conformance.model.record import Record
@@ -78,6 +79,8 @@ class ResultCache:
         if record.outcome not in CACHED or cell.interpreter is not None or cell.place.real:
             return  # what an environment of the user's, or an accelerator, does is not known by id
         try:
+            if cut_short(record.artifacts, run_blobs):
+                return
             for name in record.artifacts.values():
                 self.blobs.adopt(name, run_blobs)
         except CorruptBlobError:

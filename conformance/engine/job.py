@@ -82,6 +82,7 @@ class Job:
             "xla_flags": [*cell.place.xla_flags, *cell.xla_flags, *case.xla_flags],
             "config": {**cell.settings, **case.config},
             "x64": self.x64,
+            "same_as": list(case.same_as),
             "alone": self.alone,
             "timeout": case.timeout,
             "memory": case.memory,

@@ -11,6 +11,7 @@ import msgspec
 from conformance.corpus.claims import FILECHECK
 from conformance.engine.irs import ANALYSED, analysed, changed_lines, neutral_text
 from conformance.engine.sharing import SharedFacts
+from conformance.engine.ways import ways_seen
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import variant_name
 from conformance.golden.store import GoldenStore
@@ -78,6 +79,7 @@ def observation_of(record: Record, blobs: BlobStore) -> Observation:
         error=record.error,
         value=decode_value(blobs.get(value)) if value else None,
         reference=_reference(record.artifacts, blobs),
+        ways=ways_seen(record.artifacts, blobs),
         facts=record.facts,
         ir=record.ir,
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from conformance.engine.job import Finished
+from conformance.engine.ways import CUT_SHORT, WAYS, WaysSaid, name_of
 from conformance.judge.errors import signature
 from conformance.kit.refusals import refused_flags
 from conformance.model.codec import encode_value
@@ -34,6 +35,7 @@ class Transcript:
     ended: bool = False
     blobs: dict[str, bytes] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    ways: WaysSaid = field(default_factory=WaysSaid)
 
     def take(self, header: Mapping[str, Any], body: bytes) -> None:
         """Take one event of the worker, as `conformance.kit.stages` emits them.
@@ -43,16 +45,17 @@ class Transcript:
             body: Its bytes.
         """
         match header:
+            case {"same_as": way}:
+                self._take_way(way, header, body)
             case {"stage": stage}:
                 self.stage = Stage(stage)
             case {"seconds": [stage, seconds]}:
                 self.seconds[stage] = seconds
             case {"artifact": name}:
                 self.blobs[name] = body
-            case {"value": head}:
-                self.blobs["value"] = encode_value(value_from_wire(head, body))
-            case {"reference": head}:
-                self.blobs["reference"] = encode_value(value_from_wire(head, body))
+            case {"value": head} | {"reference": head}:
+                name = "value" if "value" in header else "reference"
+                self.blobs[name] = encode_value(value_from_wire(head, body))
             case {"raises": expected}:
                 self.blobs["raises"] = msgspec.json.encode(expected)
             case {"error": error}:
@@ -66,6 +69,21 @@ class Transcript:
             case _:
                 raise ValueError(f"event {dict(header)} of the worker, expected a known one")
 
+    def _take_way(self, way: str, said: Mapping[str, Any], body: bytes) -> None:
+        """Take one event of the program run in another way."""
+        match said:
+            case {"value": head}:
+                self.blobs[name_of(way)] = encode_value(value_from_wire(head, body))
+                self.ways.end(way, Outcome.OK)
+            case {"error": described}:
+                error = _error(described)
+                self.ways.end(way, raised(error), error)
+            case {"skipped": reason}:
+                self.ways.end(way, Outcome.UNSUPPORTED, _said("unsupported", reason))
+            case _:
+                self.ways.begin(way)
+        self.blobs[WAYS] = self.ways.artifact()
+
     def finish(self, job: Job, done: Mapping[str, Any]) -> Finished:
         """Return how the job ended.
 
@@ -74,10 +92,17 @@ class Transcript:
             done: The supervisor's last word: exit status, signal, what it ended and why.
 
         Returns:
-            The finished job, with one right outcome whatever the way it ended.
+            The finished job, with one right outcome whatever the way it ended. What ended it
+            while the program was run in another way is the ending of that way: the program
+            itself had ended well.
         """
         outcome, error = self._ending(job, done)
-        if outcome is not Outcome.OK:
+        whole = outcome is Outcome.OK
+        if self.ways.running and outcome in CUT_SHORT:
+            self.ways.cut(outcome, error, job.case.same_as)
+            self.blobs[WAYS] = self.ways.artifact()
+            outcome, error = Outcome.OK, None
+        if not whole:
             # What a failed job printed is evidence; a good job's chatter is noise.
             for name in ("stdout", "stderr"):
                 if done.get(name):
@@ -130,7 +155,10 @@ def value_from_wire(head: Mapping[str, Any], body: bytes) -> Value:
 
 def abnormal(type_: str, message: str, job: Job) -> ErrorInfo:
     """Return the error of a job that ended without raising."""
-    where = f"{job.case.file}:{job.case.line}"
+    return _said(type_, message, f"{job.case.file}:{job.case.line}")
+
+
+def _said(type_: str, message: str, where: str = "") -> ErrorInfo:
     return ErrorInfo(type=type_, message=message, signature=f"{type_}: {message}", where=where)
 
 

@@ -8,10 +8,13 @@ from conformance.judge.comparison import Agreement
 from conformance.judge.conformance import ending
 from conformance.judge.errors import normalise, signature
 from conformance.judge.values import compare_values
+from conformance.judge.ways import SAME_AS, way_ending
 from conformance.model.golden import RecordedError
 from conformance.model.outcome import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from conformance.judge.tolerance import Tolerance
     from conformance.model.golden import GoldenEntry
     from conformance.model.observation import Observation
@@ -89,7 +92,25 @@ def disagreement(one: Observation, other: Observation, tolerance: Tolerance) -> 
     if one.value is None or other.value is None:
         return "" if one.value is other.value else "attempts disagree: one gave no value"
     compared = compare_values(one.value, other.value, tolerance)
-    return "" if compared.agrees else f"attempts disagree: {compared.messages[0]}"
+    if not compared.agrees:
+        return f"attempts disagree: {compared.messages[0]}"
+    return next(_disagreeing_ways(one, other, tolerance), "")
+
+
+def _disagreeing_ways(one: Observation, other: Observation, tolerance: Tolerance) -> Iterator[str]:
+    for way in one.ways.keys() & other.ways.keys():
+        seen, again = one.ways[way], other.ways[way]
+        if seen.outcome is not again.outcome:
+            yield (
+                f"attempts disagree: {SAME_AS} {way}: {way_ending(seen)}, then {way_ending(again)}"
+            )
+        elif seen.value is not None and again.value is not None:
+            compared = compare_values(seen.value, again.value, tolerance)
+            yield from (
+                ()
+                if compared.agrees
+                else (f"attempts disagree: {SAME_AS} {way}: {compared.messages[0]}",)
+            )
 
 
 def _golden_ending(golden: GoldenEntry) -> str:

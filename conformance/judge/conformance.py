@@ -9,6 +9,7 @@ from conformance.corpus.claims import FILECHECK
 from conformance.errors import UsageError
 from conformance.judge.filecheck import filecheck
 from conformance.judge.values import compare_reference
+from conformance.judge.ways import broken_ways, checked_ways
 from conformance.model.observation import RANKS_DIFFER, ExpectedError
 from conformance.model.outcome import Conformance, Outcome
 
@@ -23,7 +24,7 @@ Answer = tuple[Conformance, tuple[str, ...]]
 
 
 def conformance(case: Case, observation: Observation) -> Answer:
-    """Judge an observation by the case's own reference and fact claims.
+    """Judge an observation by the case's own reference and claims.
 
     Args:
         case: The case, with its claims and declared deviations.
@@ -31,8 +32,8 @@ def conformance(case: Case, observation: Observation) -> Answer:
 
     Returns:
         Whether it conforms, and why not, one sentence each. A failure deviates where a value, a
-        fact or a declared deviation shows that success was meant; without any of them nothing is
-        known of what should be.
+        fact, another way or a declared deviation shows that success was meant; without any of
+        them nothing is known of what should be.
     """
     match observation.outcome:
         case Outcome.OK:
@@ -105,6 +106,9 @@ def _of_success(case: Case, observation: Observation) -> Answer:
             reasons.extend(() if compared.agrees else compared.messages)
         case _:
             pass  # compile-only: there is no value for the reference to be compared with
+    checked = checked or bool(checked_ways(case, observation))
+    for sentences in broken_ways(case, observation).values():
+        reasons.extend(sentences)
     if reasons:
         return Conformance.DEVIATES, tuple(reasons)
     return (Conformance.CONFORMS if checked else Conformance.UNKNOWN), ()
@@ -120,7 +124,8 @@ def _of_failure(case: Case, observation: Observation) -> Answer:
         return Conformance.DEVIATES, (reason,)
     # Processes of one program that disagree are wrong whatever it should compute.
     differ = observation.error is not None and observation.error.type == RANKS_DIFFER
-    if expected is not None or case.facts or case.deviations or differ:
+    meant = expected is not None or case.facts or case.deviations or case.same_as
+    if meant or differ:
         return Conformance.DEVIATES, (f"{ending(observation)}; the case expects a result",)
     return Conformance.UNKNOWN, ()
 

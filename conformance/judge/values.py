@@ -59,7 +59,12 @@ def compare_values(
 
 
 def compare_reference(
-    observed: Value, reference: Value, rtol: float | None = None, atol: float | None = None
+    observed: Value,
+    reference: Value,
+    rtol: float | None = None,
+    atol: float | None = None,
+    *,
+    word: str = "reference",
 ) -> Comparison:
     """Compare an observation with what the case says it should be.
 
@@ -73,23 +78,24 @@ def compare_reference(
         reference: What the case states.
         rtol: The case's tolerance; None is the observed dtype's default, 0 is exact.
         atol: The case's absolute tolerance.
+        word: What the reference is called in messages.
 
     Returns:
         The differences; correctly rounded results have none.
     """
-    paths = _compare_paths(observed, reference, "reference")
+    paths = _compare_paths(observed, reference, word)
     if paths is not None:
         return Comparison(differences=(paths,))
     expected = {leaf.path: leaf for leaf in reference.leaves}
     stated = Tolerance(rtol=rtol, atol=atol)
-    found = (_reference_leaf(leaf, expected[leaf.path], stated) for leaf in observed.leaves)
+    found = (_reference_leaf(leaf, expected[leaf.path], stated, word) for leaf in observed.leaves)
     return Comparison(differences=tuple(d for d in found if d is not None))
 
 
 def _compare_paths(observed: Value, expected: Value, word: str) -> Difference | None:
     got = [leaf.path for leaf in observed.leaves]
     wanted = [leaf.path for leaf in expected.leaves]
-    if got == wanted or (word == "reference" and sorted(got) == sorted(wanted)):
+    if got == wanted or (word != "golden" and sorted(got) == sorted(wanted)):
         return None
     missing = [path for path in wanted if path not in got]
     extra = [path for path in got if path not in wanted]
@@ -128,15 +134,17 @@ def _compare_elements(observed: Leaf, golden: Leaf, tolerance: Tolerance) -> Dif
     return compare_numbers(observed.path, to_array(observed), to_array(golden), tolerance)
 
 
-def _reference_leaf(observed: Leaf, reference: Leaf, tolerance: Tolerance) -> Difference | None:
+def _reference_leaf(
+    observed: Leaf, reference: Leaf, tolerance: Tolerance, word: str
+) -> Difference | None:
     path = observed.path
     if _is_text(observed) or _is_text(reference):
-        return _compare_text(observed, reference, "reference")
+        return _compare_text(observed, reference, word)
     if observed.shape != reference.shape:
-        text = f"reference of {path} has shape {reference.shape}, value {observed.shape}"
+        text = f"{word} of {path} has shape {reference.shape}, value {observed.shape}"
         return beyond(path, "shape", text)
     if not _same_dtype(observed, reference):
-        text = f"{path} dtype {observed.dtype}, reference {reference.dtype}"
+        text = f"{path} dtype {observed.dtype}, {word} {reference.dtype}"
         return beyond(path, "dtype", text)
     got, wanted = _comparable(to_array(observed), to_array(reference))
     return compare_numbers(path, got, wanted, tolerance)

@@ -11,6 +11,7 @@ from conformance.judge.conformance import conformance, ending
 from conformance.judge.deviation import applicable, described, shows
 from conformance.judge.ir import changed_facts, status
 from conformance.judge.tolerance import Tolerance
+from conformance.judge.ways import checked_ways
 from conformance.model.case import Policy
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome, Verdict
@@ -194,13 +195,7 @@ def _verdict(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
             return _known(evidence, deviation)
     if evidence.conforms is Conformance.DEVIATES:
         return _deviates(evidence, declared)
-    # A job that ran says nothing of a deviation in its value when no reference applies.
-    refuted = [
-        d
-        for d in declared
-        if evidence.conforms is Conformance.CONFORMS
-        or (d.outcome != Outcome.OK and evidence.seen.outcome is Outcome.OK)
-    ]
+    refuted = [d for d in declared if _refutes(evidence, d)]
     if refuted:
         return _no_longer(evidence, refuted)
     match evidence.seen.outcome:
@@ -208,6 +203,17 @@ def _verdict(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
             return _abnormal(evidence.seen), (ending(evidence.seen),)
         case _:
             return _by_golden(evidence)
+
+
+def _refutes(evidence: _Evidence, declared: Deviation) -> bool:
+    """Say whether an observation that does not deviate shows that a deviation is gone."""
+    if declared.outcome != Outcome.OK and evidence.seen.outcome is Outcome.OK:
+        return True
+    # A job that ran says nothing of a deviation in its value when no reference applies, or when
+    # a way in which it may deviate was not run.
+    unchecked = set(evidence.case.same_as) - set(checked_ways(evidence.case, evidence.seen))
+    ran = evidence.seen.outcome is Outcome.OK
+    return evidence.conforms is Conformance.CONFORMS and not (ran and unchecked)
 
 
 def _known(evidence: _Evidence, deviation: Deviation) -> Answer:

@@ -129,6 +129,7 @@ def program(
     config: dict[str, Any] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
+    same_as: Sequence[str] = (),
 ) -> Callable[[F], F]:
     """Mark a function as a program case; it takes `env` and returns a `Program`.
 
@@ -155,6 +156,10 @@ def program(
         config: `jax.config` values set before the case is built.
         rtol: Relative tolerance to the reference; default by dtype, 0 is exact.
         atol: Absolute tolerance to the reference; 0 by default.
+        same_as: Other ways to run it, in each of which it gives the same value within tolerance:
+            `jit` (`jax.jit(fn)` called), `eager` (under `jax.disable_jit`), `aot` (compiled for
+            shapes, dtypes and shardings alone), `vmap_of_one` (mapped over a leading axis of 1),
+            `unsharded` (every mesh of `env.mesh` has one device).
 
     Returns:
         A decorator that leaves the function as it is.
@@ -181,7 +186,7 @@ def probe(
 ) -> Callable[[F], F]:
     """Mark a function as a probe case; it takes `env` and returns a pytree or `Observed`.
 
-    The keywords are those of `program`, but for `facts` and `policy`.
+    The keywords are those of `program`, but for `facts`, `policy` and `same_as`.
 
     Returns:
         A decorator that leaves the function as it is.

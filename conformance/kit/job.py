@@ -27,7 +27,7 @@ def run_job(request: dict[str, Any], fd: int) -> None:
 
     Args:
         request: The job: `file`, `family`, `name`, `kind`, `params`, `devices`, `processes`,
-            `xla_flags`, `config`, `x64`, `cell`; `rank` for one rank of several.
+            `xla_flags`, `config`, `x64`, `same_as`, `cell`; `rank` for one rank of several.
         fd: Descriptor the frames go to.
     """
     if request["processes"] > 1 and "rank" not in request:
@@ -41,7 +41,7 @@ def run_job(request: dict[str, Any], fd: int) -> None:
     emit({"stage": "import"})
     set_flags(request)
     # Imported here, not above: the flags must be in the environment before jax is.
-    from conformance.kit import distributed, env, stages  # noqa: PLC0415 - order matters, see above
+    from conformance.kit import distributed, env, stages, ways  # noqa: PLC0415 - order matters, see above
 
     try:
         configure(request)
@@ -59,8 +59,9 @@ def run_job(request: dict[str, Any], fd: int) -> None:
         emit({"end": True})
         return
     emit({"seconds": ["import", time.perf_counter() - start]})
-    cell = env.CellInfo(**request["cell"])
-    stages.Observer(emit).observe(fn, request["kind"], env.Env(cell), request["params"])
+    place, params = env.Env(env.CellInfo(**request["cell"])), request["params"]
+    if stages.Observer(emit).observe(fn, request["kind"], place, params):
+        ways.run(request["same_as"], fn, place, params, emit)
     emit({"end": True})
 
 

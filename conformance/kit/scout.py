@@ -63,7 +63,7 @@ def warm() -> None:
     import jax  # noqa: PLC0415 - the point of the function
     import numpy as np  # noqa: PLC0415
 
-    from conformance.kit import env, jaxprs, stages, values  # noqa: F401, PLC0415 - for the jobs
+    from conformance.kit import env, jaxprs, values, ways  # noqa: F401, PLC0415 - for the jobs
 
     with contextlib.suppress(Exception):  # a private function: without it, only slower
         from jax._src.interpreters import mlir  # noqa: PLC0415

@@ -33,7 +33,7 @@ class Observer:
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
 
-    def observe(self, fn: Callable[..., Any], kind: str, env: Env, params: dict[str, Any]) -> None:
+    def observe(self, fn: Callable[..., Any], kind: str, env: Env, params: dict[str, Any]) -> bool:
         """Observe one case; never raises for what the case does.
 
         Args:
@@ -41,7 +41,11 @@ class Observer:
             kind: `program` or `probe`.
             env: Handed to the function.
             params: Keyword arguments of the parametrisation.
+
+        Returns:
+            Whether it ran, and its reference is sound.
         """
+        ran = False
         reference: Callable[[], Any] | None = None
         try:
             if kind == "program":
@@ -56,12 +60,13 @@ class Observer:
                     reference = reference_of(observed.reference, (), {})
                     self._artifacts(observed.artifacts)
                     self._value(observed.value)
+            ran = True
         except Unsupported as reason:
             self._emit({"unsupported": str(reason)}, b"")
-            return
+            return False
         except BaseException as error:  # noqa: BLE001 - whatever a case raises is its observation
             self._emit({"error": describe_error(error, fn)}, b"")
-        self._reference(reference, fn)
+        return self._reference(reference, fn) and ran
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
@@ -79,9 +84,7 @@ class Observer:
 
     def _stage_out(self, built: Program, env: Env) -> Any:
         """Trace a program, and return it lowered."""
-        # Not `hasattr(fn, "lower")`: wrappers may carry the attributes of what they wrap.
-        jitted = isinstance(built.fn, type(jax.jit(lambda: None)))
-        fn: Any = built.fn if jitted else jax.jit(built.fn, **built.jit)
+        fn = jitted(built)
         args, kwargs = built.args, built.kwargs
         if env.compile_only:
             args, kwargs = described(built, _shape)
@@ -105,7 +108,7 @@ class Observer:
 
     def _execute(self, compiled: Any, built: Program) -> None:
         with self._stage("execute"):
-            args, kwargs = _dynamic(built)
+            args, kwargs = dynamic(built)
             if distributed.joined():
                 args, kwargs = distributed.placed((args, kwargs), compiled.input_shardings)
             result = jax.block_until_ready(compiled(*args, **kwargs))
@@ -155,20 +158,22 @@ class Observer:
             raise CaseError("the case captured nothing: its result has no leaves")
         self._emit({"value": head}, data)
 
-    def _reference(self, reference: Callable[[], Any] | None, fn: Callable[..., Any]) -> None:
+    def _reference(self, reference: Callable[[], Any] | None, fn: Callable[..., Any]) -> bool:
+        """Emit the reference of a case, if it has one; return whether nothing is wrong with it."""
         if reference is None:
-            return
+            return True
         try:
             expected = reference()
             if isinstance(expected, Raises):
                 self._emit({"raises": {"type": expected.type, "match": expected.match}}, b"")
-                return
+                return True
             head, data = flatten(expected)
         except BaseException as error:  # noqa: BLE001 - a broken reference is the case's fault
             wrong = CaseError(f"the reference raised {type(error).__name__}: {error}")
             self._emit({"error": describe_error(wrong, fn)}, b"")
-            return
+            return False
         self._emit({"reference": head}, data)
+        return True
 
 
 def build(fn: Callable[..., Any], env: Env, params: dict[str, Any]) -> Program:
@@ -207,26 +212,34 @@ def reference_of(reference: Any, args: Any, kwargs: Any) -> Callable[[], Any] | 
 
 
 def _as_numpy(leaf: Any) -> Any:
-    return distributed.gathered(leaf) if isinstance(leaf, jax.Array) and not _is_key(leaf) else leaf
+    return distributed.gathered(leaf) if isinstance(leaf, jax.Array) and not is_key(leaf) else leaf
 
 
-def _is_key(array: jax.Array) -> bool:
+def is_key(array: jax.Array) -> bool:
+    """Say whether an array is of typed PRNG keys."""
     return bool(jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key))
 
 
-def _static(built: Program) -> tuple[set[int], set[str]]:
+def jitted(built: Program) -> Any:
+    """Return the function of a program under `jax.jit`; one that is already stays as it is."""
+    # Not `hasattr(fn, "lower")`: wrappers may carry the attributes of what they wrap.
+    already = isinstance(built.fn, type(jax.jit(lambda: None)))
+    return built.fn if already else jax.jit(built.fn, **built.jit)
+
+
+def static(built: Program) -> tuple[set[int], set[str]]:
     """Return the positions and names of static arguments."""
     numbers = built.jit.get("static_argnums", ())
-    static = {numbers} if isinstance(numbers, int) else set(numbers)
+    fixed = {numbers} if isinstance(numbers, int) else set(numbers)
     names = built.jit.get("static_argnames", ())
     named = {names} if isinstance(names, str) else set(names)
-    return {n % len(built.args) for n in static} if built.args else set(), named
+    return {n % len(built.args) for n in fixed} if built.args else set(), named
 
 
-def _dynamic(built: Program) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def dynamic(built: Program) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Leave static arguments out: a compiled function is called without them."""
-    static, named = _static(built)
-    args = tuple(arg for n, arg in enumerate(built.args) if n not in static)
+    numbers, named = static(built)
+    args = tuple(arg for n, arg in enumerate(built.args) if n not in numbers)
     return args, {name: value for name, value in built.kwargs.items() if name not in named}
 
 
@@ -242,9 +255,9 @@ def described(
     Returns:
         Positional and keyword arguments.
     """
-    static, named = _static(built)
+    numbers, named = static(built)
     args = [
-        arg if n in static else jax.tree_util.tree_map(describe, arg)
+        arg if n in numbers else jax.tree_util.tree_map(describe, arg)
         for n, arg in enumerate(built.args)
     ]
     return tuple(args), {
@@ -255,7 +268,7 @@ def described(
 
 def _shape(leaf: Any) -> Any:
     """Return a concrete array as uncommitted; what is described already stays so."""
-    if not isinstance(leaf, jax.Array) or _is_key(leaf):
+    if not isinstance(leaf, jax.Array) or is_key(leaf):
         return leaf
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
 

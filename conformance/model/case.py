@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Kind = Literal["program", "probe"]
+WAYS = ("jit", "eager", "aot", "vmap_of_one", "unsharded")
+"""Other ways to run a program, as `conformance.kit.ways` does."""
 
 
 class Policy(StrEnum):
@@ -116,6 +118,7 @@ class Case:
         config: `jax.config` values.
         rtol: Tolerance relative to the reference; None is the dtype's default, 0 is exact.
         atol: Absolute tolerance; None is 0 under a stated rtol, else scaled to the leaf.
+        same_as: Ways to run it in each of which it is to give the same value.
         content_hash: Hash of the file it is written in, and of the helpers beside it.
     """
 
@@ -144,6 +147,7 @@ class Case:
     config: Mapping[str, Any] = field(default_factory=dict)
     rtol: float | None = None
     atol: float | None = None
+    same_as: tuple[str, ...] = ()
     content_hash: str = ""
 
     def policy_of(self, artifact: str) -> Policy:

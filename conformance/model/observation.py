@@ -31,6 +31,27 @@ class ExpectedError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaySeen:
+    """What came of a program that was run in another way.
+
+    Attributes:
+        outcome: How that ended: `unsupported` where it cannot be run so there, `not_run` where an
+            earlier way had ended the process.
+        error: The error, or why it was not run.
+        value: The value, where it ran.
+    """
+
+    outcome: Outcome
+    error: ErrorInfo | None = None
+    value: Value | None = None
+
+    @property
+    def checked(self) -> bool:
+        """Whether it says anything of the program."""
+        return self.outcome.observed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """What one job produced.
 
@@ -43,6 +64,7 @@ class Observation:
         facts: What the optimised HLO says in compiler-neutral terms.
         ir: What is kept of each IR.
         texts: IRs in the form `neutral`, those that the case claims something of.
+        ways: What came of it in other ways, by way.
     """
 
     outcome: Outcome
@@ -53,3 +75,4 @@ class Observation:
     facts: Mapping[str, Any] = field(default_factory=dict)
     ir: Mapping[str, IrRecord] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
+    ways: Mapping[str, WaySeen] = field(default_factory=dict)

@@ -76,7 +76,8 @@ class Record:
         artifacts: Blob hash by artifact: `value`, `reference`, `jaxpr`, `stablehlo`, `hlo`,
             `stablehlo-tpu`, `stablehlo-cuda`, `stablehlo-rocm` (lowered for platforms that are
             not the cell's), `cost`, `memory`, `layout` (shardings, donation), `stdout`, `stderr`;
-            `no_hlo` and the like say why a release could not tell one.
+            `no_hlo` and the like say why a release could not tell one; `same_as` says how the
+            program ended in other ways, `same_as-jit` and the like what it gave there.
         facts: What the optimised HLO says in compiler-neutral terms.
         ir: What is kept of `jaxpr`, `hlo` and each `stablehlo`, by artifact.
         conformance: Observation against the reference.

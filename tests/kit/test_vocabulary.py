@@ -43,7 +43,7 @@ def read(struct: type[msgspec.Struct]) -> dict[str, Any]:
     ("function", "struct", "without"),
     [
         (program, Metadata, ()),
-        (probe, Metadata, ("facts", "policy")),
+        (probe, Metadata, ("facts", "policy", "same_as")),
         (deviation, DeviationMetadata, ()),
     ],
     ids=["program", "probe", "deviation"],

@@ -1,0 +1,109 @@
+"""What came of a program in other ways: from what the worker says, to artifacts, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from conformance.model.codec import decode_value
+from conformance.model.observation import WaySeen
+from conformance.model.outcome import Outcome
+from conformance.model.record import ErrorInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from conformance.engine.blobs import BlobStore
+
+WAYS: Final = "same_as"
+"""Artifact that says how each way ended."""
+CUT_SHORT: Final = frozenset({Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.OUT_OF_MEMORY})
+"""Endings of a job that ended while a way was run."""
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How a way ended, as the artifact keeps it; `outcome` is None while it runs."""
+
+    outcome: Outcome | None = None
+    error: ErrorInfo | None = None
+
+
+@dataclass(slots=True)
+class WaysSaid:
+    """What a worker said so far of other ways to run its program."""
+
+    _endings: dict[str, Ending] = field(default_factory=dict)
+
+    def begin(self, way: str) -> None:
+        """Take that a way begins."""
+        self._endings[way] = Ending()
+
+    def end(self, way: str, outcome: Outcome, error: ErrorInfo | None = None) -> None:
+        """Take how it ended."""
+        self._endings[way] = Ending(outcome, error)
+
+    @property
+    def running(self) -> str:
+        """The way that began and has not ended, empty if there is none."""
+        return next((way for way, one in self._endings.items() if one.outcome is None), "")
+
+    def cut(self, outcome: Outcome, error: ErrorInfo | None, asked: Iterable[str]) -> None:
+        """Take that the job ended while a way was run, before those that were to follow.
+
+        Args:
+            outcome: How the job ended.
+            error: Why.
+            asked: All ways that were to be run.
+        """
+        culprit = self.running
+        self.end(culprit, outcome, error)
+        said = f"{culprit} had ended the process"
+        for way in asked:
+            if way not in self._endings:
+                missed = ErrorInfo(type="not_run", message=said, signature=f"not_run: {said}")
+                self.end(way, Outcome.NOT_RUN, missed)
+
+    def artifact(self) -> bytes:
+        """Return the endings as they are kept."""
+        return msgspec.json.encode(self._endings)
+
+
+def name_of(way: str) -> str:
+    """Return the name of the artifact that holds what a way gave."""
+    return f"{WAYS}-{way}"
+
+
+def ways_seen(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, WaySeen]:
+    """Return what came of a program in other ways, by way.
+
+    Args:
+        artifacts: Blob hash by artifact.
+        blobs: Where they are.
+
+    Raises:
+        CorruptBlobError: If a blob is missing or changed.
+        CorruptValueError: If a blob is no value.
+    """
+    return dict(_ways_seen(artifacts, blobs))
+
+
+def _ways_seen(artifacts: Mapping[str, str], blobs: BlobStore) -> Iterator[tuple[str, WaySeen]]:
+    for way, ending in _endings(artifacts, blobs).items():
+        seen = WaySeen(outcome=ending.outcome or Outcome.NOT_RUN, error=ending.error)
+        if name_of(way) in artifacts:
+            value = decode_value(blobs.get(artifacts[name_of(way)]))
+            seen = replace(seen, value=value)
+        yield way, seen
+
+
+def cut_short(artifacts: Mapping[str, str], blobs: BlobStore) -> bool:
+    """Say whether a way ended as it may have through the host's fault."""
+    return any(one.outcome in CUT_SHORT for one in _endings(artifacts, blobs).values())
+
+
+def _endings(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, Ending]:
+    if WAYS not in artifacts:
+        return {}
+    return msgspec.json.decode(blobs.get(artifacts[WAYS]), type=dict[str, Ending])
