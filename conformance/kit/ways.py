@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     Build = Callable[[Env], Program]
 
-NUMBERS = (bool, int, float, complex, np.ndarray, np.generic)
-
 
 def run(
     ways: Sequence[str], fn: Callable[..., Any], env: Env, params: dict[str, Any], emit: Emit
@@ -133,31 +131,21 @@ def vmapped(make: Build, env: Env) -> Any:
 
     if not jax.tree_util.tree_leaves((args, kwargs)):
         raise CaseError("the program has no arguments to map over; take vmap_of_one off same_as")
-    args, kwargs = jax.tree_util.tree_map_with_path(_in_batch, (args, kwargs))
+    args, kwargs = jax.tree_util.tree_map(_in_batch, (args, kwargs))
     return jax.jit(jax.vmap(called))(*args, **kwargs)
 
 
-def _in_batch(path: Any, leaf: Any) -> Any:
+def _in_batch(leaf: Any) -> Any:
     """Return an argument with a leading axis of 1, placed as before."""
-    if isinstance(leaf, jax.Array):
-        sharding = leaf.sharding
-        if is_key(leaf) or not isinstance(sharding, jax.sharding.NamedSharding):
-            return leaf[None]
+    sharding = getattr(leaf, "sharding", None)
+    if isinstance(sharding, jax.sharding.NamedSharding) and not is_key(leaf):
         spec = jax.sharding.PartitionSpec(None, *sharding.spec)
         kind = {"memory_kind": sharding.memory_kind}
-        return jax.device_put(
-            np.asarray(leaf)[None], jax.sharding.NamedSharding(sharding.mesh, spec, **kind)
-        )
-    if isinstance(leaf, (np.ndarray, np.generic)):
-        return np.asarray(leaf)[None]
-    if isinstance(leaf, NUMBERS):
-        return jax.numpy.asarray(leaf)[None]  # a weak type stays so
-    where = jax.tree_util.keystr(path[1:])
-    of = "args" if path[0] == jax.tree_util.SequenceKey(0) else "kwargs"
-    raise CaseError(
-        f"{of}{where} is a {type(leaf).__name__}, expected an array to map over; "
-        "make it static, or take vmap_of_one off same_as"
-    )
+        mapped = jax.sharding.NamedSharding(sharding.mesh, spec, **kind)
+        return jax.device_put(np.asarray(leaf)[None], mapped)
+    if isinstance(leaf, (jax.Array, np.ndarray)):
+        return leaf[None]
+    return jax.numpy.asarray(leaf)[None]  # the weak type of a Python number stays
 
 
 def unsharded(make: Build, env: Env) -> Any:

@@ -1,0 +1,109 @@
+"""Other ways to run a program: from what the worker says to an artifact, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.engine.blobs import BlobStore
+from conformance.engine.cache import ResultCache
+from conformance.engine.judging import observation_of, record_of
+from conformance.model.outcome import Outcome, Stage
+from tests.engine.test_observe import END, ERROR, LEAF, transcript
+from tests.engine.worlds import array, job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.engine.job import Finished
+    from conformance.model.observation import Observation
+
+BEGUN = {"same_as": "eager"}
+HEAD = {"structure": "*", "leaves": [LEAF]}
+ASKED = ("jit", "eager", "aot")
+
+
+def finished(folder: Path, *events: dict[str, Any], **done: Any) -> Finished:
+    """Return how a job ended whose program ran, and was run in other ways."""
+    said = transcript({"stage": "execute"})
+    said.take({"value": HEAD}, array(1, 2))
+    said.take({"same_as": "jit"}, b"")
+    said.take({"same_as": "jit", "value": HEAD}, array(3, 4))
+    for event in events:
+        said.take({"kind": "event", "job": "1", **event}, b"")
+    return said.finish(job(folder, same_as=ASKED), done)
+
+
+def observed(ended: Finished, folder: Path) -> Observation:
+    """Return what is stored of a job, decoded again."""
+    blobs = BlobStore(folder / "blobs")
+    return observation_of(record_of(ended, blobs), blobs)
+
+
+def test_what_a_way_gave_is_kept_beside_the_value(tmp_path: Path) -> None:
+    """The program's own value is untouched by it."""
+    ended = finished(tmp_path, BEGUN, {**BEGUN, "skipped": "not here"}, END)
+    seen = observed(ended, tmp_path)
+    assert seen.value is not None
+    assert seen.value.leaves[0].data == array(1, 2)
+    jit, eager = seen.ways["jit"], seen.ways["eager"]
+    assert jit.value is not None
+    assert (jit.outcome, jit.value.leaves[0].data) == (Outcome.OK, array(3, 4))
+    assert (eager.outcome, eager.value) == (Outcome.UNSUPPORTED, None)
+    assert eager.error is not None
+    assert eager.error.message == "not here"
+
+
+def test_a_way_that_raises_is_no_failure_of_the_job(tmp_path: Path) -> None:
+    """The job ended well, and the way is told by its error."""
+    ended = finished(tmp_path, BEGUN, {**BEGUN, "error": ERROR}, END)
+    assert (ended.outcome, ended.error) == (Outcome.OK, None)
+    assert "traceback" not in ended.blobs
+    eager = observed(ended, tmp_path).ways["eager"]
+    assert eager.error is not None
+    assert (eager.outcome, eager.error.type) == (Outcome.RAISED, "ValueError")
+
+
+@pytest.mark.parametrize(
+    ("done", "outcome"),
+    [
+        ({"signal": 11}, Outcome.CRASHED),
+        ({"ended": "timeout", "signal": 9}, Outcome.TIMED_OUT),
+        ({"ended": "memory", "signal": 9}, Outcome.OUT_OF_MEMORY),
+    ],
+)
+def test_what_ends_the_process_in_a_way_is_the_ways_ending(
+    tmp_path: Path, done: dict[str, Any], outcome: Outcome
+) -> None:
+    """What came before stays, what was to follow was not run, and the cache does not keep it."""
+    ended = finished(tmp_path, BEGUN, stderr="last words", **done)
+    assert (ended.outcome, ended.stage, ended.error) == (Outcome.OK, Stage.EXECUTE, None)
+    assert ended.blobs["stderr"] == b"last words"
+    ways = observed(ended, tmp_path).ways
+    assert [ways[way].outcome for way in ASKED] == [Outcome.OK, outcome, Outcome.NOT_RUN]
+    assert ways["aot"].error is not None
+    assert ways["aot"].error.message == "eager had ended the process"
+    assert not is_cached(ended, tmp_path)
+
+
+def test_a_job_that_was_cancelled_says_nothing(tmp_path: Path) -> None:
+    """Whatever it had come to."""
+    assert finished(tmp_path, BEGUN, ended="cancelled").outcome is Outcome.INFRA
+
+
+def test_a_program_that_crashes_before_any_way_crashes(tmp_path: Path) -> None:
+    """Only a way that was under way is to blame."""
+    assert finished(tmp_path, signal=11).outcome is Outcome.CRASHED
+
+
+def test_a_way_that_raised_is_cached(tmp_path: Path) -> None:
+    """It would raise again."""
+    assert is_cached(finished(tmp_path, BEGUN, {**BEGUN, "error": ERROR}, END), tmp_path)
+
+
+def is_cached(ended: Finished, folder: Path) -> bool:
+    """Say whether a cache gives back what it was handed."""
+    cache, blobs = ResultCache(folder / "cache"), BlobStore(folder / "blobs")
+    cache.put(ended.job, record_of(ended, blobs), blobs)
+    return cache.take(ended.job, blobs) is not None

@@ -1,0 +1,227 @@
+"""Programs in other ways, on an old, a middle and the newest release."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.corpus.project import PACKAGE
+from conformance.engine.blobs import BlobStore
+from conformance.engine.judging import observation_of, record_of
+from conformance.judge.conformance import conformance
+from conformance.model.case import WAYS
+from conformance.model.outcome import Conformance, Outcome
+from tests.bench import NEWEST, Bench, planned_cell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from conformance.engine.job import Finished
+    from conformance.model.observation import Observation
+
+pytestmark = pytest.mark.cell
+TOP = """
+    import jax, jax.numpy as jnp
+    from jax.sharding import NamedSharding, PartitionSpec as P
+    TRACER = jax.core.Tracer
+"""
+TRACED_ONLY = """
+def f(x):
+    if not isinstance(x, TRACER):
+        raise ValueError("traced only")
+    return x
+"""
+CLAIM = f"program(devices=4, same_as={WAYS})"
+
+
+@pytest.fixture(scope="module", params=["0.4.30", "0.7.2", NEWEST])
+def kept_bench(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Bench]:
+    """A worker of the oldest, of a middle and of the newest release."""
+    with Bench(planned_cell(request.param), tmp_path_factory.mktemp("cases")) as made:
+        yield made
+
+
+@pytest.fixture
+def bench(kept_bench: Bench, tmp_path: Path) -> Bench:
+    """The kept worker, with a folder of case files of this test's own."""
+    return kept_bench.at(tmp_path)
+
+
+def observed(finished: Finished, folder: Path) -> Observation:
+    """Return what is stored of a job."""
+    blobs = BlobStore(folder / "blobs")
+    return observation_of(record_of(finished, blobs), blobs)
+
+
+def reasons(bench: Bench, body: str, decorator: str, top: str = TOP) -> tuple[str, ...]:
+    """Return why a case does not conform."""
+    finished = bench.run(body, decorator, top)
+    assert finished.outcome is Outcome.OK, finished.error
+    answer, why = conformance(finished.job.case, observed(finished, bench.folder))
+    assert answer is (Conformance.DEVIATES if why else Conformance.CONFORMS)
+    return why
+
+
+def test_a_sound_program_is_the_same_in_every_way(bench: Bench) -> None:
+    """Shards of a placed, donated argument, and a scalar beside it; each way leaves its value."""
+    body = """
+        mesh = env.mesh((2, 2), ("x", "y"))
+        x = env.put(np.arange(16, dtype=np.float32).reshape(4, 4),
+                    NamedSharding(mesh, P("x", "y")))
+        def shard(x):
+            return jax.lax.psum(x.sum(), ("x", "y")) + x
+        f = env.compat.shard_map(shard, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))
+        return Program(lambda x, n: (f(x), None, n * 2), (x, 3.0), jit={"donate_argnums": 0})
+    """
+    finished = bench.run(body, CLAIM, TOP)
+    seen = observed(finished, bench.folder)
+    assert conformance(finished.job.case, seen) == (Conformance.CONFORMS, ())
+    assert seen.value is not None
+    assert seen.value.leaves[0].sharding.startswith("tiles[")
+    assert tuple(seen.ways) == WAYS
+    alone = seen.ways["unsharded"].value
+    assert alone is not None
+    assert alone.leaves[0].sharding == "single"
+    assert {f"same_as {way}" for way in WAYS} <= set(finished.seconds)
+
+
+def test_keys_statics_and_keywords_go_every_way(bench: Bench) -> None:
+    """A typed key, a static shape, a named argument and a bare 16-bit one."""
+    body = """
+        def f(key, n, *, scale):
+            return jax.random.normal(key, (n,)) * scale, key
+        return Program(f, (jax.random.key(1), 3), {"scale": jnp.bfloat16(2)},
+                       jit={"static_argnums": 1})
+    """
+    assert reasons(bench, body, "program(same_as=('jit', 'eager', 'aot', 'vmap_of_one'))") == ()
+
+
+def test_what_only_a_tracer_sees_is_found(bench: Bench) -> None:
+    """The classical bug: code that asks whether it is traced."""
+    body = "return Program(lambda x: x + isinstance(x, TRACER), (np.float32([1, 2]),))"
+    (told,) = reasons(bench, body, "program(same_as=('jit', 'eager', 'vmap_of_one'))")
+    assert told.startswith("same_as eager: out 2 of 2 elements differ")
+    assert "2.0 against 1.0" in told or "3.0 against 2.0" in told
+
+
+def test_what_depends_on_the_number_of_shards_is_found(bench: Bench) -> None:
+    """A mean of sums is none: it is the sum on one device."""
+    body = """
+        f = env.compat.shard_map(lambda x: jax.lax.pmean(x.sum(), "x"), mesh=env.mesh(4, "x"),
+                                 in_specs=P("x"), out_specs=P())
+        return Program(f, (np.ones(8, np.float32),))
+    """
+    (told,) = reasons(bench, body, CLAIM)
+    assert told.startswith("same_as unsharded: out 2.0 against 8.0")
+
+
+def test_what_tells_examples_apart_by_their_shape_is_found(bench: Bench) -> None:
+    """A result that is no longer one for each example has no leading axis of 1."""
+    top = """
+        import jax
+        from jax.custom_batching import custom_vmap
+        @custom_vmap
+        def f(x):
+            return x
+        @f.def_vmap
+        def _(size, batched, x):
+            return x + 1, True
+    """
+    body = "return Program(f, (np.float32([1, 2]),))"
+    (told,) = reasons(bench, body, "program(same_as=('jit', 'vmap_of_one'))", top)
+    assert told.startswith("same_as vmap_of_one: out 2 of 2 elements differ")
+
+
+@pytest.mark.parametrize(
+    ("body", "way", "told"),
+    [
+        ("return Program(jnp.sin, (np.float32(1),))", "unsharded",
+         "raised CaseError: the program made no mesh of several devices with env.mesh"),
+        ("return Program(lambda: jnp.ones(3), ())", "vmap_of_one",
+         "raised CaseError: the program has no arguments to map over"),
+        ("return Program(lambda tree: tree['n'] * 2, ({'m': None, 'n': 2},))", "vmap_of_one", ""),
+        (f"{TRACED_ONLY}\nreturn Program(f, (np.float32(1),))", "eager",
+         "raised ValueError: traced only"),
+    ],
+)  # fmt: skip
+def test_a_way_that_cannot_be_gone_says_why(bench: Bench, body: str, way: str, told: str) -> None:
+    """What the case asked for, in one sentence; the program's own value is there."""
+    why = reasons(bench, body, f"program(same_as=('{way}',))")
+    assert [text.removeprefix(f"same_as {way}: ")[: len(told)] for text in why] == [told] * len(why)
+    assert bool(why) is bool(told)
+
+
+def test_a_crash_in_a_way_keeps_what_came_before(bench: Bench) -> None:
+    """The value, its reference and the ways before it; what follows is not run."""
+    body = """
+        def f(x):
+            if not isinstance(x, TRACER):
+                os.abort()
+            return x
+        return Program(f, (np.float32([1]),), reference=np.float64([1]))
+    """
+    finished = bench.run(body, "program(same_as=('jit', 'eager', 'aot'))", TOP)
+    assert finished.outcome is Outcome.OK
+    assert {"hlo", "value", "reference", "same_as-jit"} <= set(finished.blobs)
+    _, (told,) = conformance(finished.job.case, observed(finished, bench.folder))
+    assert told == "same_as eager: crashed SIGABRT: the process was ended by SIGABRT"
+
+
+def test_a_hang_in_a_way_keeps_what_came_before(bench: Bench) -> None:
+    """It is ended with the job's own timeout."""
+    body = """
+        def f(x):
+            while not isinstance(x, TRACER):
+                time.sleep(1)
+            return x
+        return Program(f, (np.float32([1]),))
+    """
+    finished = bench.run(body, "program(timeout=3, same_as=('eager', 'jit'))", TOP)
+    assert "value" in finished.blobs
+    _, (told,) = conformance(finished.job.case, observed(finished, bench.folder))
+    assert told == "same_as eager: timed_out timeout: no end within the timeout of 3 s"
+
+
+def test_a_program_that_fails_is_not_run_in_other_ways(bench: Bench) -> None:
+    """Nor one whose reference is broken: there is nothing to be the same as."""
+    for body in (
+        "return Program(lambda x: x + 'a', (1.0,))",
+        "return Program(lambda x: x, (np.float32(1),), reference=lambda: 1)",
+    ):
+        finished = bench.run(body, "program(same_as=('jit',))", TOP)
+        assert finished.outcome is Outcome.RAISED
+        assert "same_as" not in finished.blobs
+
+
+def test_every_way_builds_the_program_anew(bench: Bench) -> None:
+    """Donated arguments are gone after each."""
+    body = """
+        with open("built", "a") as file: file.write("x")
+        x = jnp.ones(4)
+        return Program(lambda x: x + 1, (x,), jit={"donate_argnums": 0},
+                       reference=lambda x: x * len(open("built").read()) * 2)
+    """
+    decorator = "program(same_as=('jit', 'eager', 'aot', 'vmap_of_one'))"
+    assert reasons(bench, body, decorator) == ()
+
+
+def test_without_claims_nothing_more_is_run(bench: Bench) -> None:
+    """Nothing is said of other ways."""
+    finished = bench.run("return Program(jnp.sin, (np.float32(1),))", "program()", TOP)
+    assert not [name for name in (*finished.blobs, *finished.seconds) if "same_as" in name]
+
+
+def test_the_kit_knows_the_ways_that_a_case_may_name() -> None:
+    """Those that the static reader does, in their order; read, for the kit needs jax."""
+    (table,) = (
+        node.value
+        for node in ast.parse((PACKAGE / "kit" / "ways.py").read_text()).body
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "WAYS"
+    )
+    assert isinstance(table, ast.Dict)
+    assert tuple(ast.literal_eval(key) for key in table.keys if key is not None) == WAYS
