@@ -26,12 +26,9 @@ from conformance.engine.prepare import Provider
 from conformance.engine.rundir import Results, RunDirectory, new_run
 from conformance.engine.trying import Trier
 from conformance.model.outcome import ExitCode
-from conformance.report.upgrade import (
-    Upgraded,
-    upgrade_json,
-    upgrade_lines,
-    upgrade_markdown,
-)
+from conformance.report.upgrade_data import upgrade_json
+from conformance.report.upgrade_text import upgrade_lines, upgrade_markdown
+from conformance.report.upgraded import Upgraded
 from conformance.triage.bisect.points import Points
 from conformance.triage.upgrade.upgrading import Axis, Upgrade
 

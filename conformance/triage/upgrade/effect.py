@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.engine.comparing import value_of
@@ -35,7 +36,7 @@ class Effect(StrEnum):
     LARGER = "larger"
     """More work or memory, by XLA's cost and memory analysis."""
     ENDING = "ending"
-    """It fails as before, with another error or message."""
+    """It fails, or conforms, as before, but ends with another error or message."""
     FIXED = "fixed"
     """It failed or was wrong, and works or is right."""
     UNCHANGED = "unchanged"
@@ -44,6 +45,8 @@ class Effect(StrEnum):
 
 BREAKING: Final = frozenset({Effect.BROKEN, Effect.WRONG, Effect.VALUE})
 """Effects for which an upgrade fails."""
+SILENT: Final = frozenset({Effect.WRONG, Effect.VALUE})
+"""Those of them that no error tells of."""
 FIGURES: Final = {
     "flops": "floating-point operations",
     "bytes": "bytes accessed",
@@ -55,6 +58,10 @@ GROWN: Final = 1.1
 """How many times as much counts as more."""
 LEAST: Final = 1024
 """How much more, at least: what a small program pays for its frame is no news."""
+
+
+CONTEXT: Final = 20
+"""Characters that are shown of what two texts have in common, before they differ."""
 
 
 class Told(NamedTuple):
@@ -92,7 +99,9 @@ def effect_of(change: Transition) -> Effect:
 
 
 def _of_endings(before: Record, after: Record) -> Effect:
-    """Return what it means that a job ends otherwise, as wrong or as unknown as before."""
+    """Return what it means that a job ends otherwise, as right, wrong or unknown as before."""
+    if after.conformance is Conformance.CONFORMS:
+        return Effect.ENDING
     if after.outcome is not Outcome.OK:
         return Effect.BROKEN if before.outcome is Outcome.OK else Effect.ENDING
     return Effect.WRONG if after.conformance is Conformance.DEVIATES else Effect.FIXED
@@ -110,7 +119,7 @@ def told(change: Transition) -> Told:
 def _told(change: Transition) -> Iterator[Told]:
     before, after = change.before.record, change.after.record
     if ENDING in change.changed:
-        yield Told(ENDING, _ending(before), _ending(after))
+        yield Told(ENDING, *apart(_ending(before), _ending(after)))
     if VALUE in change.changed:
         yield Told(VALUE, *_values(change))
     for sentence in changed_facts(after.facts, before.facts):
@@ -126,8 +135,24 @@ def _told(change: Transition) -> Iterator[Told]:
 def _ending(record: Record) -> str:
     """Return how a job ended; with what is wrong of one that ran and deviates."""
     if record.outcome is Outcome.OK and record.conformance is Conformance.DEVIATES:
-        return quoted(f"ok, but {record.reasons[0]}") if record.reasons else "ok, but wrong"
-    return quoted(ending(record))
+        return f"ok, but {record.reasons[0]}" if record.reasons else "ok, but wrong"
+    return ending(record)
+
+
+def apart(before: str, after: str) -> tuple[str, str]:
+    """Return two texts, each in one short line in which they differ.
+
+    Args:
+        before: The one.
+        after: The other.
+    """
+    short = quoted(before), quoted(after)
+    if short[0] != short[1]:
+        return short
+    same = next(n for n, (a, b) in enumerate(zip_longest(before, after)) if a != b)
+    start = max(0, before.rfind(" ", 0, max(0, same - CONTEXT)) + 1)
+    head = before[: before.find(":") + 1]
+    return quoted(f"{head} ... {before[start:]}"), quoted(f"{head} ... {after[start:]}")
 
 
 def _values(change: Transition) -> tuple[str, str]:

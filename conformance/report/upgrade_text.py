@@ -1,0 +1,230 @@
+"""What an upgrade does, to be read: a paragraph to paste, then what breaks and what changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from conformance.report.markup import code
+from conformance.report.text import listed, visible
+from conformance.report.upgraded import beside, blame, command, groups, upstream
+from conformance.triage.questions.predicate import quoted
+from conformance.triage.upgrade.effect import BREAKING, FIGURES, SILENT, Effect, told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from conformance.report.upgraded import Group, Upgraded
+    from conformance.triage.upgrade.effect import Told
+    from conformance.triage.upgrade.upgrading import Compared, Step
+
+WORDS: Final = {
+    Effect.BROKEN: ("breaks", "break"),
+    Effect.WRONG: ("becomes silently wrong", "become silently wrong"),
+    Effect.VALUE: ("silently changes its value", "silently change their value"),
+    Effect.FACTS: ("is compiled to something else", "are compiled to something else"),
+    Effect.LARGER: ("takes more work or memory", "take more work or memory"),
+    Effect.ENDING: ("fails with another error", "fail with another error"),
+    Effect.FIXED: ("is fixed", "are fixed"),
+    Effect.UNCHANGED: ("is unchanged", "are unchanged"),
+}
+"""What is said of one case, and of more."""
+TITLES: Final = {
+    Effect.BROKEN: "broken",
+    Effect.WRONG: "silently wrong",
+    Effect.VALUE: "silently changed value",
+    Effect.FACTS: "changed facts: collectives, placement, memory, donation, shardings",
+    Effect.LARGER: "more work or memory, by XLA's own analysis",
+    Effect.ENDING: "fails as before, with another error",
+    Effect.FIXED: "fixed",
+    Effect.UNCHANGED: "changed on the way, and back",
+}
+MOST: Final = 8
+"""Groups of one effect that are shown where not all are."""
+FEW: Final = 3
+"""Packages that are named where not all are."""
+
+
+def verdict(upgraded: Upgraded) -> str:
+    """Return a paragraph that says it all, without a line break.
+
+    Args:
+        upgraded: The upgrade.
+    """
+    before, after = upgraded.axes[0].ends
+    where = " and ".join(axis.platform for axis in upgraded.axes)
+    found = Counter(one.effect for one in upgraded.whole)
+    since = {effect: _first(upgraded, effect) for effect in BREAKING if found[effect]}
+    said = [
+        f"{found[effect]} {WORDS[effect][found[effect] > 1]}{since.get(effect, '')}"
+        for effect in Effect
+        if found[effect]
+    ]
+    what = _many(len(upgraded.whole), "case")
+    text = f"From jax {before} to {after} on {where}, of {what} {_joined(said)}."
+    text += "" if upgraded.breaks else " Nothing breaks."
+    silent = sum(found[effect] for effect in SILENT)
+    if silent and found[Effect.BROKEN]:
+        text += f" No error tells of {silent} of them."
+    if flaky := sum(bool(one.flaky) for one in upgraded.compared):
+        text += f" {_many(flaky, 'case')} did not do the same twice: nothing is said of that."
+    return text
+
+
+def _first(upgraded: Upgraded, effect: Effect) -> str:
+    """Return the release that had an effect first, in brackets."""
+    made = [group for group in groups(upgraded) if group.effect is effect]
+    first = min(made, key=lambda group: group.step.after)
+    releases = {group.step.after for group in made}
+    label = first.members[0].axis.labels[first.step.after]
+    return f" (the first in {label})" if len(releases) > 1 else f" (in {label})"
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def upgrade_lines(upgraded: Upgraded, *, every: bool = False) -> Iterator[str]:
+    """Yield what is said of an upgrade, in lines.
+
+    Args:
+        upgraded: The upgrade.
+        every: Whether every case is named, and every group shown.
+    """
+    yield verdict(upgraded)
+    for effect, made in by_effect(upgraded):
+        yield ""
+        yield f"{TITLES[effect]}: {sum(len(group.members) for group in made)}"
+        shown = made if every or effect in BREAKING else made[:MOST]
+        for group in shown:
+            yield from (f"  {line}" for line in _group_lines(group, every=every))
+        if len(shown) < len(made):
+            yield f"  and {len(made) - len(shown)} more kinds, with --verbose"
+    yield ""
+    yield from asides(upgraded)
+
+
+def by_effect(upgraded: Upgraded) -> Iterator[tuple[Effect, list[Group]]]:
+    """Yield each effect that is seen, the gravest first, with its groups.
+
+    Args:
+        upgraded: The upgrade.
+    """
+    made = groups(upgraded)
+    for effect in Effect:
+        if found := [group for group in made if group.effect is effect]:
+            yield effect, found
+
+
+def _group_lines(group: Group, *, every: bool) -> Iterator[str]:
+    first, step = group.members[0], group.step
+    names = [one.case.id for one in group.members]
+    many = f" ({len(names)} cases)" if len(names) > 1 else ""
+    yield f"{since(first, step)}{many}: {visible(said(told(step.change)))}"
+    yield f"  {', '.join(names) if every else listed(names)}"
+    if others := "; ".join(_others(first, step)):
+        yield f"  also {others}"
+    if issue := upstream(first, step):
+        yield f"  upstream {issue}"
+    if packages := beside(first, step):
+        yield f"  with {_versions(packages)}: {blame(first, step)}"
+    yield f"  {command(first, step)}"
+
+
+def _others(one: Compared, decisive: Step) -> Iterator[str]:
+    """Yield what else changed on the way, by effect."""
+    found: dict[Effect, list[str]] = {}
+    for step in one.steps:
+        if step is not decisive:
+            found.setdefault(step.effect, []).append(one.axis.labels[step.after])
+    for effect, labels in found.items():
+        what = "another error" if effect is Effect.ENDING else TITLES[effect].partition(":")[0]
+        yield f"{what} in {', '.join(labels)}"
+
+
+def since(one: Compared, step: Step) -> str:
+    """Return the release of a change; both sides where releases between could not be tried.
+
+    Args:
+        one: The case.
+        step: The change.
+    """
+    labels = one.axis.labels
+    if step.after - step.before == 1:
+        return f"in {labels[step.after]}"
+    return f"after {labels[step.before]}, by {labels[step.after]}"
+
+
+def said(seen: Told) -> str:
+    """Return what of a change is shown, in a line.
+
+    Args:
+        seen: What it was and is.
+    """
+    name = FIGURES.get(seen.artifact, seen.artifact)
+    what = "" if seen.artifact in {"ending", "value"} else f"{name}: "
+    return f"{what}{seen.before} -> {seen.after}"
+
+
+def _versions(packages: Mapping[str, tuple[str, str]]) -> str:
+    """Return the packages that changed beside jax."""
+    found = [f"{name} {a} -> {b}" for name, (a, b) in packages.items()]
+    more = f" and {len(found) - FEW} more" if len(found) > FEW else ""
+    return f"{', '.join(found[:FEW])}{more}"
+
+
+def asides(upgraded: Upgraded) -> Iterator[str]:
+    """Yield what could not be said, and what it took.
+
+    Args:
+        upgraded: The upgrade.
+    """
+    for one in upgraded.compared:
+        if one.flaky:
+            yield f"flaky: {one.case.id} on {one.axis.platform}: {visible(one.flaky)}"
+    yield from _refused(one.refused for one in upgraded.compared if one.refused)
+    for entry in upgraded.left_out:
+        yield f"left out {entry.cell}: {visible(entry.reason)}"
+    releases = max(len(axis.cells) for axis in upgraded.axes)
+    every = f"all {releases} releases" if releases > FEW - 1 else "both ends"
+    yield f"{upgraded.jobs:,} jobs tried, of {upgraded.every_job:,} on {every}"
+
+
+def _refused(reasons: Iterable[str]) -> Iterator[str]:
+    for reason, count in Counter(reasons).items():
+        yield f"not compared: {_many(count, 'case')}: {visible(reason)}"
+
+
+def upgrade_markdown(upgraded: Upgraded) -> str:
+    """Return an upgrade as Markdown: the paragraph, tables of what changed, what it took.
+
+    Args:
+        upgraded: The upgrade.
+    """
+    before, after = upgraded.axes[0].ends
+    lines = [f"# jax {before} to {after}", "", verdict(upgraded), ""]
+    for effect, made in by_effect(upgraded):
+        lines += [f"## {TITLES[effect].capitalize()}", ""]
+        lines += ["| since | cases | before | after | upstream |", "|---|---|---|---|---|"]
+        lines += [*map(_markdown_row, made), ""]
+    lines += [f"- {line}" for line in asides(upgraded)]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_row(group: Group) -> str:
+    first, step = group.members[0], group.step
+    seen = told(step.change)
+    name = FIGURES.get(seen.artifact, seen.artifact)
+    what = "" if seen.artifact in {"ending", "value"} else f"{name}: "
+    cells = (
+        since(first, step).removeprefix("in "),
+        ", ".join(code(one.case.id) for one in group.members),
+        code(quoted(f"{what}{seen.before}")),
+        code(quoted(f"{what}{seen.after}")),
+        upstream(first, step),
+    )
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

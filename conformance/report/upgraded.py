@@ -1,0 +1,176 @@
+"""What an upgrade came to: what breaks and changes, put together by release and root cause."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.judge.deviation import applicable
+from conformance.triage.upgrade.effect import BREAKING, FIGURES, Effect, told
+
+if TYPE_CHECKING:
+    from conformance.model.run import Exclusion
+    from conformance.triage.upgrade.upgrading import Axis, Compared, Step
+
+_JAX: Final = re.compile(r"jax|jaxlib|libtpu|jax-(cuda|rocm)\d*-(plugin|pjrt)")
+"""Packages that are released together."""
+_OF_JAX: Final = frozenset({"ml-dtypes", "numpy", "opt-einsum", "scipy"})
+"""What every case imports, since jax does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgraded:
+    """An upgrade, as it is told.
+
+    Attributes:
+        compared: Every case on every platform.
+        left_out: Releases that could not be tried, and why.
+        jobs: Jobs that were tried.
+    """
+
+    compared: tuple[Compared, ...]
+    left_out: tuple[Exclusion, ...] = ()
+    jobs: int = 0
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """What lies between both ends, by platform."""
+        return tuple({one.axis.platform: one.axis for one in self.compared}.values())
+
+    @property
+    def whole(self) -> tuple[Compared, ...]:
+        """What could be compared."""
+        return tuple(one for one in self.compared if one.whole is not None)
+
+    @property
+    def breaks(self) -> bool:
+        """Whether something breaks, or silently computes something else."""
+        return any(one.effect in BREAKING for one in self.whole)
+
+    @property
+    def every_job(self) -> int:
+        """Jobs that there would be with every case on every release."""
+        return sum(len(one.axis.cells) for one in self.whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Cases that one release changed in the same way."""
+
+    effect: Effect
+    members: tuple[Compared, ...]
+
+    @property
+    def step(self) -> Step:
+        """The change, of the first of them."""
+        step = self.members[0].decisive
+        assert step is not None  # noqa: S101 - what did not change is in no group
+        return step
+
+
+def groups(upgraded: Upgraded) -> list[Group]:
+    """Return what changed, put together by effect, release and root cause; the gravest first.
+
+    Args:
+        upgraded: The upgrade.
+    """
+    found: dict[tuple[Any, ...], list[Compared]] = {}
+    for one in upgraded.whole:
+        if (step := one.decisive) is not None:
+            key = (one.effect, one.axis.labels[step.before], one.axis.labels[step.after])
+            found.setdefault((*key, *_cause(step)), []).append(one)
+    made = [Group(effect, tuple(members)) for (effect, *_), members in found.items()]
+    order = list(Effect)
+    return sorted(made, key=lambda g: (order.index(g.effect), g.step.after, -len(g.members)))
+
+
+def _cause(step: Step) -> tuple[str, ...]:
+    """Return what of a change is the same for all that one cause changed."""
+    seen = told(step.change)
+    if seen.artifact in FIGURES:
+        return ("figures",)
+    if seen.artifact != "ending":
+        return (seen.artifact,)
+    if step.effect is Effect.ENDING:  # of messages that changed there are many, by one edit
+        sides = (step.change.before.record.error, step.change.after.record.error)
+        return tuple("" if error is None else error.type for error in sides)
+    return tuple(seen)
+
+
+def suspects(one: Compared, step: Step) -> dict[str, tuple[str, str]]:
+    """Return the packages that a change may be due to, with their versions before and after.
+
+    Args:
+        one: The case.
+        step: The change.
+    """
+    before, after = (one.axis.cells[place].versions for place in (step.before, step.after))
+    found = {}
+    for name in sorted({**before, **after}):
+        imported = bool(one.case.requires) or bool(_JAX.fullmatch(name)) or name in _OF_JAX
+        pair = before.get(name, "none"), after.get(name, "none")
+        if imported and pair[0] != pair[1]:
+            found[name] = pair
+    return found
+
+
+def culprit(one: Compared, step: Step) -> str:
+    """Return the package that made a change, empty where more than one may have.
+
+    Args:
+        one: The case.
+        step: The change.
+    """
+    return "" if beside(one, step) else "jax"
+
+
+def beside(one: Compared, step: Step) -> dict[str, tuple[str, str]]:
+    """Return the packages other than jax's own that a change may be due to.
+
+    Args:
+        one: The case.
+        step: The change.
+    """
+    found = suspects(one, step)
+    return {name: found[name] for name in found if not _JAX.fullmatch(name)}
+
+
+def upstream(one: Compared, step: Step) -> str:
+    """Return the upstream thread of the deviation that a change began or ended, empty if none.
+
+    Args:
+        one: The case.
+        step: The change.
+    """
+    fixed = step.effect is Effect.FIXED
+    planned = one.axis.cells[step.before if fixed else step.after]
+    declared = applicable(one.case, planned.release, planned.cell.platform, planned.versions)
+    failed = step.effect in {Effect.FIXED, Effect.BROKEN, Effect.WRONG, Effect.ENDING}
+    return next((d.issue for d in declared if d.issue and failed), "")
+
+
+def command(one: Compared, step: Step) -> str:
+    """Return a command that shows a change.
+
+    Args:
+        one: The case.
+        step: The change.
+    """
+    before, after = (one.axis.cells[place].cell.id for place in (step.before, step.after))
+    if step.effect in {Effect.BROKEN, Effect.WRONG, Effect.ENDING}:
+        good = one.axis.labels[step.before]
+        return f"conformance repro {quote(one.case.id)} --cell {after} --issue --good {good}"
+    return f"conformance diff {quote(one.case.id)} --cell {before} --cell {after}"
+
+
+def blame(one: Compared, step: Step) -> str:
+    """Return the command that tells which of several packages made a change.
+
+    Args:
+        one: The case.
+        step: The change.
+    """
+    before, after = (one.axis.cells[place].cell.id for place in (step.before, step.after))
+    return f"conformance blame {quote(one.case.id)} {before} {after}"

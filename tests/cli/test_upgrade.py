@@ -1,0 +1,186 @@
+"""`conformance upgrade` of real releases: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.engine.rundir import RunDirectory
+from tests.projects import HEAD, ROOT
+
+if TYPE_CHECKING:
+    from tests.projects import Project
+
+    from .conftest import MakeProject
+
+CASES = f"""\
+import itertools
+
+{HEAD}
+
+from jax import lax
+
+
+def since(env, release):
+    return tuple(map(int, env.cell.release.split("."))) >= release
+
+
+@program(
+    devices=1,
+    deviations=[deviation("jax>=0.6.1", error="KeyError", issue="jax-ml/jax#1", reason="gone")],
+)
+def breaks(env):
+    if since(env, (0, 6, 1)):
+        raise KeyError("axis")
+    return Program(lambda x: x * 2, args=(np.float32([1, 2]),), reference=lambda x: x * 2)
+
+
+@program(devices=1)
+def goes_wrong(env):
+    factor = 3 if since(env, (0, 6, 2)) else 2
+    return Program(lambda x: x * factor, args=(np.float32([1, 2]),), reference=lambda x: x * 2)
+
+
+@program(devices=2)
+def communicates(env):
+    over = env.mesh(2, "x")
+    def f(x):
+        y = lax.all_gather(x, "x") if since(env, (0, 6, 1)) else lax.psum(x, "x")
+        return y.sum()
+    f = env.compat.shard_map(f, mesh=over, in_specs=jax.sharding.PartitionSpec("x"),
+                             out_specs=jax.sharding.PartitionSpec(), check=False)
+    return Program(f, args=(np.float32([1, 2]),), reference=lambda x: x.sum())
+
+
+@program(devices=1, releases="jax>=0.6")
+def comes_later(env):
+    return Program(lambda x: x, args=(np.float32([1, 2]),), reference=lambda x: x)
+
+
+@probe()
+def detour(env):
+    return 3 if env.cell.release == "0.6.1" else 2
+
+
+@probe()
+def the_same(env):
+    return jax.numpy.arange(3)
+""".replace("import itertools\n", "import jax\n")
+ENDS = ("0.5.3", "0.6.2")
+
+
+@pytest.fixture
+def project(new_project: MakeProject) -> Project:
+    """A project with cases that change from release to release."""
+    lock = "matrix/locks/jax0.5.3-py311.txt"
+    return new_project({
+        "cases/family/topic.py": CASES,
+        lock: (ROOT / lock).read_text(),
+    })  # fmt: skip
+
+
+def answer(project: Project, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """Upgrade, and return the exit status and what `--json -` says."""
+    ending = project.run("upgrade", *ENDS, *arguments, "--json", "-")
+    said: dict[str, Any] = ending.json
+    return ending.code, said
+
+
+def changes(said: dict[str, Any]) -> dict[tuple[str, str], tuple[str, str, str]]:
+    """Return kind, artifact and last release before each change, by case and release."""
+    return {
+        (one["case"].partition("/")[2], one["changed_in"]): (
+            one["kind"], one["artifact"], one["last"],
+        )
+        for one in said["transitions"]
+    }  # fmt: skip
+
+
+@pytest.mark.cell
+def test_what_changes_and_since_when(project: Project) -> None:
+    """Status 1, for something breaks; each change with its release, kind and artifact."""
+    code, said = answer(project)
+    assert code == 1
+    assert (said["from"], said["to"], said["platforms"]) == (*ENDS, ["cpu8"])
+    assert changes(said) == {
+        ("breaks", "0.6.1"): ("broken", "ending", "0.6.0"),
+        ("goes_wrong", "0.6.2"): ("wrong", "value", "0.6.1"),
+        ("communicates", "0.6.1"): ("facts", "collectives", "0.6.0"),
+    }
+    assert said["counts"] == {
+        "broken": 1, "wrong": 1, "value": 0, "facts": 1, "larger": 0, "ending": 0, "fixed": 0,
+        "unchanged": 2,
+    }  # fmt: skip
+    (later,) = said["not_compared"]
+    assert later["case"] == "family/comes_later"
+    assert "applies to jax>=0.6" in later["reason"]
+    broken = next(one for one in said["transitions"] if one["kind"] == "broken")
+    assert (broken["before"], broken["after"]) == ("ok", "KeyError: 'axis'")
+    assert broken["upstream"] == "jax-ml/jax#1"
+    assert broken["command"].startswith("conformance repro family/breaks --cell jax0.6.1-py311")
+    assert said["jobs"]["tried"] < said["jobs"]["of"]
+
+
+@pytest.mark.cell
+def test_a_thorough_upgrade_finds_what_every_release_shows(project: Project) -> None:
+    """Also what changes on the way, and back; the rest is the same."""
+    _, usual = answer(project)
+    _, thorough = answer(project, "--thorough")
+    detour = {("detour", "0.6.1"), ("detour", "0.6.2")}
+    assert changes(thorough).keys() - changes(usual).keys() == detour
+    assert changes(usual).items() <= changes(thorough).items()
+    assert thorough["jobs"]["tried"] == thorough["jobs"]["of"]
+
+
+@pytest.mark.cell
+def test_what_is_read(project: Project) -> None:
+    """A paragraph, then groups with a command; the same as Markdown; and a run as any other."""
+    ending = project.run("upgrade", *ENDS, "--markdown", "upgrade.md", "--no-report")
+    lines = ending.out.splitlines()
+    assert lines[0] == (
+        "From jax 0.5.3 to 0.6.2 on cpu8, of 5 cases 1 breaks (in 0.6.1), 1 becomes silently wrong "
+        "(in 0.6.2), 1 is compiled to something else and 2 are unchanged. No error tells of 1 of "
+        "them."
+    )
+    assert "broken: 1" in lines
+    assert "  in 0.6.1: ok -> KeyError: 'axis'" in lines
+    assert "    upstream jax-ml/jax#1" in lines
+    command = next(line.split() for line in lines if "conformance diff" in line)
+    shown = project.run(*command[1:])
+    assert (shown.code, "all-gather" in shown.out) == (1, True), shown
+    markdown = (project.path / "upgrade.md").read_text()
+    assert lines[0] in markdown
+    assert "| 0.6.1 | `family/breaks` | `ok` | `KeyError: 'axis'` | jax-ml/jax#1 |" in markdown
+    run = RunDirectory(next((project.path / "reports/runs").iterdir()))
+    assert {cell.release for cell in run.read_run().cells} == {"0.5.3", "0.6.0", "0.6.1", "0.6.2"}
+    assert "KeyError: 'axis'" in project.run("report", run.path, "--markdown", "-").out
+
+
+@pytest.mark.cell
+def test_what_breaks_nothing(project: Project) -> None:
+    """Status 0, and it says so."""
+    ending = project.run("upgrade", *ENDS, "family/the_same", "--no-report")
+    assert ending.code == 0
+    assert ending.out.startswith(
+        "From jax 0.5.3 to 0.6.2 on cpu8, of 1 case 1 is unchanged. Nothing breaks."
+    )
+
+
+@pytest.mark.parametrize(
+    ("ends", "code", "said"),
+    [
+        (("0.6.2", "0.5.3"), 2, "0.6.2 is jax 0.6.2, newer than 0.5.3, which is jax 0.5.3"),
+        (("0.6.2", "==0.6.2"), 2, "0.6.2 and ==0.6.2 are both 0.6.2, expected two"),
+        (("0.6.2", "0.6.99"), 2, "0.6.99"),
+        (("path:/nowhere/python", "0.6.2"), 4, "/nowhere/python"),
+        (("0.5.3", "0.6.2", "family/nothing"), 3, "no case matches family/nothing"),
+        (("0.5.3", "0.6.2", "--platform", "abacus"), 2, "abacus"),
+    ],
+)
+def test_what_cannot_be_upgraded(
+    project: Project, ends: tuple[str, ...], code: int, said: str
+) -> None:
+    """One error, before anything is tried."""
+    ending = project.run("upgrade", *ends)
+    assert (ending.code, said in ending.error) == (code, True), ending

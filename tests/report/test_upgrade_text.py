@@ -1,0 +1,152 @@
+"""What is said of an upgrade, to be read and to be pasted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.cells.cell import Cell
+from conformance.engine.job import PlannedCell
+from conformance.engine.transitions import transition
+from conformance.model.outcome import Conformance
+from conformance.model.run import Exclusion, RunCase
+from conformance.report.upgrade_text import upgrade_lines, upgrade_markdown, verdict
+from conformance.report.upgraded import Upgraded, beside, culprit, groups, suspects
+from conformance.triage.upgrade.effect import Effect, effect_of
+from conformance.triage.upgrade.upgrading import Axis, Compared, Step
+from tests.builders import case, deviation, f32
+from tests.report.runs import Directory, sides
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RELEASES = ("0.5.3", "0.6.0", "0.6.1", "0.6.2")
+NUMPY = ("2.2.0", "2.2.0", "2.3.0", "2.3.0")
+OK: dict[str, Any] = {"value": f32(1, 2)}
+WRONG: dict[str, Any] = {"value": f32(1, 3), "conformance": Conformance.DEVIATES}
+RAISED: dict[str, Any] = {"error": ("ValueError", "bad shape")}
+OTHER: dict[str, Any] = {"error": ("ValueError", "bad | shape")}
+
+
+def cell_of(release: str, numpy: str) -> PlannedCell:
+    """Return the cell of a release."""
+    cell = Cell(release=release, python="3.11", devices=8)
+    versions = {"jax": release, "jaxlib": release, "numpy": numpy, "flax": f"0.{numpy}"}
+    return PlannedCell(cell=cell, versions=versions, lock_hash="l", cell_hash="h")
+
+
+AXIS = Axis(
+    platform="cpu8",
+    cells=tuple(map(cell_of, RELEASES, NUMPY)),
+    labels=RELEASES,
+)
+
+
+def compared(folder: Path, name: str, *seen: dict[str, Any], **more: Any) -> Compared:
+    """Return a case that did something on each release."""
+    made = Directory(folder / name.replace("/", "-"))
+    for planned, said in zip(AXIS.cells, seen, strict=True):
+        made.job(name, planned.cell.id, **said)
+    jobs = sides(made)
+    steps = []
+    for n in range(len(jobs) - 1):
+        change = transition(jobs[n], jobs[n + 1], RunCase())
+        if (effect := effect_of(change)) is not Effect.UNCHANGED:
+            steps.append(Step(change=change, effect=effect, before=n, after=n + 1))
+    whole = transition(jobs[0], jobs[-1], RunCase())
+    return Compared(case=case(name, **more), axis=AXIS, whole=whole, steps=tuple(steps), tried=4)
+
+
+def told(*cases: Compared, **more: Any) -> Upgraded:
+    """Return an upgrade of some cases."""
+    return Upgraded(compared=cases, jobs=8, **more)
+
+
+def test_a_paragraph_for_a_team(tmp_path: Path) -> None:
+    """Counts, the first release of what breaks, and how much of it no error tells of."""
+    upgraded = told(
+        compared(tmp_path, "f/a", OK, RAISED, RAISED, RAISED),
+        compared(tmp_path, "f/b", OK, OK, OK, RAISED),
+        compared(tmp_path, "f/c", OK, OK, WRONG, WRONG),
+        compared(tmp_path, "f/d", RAISED, OK, OK, OK),
+        compared(tmp_path, "f/e", OK, OK, OK, OK),
+        Compared(case=case("f/f"), axis=AXIS, flaky="0.6.0: attempts disagree"),
+    )
+    assert verdict(upgraded) == (
+        "From jax 0.5.3 to 0.6.2 on cpu8, of 5 cases 2 break (the first in 0.6.0), 1 becomes "
+        "silently wrong (in 0.6.1), 1 is fixed and 1 is unchanged. No error tells of 1 of them. "
+        "1 case did not do the same twice: nothing is said of that."
+    )
+    assert upgraded.breaks
+
+
+def test_nothing_breaks(tmp_path: Path) -> None:
+    """What is fixed breaks nothing."""
+    upgraded = told(compared(tmp_path, "f/a", RAISED, OK, OK, OK))
+    assert verdict(upgraded) == (
+        "From jax 0.5.3 to 0.6.2 on cpu8, of 1 case 1 is fixed. Nothing breaks."
+    )
+    assert not upgraded.breaks
+
+
+def test_the_same_cause_is_told_once(tmp_path: Path) -> None:
+    """By release and error; what else changed on the way stands beside it."""
+    first = compared(tmp_path, "f/a", OK, RAISED, RAISED, RAISED)
+    second = compared(tmp_path, "f/b", OK, RAISED, RAISED, RAISED)
+    third = compared(tmp_path, "f/c", OK, RAISED, RAISED, OTHER)
+    later = compared(tmp_path, "f/d", OK, OK, OK, RAISED)
+    made = groups(told(first, second, later))
+    names = [[one.case.id for one in group.members] for group in made]
+    assert names == [["f/a", "f/b"], ["f/d"]]
+    lines = [*upgrade_lines(told(first, second))]
+    assert "broken: 2" in lines
+    assert "  in 0.6.0 (2 cases): ok -> ValueError: bad shape" in lines
+    assert "    f/a, f/b" in lines
+    assert "    also another error in 0.6.2" in [*upgrade_lines(told(third))]
+
+
+def test_the_thread_of_a_declared_deviation(tmp_path: Path) -> None:
+    """Of the release that shows it."""
+    declared = (deviation(">=0.6"),)
+    one = compared(tmp_path, "f/a", OK, RAISED, RAISED, RAISED, deviations=declared)
+    assert "    upstream jax-ml/jax#1" in [*upgrade_lines(told(one))]
+    declared = (deviation("<0.6"),)
+    fixed = compared(tmp_path, "f/b", RAISED, OK, OK, OK, deviations=declared)
+    assert "    upstream jax-ml/jax#1" in [*upgrade_lines(told(fixed))]
+
+
+def test_whose_fault_it_may_be(tmp_path: Path) -> None:
+    """A package that changed with jax is a suspect where the case imports it."""
+    plain = compared(tmp_path, "f/a", OK, RAISED, RAISED, RAISED)
+    assert culprit(plain, plain.steps[0]) == "jax"
+    later = compared(tmp_path, "f/b", OK, OK, RAISED, RAISED)
+    assert culprit(later, later.steps[0]) == ""
+    assert beside(later, later.steps[0]) == {"numpy": ("2.2.0", "2.3.0")}
+    with_flax = compared(tmp_path, "f/c", OK, OK, RAISED, RAISED, requires=("flax>=0.10",))
+    assert suspects(with_flax, with_flax.steps[0]).keys() == {"jax", "jaxlib", "numpy", "flax"}
+    (line,) = [text for text in upgrade_lines(told(later)) if "blame" in text]
+    assert line == (
+        "    with numpy 2.2.0 -> 2.3.0: "
+        "conformance blame f/b jax0.6.0-py311-cpu8 jax0.6.1-py311-cpu8"
+    )
+
+
+def test_what_could_not_be_said(tmp_path: Path) -> None:
+    """Why, how often, and what it took."""
+    upgraded = told(
+        compared(tmp_path, "f/a", OK, OK, OK, OK),
+        Compared(case=case("f/b"), axis=AXIS, refused="0.5.3: unsupported: no such thing"),
+        Compared(case=case("f/c"), axis=AXIS, refused="0.5.3: unsupported: no such thing"),
+        left_out=(Exclusion(case="", cell="jax0.6.1-py311-cpu8", reason="no wheels"),),
+    )
+    assert [*upgrade_lines(upgraded)][-3:] == [
+        "not compared: 2 cases: 0.5.3: unsupported: no such thing",
+        "left out jax0.6.1-py311-cpu8: no wheels",
+        "8 jobs tried, of 4 on all 4 releases",
+    ]
+
+
+def test_markdown_is_not_broken_by_what_it_tells(tmp_path: Path) -> None:
+    """A stroke in a message does not divide the row."""
+    text = upgrade_markdown(told(compared(tmp_path, "f/a", OK, OTHER, OTHER, OTHER)))
+    assert "| 0.6.0 | `f/a` | `ok` | `ValueError: bad \\| shape` |  |" in text
+    assert text.startswith("# jax 0.5.3 to 0.6.2\n\nFrom jax 0.5.3")

@@ -1,0 +1,101 @@
+"""What a change is to those who upgrade, and what of it is shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.engine.transitions import transition
+from conformance.model.outcome import Conformance
+from conformance.model.run import RunCase
+from conformance.triage.upgrade.effect import Effect, Told, apart, effect_of, told
+from tests.builders import f32
+from tests.report.runs import ADD, CELLS, Directory, sides
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.engine.transitions import Transition
+
+OK: dict[str, Any] = {"value": f32(1, 2)}
+OTHER: dict[str, Any] = {"value": f32(1, 3)}
+RAISED: dict[str, Any] = {"error": ("ValueError", "bad shape")}
+CONFORMS = {"conformance": Conformance.CONFORMS}
+DEVIATES = {"conformance": Conformance.DEVIATES}
+UNKNOWN = {"conformance": Conformance.UNKNOWN}
+REDUCED = ADD.replace(
+    "add(%x, %x)", "all-reduce(%x), replica_groups={{0,1}}, to_apply=%sum"
+).replace(
+    "ENTRY",
+    "%sum (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n"
+    "  %b = f32[] parameter(1)\n  ROOT %c = f32[] add(%a, %b)\n}\n\nENTRY",
+)
+
+
+def between(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> Transition:
+    """Return the transition from one job to another."""
+    made = Directory(folder).job("f/a", CELLS[0], **before).job("f/a", CELLS[1], **after)
+    one, other = sides(made)
+    return transition(one, other, RunCase())
+
+
+def with_figures(**figures: float) -> dict[str, Any]:
+    """Return a job of which XLA's analyses say something."""
+    return {**OK, "facts": figures}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "effect", "seen"),
+    [
+        (OK, OK, Effect.UNCHANGED, None),
+        (OK, RAISED, Effect.BROKEN, Told("ending", "ok", "ValueError: bad shape")),
+        ({**OK, **UNKNOWN}, {**RAISED, **UNKNOWN}, Effect.BROKEN, None),
+        (RAISED, OK, Effect.FIXED, Told("ending", "ValueError: bad shape", "ok")),
+        (OK, {**OTHER, **DEVIATES}, Effect.WRONG, Told("value", "out[1] = 2.0", "out[1] = 3.0")),
+        (OK, OTHER, Effect.VALUE, Told("value", "out[1] = 2.0", "out[1] = 3.0")),
+        (
+            RAISED,
+            {**OTHER, **DEVIATES, "reasons": ("out 1 of 2 elements differ",)},
+            Effect.WRONG,
+            Told("ending", "ValueError: bad shape", "ok, but out 1 of 2 elements differ"),
+        ),
+        ({**OK, **DEVIATES}, RAISED, Effect.BROKEN, None),
+        (RAISED, {"error": ("TypeError", "bad shape")}, Effect.ENDING, None),
+        ({**RAISED, **CONFORMS}, OK, Effect.ENDING, None),
+        ({**OTHER, **DEVIATES}, OK, Effect.FIXED, None),
+        (OK, {"value": f32(1)}, Effect.VALUE, Told("value", "out shape (2,)", "out shape (1,)")),
+        (with_figures(flops=10_000.0), with_figures(flops=11_500.0), Effect.LARGER,
+         Told("flops", "10000", "11500")),
+        (with_figures(flops=10_000.0), with_figures(flops=10_900.0), Effect.UNCHANGED, None),
+        (with_figures(temp_bytes=8.0), with_figures(temp_bytes=64.0), Effect.UNCHANGED, None),
+        (with_figures(bytes=9000.0), with_figures(bytes=900.0), Effect.UNCHANGED, None),
+    ],
+)  # fmt: skip
+def test_what_a_change_does(
+    tmp_path: Path, before: dict[str, Any], after: dict[str, Any], effect: Effect, seen: Told | None
+) -> None:
+    """References decide what is broken, wrong or fixed; small figures are no news."""
+    found = between(tmp_path, before, after)
+    assert effect_of(found) is effect
+    if seen is not None:
+        assert told(found) == seen
+
+
+def test_facts(tmp_path: Path) -> None:
+    """A collective that was not there: what both sides say of it."""
+    found = between(tmp_path, {**OK, "texts": {"hlo": ADD}}, {**OK, "texts": {"hlo": REDUCED}})
+    assert effect_of(found) is Effect.FACTS
+    assert told(found) == Told("collectives", "all-reduce 0", "all-reduce 1")
+
+
+def test_long_messages_are_shown_where_they_differ() -> None:
+    """Not both as the same beginning."""
+    before, after = (
+        f"TypeError: {'the carry ' * 20}has type {t} and goes on" for t in ("f32", "i32")
+    )
+    assert apart(before, after) == (
+        "TypeError: ... carry the carry has type f32 and goes on",
+        "TypeError: ... carry the carry has type i32 and goes on",
+    )
+    assert apart("ok", "KeyError: 'x'") == ("ok", "KeyError: 'x'")
