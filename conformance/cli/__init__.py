@@ -31,6 +31,7 @@ COMMANDS = {
     "repro": "conformance.cli.repro",
     "new": "conformance.cli.new",
     "bisect": "conformance.cli.bisect",
+    "blame": "conformance.cli.blame",
     "passes": "conformance.cli.passes",
     "shrink": "conformance.cli.shrink",
     "doctor": "conformance.cli.doctor",

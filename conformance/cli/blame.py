@@ -1,0 +1,197 @@
+"""`conformance blame`: which of the packages that two environments differ in is at fault."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from rich.console import Console
+
+from conformance.cells.cell_id import is_cell_id
+from conformance.cells.selectors import split_platform
+from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.options import json_option, program_options
+from conformance.cli.preparing import prepare_in
+from conformance.cli.searching import FIGURES, TIMED, Asked, Subject, prober_of
+from conformance.cli.setting import here
+from conformance.engine.rundir import RESULTS, Results, RunDirectory
+from conformance.errors import InfrastructureError, UsageError
+from conformance.model.outcome import ExitCode
+from conformance.triage.blame.blaming import RESTART, Blame
+from conformance.triage.blame.ends import Original, end_of, stand_in, unified
+from conformance.triage.blame.suspects import suspects
+from conformance.triage.blame.telling import answer_json, answer_lines, step_line
+from conformance.triage.programs.target import target_of
+from conformance.triage.questions.predicate import EndsError
+from conformance.triage.questions.question import PREDICATES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.cells.cell import Cell
+    from conformance.cells.lock import Lock
+    from conformance.cli.setting import Setting
+    from conformance.engine.job import PlannedCell
+    from conformance.triage.blame.blaming import Blamed, Step
+    from conformance.triage.blame.mixture import End
+
+LOGS: Final = Path("reports") / "blame"
+"""Where searches are logged, below the project."""
+
+
+@click.command("blame", short_help="Find the package that changed what a target does.")
+@click.argument("target")
+@click.argument("before", metavar="FROM")
+@click.argument("after", metavar="TO")
+@click.option(
+    "--when", type=click.Choice([*PREDICATES, *FIGURES]), default=None,
+    help="What tells the two apart.  [default: whatever does]",
+)  # fmt: skip
+@click.option(
+    "--fact", default="", metavar="NAME",
+    help="A fact of the optimised HLO that does, e.g. collectives.all-gather.",
+)  # fmt: skip
+@click.option(
+    "--stage", type=click.Choice(TIMED), default=None,
+    help="The stage of a case whose time counts.  [default: all of them]",
+)  # fmt: skip
+@program_options
+@click.option("--fresh", is_flag=True, help="Try also what the log of an earlier search knows.")
+@json_option("what was found")
+def command(
+    *,
+    target: str,
+    before: str,
+    after: str,
+    is_command: bool,
+    json_file: Path | None,
+    **options: Any,
+) -> int:
+    """Find the package that changed what a target does, of all that two environments differ in.
+
+    TARGET is a case id, a Python script, the node id of a pytest test, or a command line, as for
+    `conformance bisect`. FROM and TO each name one cell: a release, latest, a specifier for its
+    newest release, path:/env/bin/python, maybe with @PLATFORM, or a cell id.
+
+    \b
+    conformance blame report.py 0.9.0.1 0.9.2
+    conformance blame shard_map_while/fori_from[zeros] 0.5.3 0.8.3
+    conformance blame report.py jax0.6.2-py311-cpu1-numpy1.26.4 0.6.2 --when output
+    conformance blame report.py path:/env/bin/python latest
+    conformance blame CASE '0.8.2@tpu:v5e:2x2' '0.8.3@tpu:v5e:2x2' --fact collectives.all-gather
+
+    Both ends are tried first, then mixtures of both: the versions of FROM, and of some packages
+    those of TO. What is found is tried once more. Every trial is logged: a search that was
+    interrupted goes on where it was. Exit status: 0 found, 1 flaky or not to be found, 2 usage,
+    4 infrastructure, 130 interrupted.
+    """  # noqa: D301 - \b is click's own mark
+    setting = here()
+    if json_file is not None:
+        check_writable("--json", json_file)
+    asked = Asked(good=before, bad=after, **options)
+    console = Console(stderr=str(json_file) == "-", highlight=False, soft_wrap=True)
+    program = target_of(target, command=is_command)
+    subject = Subject(program=program) if program else Subject(case=setting.case(target))
+    try:
+        found = _blamed(setting, subject, asked, console.print)
+    except KeyboardInterrupt:
+        click.echo(f"conformance: interrupted; {RESTART}", err=True)
+        return ExitCode.INTERRUPTED
+    for line in ("", *answer_lines(found)):
+        console.print(line)
+    if json_file is not None:
+        write_file("--json", json_file, as_json(answer_json(found, target)))
+    return ExitCode.OK if found.confirmed else ExitCode.UNEXPECTED
+
+
+def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str], None]) -> Blamed:
+    """Search, going on where an earlier search with the same question was."""
+    figure = asked.figure
+    cells = (_cell(setting, subject, asked.good), _cell(setting, subject, asked.bad))
+    same = unified(*cells, setting.releases)
+    locks: dict[str, Lock] = {}
+    made = [_end(setting, *pair, locks) for pair in zip(cells, same, strict=True)]
+    ends = (made[0][0], made[1][0])
+    originals = (made[0][1], made[1][1])
+    for original in filter(None, originals):
+        say(f"{original.planned.cell.id}: {original.stand_in} stands for it")
+    words = (asked.good, asked.bad, asked.when, asked.fact, asked.stage)
+    name = subject.log_name(" ".join(word or "" for word in words))
+    directory = RunDirectory(setting.project.root / LOGS / name)
+    if asked.fresh:
+        (directory.path / RESULTS).unlink(missing_ok=True)
+    width = 1 if figure is not None else len(ends)
+    with closing(Results(directory)) as log:
+        blame = Blame(
+            ends=ends, originals=originals, suspects=suspects(_source(subject), ends),
+            prober=prober_of(setting, subject, locks, directory, asked, width=width),
+            locks=locks, cache=setting.cache, blobs=directory.blobs, log=log,
+            known=[r for r in directory.read_records() if r.case_hash == subject.hash],
+            tolerance=subject.tolerance, when="" if figure else asked.when or "", fact=asked.fact,
+            figure=figure, progress=partial(_tell, say),
+        )  # fmt: skip
+        try:
+            return blame.run()
+        except EndsError as error:
+            stands = "; ".join(f"{one.stand_in} stands for an end" for one in originals if one)
+            raise EndsError(f"{error}; {stands}" if stands else str(error)) from error
+
+
+def _tell(say: Callable[[str], None], step: Step, packages: int) -> None:
+    say(step_line(step, packages))
+
+
+def _cell(setting: Setting, subject: Subject, text: str) -> Cell:
+    """Return the cell that a selector names: of its newest release, for a program on one CPU."""
+    if is_cell_id(text):
+        return setting.cell(text)
+    if subject.program is not None and not split_platform(text)[1]:
+        text = f"{text}@cpu1"
+    found, _ = setting.cells(None, [text])
+    return found[-1]
+
+
+def _source(subject: Subject) -> str:
+    """Return the Python text of a target, empty if it has none of its own."""
+    if subject.case is not None:
+        return subject.case.file.read_text("utf-8", "replace")
+    return subject.program.source if subject.program is not None else ""
+
+
+def _end(
+    setting: Setting, cell: Cell, same: Cell, locks: dict[str, Lock]
+) -> tuple[End, Original | None]:
+    """Return an end that can be mixed, and what was asked about if it stands for that.
+
+    Raises:
+        UsageError: If the cell cannot be had.
+        InfrastructureError: If it cannot be had now.
+    """
+    planned, lock = _planned(setting, same)
+    original = None
+    if same.interpreter is not None:
+        locks[same.id] = lock
+        planned, lock, original = stand_in(planned, lock, setting.cache)
+    elif same != cell:
+        asked, locks[cell.id] = _planned(setting, cell)
+        original = Original(
+            planned=asked,
+            stand_in=f"the same release on python {same.python}, with which both ends go,",
+            other=f"python {cell.python} or {same.python} makes a difference, too",
+        )
+    return end_of(planned, lock, setting.cache), original
+
+
+def _planned(setting: Setting, cell: Cell) -> tuple[PlannedCell, Lock]:
+    found = prepare_in(setting, [cell])
+    for left_out in found.exclusions:
+        raise UsageError(f"{cell.id}: cannot be an end: {left_out.reason}")
+    (planned,) = found.cells
+    if planned.failure:
+        raise InfrastructureError(f"{planned.failure}; {RESTART}")
+    if planned.missing:
+        raise UsageError(f"{cell.id}: cannot be an end: {planned.missing}")
+    return planned, found.locks[cell.id]

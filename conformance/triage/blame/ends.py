@@ -1,0 +1,142 @@
+"""Both ends, made fit to be mixed: one platform, one Python, packages from an index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance.cells.lock import MAGIC, Lock, current_host
+from conformance.cells.provision import provision
+from conformance.cells.releases import PYTHONS
+from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, cause
+from conformance.cells.uvtool import NoSolutionError
+from conformance.engine.prepare import planned_cell
+from conformance.errors import UsageError
+from conformance.triage.blame.mixture import End, mixed_cell
+from conformance.triage.blame.wants import read_installed
+
+if TYPE_CHECKING:
+    from conformance.cells.cell import Cell
+    from conformance.cells.releases import Releases
+    from conformance.engine.job import PlannedCell
+
+SAME: Final = ("platform", "devices", "x64", "config", "xla_flags")
+"""What both ends must have in common, for it is no package."""
+INSTALLERS: Final = frozenset({"pip", "setuptools", "uv", "wheel"})
+"""Packages of an environment that only made it."""
+_NO_CUT_OFF: Final = "2999-01-01T00:00:00Z"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """An environment that another one stands for.
+
+    Attributes:
+        planned: It.
+        stand_in: What the other one is called.
+        other: What is to blame if they do not show the same.
+    """
+
+    planned: PlannedCell
+    stand_in: str
+    other: str
+
+
+def unified(before: Cell, after: Cell, releases: Releases) -> tuple[Cell, Cell]:
+    """Return both cells on one Python.
+
+    Args:
+        before: The cell that is left.
+        after: The one that is gone to.
+        releases: Known releases.
+
+    Raises:
+        UsageError: If they differ in more than packages, or no Python goes with both.
+    """
+    for name in SAME:
+        values = getattr(before, name), getattr(after, name)
+        if values[0] != values[1]:
+            raise UsageError(
+                f"{before.id} and {after.id}: differ in {name.replace('_', ' ')}, too, "
+                f"{values[0]} and {values[1]}; expected ends that differ in packages alone"
+            )
+    if before.python == after.python:
+        return before, after
+    for python in dict.fromkeys((after.python, before.python, *PYTHONS)):
+        if all(_admits(cell, python, releases) for cell in (before, after)):
+            return replace(before, python=python), replace(after, python=python)
+    raise UsageError(
+        f"{before.id} and {after.id}: no Python goes with both, so that it is part of what "
+        "differs and no mixture of both can be made; name releases that are nearer to each other"
+    )
+
+
+def _admits(cell: Cell, python: str, releases: Releases) -> bool:
+    if cell.interpreter is not None:
+        return cell.python == python
+    return releases.get(cell.release).admits(python)
+
+
+def end_of(planned: PlannedCell, lock: Lock, cache: Path) -> End:
+    """Return an end, its environment made if it is not there.
+
+    Args:
+        planned: Its cell.
+        lock: Its lock.
+        cache: Cache folder.
+
+    Raises:
+        InfrastructureError: If the environment cannot be made.
+    """
+    environment = provision(planned.cell, lock=lock, cache=cache)
+    return End(planned=planned, lock=lock, installed=read_installed(environment.python))
+
+
+def stand_in(planned: PlannedCell, lock: Lock, work: Path) -> tuple[PlannedCell, Lock, Original]:
+    """Return a cell that has the packages of an environment that must not be touched.
+
+    Args:
+        planned: The environment, a `path:` cell.
+        lock: What is installed there.
+        work: Folder to run uv in.
+
+    Returns:
+        The cell, its lock, and what it stands for.
+
+    Raises:
+        UsageError: If its packages cannot be had together from the index.
+        InfrastructureError: If the index does not answer.
+    """
+    cell = planned.cell
+    assert cell.interpreter is not None  # noqa: S101 - it is one
+    local = read_installed(cell.interpreter).local
+    left_out = {name for name, version in lock.pins.items() if "+" in version} | local
+    wanted = {n: v for n, v in lock.pins.items() if n not in left_out | INSTALLERS}
+    hosts = HOSTS | (TPU_HOSTS if cell.place.packages == "tpu" else {})
+    resolver = Resolver(
+        python=cell.python, cut_off=_NO_CUT_OFF, newer={}, left_out=(), hosts=hosts,
+        nightly_index="", work=work,
+    )  # fmt: skip
+    try:
+        pins = resolver.resolve([f"{n}=={v}" for n, v in wanted.items()], current_host())
+    except NoSolutionError as error:
+        raise UsageError(
+            f"{cell.id}: its packages cannot be installed elsewhere, to be mixed: {cause(error)}"
+        ) from error
+    body = "".join(
+        " \\\n    ".join((f"{n}=={pins[n].version}", *(f"--hash={h}" for h in pins[n].hashes)))
+        + "\n"
+        for n in sorted(wanted)
+    )
+    made = mixed_cell(planned, body)
+    head = f"# {MAGIC}\n# environment: {made.env_id}\n# python: {cell.python}\n"
+    text = f"{head}# hosts: {current_host()}\n{body}"
+    found = Lock(text=text, path=Path(f"{made.env_id}.txt"))
+    said = f"; it lacks {', '.join(sorted(left_out))}, of no index" if left_out else ""
+    original = Original(
+        planned=planned,
+        stand_in=f"a new environment with the same versions{said},",
+        other="what makes the difference is no version of a package",
+    )
+    return planned_cell(made, found), found, original
