@@ -35,21 +35,24 @@ from conformance.engine.comparing import (
     text_of,
 )
 from conformance.engine.rundir import latest_run
+from conformance.engine.transitions import Kind, transition
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.ir.analysis import analyse
 from conformance.ir.change import IrDiff
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError, kind_of_artifact
 from conformance.ir.normal.text import head_of
 from conformance.ir.reading import PARSERS
+from conformance.model.run import RunCase
 from conformance.report.ir_terminal import Detail, DiffReport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from conformance.cli.setting import Setting
     from conformance.engine.blobs import BlobStore
     from conformance.engine.comparing import ComparedJobs, IrText
     from conformance.engine.rundir import RunDirectory
+    from conformance.engine.transitions import Transition
     from conformance.model.record import Record
 
 ARTIFACTS = (*IRS, *CROSS_LOWERED)
@@ -69,6 +72,7 @@ class Wanted:
         level: What counts as equal.
         detail: How much is shown.
         as_json: Whether JSON is printed.
+        only_changed: Whether IRs are left out, and jobs that are the same.
     """
 
     cells: tuple[str, ...]
@@ -77,6 +81,7 @@ class Wanted:
     level: Level
     detail: Detail
     as_json: bool
+    only_changed: bool = False
 
 
 @click.command("diff", short_help="Say how two IRs, cells or runs differ.")
@@ -103,6 +108,10 @@ class Wanted:
     default=Level.STRUCTURE.value, show_default=True,
     help="What counts as equal: the same structure, or the same work however it is grouped.",
 )  # fmt: skip
+@click.option(
+    "--only-changed", is_flag=True,
+    help="Jobs that regressed, changed or were fixed, by root cause; no IRs.",
+)  # fmt: skip
 @click.option("--patterns", is_flag=True, help="A line for each pattern, and nothing else.")
 @click.option("--full", is_flag=True, help="Every line of the excerpts, every fact that differs.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -115,6 +124,7 @@ def command(
     between: tuple[str, str] | None,
     kind: str | None,
     level: str,
+    only_changed: bool,
     patterns: bool,
     full: bool,
     as_json: bool,
@@ -137,6 +147,7 @@ def command(
     \b
     Two runs, by folder or id: every job that both have, grouped by the same set of changes.
         conformance diff RUN_A RUN_B
+        conformance diff RUN_A RUN_B --only-changed
         conformance diff RUN_A RUN_B aot_placement --cell 0.8.3 --patterns
     \b
     One file, or one case in one cell: its normal form as text, which is what goldens hold and
@@ -157,9 +168,15 @@ def command(
         level=Level(level),
         detail=detail,
         as_json=as_json,
+        only_changed=only_changed,
     )
+    if only_changed and (ir or between):
+        raise UsageError("--only-changed leaves IRs out: give no --ir or --between with it")
     if any(map(is_file, what)):
-        about_jobs = {"--cell": cell, "--run": run_dir, "--ir": ir, "--between": between}
+        about_jobs = {
+            "--cell": cell, "--run": run_dir, "--ir": ir, "--between": between,
+            "--only-changed": only_changed,
+        }  # fmt: skip
         for name, given in about_jobs.items():
             if given:
                 raise UsageError(f"{name} is about jobs of runs, got files: {' '.join(what)}")
@@ -218,10 +235,12 @@ def _cells(
     if not others:
         found = [records[case, base] for case in cases if (case, base) in records]
         return _one_cell(found, directory, wanted)
+    described = directory.read_run().cases
     pairs = [
         Pair(
             (directory.blobs, directory.blobs),
             (records.get((case, base)), records.get((case, other))),
+            described.get(case, RunCase()),
         )
         for case in cases
         for other in others
@@ -269,8 +288,13 @@ def _runs(
         cells = {*named[0], *named[1]}
         if not cells:
             raise UsageError(no_cell(wanted.cells[0], f"{a.id} and {b.id}", {c for _, c in both}))
+    described = {**a.read_run().cases, **b.read_run().cases}
     pairs = [
-        Pair((a.blobs, b.blobs), (ours.get(key), theirs.get(key)))
+        Pair(
+            (a.blobs, b.blobs),
+            (ours.get(key), theirs.get(key)),
+            described.get(key[0], RunCase()),
+        )
         for key in both
         if key[0] in cases and key[1] in cells
     ]
@@ -283,6 +307,7 @@ class Pair:
 
     blobs: tuple[BlobStore, BlobStore]
     records: tuple[Record | None, Record | None]
+    case: RunCase
 
     @property
     def sides(self) -> tuple[Side, Side] | None:
@@ -298,7 +323,7 @@ class Pair:
 
 def _tell(pairs: Sequence[Pair], names: tuple[str, str], wanted: Wanted) -> int:
     """Compare jobs, print how they differ, and return the exit status."""
-    both = [sides for pair in pairs if (sides := pair.sides) is not None]
+    both = [(sides, pair.case) for pair in pairs if (sides := pair.sides) is not None]
     if not both:
         raise NothingSelectedError(
             f"no case selected has a job in both {names[0]} and {names[1]}, expected one; another "
@@ -306,11 +331,13 @@ def _tell(pairs: Sequence[Pair], names: tuple[str, str], wanted: Wanted) -> int:
         )
     console = Console(stderr=True)
     silent = len(both) < MANY or not console.is_terminal
+    irs = () if wanted.only_changed else wanted.irs
     jobs = [
-        compare(*sides, wanted.irs, quick=not wanted.as_json)
-        for sides in track(both, "comparing", console=console, transient=True, disable=silent)
+        compare(*sides, irs, quick=not wanted.as_json)
+        for sides, _ in track(both, "comparing", console=console, transient=True, disable=silent)
     ]
-    status = _print(jobs, names, wanted)
+    changes = [transition(*sides, case) for sides, case in both]
+    status = _print(jobs, names, wanted, changes)
     if not wanted.as_json:
         for side, name in enumerate(names):
             alone = list(dict.fromkeys(filter(None, (p.alone(side) for p in pairs))))
@@ -318,14 +345,24 @@ def _tell(pairs: Sequence[Pair], names: tuple[str, str], wanted: Wanted) -> int:
     return status
 
 
-def _print(jobs: Sequence[ComparedJobs], names: tuple[str, str], wanted: Wanted) -> int:
+def _print(
+    jobs: Sequence[ComparedJobs],
+    names: tuple[str, str],
+    wanted: Wanted,
+    changes: Sequence[Transition] = (),
+) -> int:
     """Print how jobs differ, and return the exit status."""
     if wanted.as_json:
-        _print_json(list(_jobs_told(jobs)))
-    elif len(jobs) == 1:
+        kinds: list[Kind | None] = [change.kind for change in changes]
+        kinds = kinds or [None] * len(jobs)  # of IRs of one job nothing changed
+        told = _kinds_told if wanted.only_changed else _jobs_told
+        _print_json(list(told(jobs, kinds)))
+    elif len(jobs) == 1 and not wanted.only_changed:
         _report(wanted).job(jobs[0])
     else:
-        _report(wanted).many(names, jobs, grouped(jobs, wanted.level))
+        _report(wanted).many(names, jobs, grouped(jobs, wanted.level), changes)
+    if wanted.only_changed:
+        return int(any(change.kind is not Kind.SAME for change in changes))
     return 0 if all(job.equal(wanted.level) for job in jobs) else 1
 
 
@@ -380,19 +417,33 @@ def _told(diff: IrDiff) -> dict[str, Any]:
     }
 
 
-def _jobs_told(jobs: Iterable[ComparedJobs]) -> Iterator[dict[str, Any]]:
-    for job in jobs:
+def _jobs_told(
+    jobs: Sequence[ComparedJobs], kinds: Sequence[Kind | None]
+) -> Iterator[dict[str, Any]]:
+    """Yield each IR of each job; one that has none, once."""
+    for job, kind in zip(jobs, kinds, strict=True):
         for one in job.irs or (ComparedIr(ir="", problem="neither has an IR"),):
             diff = one.diff or IrDiff(kind=one.ir, equal=False, neutral_equal=False)
-            yield {
-                "case": job.case,
-                "cells": job.cells,
-                "ir": one.ir,
-                "outcomes": job.outcomes,
-                "said": job.said,
-                "problem": one.problem,
-                **_told(diff),
-            }
+            yield {**_job_told(job, kind), "ir": one.ir, "problem": one.problem, **_told(diff)}
+
+
+def _kinds_told(
+    jobs: Sequence[ComparedJobs], kinds: Sequence[Kind | None]
+) -> Iterator[dict[str, Any]]:
+    """Yield each job that regressed, changed or was fixed."""
+    for job, kind in zip(jobs, kinds, strict=True):
+        if kind is not Kind.SAME:
+            yield _job_told(job, kind)
+
+
+def _job_told(job: ComparedJobs, kind: Kind | None) -> dict[str, Any]:
+    return {
+        "case": job.case,
+        "cells": job.cells,
+        "outcomes": job.outcomes,
+        "transition": kind,
+        "said": job.said,
+    }
 
 
 def _print_json(data: Any) -> None:

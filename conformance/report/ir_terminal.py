@@ -10,7 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from conformance.engine.transitions import TOLD, Kind
 from conformance.ir.change import Severity
+from conformance.judge.ir import changed_facts
 from conformance.report.ir_facts import differing_facts
 from conformance.report.ir_lines import aligned, fitted, styled
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from conformance.engine.comparing import ComparedIr, ComparedJobs, Group, Level
+    from conformance.engine.transitions import Transition
     from conformance.ir.change import Change, IrDiff
     from conformance.report.ir_lines import Styled
 
@@ -92,19 +95,33 @@ class DiffReport:
             self._one(one)
 
     def many(
-        self, names: tuple[str, str], jobs: Sequence[ComparedJobs], groups: Sequence[Group]
+        self,
+        names: tuple[str, str],
+        jobs: Sequence[ComparedJobs],
+        groups: Sequence[Group],
+        transitions: Sequence[Transition] = (),
     ) -> None:
-        """Print how many pairs of jobs differ, the same set of changes once.
+        """Print what regressed, changed or was fixed, and how IRs differ; the same cause once.
 
         Args:
             names: What both sides are called.
             jobs: The pairs.
-            groups: Their differences, grouped.
+            groups: Differences of their IRs, grouped; none where IRs are not asked about.
+            transitions: What each pair's change is, in the order of `jobs`; none where only IRs
+                are asked about.
         """
         self._line(Text(" -> ".join(names), style="bold"))
-        self._tally(jobs)
+        if transitions:
+            self._kinds(transitions)
+        if any(job.irs for job in jobs):
+            self._tally(jobs)
         self._cells_told = len({job.cells for job in jobs}) > 1
-        self._alike([(job.said, job) for job in jobs if job.said], "outcome or value differs")
+        pairs = list(zip(jobs, transitions, strict=False))
+        for kind in TOLD:
+            of_kind = [(_said(job, change), job) for job, change in pairs if change.kind is kind]
+            self._alike(of_kind, str(kind))
+        within = [job for job, change in pairs if change.kind is Kind.SAME and job.said]
+        self._alike([(job.said, job) for job in within], "differs within the tolerance")
         self._alike([(said, job) for job in jobs for said in _problems(job)], "not compared")
         told = [g for g in groups if self._full or not g.example.neutral_equal]
         shown = told if self._full else told[:GROUPS]
@@ -125,16 +142,19 @@ class DiffReport:
             self._line(Text(f"\n{number} {_plural('job', number)} only in {where}:", style="bold"))
             self._members(jobs)
 
+    def _kinds(self, transitions: Sequence[Transition]) -> None:
+        found = Counter(change.kind for change in transitions)
+        words = ", ".join(f"{found[kind]} {kind}" for kind in (*TOLD, Kind.SAME) if found[kind])
+        number = len(transitions)
+        self._line(Text(f"{number} {_plural('job', number)}: {words}", style="bold"))
+
     def _tally(self, jobs: Sequence[ComparedJobs]) -> None:
         diffs = [one.diff for job in jobs for one in job.irs if one.diff is not None]
         counts = Counter(
             TALLY[0] if d.equal else TALLY[1] if d.neutral_equal else TALLY[2] for d in diffs
         )
         words = ", ".join(f"{counts[word]} {word}" for word in TALLY if counts[word])
-        ends = sum(bool(job.said) for job in jobs)
-        said = f"; {ends} {_plural('job', ends)} with another outcome or value" if ends else ""
-        found = f"{len(diffs)} pairs of IRs: {words or 'none to compare'}"
-        head = f"{len(jobs)} pairs of jobs, {found}{said}"
+        head = f"{len(diffs)} pairs of IRs: {words or 'none to compare'}"
         self._line(Text(head, style="bold"))
 
     def _alike(self, found: Iterable[tuple[str, ComparedJobs]], title: str) -> None:
@@ -297,6 +317,13 @@ class DiffReport:
 
     def _line(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True)
+
+
+def _said(job: ComparedJobs, change: Transition) -> str:
+    """Return what changed, in words: how it ended, its value, else its facts."""
+    before, after = change.before.record, change.after.record
+    facts = "; ".join(changed_facts(after.facts, before.facts)).replace("golden", "before")
+    return job.said or facts or f"{before.conformance} -> {after.conformance}"
 
 
 def _problems(job: ComparedJobs) -> list[str]:

@@ -223,7 +223,7 @@ def test_two_runs(project: Project) -> None:
     assert ending.code == 1
     out = ending.out
     assert out.startswith(
-        "1 -> 2\n6 pairs of jobs, 6 pairs of IRs: 3 same work grouped otherwise, 3 different\n"
+        "1 -> 2\n6 jobs: 6 same\n6 pairs of IRs: 3 same work grouped otherwise, 3 different\n"
     )
     assert "\nhlo, in 3 jobs:\n  f/a[0]\n  f/a[1]\n  f/a[2]\n" in out
     assert out.count("semantic") == 1
@@ -312,3 +312,39 @@ def test_platforms_that_cannot_be_compared(
     ending = lowered.run("diff", *what, "--between", first, second)
     assert ending.code == code
     assert words in ending.err
+
+
+def test_only_what_changed(project: Project) -> None:
+    """By root cause, the gravest first; what is the same is counted, IRs are not looked at."""
+    error = ErrorInfo(type="ValueError", message="bad", signature="ValueError: bad")
+    failed = {"outcome": Outcome.RAISED, "error": error}
+    for name, texts in (("1", (ADD, ADD)), ("2", (MULTIPLY, ADD))):
+        directory = RunDirectory(project.path / "reports" / "runs" / name)
+        ends: tuple[dict[str, Any], ...] = ({}, failed) if name == "1" else (failed, {})
+        jobs = [
+            record(directory.blobs, "f/a", OLD, texts[0]),
+            record(directory.blobs, "f/b", OLD, texts[1]),
+            *(record(directory.blobs, f"f/{n}", OLD, **ends[0]) for n in range(4)),
+            record(directory.blobs, "f/x", OLD, **ends[1]),
+        ]
+        results = Results(directory)
+        for job in jobs:
+            results.append(job)
+        results.close()
+        directory.write_run(RunInfo(cells=(RunCell(id=OLD, versions={"jax": "0.5.3"}),)))
+    ending = project.run("diff", "1", "2", "--only-changed")
+    assert ending.code == 1
+    assert ending.out == (
+        "1 -> 2\n7 jobs: 4 regressed, 1 fixed, 2 same\n\n"
+        "regressed in 4 jobs: ok at execute -> raised ValueError at execute: bad\n"
+        "  f/0\n  f/1\n  f/2\n  ... 1 more job (--full)\n\n"
+        "fixed in 1 job: raised ValueError at execute: bad -> ok at execute\n  f/x\n"
+    )
+    told = project.run("diff", "1", "2", "--only-changed", "--json").json
+    assert [(one["case"], one["transition"]) for one in told] == [
+        *((f"f/{n}", "regressed") for n in range(4)),
+        ("f/x", "fixed"),
+    ]
+    assert project.run("diff", "1", "2", "f/a", "f/b", "--only-changed").code == 0
+    refused = project.run("diff", "1", "2", "--only-changed", "--ir", "hlo")
+    assert (refused.code, "--only-changed leaves IRs out" in refused.error) == (2, True)
