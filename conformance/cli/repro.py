@@ -22,6 +22,7 @@ from conformance.engine.plan import make_plan
 from conformance.engine.prepare import Provider
 from conformance.engine.rundir import RunDirectory
 from conformance.errors import NothingSelectedError, UsageError
+from conformance.judge.ways import SAME_AS
 from conformance.model.outcome import Conformance
 from conformance.report.upstream import Upstream, issue_text
 from conformance.triage.bisect.telling import answer_lines
@@ -128,7 +129,9 @@ def _tell(file: Path, job: SeenJob, written: Written) -> None:
     if written.unasserted:
         names = ", ".join(written.unasserted)
         silent = "ends with status 0 although the case deviates there: it "
-        told = f"does not assert {names}, which takes more than a plain look; it prints the HLO"
+        told = f"does not assert {names}, which takes more than a plain look"
+        ways = all(name.startswith(f"{SAME_AS} ") for name in written.unasserted)
+        told += "" if ways else "; it prints the HLO"
         click.echo(f"it {silent if written.silent else ''}{told}", err=True)
     if job.seen.conformance is Conformance.CONFORMS:
         click.echo(f"{job.job.case.id} conforms there: the file shows no fault", err=True)

@@ -75,6 +75,11 @@ def name_of(way: str) -> str:
     return f"{WAYS}-{way}"
 
 
+def is_of_ways(artifact: str) -> bool:
+    """Say whether an artifact is about a program in other ways."""
+    return artifact.partition("-")[0] == WAYS
+
+
 def ways_seen(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, WaySeen]:
     """Return what came of a program in other ways, by way.
 

@@ -89,6 +89,38 @@ def layer(env):
     return Program(lambda x: model(x) * 0, args=(np.ones((1, 2)),), reference=np.zeros((1, 2)))
 
 
+@program(devices=4, same_as=["jit", "eager", "aot", "vmap_of_one", "unsharded"])
+def every_way(env):
+    mesh = env.mesh(4, "x")
+    f = env.compat.shard_map(
+        lambda x, n: jax.lax.psum(x.sum(), "x") + n * x,
+        mesh=mesh,
+        in_specs=(P("x"), P()),
+        out_specs=P("x"),
+    )
+    x = env.put(np.arange(8, dtype=np.float32), jax.sharding.NamedSharding(mesh, P("x")))
+    return Program(f, (x, 3.0), jit={"donate_argnums": 0}, reference=lambda x, n: x.sum() + n * x)
+
+
+@program(same_as=["jit", "eager"])
+def another_way(env):
+    return Program(lambda x: x + isinstance(x, jax.core.Tracer), (np.zeros(3, np.float32),))
+
+
+@program(devices=2, same_as=["jit", "unsharded"])
+def one_device(env):
+    mesh = env.mesh((2, 1), ("x", "y"))
+    return Program(lambda x: x + mesh.size, args=(np.zeros(3, np.float32),))
+
+
+@program(same_as=["vmap_of_one"])
+def with_statics(env):
+    def fn(n, x):
+        return x + (x.ndim if isinstance(n, str) else n)
+
+    return Program(fn, args=(1, np.zeros(3, np.float32)), jit={"static_argnums": 0})
+
+
 @program(devices=4, platforms=["tpu"], facts={"collectives": {"all-gather": 1}})
 def summed(env):
     f = env.compat.shard_map(
@@ -136,6 +168,9 @@ def alone(file: Path, cache: Path, environment: str = ENVIRONMENT) -> tuple[int,
         ("refused", 0, "seen, as expected: TypeError"),
         ("seen", 0, "seen: 2!"),
         ("layer", 0, "expected: "),
+        ("every_way", 0, "\nunsharded: "),
+        ("another_way", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=0"),
+        ("one_device", 1, "\njit: [2. 2. 2.]\nunsharded: [1. 1. 1.]\n"),
         ("hung", 1, "Timeout (0:00:02)!"),
         ("wrong", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=4e-06"),
         ("accepted", 1, "AssertionError: ran, expected Raises(type='TypeError', match='')"),
@@ -158,6 +193,17 @@ def test_a_file_ends_as_the_case_did(
         arguments = ["ruff", *command, "--isolated", "--no-cache", file]
         done = subprocess.run(arguments, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.cell
+def test_a_way_that_a_file_does_not_go_is_named(project: Project) -> None:
+    """Static arguments take more than a plain call."""
+    ending = project.run("repro", "family/with_statics", "--cell", "0.6.2")
+    assert ending.code == 0, ending.err
+    told = "it does not assert same_as vmap_of_one, which takes more than a plain look\n"
+    assert told in ending.err
+    (file,) = project.path.glob("repro_*.py")
+    assert "# not asserted below: same_as vmap_of_one, which takes more" in file.read_text()
 
 
 @pytest.mark.cell

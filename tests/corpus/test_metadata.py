@@ -32,6 +32,11 @@ if TYPE_CHECKING:
         ("probe(params={})", 1, "`params` is empty"),
         ("probe(params={'a': 1})", 1, "expected `object`, got `int`"),
         ("probe(facts={})", 1, "@probe has no `facts`"),
+        ("probe(same_as=['jit'])", 1, "@probe has no `same_as`: only a program is run in other"),
+        ("program(same_as='jit')", 1, "expected `array`, got `str` - at `$.same_as`"),
+        ("program(same_as=['egar'])", 1, "`same_as` has `egar`; did you mean `eager`?"),
+        ("program(same_as=['pmap'])", 1, "`pmap`; expected some of jit, eager, aot, vmap_of_one"),
+        ("program(same_as=('jit', 'jit'))", 1, "`same_as` has `jit` twice; take one out"),
         (
             "program(\n  facts={'filecheck': {'hlo': 'CHEK: add'}})",
             1,

@@ -16,7 +16,7 @@ from conformance.model.codec import CorruptValueError, dtype_of
 from conformance.triage.repro.surroundings import Piece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from conformance.model.value import Leaf, Value
 
@@ -32,18 +32,17 @@ class Tolerances:
     atol: float | None = None
 
 
-def check_piece(seen: Value | None, expected: Value | None, stated: Tolerances) -> Piece:
+def check_piece(values: Iterable[Value | None], stated: Tolerances) -> Piece:
     """Return functions that compare a value with its reference.
 
     Args:
-        seen: What was observed, if there was a value.
-        expected: What it should be, if that is a value.
+        values: What was observed and what it should be, where there is a value.
         stated: What the case states of tolerance.
 
     Returns:
         `check(seen, expected)`, which raises AssertionError, and what it needs.
     """
-    leaves = [leaf for value in (seen, expected) if value is not None for leaf in value.leaves]
+    leaves = [leaf for value in values if value is not None for leaf in value.leaves]
     kinds = set(map(_kind, leaves)) or {"float", "exact"}
     floats = {_PYTHON.get(leaf.dtype, leaf.dtype) for leaf in leaves if _kind(leaf) == "float"}
     parts = [_CHECK]

@@ -100,6 +100,7 @@ class Header:
     _seen: Seen
     _place: Place
     _name: str
+    _unasserted: tuple[str, ...]
 
     def lines(self) -> Iterator[str]:
         """Yield its lines."""
@@ -147,7 +148,7 @@ class Header:
             )
         for reason in self._seen.reasons[:3] if observation.error is None else ():
             yield from comment(f"judged: {reason[:400]}")
-        for name in unasserted(self._job.case.facts, self._seen):
+        for name in self._unasserted:
             yield from comment(f"not asserted below: {name}, which takes more than a plain look")
         versions = self._job.planned.versions
         main = [f"{n} {versions[n]}" for n in ("jax", "jaxlib", "numpy") if n in versions]

@@ -20,6 +20,7 @@ from conformance.triage.repro.surroundings import (
     lowering,
     quoted,
 )
+from conformance.triage.repro.ways import NAMES, told_ways, untold_ways, way_lines, way_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,7 @@ CALL: Final = "@CALL@"
 _OURS: Final = frozenset({
     *READINGS, "main", "check", "check_leaf", "leaves_of", "TOLERANCES", "as_numpy", "described",
     "env", "program", "fn", "jitted", "expected", "given", "args", "traced", "lowered", "compiled",
-    "hlo", "told", "seen", "observed", "wanted", "error", "names", "static",
+    "hlo", "told", "seen", "observed", "wanted", "error", "names", "static", *NAMES,
 })  # fmt: skip
 """Names that the code at the end of a file binds."""
 _USES_JAX: Final = re.compile(r"\bjax\.")
@@ -68,11 +69,28 @@ def write(job: Job, source: Source, seen: Seen, file: str) -> Written:
     Returns:
         Python that runs where only the packages of its header are installed.
     """
+    unread = _unasserted(job, source, seen)
     text = _File(job, source, seen, file).text()
-    unread = unasserted(job.case.facts, seen)
-    about = tuple(start for name in unread for start in (f"fact {name} ", f"{name} of "))
+    starts = ("fact {} ", "{} of ", "{}:")
+    about = tuple(start.format(name) for name in unread for start in starts)
     silent = bool(seen.reasons) and all(reason.startswith(about) for reason in seen.reasons)
     return Written(text=text, unasserted=unread, silent=silent)
+
+
+def _unasserted(job: Job, source: Source, seen: Seen) -> tuple[str, ...]:
+    """Return the claims of a case that a file does not check, by name."""
+    ways = untold_ways(job.case, _ways(job, source, seen))
+    return (*unasserted(job.case.facts, seen), *ways)
+
+
+def _ways(job: Job, source: Source, seen: Seen) -> tuple[str, ...]:
+    """Return the other ways in which a file runs its program."""
+    return told_ways(job.case, seen.observation, static=bool(_static_keywords(source)))
+
+
+def _static_keywords(source: Source) -> frozenset[str]:
+    texts = "\n".join(source.definitions)
+    return frozenset(name for name in ("static_argnums", "static_argnames") if name in texts)
 
 
 class _File:
@@ -86,6 +104,7 @@ class _File:
             versions=job.planned.versions,
             topology=cell.place.topology,
         )
+        self._ways = _ways(job, source, seen)
         self._imports = dict.fromkeys([*source.imports, "import jax"])
 
     def text(self) -> str:
@@ -111,7 +130,10 @@ class _File:
         unused = "import jax" not in self._source.imports and not self._settings
         if unused and not _USES_JAX.search(body):
             self._imports.pop("import jax")
-        header = Header(self._job, self._source, self._seen, self._place, self._name).lines()
+        unread = _unasserted(self._job, self._source, self._seen)
+        header = Header(
+            self._job, self._source, self._seen, self._place, self._name, unread
+        ).lines()
         return "\n".join([*header, *self._setup(), "", body]) + "\n"
 
     def _limited(self, lines: list[str]) -> list[str]:
@@ -180,11 +202,13 @@ class _File:
     def _checks(self) -> Iterator[Piece]:
         for name in self._claims:
             yield Piece(text_of(name), imports_of(name))
-        if self._compares:
+        if self._compares or self._ways:
             stated = Tolerances(rtol=self._job.case.rtol, atol=self._job.case.atol)
-            expected = self._seen.observation.reference
-            assert not isinstance(expected, ExpectedError)  # noqa: S101 - see _compares
-            yield check_piece(self._seen.observation.value, expected, stated)
+            seen = self._seen.observation
+            expected = None if isinstance(seen.reference, ExpectedError) else seen.reference
+            values = (seen.value, expected, *(seen.ways[way].value for way in self._ways))
+            yield check_piece(values, stated)
+            yield from way_pieces(self._ways)
         if self._job.case.kind == "program":
             if self._place.topology:
                 yield Piece(_DESCRIBED)
@@ -222,7 +246,7 @@ class _File:
         lines = ["env = Env()"] if env else []
         lines.append(f"program = {CALL}")
         if not isinstance(self._seen.observation.reference, ExpectedError):
-            return [*lines, *self._run_lines()]
+            return [*lines, *self._run_lines(), *self._way_lines()]
         self._imports["import re"] = None
         return [
             *lines,
@@ -238,10 +262,19 @@ class _File:
             '    raise AssertionError(f"ran, expected {wanted}")',
         ]
 
+    def _way_lines(self) -> list[str]:
+        """Return the statements that run `program` in other ways."""
+        kwargs = "kwargs" in self._source.keywords
+        return [
+            line
+            for way in self._ways
+            for line in way_lines(way, call=CALL, jit=self._jit, kwargs=kwargs)
+        ]
+
     def _run_lines(self) -> list[str]:
         """Return the statements that take `program` through its stages."""
-        static = any(keyword.startswith("static_arg") for keyword in self._keywords())
-        jit = "program.fn, **program.jit" if "jit" in self._source.keywords else "program.fn"
+        static = bool(_static_keywords(self._source))
+        jit = self._jit
         kwargs = "kwargs" in self._source.keywords
         given = "*program.args" + (", **program.kwargs" if kwargs else "")
         lines = [
@@ -272,9 +305,9 @@ class _File:
             lines += ['print("expected:", expected)', "check(seen, expected)"]
         return lines
 
-    def _keywords(self) -> frozenset[str]:
-        texts = "\n".join(self._source.definitions)
-        return frozenset(name for name in ("static_argnums", "static_argnames") if name in texts)
+    @property
+    def _jit(self) -> str:
+        return "program.fn, **program.jit" if "jit" in self._source.keywords else "program.fn"
 
     def _reference(self, *, kwargs: bool) -> list[str]:
         """Return what computes the reference, of copies: the program may donate its arguments."""

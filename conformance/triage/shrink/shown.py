@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.engine.comparing import Side
 from conformance.engine.judging import observation_of, record_of
+from conformance.engine.ways import is_of_ways
 from conformance.model.codec import decode_value
 from conformance.model.outcome import Outcome, Stage
 
@@ -82,7 +83,8 @@ class Shown:
     def observation(self) -> Observation:
         """What is judged by the case's own reference and claims."""
         judged = {*STATING, "value", "reference", "raises"}
-        kept = {n: data for n, data in self.finished.blobs.items() if n in judged}
+        blobs = self.finished.blobs
+        kept = {n: data for n, data in blobs.items() if n in judged or is_of_ways(n)}
         record = record_of(replace(self.finished, blobs=kept), self.blobs)
         return observation_of(record, self.blobs)
 

@@ -13,6 +13,7 @@ from conformance.errors import UsageError
 from conformance.judge.agreement import disagreement
 from conformance.judge.conformance import conformance
 from conformance.judge.tolerance import Tolerance
+from conformance.judge.ways import broken_ways
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.questions.predicate import SILENT, quoted
@@ -104,12 +105,18 @@ def refuse_what_conforms(case: Case, cell: str, shown: Shown) -> None:
         shown: What it showed.
 
     Raises:
-        UsageError: If it conforms, has nothing that says what it should do, or says nothing.
+        UsageError: If it conforms, has nothing that says what it should do, or says nothing; also
+            if nothing but another way deviates.
     """
     said, observation = quoted(shown.ending), shown.observation
     if shown.outcome in SILENT:
         raise UsageError(f"{case.id} on {cell} says nothing: {said}; name another cell")
-    conforms, _ = conformance(case, observation)
+    conforms, _ = conformance(case, replace(observation, ways={}))
+    if conforms is not Conformance.DEVIATES and (broken := broken_ways(case, observation)):
+        raise UsageError(
+            f"{case.id} on {cell} deviates in {' and '.join(broken)} alone, of its same_as: a case "
+            "is cut by what the program itself does; write the other way as a program of its own"
+        )
     if conforms is Conformance.CONFORMS:
         raise UsageError(
             f"{case.id} conforms on {cell}: nothing to keep; name a cell in which it deviates, or "
