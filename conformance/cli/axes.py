@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from conformance.cells.index import package_versions
 from conformance.cells.inspection import inspect_path_environment
+from conformance.cells.lock_files import pins_of
 from conformance.cells.nightly import NIGHTLY, nights
 from conformance.cells.releases import is_nightly
 from conformance.cells.selectors import select_cells
+from conformance.cli.preparing import prepare_in
 from conformance.errors import UsageError
 from conformance.triage.bisect.axis import (
     CONFIG,
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
 
     from conformance.cells.cell import Cell
     from conformance.cli.setting import Setting
+
+OF_JAX: Final = ("jaxlib", "ml-dtypes", "numpy", "opt-einsum", "scipy")
+"""What jax imports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +104,7 @@ def upgrade_points(setting: Setting, ends: tuple[str, str], place: str) -> list[
     Args:
         setting: Surroundings.
         ends: What is left and what is wanted: each a release, a specifier (the newest release
-            that fits), or `path:` and an interpreter.
+            that fits), a lock, or `path:` and an interpreter.
         place: Platform.
 
     Raises:
@@ -120,13 +126,28 @@ def upgrade_points(setting: Setting, ends: tuple[str, str], place: str) -> list[
         if older <= Version(version) <= newer
         for cell in select_cells(f"{version}@{place}", setting.releases)
     ]
-    return [first, *(point for point in between if point not in (first, last)), last]
+    ends_ = (first.cell, last.cell)
+    return [first, *(point for point in between if point.cell not in ends_), last]
 
 
 def _end(setting: Setting, text: str, place: str) -> Point:
-    """Return an end of an upgrade: the newest that a selector names."""
-    cell = select_cells(text if "@" in text else f"{text}@{place}", setting.releases)[-1]
+    """Return an end of an upgrade: what a lock pins, or the newest that a selector names."""
+    if Path(text).is_file():
+        return Point(label=Path(text).name, cell=_locked(setting, Path(text), place))
+    cell = select_cells(f"{text}@{place}", setting.releases)[-1]
     return Point(label=text if cell.interpreter else cell.release, cell=cell)
+
+
+def _locked(setting: Setting, file: Path, place: str) -> Cell:
+    """Return the cell of a lock: what cases import as pinned there, the rest as of the release."""
+    pins = pins_of(file)
+    if JAX not in pins:
+        raise UsageError(f"{file}: pins no jax, expected one to upgrade")
+    (cell,) = select_cells(f"{pins[JAX]}@{place}", setting.releases)
+    usual = prepare_in(setting, [cell]).locks
+    era = usual[cell.id].pins if cell.id in usual else {}
+    own = (name for name in (*OF_JAX, *setting.releases.packages) if name in pins)
+    return replace(cell, pins=tuple(f"{n}=={pins[n]}" for n in own if era.get(n) != pins[n]))
 
 
 def _release_of(cell: Cell) -> str:

@@ -83,14 +83,15 @@ def command(
 ) -> int:
     """Say what an upgrade of jax breaks, what it silently changes, and since which release.
 
-    FROM and TO are releases, specifiers (the newest that fits), or path: and an interpreter.
-    Both are tried first; what differs is tried on the releases between until each change is known
-    to the release.
+    FROM and TO are releases, specifiers (the newest that fits), locks (pinned requirements,
+    pylock.toml, uv.lock, poetry.lock), or path: and an interpreter. Both are tried first; what
+    differs is tried on the releases between until each change is known to the release.
 
     \b
     conformance upgrade 0.5.3 0.12.0.1                    all cases
     conformance upgrade 0.5.3 latest path/to/your/cases   your own
     conformance upgrade '~=0.6.0' latest shard_map_while --platform cpu8 --platform tpu:v5e:2x2
+    conformance upgrade requirements.txt latest           from what a lock pins
     conformance upgrade path:/opt/env/bin/python latest   from an environment that exists
     conformance upgrade 0.5.3 latest --markdown upgrade.md
 
