@@ -72,6 +72,7 @@ def _described(case: Case, root: Path) -> RunCase:
         policy=dict(case.policy),
         rtol=case.rtol,
         atol=case.atol,
+        same_as=case.same_as,
     )
 
 

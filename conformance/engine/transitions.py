@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.comparing import value_of
+from conformance.engine.judging import observation_of
+from conformance.engine.ways import is_of_ways
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 from conformance.judge.ir import changed_facts
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import compare_values
+from conformance.judge.ways import broken_ways
 from conformance.model.case import Policy
 from conformance.model.codec import CorruptValueError
 from conformance.model.outcome import Conformance, Outcome
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 ENDING: Final = "ending"
 VALUE: Final = "value"
 FACTS: Final = "facts"
+WAYS: Final = "same_as"
 
 
 class Kind(StrEnum):
@@ -56,7 +60,9 @@ class Transition:
         before: The one.
         after: The other.
         kind: What the change is.
-        changed: What differs: `ending`, `value`, `facts`, and IRs that do other work, by name.
+        changed: What differs: `ending`, `value`, `facts`, IRs that do other work, by name, and
+            `same_as` where the program disagrees with itself in ways in which it did not, or
+            no longer does.
         regrouped: IRs that do the same work, fused, called or laid out otherwise.
         value: How the values differ, also within the tolerance; None where not both have one.
     """
@@ -98,7 +104,7 @@ class _Pair:
 
     def gates(self, artifact: str) -> bool:
         """Say whether a change of an artifact fails a run."""
-        if artifact in {ENDING, VALUE}:
+        if artifact in {ENDING, VALUE, WAYS}:
             return True
         return self._case.policy_of(artifact) is Policy.GATE
 
@@ -113,6 +119,8 @@ class _Pair:
         if any(changed_facts(self._b.facts, self._a.facts)):
             yield FACTS
         yield from (ir for ir in self._telling() if self._differs(ir, "neutral"))
+        if _broken(self._before, self._case) != _broken(self._after, self._case):
+            yield WAYS
 
     def regrouped(self) -> Iterator[str]:
         """Yield the IRs that do the same work in another structure."""
@@ -140,7 +148,8 @@ class _Pair:
         """Say whether nothing differs, which is so of most neighbours."""
         one, other = self._a, self._b
         same = one.artifacts.get(VALUE) == other.artifacts.get(VALUE) and one.ir == other.ir
-        return same and _ending(one) == _ending(other) and one.facts == other.facts
+        ways = _of_ways(one) == _of_ways(other)
+        return same and ways and _ending(one) == _ending(other) and one.facts == other.facts
 
     def _telling(self) -> Iterator[str]:
         """Yield the IRs both have, but those that only repeat what the cell's own says."""
@@ -159,6 +168,21 @@ class _Pair:
         one, other = self._a.ir[ir], self._b.ir[ir]
         known = one.structure and other.structure and one.version == other.version
         return bool(known) and getattr(one, form) != getattr(other, form)
+
+
+def _of_ways(record: Record) -> dict[str, str]:
+    """Return the artifacts that are about other ways."""
+    return {name: blob for name, blob in record.artifacts.items() if is_of_ways(name)}
+
+
+def _broken(side: Side, case: RunCase) -> frozenset[str]:
+    """Return the ways in which a program disagrees with itself; of what is corrupt, none."""
+    if not _of_ways(side.record):
+        return frozenset()
+    try:
+        return frozenset(broken_ways(case, observation_of(side.record, side.blobs)))
+    except (CorruptBlobError, CorruptValueError):
+        return frozenset()
 
 
 def _ending(record: Record) -> tuple[str, str]:

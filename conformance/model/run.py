@@ -58,6 +58,7 @@ class RunCase:
         policy: What a change does to a run, by artifact.
         rtol: Tolerance relative to the reference; None is the dtype's default.
         atol: Absolute tolerance; None is 0 under a stated rtol, else scaled to the leaf.
+        same_as: Ways to run it in each of which it is to give the same value.
     """
 
     file: str = ""
@@ -73,6 +74,7 @@ class RunCase:
     policy: dict[str, Policy] = field(default_factory=dict)
     rtol: float | None = None
     atol: float | None = None
+    same_as: tuple[str, ...] = ()
 
     def policy_of(self, artifact: str) -> Policy:
         """Return what a change of an artifact does to a run."""

@@ -85,6 +85,13 @@ def unknown(env):
     return Program(lambda x: x + 1, args=(np.zeros(3, np.float32),))
 
 
+@program(same_as=["jit", "eager"])
+def traced(env):
+    return Program(
+        lambda x: x + isinstance(x, jax.core.Tracer), args=(np.zeros(3, np.float32),),
+        reference=np.ones(3))
+
+
 @program()
 def always_wrong(env):
     return Program(lambda x: x + 1, args=(np.zeros(3, np.float32),), reference=np.zeros(3))
@@ -235,6 +242,7 @@ def test_what_a_library_does_is_cut_too(project: Project) -> None:
         (("family/right", "--cell", ">=0.6"), 2, "cells, expected one"),
         (("family/right", "--cell", "0.6.2"), 2, "conforms on jax0.6.2-py311-cpu8: nothing"),
         (("family/unknown", "--cell", "0.6.2"), 2, "nothing says what it should do"),
+        (("family/traced", "--cell", "0.6.2"), 2, "deviates in eager alone, of its same_as: a"),
         (
             ("family/always_wrong", "--cell", "0.6.2", "--good-cell", "0.5.3"),
             2,

@@ -145,3 +145,14 @@ def test_a_timeline_of_equal_jobs_has_no_point(tmp_path: Path) -> None:
     jobs = sides(made)
     assert timeline(jobs, RunCase()).points == ()
     assert timeline(jobs[:1], RunCase()).points == ()
+
+
+def test_a_way_that_comes_to_disagree_is_a_change(tmp_path: Path) -> None:
+    """The program's own value stays; nothing but the way says that it regressed."""
+    case = RunCase(same_as=("eager",))
+    skipped = {"texts": {"same_as": '{"eager":{"outcome":"unsupported"}}'}}
+    raises = {"texts": {"same_as": '{"eager":{"outcome":"raised"}}'}}
+    found = between(tmp_path, {**OK, **skipped}, {**OK, **raises, **DEVIATES}, case)
+    assert (found.kind, found.changed) == (Kind.REGRESSED, ("same_as",))
+    same = between(tmp_path / "same", {**OK, **raises}, {**OK, **raises}, case)
+    assert (same.kind, same.changed) == (Kind.SAME, ())
