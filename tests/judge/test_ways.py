@@ -93,8 +93,12 @@ def test_every_way_that_differs_is_told() -> None:
 
 def test_placement_and_weak_types_do_not_count() -> None:
     """Another way may well place its result elsewhere."""
-    here = value(leaf(np.float32([1]), sharding="replicated[4]", memory_kind="pinned_host"))
-    there = value(leaf(np.float32([1]), sharding="single", weak_type=True), structure="[*]")
+    here = value(
+        leaf(np.array([1], np.float32), sharding="replicated[4]", memory_kind="pinned_host")
+    )
+    there = value(
+        leaf(np.array([1], np.float32), sharding="single", weak_type=True), structure="[*]"
+    )
     assert not broken_ways(EAGER, seen(as_=gave(there), own=here))
 
 
@@ -133,8 +137,8 @@ def test_a_leading_axis_of_one_is_all_that_vmap_adds(array: np.ndarray) -> None:
 
 def test_what_is_no_array_has_no_leading_axis() -> None:
     """None stays None under vmap."""
-    own = value(np.float32([1]), python(None, "out[1]"))
-    mapped = value(np.float32([[1]]), python(None, "out[1]"))
+    own = value(np.array([1], np.float32), python(None, "out[1]"))
+    mapped = value(np.array([[1]], np.float32), python(None, "out[1]"))
     claim = case(same_as=("vmap_of_one",))
     assert not broken_ways(claim, seen("vmap_of_one", as_=gave(mapped), own=own))
 
