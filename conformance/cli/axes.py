@@ -133,9 +133,12 @@ def upgrade_points(setting: Setting, ends: tuple[str, str], place: str) -> list[
 def _end(setting: Setting, text: str, place: str) -> Point:
     """Return an end of an upgrade: what a lock pins, or the newest that a selector names."""
     if Path(text).is_file():
-        return Point(label=Path(text).name, cell=_locked(setting, Path(text), place))
+        cell = _locked(setting, Path(text), place)
+        return Point(label=f"{text} (jax {cell.release})", cell=cell)
     cell = select_cells(f"{text}@{place}", setting.releases)[-1]
-    return Point(label=text if cell.interpreter else cell.release, cell=cell)
+    if cell.interpreter is None:
+        return Point(label=cell.release, cell=cell)
+    return Point(label=f"{text} (jax {_release_of(cell)})", cell=cell)
 
 
 def _locked(setting: Setting, file: Path, place: str) -> Cell:

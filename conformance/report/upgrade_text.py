@@ -61,7 +61,7 @@ def verdict(upgraded: Upgraded) -> str:
         if found[effect]
     ]
     what = _many(len(upgraded.whole), "case")
-    text = f"From jax {before} to {after} on {where}, of {what} {_joined(said)}."
+    text = f"From {_named(before)} to {after} on {where}, of {what} {_joined(said)}."
     text += "" if upgraded.breaks else " Nothing breaks."
     silent = sum(found[effect] for effect in SILENT)
     if silent and found[Effect.BROKEN]:
@@ -69,6 +69,11 @@ def verdict(upgraded: Upgraded) -> str:
     if flaky := sum(bool(one.flaky) for one in upgraded.compared):
         text += f" {_many(flaky, 'case')} did not do the same twice: nothing is said of that."
     return text
+
+
+def _named(end: str) -> str:
+    """Return what the end that is left is called; a lock or a path is no release."""
+    return f"jax {end}" if end[0].isdigit() else end
 
 
 def _first(upgraded: Upgraded, effect: Effect) -> str:
@@ -206,7 +211,7 @@ def upgrade_markdown(upgraded: Upgraded) -> str:
         upgraded: The upgrade.
     """
     before, after = upgraded.axes[0].ends
-    lines = [f"# jax {before} to {after}", "", verdict(upgraded), ""]
+    lines = [f"# {_named(before)} to {after}", "", verdict(upgraded), ""]
     for effect, made in by_effect(upgraded):
         lines += [f"## {TITLES[effect].capitalize()}", ""]
         lines += ["| since | cases | before | after | upstream |", "|---|---|---|---|---|"]

@@ -160,8 +160,9 @@ def command(one: Compared, step: Step) -> str:
     """
     before, after = (one.axis.cells[place].cell.id for place in (step.before, step.after))
     if step.effect in {Effect.BROKEN, Effect.WRONG, Effect.ENDING}:
-        good = one.axis.labels[step.before]
-        return f"conformance repro {quote(one.case.id)} --cell {after} --issue --good {good}"
+        cell = one.axis.cells[step.before].cell
+        good = "" if cell.interpreter else f" --good {cell.release}"
+        return f"conformance repro {quote(one.case.id)} --cell {after} --issue{good}"
     return f"conformance diff {quote(one.case.id)} --cell {before} --cell {after}"
 
 

@@ -10,6 +10,8 @@ from conformance.engine.rundir import RunDirectory
 from tests.projects import HEAD, ROOT
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.projects import Project
 
     from .conftest import MakeProject
@@ -167,6 +169,28 @@ def test_what_breaks_nothing(project: Project) -> None:
     )
 
 
+@pytest.mark.cell
+def test_what_a_lock_pins_is_an_end(project: Project) -> None:
+    """Of what cases import: the rest is as of the release."""
+    project.write({"old.txt": "jax==0.5.3\njaxlib==0.5.3\nunknown-thing==1.0\n"})
+    ending = project.run("upgrade", "old.txt", "0.6.2", "family/breaks", "--json", "-")
+    assert ending.json["from"] == "old.txt (jax 0.5.3)"
+    assert changes(ending.json) == {("breaks", "0.6.1"): ("broken", "ending", "0.6.0")}
+
+
+@pytest.mark.cell
+def test_an_environment_upgraded_to_its_twin(project: Project, shared_cache: Path) -> None:
+    """Nothing changes, and nothing is said to."""
+    project.run("run", "family/the_same", "--cell", "0.6.2")
+    (python,) = (shared_cache / "envs").glob("jax0.6.2-py311-*/bin/python")
+    twin = project.path / "twin" / "bin" / "python"
+    twin.parent.parent.symlink_to(python.parent.parent)
+    ending = project.run("upgrade", f"path:{python}", f"path:{twin}", "--json", "-", "--fresh")
+    assert ending.code == 0
+    assert ending.json["transitions"] == []
+    assert ending.json["from"] == f"path:{python} (jax 0.6.2)"
+
+
 @pytest.mark.parametrize(
     ("ends", "code", "said"),
     [
@@ -174,6 +198,8 @@ def test_what_breaks_nothing(project: Project) -> None:
         (("0.6.2", "==0.6.2"), 2, "0.6.2 and ==0.6.2 are both 0.6.2, expected two"),
         (("0.6.2", "0.6.99"), 2, "0.6.99"),
         (("path:/nowhere/python", "0.6.2"), 4, "/nowhere/python"),
+        (("empty.txt", "0.6.2"), 2, "empty.txt: pins no package"),
+        (("other.txt", "0.6.2"), 2, "other.txt: pins no jax, expected one to upgrade"),
         (("0.5.3", "0.6.2", "family/nothing"), 3, "no case matches family/nothing"),
         (("0.5.3", "0.6.2", "--platform", "abacus"), 2, "abacus"),
     ],
@@ -182,5 +208,6 @@ def test_what_cannot_be_upgraded(
     project: Project, ends: tuple[str, ...], code: int, said: str
 ) -> None:
     """One error, before anything is tried."""
+    project.write({"empty.txt": "", "other.txt": "numpy==2.0.2\n"})
     ending = project.run("upgrade", *ends)
     assert (ending.code, said in ending.error) == (code, True), ending
