@@ -6,10 +6,11 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.provision import provision
+from conformance.cells.provision import environment_folder, provision
 from conformance.engine.comparing import Side
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.model.outcome import ExitCode, Outcome
+from conformance.triage.blame.bytecode import lend_bytecode
 from conformance.triage.blame.mixture import differing, mixture, needs
 from conformance.triage.blame.moves import moves_of
 from conformance.triage.blame.search import NONE, Shows, search
@@ -346,9 +347,12 @@ class Blame:
             planned, lock = mixture(*self.ends, {name for unit in units for name in unit})
             self.locks[planned.cell.id] = lock
             try:
-                provision(planned.cell, lock=lock, cache=self.cache)
+                made = provision(planned.cell, lock=lock, cache=self.cache).python.parent.parent
             except InfrastructureError as error:
                 raise InfrastructureError(f"{error}; {RESTART}") from error
+            for end in self.ends:
+                lender = environment_folder(end.planned.cell, end.lock, self.cache)
+                lend_bytecode(lender, made)
             self._cells[units] = planned
         return self._cells[units]
 

@@ -24,11 +24,14 @@ class Moves:
     Attributes:
         units: In an order in which each comes after those it needs.
         needs: The units that must be moved for a unit to be, directly or not.
-        groups: The units in stretches that are searched as one at first.
+        suspects: Those that may well be at fault.
+        groups: The units in stretches that are searched as one at first: each ends with a
+            suspect, but for the last one, maybe.
     """
 
     units: tuple[Unit, ...]
     needs: Mapping[Unit, frozenset[Unit]]
+    suspects: frozenset[Unit]
     groups: tuple[tuple[Unit, ...], ...]
 
     def closed(self, units: Iterable[Unit]) -> frozenset[Unit]:
@@ -82,7 +85,12 @@ def moves_of(
     while len(order) < len(wants):
         ready = [unit for unit in wants if unit not in order and wants[unit] <= set(order)]
         order.append(min(ready, key=rank))
-    return Moves(units=tuple(order), needs=wants, groups=_groups(order, chosen))
+    return Moves(
+        units=tuple(order),
+        needs=wants,
+        suspects=frozenset(chosen),
+        groups=_groups(order, chosen),
+    )
 
 
 def _reach(name: str, needs: Mapping[str, Collection[str]]) -> set[str]:
@@ -98,7 +106,7 @@ def _reach(name: str, needs: Mapping[str, Collection[str]]) -> set[str]:
 
 
 def _groups(order: list[Unit], chosen: set[Unit]) -> tuple[tuple[Unit, ...], ...]:
-    """Return stretches of an order, each with one chosen unit at its end; the last has none."""
+    """Return stretches of an order, each with a chosen unit at its end, but maybe the last."""
     groups: list[tuple[Unit, ...]] = []
     stretch: list[Unit] = []
     for unit in order:

@@ -111,11 +111,20 @@ def _guilty(asking: _Asking, universe: Units) -> Guilty:
         low, high = _stretch(asking, kept, rest)
         found = NONE.union(*rest[low:high])
         if len(found) > high - low:  # some of them were searched as one so far
-            rest = [*rest[:low], *(frozenset({unit}) for unit in asking.moves.ordered(found))]
+            parts = (part for group in rest[low:high] for part in _split(asking.moves, group))
+            rest = [*rest[:low], *parts]
             continue
         kept = asking.moves.closed(kept | found)
         rest = _without(rest[:low], kept)
     return _irreducible(asking, kept)
+
+
+def _split(moves: Moves, group: Units) -> list[Units]:
+    """Return what is searched as one in parts: what is no suspect still as one, or each unit."""
+    singles = [frozenset({unit}) for unit in moves.ordered(group)]
+    suspects = [single for single in singles if single <= moves.suspects]
+    rest = group.difference(*suspects)
+    return [rest, *suspects] if suspects == singles[-1:] and rest else singles
 
 
 def _without(groups: list[Units], kept: Units) -> list[Units]:
