@@ -243,7 +243,7 @@ class Blame:
         for units, original in zip(tuple(self._cells), self.originals, strict=False):
             if original is None:
                 continue
-            sample = next(iter(self.prober.probe([original.planned])))
+            (sample,) = self.prober.probe([original.planned])
             self.log.append(sample)
             state = question.state([Side(sample, self.blobs)])
             if state is not None and self._shows(state) is not self._shown[units]:
