@@ -21,7 +21,7 @@ from conformance.engine.rundir import RESULTS, Results, RunDirectory
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import ExitCode
 from conformance.triage.blame.blaming import RESTART, Blame
-from conformance.triage.blame.ends import Original, end_of, stand_in, unified
+from conformance.triage.blame.ends import Original, end_of, provide, stand_in, unified
 from conformance.triage.blame.suspects import suspects
 from conformance.triage.blame.telling import answer_json, answer_lines, step_line
 from conformance.triage.programs.target import target_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.cli.setting import Setting
     from conformance.engine.job import PlannedCell
-    from conformance.triage.blame.blaming import Blamed, Step
+    from conformance.triage.blame.blamed import Blamed, Step
     from conformance.triage.blame.mixture import End
 
 LOGS: Final = Path("reports") / "blame"
@@ -128,7 +128,8 @@ def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str
         blame = Blame(
             ends=ends, originals=originals, suspects=suspects(_source(subject), ends),
             prober=prober_of(setting, subject, locks, directory, asked, width=width),
-            locks=locks, cache=setting.cache, blobs=directory.blobs, log=log,
+            locks=locks, provide=partial(provide, ends=ends, cache=setting.cache),
+            blobs=directory.blobs, log=log,
             known=[r for r in directory.read_records() if r.case_hash == subject.hash],
             tolerance=subject.tolerance, when="" if figure else asked.when or "", fact=asked.fact,
             figure=figure, progress=partial(_tell, say),

@@ -6,11 +6,10 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.provision import environment_folder, provision
 from conformance.engine.comparing import Side
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.model.outcome import ExitCode, Outcome
-from conformance.triage.blame.bytecode import lend_bytecode
+from conformance.triage.blame.blamed import Blamed, Step
 from conformance.triage.blame.mixture import differing, mixture, needs
 from conformance.triage.blame.moves import moves_of
 from conformance.triage.blame.search import NONE, Shows, search
@@ -21,8 +20,7 @@ from conformance.triage.questions.question import Seen, chosen
 from conformance.triage.questions.state import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from conformance.cells.lock import Lock
     from conformance.engine.blobs import BlobStore
@@ -51,71 +49,6 @@ class OtherwiseError(ConformanceError):
     exit_code = ExitCode.UNEXPECTED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What was found out of one mixture.
-
-    Attributes:
-        units: What was moved.
-        cell: Its cell.
-        samples: What came of each trial; one, but where a figure is measured.
-        shows: Which end it is like.
-        state: What it shows to the question.
-        said: The same in words.
-        again: Whether it had been found out before.
-        replayed: Whether it was known from the log.
-    """
-
-    units: Units
-    cell: str
-    samples: Sequence[Record]
-    shows: Shows
-    state: State
-    said: str
-    again: bool = False
-    replayed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blamed:
-    """What was found.
-
-    Attributes:
-        ends: The environment that is left, and the one that is gone to.
-        packages: The packages whose version differs, by name.
-        moves: How they can be moved.
-        reasons: Which packages must be moved for one to be, each with the reason.
-        question: What was asked.
-        found: The guilty sets.
-        steps: What was found out, in the order it was.
-        flaky: What mixtures that do not show the same twice have shown, by what was moved.
-    """
-
-    ends: tuple[End, End]
-    packages: Mapping[str, Moved]
-    moves: Moves
-    reasons: Mapping[str, Mapping[str, str]]
-    question: Question
-    found: Found
-    steps: Sequence[Step]
-    flaky: Mapping[Units, Counter[Shows]]
-
-    @property
-    def confirmed(self) -> bool:
-        """Whether both sides of the answer showed the same twice."""
-        return not self.flaky
-
-    @property
-    def culprits(self) -> tuple[Moved, ...]:
-        """The packages of the first guilty set."""
-        return self.of(self.found.guilty[0].culprits)
-
-    def of(self, units: Iterable[tuple[str, ...]]) -> tuple[Moved, ...]:
-        """Return the packages of some units, in order."""
-        ordered = self.moves.ordered(units)
-        return tuple(self.packages[name] for unit in ordered for name in unit)
-
-
 @dataclass(slots=True, kw_only=True)
 class Blame:
     """A search under way.
@@ -126,7 +59,7 @@ class Blame:
         suspects: Packages that may well be at fault, empty if that is not known.
         prober: Tries the target.
         locks: Where the prober finds locks, by cell id; gets those of mixtures.
-        cache: Cache folder.
+        provide: Makes the environment of a mixture, if it is not there.
         blobs: Where artifacts are.
         log: Gets every record before it counts.
         known: Records of an earlier search.
@@ -142,7 +75,7 @@ class Blame:
     suspects: Collection[str]
     prober: Prober
     locks: dict[str, Lock]
-    cache: Path
+    provide: Callable[[PlannedCell, Lock], object]
     blobs: BlobStore
     log: Results
     known: Iterable[Record]
@@ -347,12 +280,9 @@ class Blame:
             planned, lock = mixture(*self.ends, {name for unit in units for name in unit})
             self.locks[planned.cell.id] = lock
             try:
-                made = provision(planned.cell, lock=lock, cache=self.cache).python.parent.parent
+                self.provide(planned, lock)
             except InfrastructureError as error:
                 raise InfrastructureError(f"{error}; {RESTART}") from error
-            for end in self.ends:
-                lender = environment_folder(end.planned.cell, end.lock, self.cache)
-                lend_bytecode(lender, made)
             self._cells[units] = planned
         return self._cells[units]
 

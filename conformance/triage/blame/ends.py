@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.cells.lock import MAGIC, Lock, current_host
-from conformance.cells.provision import provision
+from conformance.cells.provision import environment_folder, is_provisioned, provision
 from conformance.cells.releases import PYTHONS
 from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, cause
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.prepare import planned_cell
 from conformance.errors import UsageError
+from conformance.triage.blame.bytecode import lend_bytecode
 from conformance.triage.blame.mixture import End, mixed_cell
 from conformance.triage.blame.wants import read_installed
 
@@ -91,6 +92,25 @@ def end_of(planned: PlannedCell, lock: Lock, cache: Path) -> End:
     """
     environment = provision(planned.cell, lock=lock, cache=cache)
     return End(planned=planned, lock=lock, installed=read_installed(environment.python))
+
+
+def provide(planned: PlannedCell, lock: Lock, *, ends: tuple[End, End], cache: Path) -> None:
+    """Make the environment of a mixture, if it is not there; both ends lend what they compiled.
+
+    Args:
+        planned: The mixture.
+        lock: Its lock.
+        ends: Both ends.
+        cache: Cache folder.
+
+    Raises:
+        InfrastructureError: If it cannot be made.
+    """
+    if is_provisioned(planned.cell, lock, cache):
+        return
+    made = provision(planned.cell, lock=lock, cache=cache).python.parent.parent
+    for end in ends:
+        lend_bytecode(environment_folder(end.planned.cell, end.lock, cache), made)
 
 
 def stand_in(planned: PlannedCell, lock: Lock, work: Path) -> tuple[PlannedCell, Lock, Original]:

@@ -9,7 +9,7 @@ from conformance.triage.blame.search import Shows
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from conformance.triage.blame.blaming import Blamed, Step
+    from conformance.triage.blame.blamed import Blamed, Step
     from conformance.triage.blame.mixture import Moved
     from conformance.triage.blame.search import Guilty, Units
 
