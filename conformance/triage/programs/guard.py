@@ -39,6 +39,7 @@ def main(descriptor: int, command: "list[str]") -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(woken, 64)
         if 0 in ready:
+            os.kill(pid, signal.SIGKILL)  # it may not have a session of its own yet
             _end(pid)
         ended, status, usage = os.wait4(pid, 0 if 0 in ready else os.WNOHANG)
     _end(pid)  # what it left behind
