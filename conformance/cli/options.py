@@ -38,6 +38,19 @@ def jobs_option() -> Decorator:
     )  # fmt: skip
 
 
+def with_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option `--with` of what cells are to have beside, whose value is called `wanted`.
+
+    Args:
+        command: The command.
+    """
+    return click.option(
+        "--with", "wanted", multiple=True, metavar="PACKAGE",
+        help="Beside the cells' own packages: a requirement, a wheel, or ./FOLDER of a package; "
+        "repeatable.",
+    )(command)  # fmt: skip
+
+
 def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add what is said of a script, a test or a command: `timeout`, `wanted` and `is_command`.
 

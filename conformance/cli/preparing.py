@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from conformance.cells.overlay import wanted_requirement
 from conformance.engine.prepare import prepare
 
 if TYPE_CHECKING:
@@ -14,14 +15,18 @@ if TYPE_CHECKING:
     from conformance.engine.prepare import Preparation
 
 
-def prepare_in(setting: Setting, cells: Iterable[Cell]) -> Preparation:
+def prepare_in(setting: Setting, cells: Iterable[Cell], wanted: Iterable[str] = ()) -> Preparation:
     """Return what can be planned of some cells: their locks and interpreters looked up.
 
     Args:
         setting: Surroundings: releases, matrix folders and cache.
         cells: The cells.
+        wanted: What they are to have beside: requirements, wheels, folders of packages.
 
     Returns:
         As `conformance.engine.prepare.prepare` says.
     """
-    return prepare(cells, setting.releases, folders=setting.matrix_folders, cache=setting.cache)
+    return prepare(
+        cells, setting.releases, folders=setting.matrix_folders, cache=setting.cache,
+        wanted=[wanted_requirement(text, setting.cache) for text in wanted],
+    )  # fmt: skip

@@ -12,8 +12,9 @@ from rich.console import Console
 
 from conformance.cells.accelerators import Turns
 from conformance.cells.cell import PATH_PREFIX
+from conformance.cells.overlay import absolute_wanted
 from conformance.cli.named_files import as_json, check_writable, write_file
-from conformance.cli.options import json_option
+from conformance.cli.options import json_option, with_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.progress import live_progress
 from conformance.cli.setting import DEFAULT_MATRIX, default_jobs, here
@@ -55,6 +56,7 @@ class Request:
     cell: tuple[str, ...] = ()
     shard: str = "1/1"
     require_platform: bool = False
+    wanted: tuple[str, ...] = ()
 
 
 @click.command("run", short_help="Run cases in cells and judge what they do.")
@@ -78,6 +80,7 @@ class Request:
     help="An accelerator (gpu, tpu) that is not there is an error, not unsupported.",
 )  # fmt: skip
 @click.option("--spawn", is_flag=True, help="A fresh interpreter per job instead of a fork.")
+@with_option
 @json_option("the whole result")
 @click.option(
     "--report/--no-report", "site", default=None,
@@ -95,6 +98,7 @@ def command(
     fresh: bool,
     shard: str,
     require_platform: bool,
+    wanted: tuple[str, ...],
     spawn: bool,
     json_file: Path | None,
     site: bool | None,
@@ -116,14 +120,15 @@ def command(
     conformance run --resume                            after a crash or Ctrl-C
     """  # noqa: D301 - \b is click's own mark
     request = Request(
-        select=select, matrix=matrix, cell=cell, shard=shard, require_platform=require_platform
-    )
+        select=select, matrix=matrix, cell=cell, shard=shard,
+        require_platform=require_platform, wanted=wanted,
+    )  # fmt: skip
     setting = here()
     if json_file is not None:
         check_writable("--json", json_file)
     if resume and request != Request():
         raise UsageError("--resume continues a run as it was asked for: give no SELECT, --matrix, "
-                         "--cell, --shard or --require-platform with it")  # fmt: skip
+                         "--cell, --shard, --require-platform or --with with it")  # fmt: skip
     directory = _directory(setting, run_dir, resume=resume)
     if resume:
         request = request_of(directory)
@@ -208,7 +213,7 @@ def request_of(directory: RunDirectory) -> Request:
 def _plan(setting: Setting, request: Request) -> tuple[Plan, Preparation]:
     cases = setting.cases(request.select)
     cells, left_out = setting.cells(request.matrix, request.cell)
-    preparation = prepare_in(setting, cells)
+    preparation = prepare_in(setting, cells, request.wanted)
     whole = make_plan(cases, preparation.cells, (*left_out, *preparation.exclusions))
     if not whole.jobs:
         raise NothingSelectedError(_nothing(whole.exclusions))
@@ -276,7 +281,10 @@ def _from_anywhere(request: Request, setting: Setting) -> Request:
         else text
         for text in request.cell
     )
-    return replace(request, select=setting.absolute(request.select), matrix=matrix, cell=cell)
+    return replace(
+        request, select=setting.absolute(request.select), matrix=matrix, cell=cell,
+        wanted=tuple(map(absolute_wanted, request.wanted)),
+    )  # fmt: skip
 
 
 def _how_to_resume(directory: RunDirectory) -> str:

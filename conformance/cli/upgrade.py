@@ -13,7 +13,7 @@ from rich.console import Console
 from conformance.cells.accelerators import Turns
 from conformance.cli.axes import nightlies_answer, upgrade_points
 from conformance.cli.named_files import as_json, check_writable, write_file
-from conformance.cli.options import jobs_option, json_option
+from conformance.cli.options import jobs_option, json_option, with_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.run import write_site_of
 from conformance.cli.setting import here
@@ -55,6 +55,7 @@ PLATFORM: Final = "cpu8"
     "--thorough", is_flag=True,
     help="Try every case on every release: also what changes on the way, and back.",
 )  # fmt: skip
+@with_option
 @click.option("--fresh", is_flag=True, help="Try everything anew, whatever is known of it.")
 @jobs_option()
 @json_option("the whole result")
@@ -74,6 +75,7 @@ def command(
     select: tuple[str, ...],
     platforms: tuple[str, ...],
     thorough: bool,
+    wanted: tuple[str, ...],
     fresh: bool,
     jobs: int,
     json_file: Path | None,
@@ -91,6 +93,7 @@ def command(
     conformance upgrade 0.5.3 0.12.0.1                    all cases
     conformance upgrade 0.5.3 latest path/to/your/cases   your own
     conformance upgrade '~=0.6.0' latest shard_map_while --platform cpu8 --platform tpu:v5e:2x2
+    conformance upgrade 0.5.3 latest tests/cases --with ./my-package
     conformance upgrade requirements.txt latest           from what a lock pins
     conformance upgrade path:/opt/env/bin/python latest   from an environment that exists
     conformance upgrade 0.5.3 latest --markdown upgrade.md
@@ -106,7 +109,7 @@ def command(
         stderr="-" in {str(json_file), str(markdown_file)}, highlight=False, markup=False
     )
     places = tuple(dict.fromkeys(platforms)) or (PLATFORM,)
-    points = {name: _points(setting, before, after, name) for name in places}
+    points = {name: _points(setting, (before, after), name, wanted) for name in places}
     directory = new_run(setting.project.root)
     executor = _executor(setting, points.values(), slots=jobs)
     upgrade = Upgrade(
@@ -142,11 +145,13 @@ def command(
     return _status(upgraded)
 
 
-def _points(setting: Setting, before: str, after: str, platform: str) -> Points:
+def _points(
+    setting: Setting, ends: tuple[str, str], platform: str, wanted: tuple[str, ...]
+) -> Points:
     """Return what lies between both ends on a platform, looked up."""
     return Points(
-        upgrade_points(setting, (before, after), platform),
-        partial(prepare_in, setting),
+        upgrade_points(setting, ends, platform),
+        partial(prepare_in, setting, wanted=wanted),
         check=partial(nightlies_answer, setting),
     )
 

@@ -29,6 +29,7 @@ class PlannedCell:
         failure: Why the cell cannot be provided, when that is known already; its jobs are
             `infra`.
         missing: Why this host cannot serve it: its jobs are `unsupported`.
+        overlay: Folder of packages beside those of the lock, empty for none.
     """
 
     cell: Cell
@@ -37,6 +38,7 @@ class PlannedCell:
     cell_hash: str
     failure: str = ""
     missing: str = ""
+    overlay: str = ""
 
     @property
     def release(self) -> str:

@@ -6,14 +6,17 @@ import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.cells.accelerators import missing_accelerator
 from conformance.cells.in_use import in_use
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
 from conformance.cells.lock import UnsupportedHostError, check_host
 from conformance.cells.locks import find_lock
+from conformance.cells.overlay import installed_in, overlay, requirement
 from conformance.cells.provision import environment_folder, provision
+from conformance.cells.resolver import cause
+from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.checking import UnsupportedCellError, check_cell, needs_check
 from conformance.engine.client import Worker
 from conformance.engine.job import PlannedCell
@@ -80,9 +83,10 @@ class Provider:
         cell = planned.cell
         with self._held(cell) as holds:
             environment = provision(cell, lock=self._locks[cell.id], cache=self._cache)
+            beside = {"PYTHONPATH": planned.overlay} if planned.overlay else {}
             worker = Worker(
                 environment.python,
-                variables=cell.place.environment,
+                variables={**cell.place.environment, **beside},
                 spawn=self._spawn,
                 keep_python_path=cell.interpreter is not None,
                 holds=holds,
@@ -146,7 +150,12 @@ def identity_mismatch(planned: PlannedCell, versions: Mapping[str, str]) -> str:
 
 
 def prepare(
-    cells: Iterable[Cell], releases: Releases, *, folders: tuple[Path, ...], cache: Path
+    cells: Iterable[Cell],
+    releases: Releases,
+    *,
+    folders: tuple[Path, ...],
+    cache: Path,
+    wanted: Sequence[str] = (),
 ) -> Preparation:
     """Look up each cell's lock and interpreter.
 
@@ -155,28 +164,29 @@ def prepare(
         releases: Known releases.
         folders: Matrix folders, for committed locks.
         cache: Cache folder.
+        wanted: Requirements beside what the locks have; packages of theirs do not move for them.
 
     Returns:
         What can be planned. A cell whose Python is missing, that has no wheels for this host, or
         whose requirements have no solution, is an exclusion; one whose lock cannot be had now is
-        planned to fail as infra, one whose accelerator this host lacks to be unsupported.
+        planned to fail as infra, one whose accelerator this host lacks to be unsupported; one that
+        what is wanted does not go with is an exclusion that says which requirement forbids it.
     """
     planned: list[PlannedCell] = []
     exclusions: list[Exclusion] = []
     locks: dict[str, Lock] = {}
 
-    def look(cell: Cell) -> Lock | Exception | None:
+    def look(cell: Cell) -> _Found | Exception | None:
         try:
             if missing_accelerator(cell.place) and cell.interpreter is None:
                 return None  # nothing is resolved or installed for what is not here
-            if cell.interpreter is None:
-                find_interpreter(cell.python)
+            python = cell.interpreter or find_interpreter(cell.python)
             lock = find_lock(cell, releases, folders=folders, cache=cache)
             if cell.interpreter is None:
                 check_host(lock)
+            return _Found(lock, _beside(python, lock, tuple(wanted), cache))
         except (InfrastructureError, UsageError) as error:
             return error
-        return lock
 
     unique = list(dict.fromkeys(cells))
     with ThreadPoolExecutor(RESOLVERS) as pool:
@@ -190,25 +200,51 @@ def prepare(
         elif result is None:
             planned.append(planned_cell(cell, missing=missing_accelerator(cell.place)))
         else:
-            locks[cell.id] = result
-            planned.append(planned_cell(cell, result, missing=missing_accelerator(cell.place)))
+            locks[cell.id] = result.lock
+            missing = missing_accelerator(cell.place)
+            planned.append(planned_cell(cell, *result, missing=missing))
     return Preparation(cells=tuple(planned), exclusions=tuple(exclusions), locks=locks)
 
 
+class _Found(NamedTuple):
+    """What a cell consists of."""
+
+    lock: Lock
+    overlay: Path | None
+
+
+def _beside(python: Path, lock: Lock, wanted: tuple[str, ...], cache: Path) -> Path | None:
+    """Return a folder with what is wanted; a refusal of the resolver's is one of the cell."""
+    try:
+        return overlay(python, lock, wanted, cache)
+    except NoSolutionError as error:
+        named = (one.name if one.url else str(one) for one in map(requirement, wanted))
+        raise UsageError(f"does not go with {', '.join(named)}: {cause(error)}") from None
+
+
 def planned_cell(
-    cell: Cell, lock: Lock | None = None, *, failure: str = "", missing: str = ""
+    cell: Cell,
+    lock: Lock | None = None,
+    beside: Path | None = None,
+    *,
+    failure: str = "",
+    missing: str = "",
 ) -> PlannedCell:
     """Return a cell as it is planned for.
 
     Args:
         cell: The cell.
         lock: Its lock, None where there is none.
+        beside: Folder of packages beside those of the lock, None for none.
         failure: Why it cannot be provided.
         missing: Why this host cannot serve it.
     """
     versions = lock.pins if lock is not None else {"jax": cell.release}
     # Without a hash nothing that is recorded of the cell now stands for it later.
     facts = "" if lock is None or missing else f"{cell.id} {cell.python} {lock.hash}"
+    if beside is not None:
+        versions = {**installed_in(beside), **versions}
+        facts += f" {beside.name}" if facts else ""
     return PlannedCell(
         cell=cell,
         versions=versions,
@@ -216,4 +252,5 @@ def planned_cell(
         cell_hash=hashlib.sha256(facts.encode()).hexdigest()[:16] if facts else "",
         failure=failure,
         missing=missing,
+        overlay="" if beside is None else str(beside),
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from conformance.cells.in_use import in_use
+from conformance.cells.overlay import overlay
 from conformance.cells.provision import environment_folder, provision
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.client import worker_environment
@@ -26,7 +27,7 @@ from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.triage.programs import process
 from conformance.triage.programs.dumped import NotUnderstoodError, dump_flags, facts_of_dump
-from conformance.triage.programs.overlay import overlay, requirements_of
+from conformance.triage.programs.requirements import requirements_of
 from conformance.triage.programs.target import Program
 
 if TYPE_CHECKING:

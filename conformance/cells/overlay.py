@@ -1,0 +1,155 @@
+"""Packages beside those of a cell: what a script needs, or a user's own package with its own."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from filelock import FileLock
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from conformance.cells.uvtool import run_uv
+from conformance.errors import UsageError
+from conformance.files import disk_error, write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.cells.lock import Lock
+
+OVERLAYS: Final = "overlays"
+WHEELS: Final = "wheels"
+_DONE: Final = ".done"
+_DIST_INFO: Final = re.compile(r"(?P<name>[^-]+)-(?P<version>.+)\.dist-info")
+
+
+def requirement(text: str) -> Requirement:
+    """Return a requirement.
+
+    Args:
+        text: E.g. `optax>=0.2`.
+
+    Raises:
+        UsageError: If it is none.
+    """
+    try:
+        return Requirement(text)
+    except InvalidRequirement as error:
+        said = str(error).splitlines()[0].lower()
+        raise UsageError(f"requirement {text!r}: {said}, expected e.g. 'optax>=0.2'") from None
+
+
+def wanted_requirement(text: str, cache: Path) -> str:
+    """Return what is wanted as a requirement; a package in a folder is built as it is now.
+
+    Args:
+        text: A requirement, the folder of a package, or a wheel.
+        cache: Cache folder; wheels are kept there by their content.
+
+    Raises:
+        UsageError: If it is none of them.
+        UvError: If the package cannot be built.
+        InfrastructureError: If the disk refuses.
+    """
+    return _of_path(Path(text).expanduser(), cache) if _is_path(text) else str(requirement(text))
+
+
+def absolute_wanted(text: str) -> str:
+    """Return what is wanted so that it means the same from any working directory.
+
+    Args:
+        text: As for `wanted_requirement`.
+    """
+    return str(Path(text).expanduser().absolute()) if _is_path(text) else text
+
+
+def _is_path(text: str) -> bool:
+    """Tell a path from a requirement: it ends like a wheel, or begins like a path."""
+    return text.endswith(".whl") or text.startswith((".", "/", "~"))
+
+
+def _of_path(path: Path, cache: Path) -> str:
+    if path.suffix == ".whl":
+        return _kept(path, cache)
+    if not any((path / name).is_file() for name in ("pyproject.toml", "setup.py")):
+        raise UsageError(f"{path}: has no pyproject.toml, expected the folder of a package")
+    with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
+        run_uv(["build", "--wheel", "--out-dir", scratch, path.resolve()], cwd=Path(scratch))
+        (wheel,) = Path(scratch).glob("*.whl")
+        return _kept(wheel, cache)
+
+
+def _kept(wheel: Path, cache: Path) -> str:
+    """Keep a wheel by its content, whenever it was built, and return the requirement for it."""
+    try:
+        name, *_ = parse_wheel_filename(wheel.name)
+        with zipfile.ZipFile(wheel) as files:
+            content = sorted((entry.filename, entry.CRC) for entry in files.infolist())
+        digest = hashlib.sha256(repr(content).encode()).hexdigest()[:24]
+        kept = cache / WHEELS / digest / wheel.name
+        if not kept.exists():
+            write_atomically(kept, wheel.read_bytes())
+    except (OSError, InvalidWheelFilename, zipfile.BadZipFile) as error:
+        raise UsageError(f"{wheel}: is no wheel: {error}") from None
+    return f"{name} @ {kept.as_uri()}"
+
+
+def overlay(python: Path, lock: Lock, requirements: tuple[str, ...], cache: Path) -> Path | None:
+    """Return a folder with packages that go with those of a cell, made if it is not there.
+
+    Args:
+        python: Interpreter of the cell.
+        lock: Its lock, which says what may not change.
+        requirements: What is wanted.
+        cache: Cache folder.
+
+    Returns:
+        The folder, for PYTHONPATH; None where nothing is wanted.
+
+    Raises:
+        UvError: If they cannot be had together with what is there.
+        InfrastructureError: If the disk refuses.
+    """
+    if not requirements:
+        return None
+    facts = "\0".join((str(python), lock.hash, *requirements))
+    folder = cache / OVERLAYS / hashlib.sha256(facts.encode()).hexdigest()[:24]
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{folder}.lock"):
+            if not (folder / _DONE).exists():
+                _make(folder, python, lock, requirements)
+    except OSError as error:
+        raise disk_error(folder, error) from error
+    return folder
+
+
+def _make(folder: Path, python: Path, lock: Lock, requirements: tuple[str, ...]) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
+        constraints = Path(scratch) / "constraints.txt"
+        constraints.write_text("".join(f"{n}=={v}\n" for n, v in lock.pins.items()))
+        where = ["--python", str(python), "--target", str(folder)]
+        how = ["--constraint", str(constraints), "--only-binary", ":all:"]
+        # The cell has its nightlies, and no usual index does.
+        given = Path(scratch) / "given.txt"
+        given.write_text("\n".join(lock.nightlies))
+        how += ["--excludes", str(given)]
+        run_uv(["pip", "install", *where, *how, *requirements], cwd=Path(scratch))
+    (folder / _DONE).touch()
+
+
+def installed_in(folder: Path) -> Mapping[str, str]:
+    """Return what is installed in such a folder, version by normalised name.
+
+    Args:
+        folder: The folder.
+    """
+    found = (_DIST_INFO.fullmatch(path.name) for path in folder.glob("*.dist-info"))
+    return {str(canonicalize_name(m["name"])): m["version"] for m in found if m is not None}

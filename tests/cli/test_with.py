@@ -1,0 +1,106 @@
+"""`--with`: cases of a package of the user's, in cells that have it beside their own packages."""
+
+from __future__ import annotations
+
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.projects import HEAD
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.projects import Project
+
+    from .conftest import MakeProject
+
+CASE = f"""\
+{HEAD}
+
+
+@program(devices=1, requires=["mine"])
+def doubled(env):
+    import mine
+
+    return Program(mine.doubled, args=(np.float32([1, 2]),), reference=lambda x: x * 2)
+"""
+MODULE = "def doubled(x):\n    return x * {factor}\n"
+PROJECT = """\
+[project]
+name = "mine"
+version = "1.0"
+dependencies = ["jax>=0.6.1"]
+
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+BACKEND = """\
+import shutil, zipfile
+
+
+def build_wheel(folder, *_):
+    name = "mine-1.0-py3-none-any.whl"
+    info = "mine-1.0.dist-info/"
+    with zipfile.ZipFile(f"{folder}/{name}", "w") as files:
+        files.write("mine.py")
+        files.writestr(info + "METADATA", "Metadata-Version: 2.1\\nName: mine\\nVersion: 1.0\\n"
+                       "Requires-Dist: jax>=0.6.1\\n")
+        files.writestr(info + "WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\n"
+                       "Tag: py3-none-any\\n")
+        files.writestr(info + "RECORD", "")
+    return name
+"""
+
+
+@pytest.fixture
+def project(new_project: MakeProject) -> Project:
+    """A project with a case of a package that lies beside it."""
+    return new_project({
+        "cases/family/topic.py": CASE,
+        "mine/pyproject.toml": PROJECT,
+        "mine/backend.py": BACKEND,
+        "mine/mine.py": MODULE.format(factor=2),
+    })  # fmt: skip
+
+
+def counts(project: Project, *arguments: str) -> dict[str, int]:
+    """Run, and return how many jobs have each verdict."""
+    ending = project.run("run", *arguments, "--json", "-")
+    said: dict[str, int] = ending.json["counts"]
+    return said
+
+
+@pytest.mark.cell
+def test_a_package_is_beside_the_cells_own(project: Project) -> None:
+    """Without it the case says what it lacks; with it, it runs, as the package is now."""
+    cell = ("--cell", "0.6.2")
+    lacking = project.run("run", *cell)
+    assert lacking.code == 3
+    assert "requires mine, the cell has none" in lacking.err
+    assert counts(project, *cell, "--with", "./mine") == {"new": 1}
+    project.write({"mine/mine.py": MODULE.format(factor=3)})
+    ending = project.run("run", *cell, "--with", "./mine", "--json", "-")
+    (record,) = ending.json["results"]
+    assert (record["conformance"], record["cached"]) == ("deviates", False)
+
+
+@pytest.mark.cell
+def test_a_release_that_it_does_not_go_with_is_left_out(project: Project) -> None:
+    """With the requirement that forbids it."""
+    ending = project.run("run", "--cell", "0.6.0", "--with", "./mine")
+    assert ending.code == 3
+    assert "does not go with mine: " in ending.err
+    assert "jax>=0.6.1" in ending.err
+
+
+def test_what_is_no_package(project: Project, tmp_path: Path) -> None:
+    """One error, before anything is run."""
+    with zipfile.ZipFile(tmp_path / "odd.whl", "w"):
+        pass
+    for text, said in (("./nothing", "has no pyproject.toml"), (f"{tmp_path}/odd.whl", "no wheel")):
+        ending = project.run("run", "--with", text)
+        assert (ending.code, said in ending.error) == (2, True), ending
