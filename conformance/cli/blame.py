@@ -20,7 +20,8 @@ from conformance.cli.setting import here
 from conformance.engine.rundir import RESULTS, Results, RunDirectory
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import ExitCode
-from conformance.triage.blame.blaming import RESTART, Blame
+from conformance.triage.bisect.points import RESTART
+from conformance.triage.blame.blaming import Blame
 from conformance.triage.blame.ends import Original, end_of, provide, stand_in, unified
 from conformance.triage.blame.suspects import suspects
 from conformance.triage.blame.telling import answer_json, answer_lines, step_line
@@ -126,7 +127,7 @@ def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str
     width = 1 if figure is not None else len(ends)
     with closing(Results(directory)) as log:
         blame = Blame(
-            ends=ends, originals=originals, suspects=suspects(_source(subject), ends),
+            ends=ends, originals=originals, suspects=suspects(_sources(subject), ends),
             prober=prober_of(setting, subject, locks, directory, asked, width=width),
             locks=locks, provide=partial(provide, ends=ends, cache=setting.cache),
             blobs=directory.blobs, log=log,
@@ -155,11 +156,14 @@ def _cell(setting: Setting, subject: Subject, text: str) -> Cell:
     return found[-1]
 
 
-def _source(subject: Subject) -> str:
-    """Return the Python text of a target, empty if it has none of its own."""
+def _sources(subject: Subject) -> list[str]:
+    """Return the Python text of a target and of the helpers of a case; none where it has none."""
     if subject.case is not None:
-        return subject.case.file.read_text("utf-8", "replace")
-    return subject.program.source if subject.program is not None else ""
+        file = subject.case.file
+        files = [file, *sorted(file.parent.glob("_*.py"))]
+        return [file.read_text("utf-8", "replace") for file in files]
+    source = subject.program.source if subject.program is not None else ""
+    return [source] if source else []
 
 
 def _end(

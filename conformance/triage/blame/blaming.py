@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.engine.comparing import Side
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.model.outcome import ExitCode, Outcome
+from conformance.triage.bisect.points import RESTART
 from conformance.triage.blame.blamed import Blamed, Step
 from conformance.triage.blame.mixture import differing, mixture, needs
 from conformance.triage.blame.moves import moves_of
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from conformance.triage.questions.question import Question
     from conformance.triage.questions.state import State
 
-RESTART: Final = "the same command goes on where it was"
 RECOUNTS: Final = 3
 """Trials more of a mixture that does not show the same twice."""
 

@@ -12,7 +12,8 @@ from conformance.cells.releases import PYTHONS
 from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, cause
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.prepare import planned_cell
-from conformance.errors import UsageError
+from conformance.errors import InfrastructureError, UsageError
+from conformance.triage.bisect.points import RESTART
 from conformance.triage.blame.bytecode import lend_bytecode
 from conformance.triage.blame.mixture import End, mixed_cell
 from conformance.triage.blame.wants import read_installed
@@ -90,7 +91,10 @@ def end_of(planned: PlannedCell, lock: Lock, cache: Path) -> End:
     Raises:
         InfrastructureError: If the environment cannot be made.
     """
-    environment = provision(planned.cell, lock=lock, cache=cache)
+    try:
+        environment = provision(planned.cell, lock=lock, cache=cache)
+    except InfrastructureError as error:
+        raise InfrastructureError(f"{error}; {RESTART}") from error
     return End(planned=planned, lock=lock, installed=read_installed(environment.python))
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 from conformance.triage.blame.wants import closure
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from conformance.triage.blame.mixture import End
 
 OWN: Final = {"conformance", "__future__", *sys.stdlib_module_names}
@@ -17,17 +19,20 @@ ALWAYS: Final = ("jax", "numpy")
 """Packages that every target is about."""
 
 
-def suspects(source: str, ends: tuple[End, End]) -> set[str]:
-    """Return the packages that a text can import, directly or not; empty if that is not known.
+def suspects(sources: Iterable[str], ends: tuple[End, End]) -> set[str]:
+    """Return the packages that a target can import, directly or not; empty if that is not known.
 
     Args:
-        source: Python text of a target; empty if it has none.
+        sources: Its Python text, and that of every file beside it that it may import.
         ends: Both environments.
     """
-    names = _imported(source)
-    if names is None:
-        return set()
-    found = set(ALWAYS)
+    names: set[str] = set()
+    for source in sources:
+        try:
+            names |= _imported(ast.parse(source))
+        except (SyntaxError, ValueError):
+            return set()
+    found = set(ALWAYS) if names else set()
     for name in names - OWN:
         packages = {one for end in ends for one in end.installed.modules.get(name, ())}
         if not packages:
@@ -36,18 +41,12 @@ def suspects(source: str, ends: tuple[End, End]) -> set[str]:
     return closure(found, *(end.wants for end in ends))
 
 
-def _imported(source: str) -> set[str] | None:
-    """Return the top-level modules that a text imports, None if that is not known."""
-    try:
-        nodes = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError):
-        return None
+def _imported(tree: ast.Module) -> set[str]:
+    """Return the top-level modules that a text imports; not those beside it."""
     names: set[str] = set()
-    for node in nodes:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            if node.level:
-                return None
+        elif isinstance(node, ast.ImportFrom) and not node.level:
             names.add((node.module or "").partition(".")[0])
-    return names or None
+    return names

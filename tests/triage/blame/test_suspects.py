@@ -19,11 +19,17 @@ ENDS = (end(PINS, REQUIRES, {"flax": "flax", "jax": "jax"}), end(PINS, REQUIRES)
         ("import os, jax.numpy", {"jax", "jaxlib", "numpy"}),
         ("def f():\n    from flax import nnx", {"jax", "jaxlib", "numpy", "flax", "rich"}),
         ("import mine", set()),  # which may import anything
-        ("from . import mine", set()),
+        ("import jax\nfrom . import mine", {"jax", "jaxlib", "numpy"}),  # which is given, too
         ("import jax\nthis is no Python", set()),
         ("", set()),
     ],
 )
 def test_suspects(source: str, found: set[str]) -> None:
     """What is imported anywhere, and what that asks for; empty where it cannot be known."""
-    assert suspects(source, ENDS) == found
+    assert suspects([source], ENDS) == found
+
+
+def test_suspects_of_several_files() -> None:
+    """Of all of them; none are known of a target that has no text."""
+    assert suspects(["import jax", "import flax"], ENDS) >= {"jax", "flax", "rich"}
+    assert suspects([], ENDS) == set()

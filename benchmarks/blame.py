@@ -1,0 +1,119 @@
+"""Which package it is: environments tried, in simulated worlds and in real ones.
+
+    python benchmarks/blame.py [--real]
+
+The simulated worlds have some packages, of which one, or two together, or one of two, make a
+change; in some a share of the mixtures says nothing. With `--real`, scripts whose answer is sourced
+are searched by the whole command, first as it comes, then anew with the environments there.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from itertools import combinations
+from pathlib import Path
+from statistics import mean
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from conformance.triage.blame.moves import moves_of
+from conformance.triage.blame.search import Shows, search
+
+if TYPE_CHECKING:
+    from conformance.triage.blame.moves import Unit
+
+SCRIPTS = Path(__file__).parent / "behaviour_changes" / "scripts"
+REAL = (
+    ("float_of_vector.py", "0.9.0.1", "0.9.2", {"numpy"}),
+    ("ml_dtypes_e8m0.py", "0.4.30", "0.4.33", {"ml-dtypes"}),
+    ("flax_list_of_layers.py", "0.7.2", "0.8.1", {"flax"}),
+    ("pmap_sharding.py", "0.7.2", "0.8.0", {"jax", "jaxlib"}),
+)
+"""Script, both ends, and the packages that are to blame, as `answers.toml` says."""
+COUNTS = (8, 16, 30)
+WORLDS = 300
+ENDS = 2
+
+
+def main() -> None:
+    """Search and print."""
+    for count in COUNTS:
+        for silent in (0.0, 0.1, 0.3):
+            simulated(count, silent)
+    for row in REAL if "--real" in sys.argv[1:] else ():
+        real(*row)
+
+
+def simulated(count: int, silent: float) -> None:
+    """Search worlds of some packages, where some share of the mixtures says nothing."""
+    names = [f"p{number}" for number in range(count)]
+    chance = random.Random(count)  # noqa: S311 - no secret
+    pairs = list(combinations(names, 2))
+    kinds = {
+        "one": [[{name}] for name in names],
+        "two together": [[set(pair)] for pair in pairs],
+        "one of two": [[{one}, {other}] for one, other in pairs],
+    }
+    for kind, worlds in kinds.items():
+        chosen = worlds if len(worlds) < WORLDS else chance.sample(worlds, WORLDS)
+        results = [tried(names, enough, silent, chance) for enough in chosen]
+        asked = [number for number, _ in results]
+        right = sum(exact for _, exact in results)
+        print(
+            f"{count:3} packages, {kind:12}, {silent:4.0%} say nothing: "
+            f"{mean(asked):5.1f} environments, at most {max(asked):3}; "
+            f"exact {right} of {len(results)}"
+        )
+
+
+def tried(
+    names: list[str], enough: list[set[str]], silent: float, chance: random.Random
+) -> tuple[int, bool]:
+    """Search one world; return the environments, and whether the answer is the very packages."""
+    moves = moves_of(names, {})
+    asked = 0
+
+    def ask(units: frozenset[Unit]) -> Shows:
+        nonlocal asked
+        asked += 1
+        if chance.random() < silent:
+            return Shows.UNKNOWN
+        moved = {name for unit in units for name in unit}
+        return Shows.AFTER if any(one <= moved for one in enough) else Shows.BEFORE
+
+    found = search(moves, ask)
+    said = [{name for unit in guilty.culprits for name in unit} for guilty in found.guilty]
+    return asked + ENDS, sorted(map(sorted, said)) == sorted(map(sorted, enough))
+
+
+def real(script: str, before: str, after: str, culprits: set[str]) -> None:
+    """Search by the whole command, twice."""
+    for how in ("as it comes", "warm"):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "found.json"
+            start = perf_counter()
+            subprocess.run(
+                [
+                    *(sys.executable, "-m", "conformance", "blame", str(SCRIPTS / script)),
+                    *(before, after, "--fresh", "--json", str(file)),
+                ],
+                capture_output=True, check=True,
+            )  # fmt: skip
+            took = perf_counter() - start
+            found = json.loads(file.read_text())
+        named = {one["package"] for one in found["culprits"]}
+        cells = len({step["cell"] for step in found["steps"]})
+        print(
+            f"{script:24} {before} to {after}, {len(found['packages'])} packages: "
+            f"{', '.join(sorted(named))} {'right' if named == culprits else 'WRONG'}, "
+            f"{cells} environments, {took:.1f} s {how}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""`conformance blame` in real environments, and all that goes wrong."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.projects import HEAD
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.projects import Ending, Project
+
+    from .conftest import MakeProject
+
+SCRIPT = """\
+import jax, numpy, pathlib
+if numpy.__version__ == "2.2.6":
+    raise KeyError("axis")
+"""
+NUMPY = {"package": "numpy", "from": "2.2.4", "to": "2.2.6"}
+CASE = f"""\
+{HEAD}
+
+
+@program(devices=1)
+def doubled(env):
+    wrong = np.__version__ == "2.2.6"
+    return Program(lambda x: x * (3 if wrong else 2), args=(np.float32([1, 2]),),
+                   reference=lambda x: x * 2)
+"""
+
+
+@pytest.fixture
+def project(new_project: MakeProject) -> Project:
+    """A project with a case and a script that numpy 2.2.6 breaks."""
+    return new_project({"cases/numbers/doubling.py": CASE, "report.py": SCRIPT})
+
+
+def blamed(project: Project, target: str, *options: str) -> dict[str, Any]:
+    """Return what is to blame from 0.6.0 to 0.6.1, between which ten packages differ."""
+    ending = project.run("blame", target, "0.6.0", "0.6.1", "--json", "-", *options)
+    assert ending.code == 0, ending.err
+    found: dict[str, Any] = ending.json
+    return found
+
+
+def refused(project: Project, *arguments: str) -> Ending:
+    """Return how a search ends for which there is no reason; nothing was tried."""
+    ending = project.run("blame", *arguments)
+    assert ending.out == ""
+    return ending
+
+
+def test_a_script(project: Project) -> None:
+    """The package with both versions, in few environments; again from the log."""
+    found = blamed(project, "report.py")
+    assert found["culprits"] == [NUMPY]
+    assert (found["from"], found["to"]) == ("jax0.6.0-py311-cpu1", "jax0.6.1-py311-cpu1")
+    assert found["predicate"]["name"] == "ending"
+    assert found["confirmed"]
+    assert found["held_back"] == "before"
+    assert [entry["packages"] for entry in found["together"]] == [["jax", "jaxlib"]]
+    assert len(found["packages"]) == 10
+    assert len({step["cell"] for step in found["steps"]}) <= 8
+    again = blamed(project, "report.py")
+    assert again["culprits"] == [NUMPY]
+    assert all(step["replayed"] != step["again"] for step in again["steps"])
+    lines = project.run("blame", "report.py", "0.6.0", "0.6.1").out.splitlines()
+    assert "before   nothing moved: ok (from the log)" in lines
+    assert "to blame: numpy 2.2.4 -> 2.2.6 (bad: ends with KeyError: 'axis')" in lines
+
+
+def test_a_case(project: Project) -> None:
+    """By its own reference."""
+    found = blamed(project, "numbers/doubled")
+    assert found["culprits"] == [NUMPY]
+    assert found["predicate"]["name"] == "conformance"
+
+
+def test_a_command(project: Project) -> None:
+    """What moves together is named together."""
+    code = "import jax, sys; sys.exit(jax.__version__ > '0.6.0')"
+    found = blamed(project, f'python -c "{code}"')
+    assert {one["package"] for one in found["culprits"]} == {"jax", "jaxlib"}
+
+
+def test_a_pin(project: Project) -> None:
+    """A cell id says more than a release; one package that differs is to blame."""
+    pinned = "jax0.6.0-py311-cpu1-numpy2.2.6"
+    ending = project.run("blame", "report.py", "0.6.0", pinned, "--json", "-")
+    assert ending.code == 0, ending.err
+    assert ending.json["culprits"] == [NUMPY]
+    assert ending.json["packages"] == [NUMPY]
+
+
+def environment(shared_cache: Path) -> str:
+    """Return a selector of an environment that was made for 0.6.0."""
+    python = next(shared_cache.glob("envs/jax0.6.0-py311-????????????/bin/python"))
+    return f"path:{python}"
+
+
+def test_an_environment_that_exists(project: Project, shared_cache: Path) -> None:
+    """It is not touched: another one with its versions stands for it."""
+    project.run("blame", "report.py", "0.6.0", "0.6.1")
+    path = environment(shared_cache)
+    ending = project.run("blame", "report.py", path, "0.6.1")
+    assert ending.code == 0, ending.err
+    assert "a new environment with the same versions, stands for it" in ending.out
+    assert "to blame: numpy 2.2.4 -> 2.2.6" in ending.out
+    own = path.removeprefix("path:").removesuffix("/bin/python")
+    project.write({"own.py": f"import sys\nassert not sys.prefix.startswith({own!r})"})
+    ending = project.run("blame", "own.py", path, "0.6.1")
+    assert ending.code == 2  # what stands for it does not fail as it does
+    assert "are alike" in ending.error
+    deed = f"import numpy\nraise KeyError(sys.prefix == {own!r}) if numpy.__version__ < '2.2.5'"
+    project.write({"own.py": f"import sys\n{deed} else OSError"})
+    ending = project.run("blame", "own.py", path, "0.6.1", "--when", "ending")
+    assert ending.code == 1
+    assert "what makes the difference is no version of a package" in ending.error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("report.py", "0.6.0", "0.6.0"), "no package differs, expected ends with other versions"),
+        (("report.py", "0.6.0", "0.6.1@cpu4"), "differ in devices, too, 1 and 4; expected ends"),
+        (("report.py", "0.6.0", "0.5.99"), "unknown jax release '0.5.99'"),
+        (("report.py", "0.6.0", "jax0.6.1-py311-cpu1-numpy99.0"), "cannot be an end: "),
+        (("gone.py", "0.6.0", "0.6.1"), "gone.py: no such file"),
+        (("report.py", "0.6.0", "0.6.1", "--fact", "ops", "--when", "value"), "--fact ops: goes"),
+    ],
+)
+def test_what_cannot_be_searched(project: Project, arguments: tuple[str, ...], said: str) -> None:
+    """It is told before anything is tried."""
+    ending = refused(project, *arguments)
+    assert ending.code == 2
+    assert said in ending.error
+
+
+def test_ends_that_are_alike(project: Project) -> None:
+    """There is nothing to search."""
+    project.write({"report.py": "print(1)"})
+    ending = project.run("blame", "report.py", "0.6.0", "0.6.1")
+    assert ending.code == 2
+    assert "are alike: both end with ok" in ending.error
+
+
+def test_an_index_that_does_not_answer(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is infrastructure, and the same command may do later."""
+    monkeypatch.setenv("CONFORMANCE_INDEX_URL", "http://127.0.0.1:9/simple/")
+    ending = refused(project, "report.py", "0.6.2", "jax0.6.2-py311-cpu1-numpy2.0.1")
+    assert ending.code == 4
+    assert "the same command goes on where it was" in ending.error
+
+
+def test_a_search_that_is_interrupted(project: Project) -> None:
+    """It says so, and how to go on."""
+    note = project.path / "note"
+    slow = f"import pathlib, time\npathlib.Path({str(note)!r}).touch()\ntime.sleep(60)\n"
+    project.write({"report.py": slow})
+    with project.start("blame", "report.py", "0.6.0", "0.6.1") as search:
+        while not note.exists():
+            assert search.poll() is None
+            time.sleep(0.05)
+        search.send_signal(signal.SIGINT)
+        _, said = search.communicate()
+    assert search.returncode == 130
+    assert "interrupted; the same command goes on where it was" in said
