@@ -18,12 +18,11 @@ from conformance.cli.preparing import prepare_in
 from conformance.cli.searching import FIGURES, TIMED, Asked, Subject, prober_of
 from conformance.cli.setting import here
 from conformance.engine.rundir import RESULTS, Results, RunDirectory
-from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import ExitCode
 from conformance.triage.bisect.points import RESTART
 from conformance.triage.blame.blaming import Blame
-from conformance.triage.blame.ends import Original, end_of, provide, stand_in, unified
-from conformance.triage.blame.suspects import suspects
+from conformance.triage.blame.ends import ends_of, provide
+from conformance.triage.blame.suspects import sources_of, suspects
 from conformance.triage.blame.telling import answer_json, answer_lines, step_line
 from conformance.triage.programs.target import target_of
 from conformance.triage.questions.predicate import EndsError
@@ -35,9 +34,7 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.cli.setting import Setting
-    from conformance.engine.job import PlannedCell
     from conformance.triage.blame.blamed import Blamed, Step
-    from conformance.triage.blame.mixture import End
 
 LOGS: Final = Path("reports") / "blame"
 """Where searches are logged, below the project."""
@@ -112,11 +109,10 @@ def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str
     """Search, going on where an earlier search with the same question was."""
     figure = asked.figure
     cells = (_cell(setting, subject, asked.good), _cell(setting, subject, asked.bad))
-    same = unified(*cells, setting.releases)
     locks: dict[str, Lock] = {}
-    made = [_end(setting, *pair, locks) for pair in zip(cells, same, strict=True)]
-    ends = (made[0][0], made[1][0])
-    originals = (made[0][1], made[1][1])
+    ends, originals = ends_of(
+        cells, setting.releases, partial(prepare_in, setting), locks=locks, cache=setting.cache
+    )
     for original in filter(None, originals):
         say(f"{original.planned.cell.id}: {original.stand_in} stands for it")
     words = (asked.good, asked.bad, asked.when, asked.fact, asked.stage)
@@ -130,7 +126,7 @@ def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str
             ends=ends, originals=originals, suspects=suspects(_sources(subject), ends),
             prober=prober_of(setting, subject, locks, directory, asked, width=width),
             locks=locks, provide=partial(provide, ends=ends, cache=setting.cache),
-            blobs=directory.blobs, log=log,
+            blobs=directory.blobs, keep=log.append,
             known=[r for r in directory.read_records() if r.case_hash == subject.hash],
             tolerance=subject.tolerance, when="" if figure else asked.when or "", fact=asked.fact,
             figure=figure, progress=partial(_tell, say),
@@ -159,44 +155,6 @@ def _cell(setting: Setting, subject: Subject, text: str) -> Cell:
 def _sources(subject: Subject) -> list[str]:
     """Return the Python text of a target and of the helpers of a case; none where it has none."""
     if subject.case is not None:
-        file = subject.case.file
-        files = [file, *sorted(file.parent.glob("_*.py"))]
-        return [file.read_text("utf-8", "replace") for file in files]
+        return sources_of(subject.case)
     source = subject.program.source if subject.program is not None else ""
     return [source] if source else []
-
-
-def _end(
-    setting: Setting, cell: Cell, same: Cell, locks: dict[str, Lock]
-) -> tuple[End, Original | None]:
-    """Return an end that can be mixed, and what was asked about if it stands for that.
-
-    Raises:
-        UsageError: If the cell cannot be had.
-        InfrastructureError: If it cannot be had now.
-    """
-    planned, lock = _planned(setting, same)
-    original = None
-    if same.interpreter is not None:
-        locks[same.id] = lock
-        planned, lock, original = stand_in(planned, lock, setting.cache)
-    elif same != cell:
-        asked, locks[cell.id] = _planned(setting, cell)
-        original = Original(
-            planned=asked,
-            stand_in=f"the same release on python {same.python}, with which both ends go,",
-            other=f"python {cell.python} or {same.python} makes a difference, too",
-        )
-    return end_of(planned, lock, setting.cache), original
-
-
-def _planned(setting: Setting, cell: Cell) -> tuple[PlannedCell, Lock]:
-    found = prepare_in(setting, [cell])
-    for left_out in found.exclusions:
-        raise UsageError(f"{cell.id}: cannot be an end: {left_out.reason}")
-    (planned,) = found.cells
-    if planned.failure:
-        raise InfrastructureError(f"{planned.failure}; {RESTART}")
-    if planned.missing:
-        raise UsageError(f"{cell.id}: cannot be an end: {planned.missing}")
-    return planned, found.locks[cell.id]

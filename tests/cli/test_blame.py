@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import signal
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.cells.accelerators import Turns
+from conformance.cli.preparing import prepare_in
+from conformance.cli.setting import Setting
+from conformance.engine.blobs import BlobStore
+from conformance.engine.cache import ResultCache
+from conformance.engine.judging import Judge
+from conformance.engine.local import LocalExecutor
+from conformance.engine.prepare import Provider
+from conformance.engine.trying import Trier
+from conformance.triage.blame.cases import blame_case
 from tests.projects import HEAD
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from conformance.cells.lock import Lock
     from tests.projects import Ending, Project
 
     from .conftest import MakeProject
@@ -80,6 +92,24 @@ def test_a_case(project: Project) -> None:
     found = blamed(project, "numbers/doubled")
     assert found["culprits"] == [NUMPY]
     assert found["predicate"]["name"] == "conformance"
+
+
+def test_a_case_for_another_search(project: Project, shared_cache: Path) -> None:
+    """Which has two cells and a trier, and asks for the packages."""
+    setting = Setting(project.path)
+    locks: dict[str, Lock] = {}
+    blobs = BlobStore(project.path / "blobs")
+    provider = Provider(locks, shared_cache)
+    trier = Trier(
+        executor=LocalExecutor(provider.open, slots=1, turns=Turns(shared_cache)),
+        cache=ResultCache(shared_cache), judge=Judge(blobs), blobs=blobs,
+    )  # fmt: skip
+    found = blame_case(
+        setting.case("numbers/doubled"), (setting.cell("0.6.0"), setting.cell("0.6.1")),
+        releases=setting.releases, prepare=partial(prepare_in, setting), trier=trier, locks=locks,
+        cache=shared_cache,
+    )  # fmt: skip
+    assert [str(moved) for moved in found.culprits] == ["numpy 2.2.4 -> 2.2.6"]
 
 
 def test_a_command(project: Project) -> None:

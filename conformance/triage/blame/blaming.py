@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.engine.blobs import BlobStore
     from conformance.engine.job import PlannedCell
-    from conformance.engine.rundir import Results
     from conformance.judge.tolerance import Tolerance
     from conformance.model.record import Record
     from conformance.triage.bisect.prober import Prober
@@ -61,9 +60,9 @@ class Blame:
         locks: Where the prober finds locks, by cell id; gets those of mixtures.
         provide: Makes the environment of a mixture, if it is not there.
         blobs: Where artifacts are.
-        log: Gets every record before it counts.
-        known: Records of an earlier search.
+        keep: Gets every record before it counts.
         tolerance: How far values may differ.
+        known: Records of an earlier search.
         when: What `--when` says, empty for what tells the ends apart.
         fact: What `--fact` says, the name of one.
         figure: What is measured, if that is the question.
@@ -77,13 +76,13 @@ class Blame:
     locks: dict[str, Lock]
     provide: Callable[[PlannedCell, Lock], object]
     blobs: BlobStore
-    log: Results
-    known: Iterable[Record]
+    keep: Callable[[Record], object]
     tolerance: Tolerance
+    known: Iterable[Record] = ()
     when: str = ""
     fact: str = ""
     figure: Figure | None = None
-    progress: Callable[[Step, int], None]
+    progress: Callable[[Step, int], None] = lambda *_: None
     _reverse: bool = False
     _count: int = 0
     _steps: list[Step] = field(default_factory=list)
@@ -177,7 +176,7 @@ class Blame:
             if original is None:
                 continue
             (sample,) = self.prober.probe([original.planned])
-            self.log.append(sample)
+            self.keep(sample)
             state = question.state([Side(sample, self.blobs)])
             if state is not None and self._shows(state) is not self._shown[units]:
                 seen = question.said([Side(sample, self.blobs)])
@@ -266,7 +265,7 @@ class Blame:
         places = {self._cells[units].cell.id: units for units in wanted}
         # A figure is another one where the result is kept from before.
         for record in self.prober.probe(cells, again=again or self.figure is not None):
-            self.log.append(record)
+            self.keep(record)
             self._from_log.discard(places[record.cell])
             self._add(places[record.cell], record)
 

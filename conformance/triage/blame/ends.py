@@ -19,9 +19,12 @@ from conformance.triage.blame.mixture import End, mixed_cell
 from conformance.triage.blame.wants import read_installed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from conformance.cells.cell import Cell
     from conformance.cells.releases import Releases
     from conformance.engine.job import PlannedCell
+    from conformance.engine.prepare import Preparation
 
 SAME: Final = ("platform", "devices", "x64", "config", "xla_flags")
 """What both ends must have in common, for it is no package."""
@@ -78,6 +81,74 @@ def _admits(cell: Cell, python: str, releases: Releases) -> bool:
     if cell.interpreter is not None:
         return cell.python == python
     return releases.get(cell.release).admits(python)
+
+
+def ends_of(
+    cells: tuple[Cell, Cell],
+    releases: Releases,
+    prepare: Callable[[Iterable[Cell]], Preparation],
+    *,
+    locks: dict[str, Lock],
+    cache: Path,
+) -> tuple[tuple[End, End], tuple[Original | None, Original | None]]:
+    """Return both ends, fit to be mixed.
+
+    Args:
+        cells: The cell that is left, and the one that is gone to.
+        releases: Known releases.
+        prepare: Looks up locks.
+        locks: Gets the locks of what the ends stand for, by cell id.
+        cache: Cache folder.
+
+    Returns:
+        The ends, and what each stands for, if it is not the cell itself.
+
+    Raises:
+        UsageError: If they differ in more than packages, or one cannot be had.
+        InfrastructureError: If one cannot be had now.
+    """
+    same = unified(*cells, releases)
+    before, after = (
+        _end(cell, one, prepare, locks, cache) for cell, one in zip(cells, same, strict=True)
+    )
+    return (before[0], after[0]), (before[1], after[1])
+
+
+def _end(
+    cell: Cell,
+    same: Cell,
+    prepare: Callable[[Iterable[Cell]], Preparation],
+    locks: dict[str, Lock],
+    cache: Path,
+) -> tuple[End, Original | None]:
+    """Return an end, and the cell that it stands for."""
+    planned, lock = _planned(same, prepare)
+    original = None
+    if same.interpreter is not None:
+        locks[same.id] = lock
+        planned, lock, original = stand_in(planned, lock, cache)
+    elif same != cell:
+        asked, locks[cell.id] = _planned(cell, prepare)
+        original = Original(
+            planned=asked,
+            stand_in=f"the same release on python {same.python}, with which both ends go,",
+            other=f"python {cell.python} or {same.python} makes a difference, too",
+        )
+    return end_of(planned, lock, cache), original
+
+
+def _planned(
+    cell: Cell, prepare: Callable[[Iterable[Cell]], Preparation]
+) -> tuple[PlannedCell, Lock]:
+    found = prepare([cell])
+    for left_out in found.exclusions:
+        raise UsageError(f"{cell.id}: cannot be an end: {left_out.reason}")
+    (planned,) = found.cells
+    if planned.failure:
+        raise InfrastructureError(f"{planned.failure}; {RESTART}")
+    if planned.missing:
+        raise UsageError(f"{cell.id}: cannot be an end: {planned.missing}")
+    return planned, found.locks[cell.id]
 
 
 def end_of(planned: PlannedCell, lock: Lock, cache: Path) -> End:

@@ -160,7 +160,7 @@ def _irreducible(asking: _Asking, kept: Units) -> Guilty:
     """Leave out what can be, with what needs it; return what is left."""
     moves = asking.moves
     needed = NONE.union(*(moves.needs[unit] for unit in kept))
-    silent = []
+    silent: list[Unit] = []
     for unit in reversed(moves.ordered(kept)):
         if unit in needed and not silent:
             continue  # what needs it cannot be left out, and shows that without it

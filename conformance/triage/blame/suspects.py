@@ -11,6 +11,7 @@ from conformance.triage.blame.wants import closure
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from conformance.model.case import Case
     from conformance.triage.blame.mixture import End
 
 OWN: Final = {"conformance", "__future__", *sys.stdlib_module_names}
@@ -50,3 +51,9 @@ def _imported(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and not node.level:
             names.add((node.module or "").partition(".")[0])
     return names
+
+
+def sources_of(case: Case) -> list[str]:
+    """Return the text of a case's file, and of the helpers that it may import from beside it."""
+    files = [case.file, *sorted(case.file.parent.glob("_*.py"))]
+    return [file.read_text("utf-8", "replace") for file in files]

@@ -65,12 +65,12 @@ def blamed(folder: Path, target: Target, **more: Any) -> Blamed:
     """Search; mixtures are on paper, so nothing is made of them."""
     directory = RunDirectory(folder)
     options: dict[str, Any] = {
-        "ends": ENDS, "suspects": (), "provide": lambda *_: None, "known": (),
-        "tolerance": Tolerance(), "progress": lambda *_: None, **more,
+        "ends": ENDS, "suspects": (), "provide": lambda *_: None,
+        "tolerance": Tolerance(), **more,
     }  # fmt: skip
     with closing(Results(directory)) as log:
         return Blame(
-            prober=target, locks={}, blobs=directory.blobs, log=log, **options
+            prober=target, locks={}, blobs=directory.blobs, keep=log.append, **options
         ).run()  # fmt: skip
 
 

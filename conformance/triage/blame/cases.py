@@ -1,0 +1,62 @@
+"""Which packages changed what a case does: for other searches, which have cells and a trier."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from conformance.judge.tolerance import Tolerance
+from conformance.triage.bisect.prober import CaseProber
+from conformance.triage.blame.blaming import Blame
+from conformance.triage.blame.ends import ends_of, provide
+from conformance.triage.blame.suspects import sources_of, suspects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from conformance.cells.cell import Cell
+    from conformance.cells.lock import Lock
+    from conformance.cells.releases import Releases
+    from conformance.engine.prepare import Preparation
+    from conformance.engine.trying import Trier
+    from conformance.model.case import Case
+    from conformance.triage.blame.blamed import Blamed
+
+
+def blame_case(
+    case: Case,
+    cells: tuple[Cell, Cell],
+    *,
+    releases: Releases,
+    prepare: Callable[[Iterable[Cell]], Preparation],
+    trier: Trier,
+    locks: dict[str, Lock],
+    cache: Path,
+    when: str = "",
+) -> Blamed:
+    """Search for the packages that changed what a case does; results are cached as those of runs.
+
+    Args:
+        case: The case.
+        cells: The cell that is left, and the one that is gone to.
+        releases: Known releases.
+        prepare: Looks up locks.
+        trier: Tries jobs.
+        locks: Where the trier finds locks, by cell id; gets those of mixtures.
+        cache: Cache folder.
+        when: What tells the ends apart, as `--when` says it; empty for whatever does.
+
+    Raises:
+        UsageError: If the ends differ in no package or in more than packages.
+        EndsError: If nothing tells the ends apart, or an end says nothing.
+        OtherwiseError: If an end does not show what it stands for does.
+        InfrastructureError: If something cannot be tried now, or the disk refuses.
+    """
+    ends, originals = ends_of(cells, releases, prepare, locks=locks, cache=cache)
+    return Blame(
+        ends=ends, originals=originals, suspects=suspects(sources_of(case), ends),
+        prober=CaseProber(case=case, trier=trier), locks=locks,
+        provide=partial(provide, ends=ends, cache=cache), blobs=trier.blobs,
+        keep=lambda _: None, tolerance=Tolerance.of(case), when=when,
+    ).run()  # fmt: skip
