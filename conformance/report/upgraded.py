@@ -96,6 +96,8 @@ def _cause(step: Step) -> tuple[str, ...]:
     if step.effect is Effect.ENDING:  # of messages that changed there are many, by one edit
         sides = (step.change.before.record.error, step.change.after.record.error)
         return tuple("" if error is None else error.type for error in sides)
+    if step.effect is Effect.WRONG:  # how wrong is each case's own
+        return (seen.before,)
     return tuple(seen)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -60,6 +61,8 @@ LEAST: Final = 1024
 """How much more, at least: what a small program pays for its frame is no news."""
 
 
+_DECLARED: Final = re.compile(r"^deviation [^:]*: ")
+"""How a reason begins that a deviation declares, whose thread is told anyway."""
 CONTEXT: Final = 20
 """Characters that are shown of what two texts have in common, before they differ."""
 
@@ -135,7 +138,8 @@ def _told(change: Transition) -> Iterator[Told]:
 def _ending(record: Record) -> str:
     """Return how a job ended; with what is wrong of one that ran and deviates."""
     if record.outcome is Outcome.OK and record.conformance is Conformance.DEVIATES:
-        return f"ok, but {record.reasons[0]}" if record.reasons else "ok, but wrong"
+        reason = _DECLARED.sub("", record.reasons[0]) if record.reasons else "wrong"
+        return f"ok, but {reason}"
     return ending(record)
 
 

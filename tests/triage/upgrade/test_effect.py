@@ -56,9 +56,9 @@ def with_figures(**figures: float) -> dict[str, Any]:
         (OK, OTHER, Effect.VALUE, Told("value", "out[1] = 2.0", "out[1] = 3.0")),
         (
             RAISED,
-            {**OTHER, **DEVIATES, "reasons": ("out 1 of 2 elements differ",)},
+            {**OTHER, **DEVIATES, "reasons": ("deviation jax>=0.6 (a/b#1): out 1 of 2 differ",)},
             Effect.WRONG,
-            Told("ending", "ValueError: bad shape", "ok, but out 1 of 2 elements differ"),
+            Told("ending", "ValueError: bad shape", "ok, but out 1 of 2 differ"),
         ),
         ({**OK, **DEVIATES}, RAISED, Effect.BROKEN, None),
         (RAISED, {"error": ("TypeError", "bad shape")}, Effect.ENDING, None),
