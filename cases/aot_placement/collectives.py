@@ -179,7 +179,12 @@ def uneven_halves(env):
     return _uneven(env, lambda x: x[:5] + x[5:], lambda x: x[:5] + x[5:])
 
 
-@program(source="jax-ml/jax#8110", devices=4, facts={"collectives": {"all-reduce": 1}})
+@program(
+    source="jax-ml/jax#8110",
+    devices=4,
+    facts={"collectives": {"all-reduce": 1}},
+    same_as=("jit", "eager", "aot", "vmap_of_one", "unsharded"),
+)
 def megatron_block(env):
     """Two products, the first split by columns, the second by rows: one all-reduce is enough."""
     mesh = env.mesh(4, "x")

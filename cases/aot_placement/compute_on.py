@@ -95,6 +95,7 @@ def only_the_host_part_is_marked(env):
     source="jax-ml/jax#27825",
     params={"grad": {"how": "grad"}, "vmap": {"how": "vmap"}, "scan": {"how": "scan"}},
     facts={"host_compute": True},
+    same_as=("jit", "eager", "aot", "vmap_of_one"),
     deviations=[
         deviation(
             "jax>=0.5.3,<0.7",

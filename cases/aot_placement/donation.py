@@ -24,6 +24,7 @@ def _numbers(env, shape=(256, 256), seed=0):
     source="jax-ml/jax#15368",
     devices=4,
     facts={"donation": ["parameter 0 -> output [0] may-alias"]},
+    same_as=("jit", "eager", "aot", "vmap_of_one", "unsharded"),
 )
 def train_step(env):
     """Parameters donated, sharded, given back with the same sharding."""

@@ -29,6 +29,7 @@ def stacked(gradient):
     source="jax-ml/jax#36886",
     devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
+    same_as=("jit", "aot", "vmap_of_one", "unsharded"),
     deviations=[
         deviation(
             "jax==0.6.0",

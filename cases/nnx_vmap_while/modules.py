@@ -182,6 +182,7 @@ def module_in_the_carry(env, loop):
         "restore": {"loop": "restore"},
         "functional": {"loop": "functional"},
     },
+    same_as=("jit", "eager", "aot", "vmap_of_one"),
     deviations=[
         deviation(
             "jax==0.11.2",

@@ -183,6 +183,7 @@ def lax_parameters_stay_unbatched(env, loop):
         "cond_fori": {"loop": "cond_fori"},
         "while_scan": {"loop": "while_scan"},
     },
+    same_as=("jit", "eager", "aot", "vmap_of_one"),
 )
 def lax_values(env, loop):
     """Batched or not, each example's result is that of its own number of steps."""

@@ -34,6 +34,7 @@ def advance(end):
     devices=4,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
     facts={"collectives": {"all-reduce": 1, "collective-permute": 1}},
+    same_as=("jit", "aot", "vmap_of_one"),
     deviations=[
         deviation(
             "jax<0.6",
