@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.triage.blame.wants import Installed, Wants
 
-NONE: Final = "none"
+ABSENT: Final = "none"
 """The version of a package that an environment does not have."""
 _DIGITS: Final = 10
 
@@ -87,7 +87,7 @@ def differing(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Move
         after: The same of the other environment.
     """
     return tuple(
-        Moved(name, before.get(name, NONE), after.get(name, NONE))
+        Moved(name, before.get(name, ABSENT), after.get(name, ABSENT))
         for name in sorted({*before, *after})
         if before.get(name) != after.get(name)
     )
@@ -106,12 +106,12 @@ def needs(before: End, after: End) -> dict[str, dict[str, str]]:
     for name in sorted(names):
         for asked in after.wants.get(name, ()):
             if asked.name in names and not admits(asked, old):
-                got = old.get(asked.name, NONE)
+                got = old.get(asked.name, ABSENT)
                 reason = f"{name} {new[name]} asks for {asked.name}{asked.specifier}, not {got}"
                 found[name].setdefault(asked.name, reason)
         for asked in before.wants.get(name, ()):
             if asked.name in names and not admits(asked, new):
-                got = new.get(asked.name, NONE)
+                got = new.get(asked.name, ABSENT)
                 reason = f"{name} {old[name]} asks for {asked.name}{asked.specifier}, not {got}"
                 found[asked.name].setdefault(name, reason)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.triage.blame.mixture import ABSENT
 from conformance.triage.blame.search import Shows
 
 if TYPE_CHECKING:
@@ -85,11 +86,18 @@ def _why(found: Blamed, names: Collection[str]) -> list[str]:
 
 
 def _held(found: Blamed) -> Iterator[str]:
+    """Yield what is shown without the culprits."""
+    culprits = [unit for guilty in found.found.guilty for unit in guilty.culprits]
+    there = [f"{one.package}=={one.before}" for one in found.of(culprits) if one.before != ABSENT]
+    named = f" ({', '.join(there)})" if there else ""
+    others = found.moves.dependents(culprits) - set(culprits)
+    names = sorted(name for unit in others for name in unit)
+    beside = f", with {_some(names)}, which cannot go without it" if names else ""
     said = {
-        Shows.BEFORE: "held back, with all else moved that can be, the change is gone",
-        Shows.UNKNOWN: "held back, with all else moved that can be, it shows neither of the two",
+        Shows.BEFORE: "the change is gone",
+        Shows.UNKNOWN: "it shows neither of the two",
     }
-    yield said[found.found.held]
+    yield f"held back{named}{beside}, and all else moved: {said[found.found.held]}"
 
 
 def _sure(found: Blamed) -> Iterator[str]:
