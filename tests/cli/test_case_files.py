@@ -233,3 +233,12 @@ def test_the_two_good_cases_stand(new_project: MakeProject) -> None:
     project = new_project({"cases/fam/topic.py": f"{HEAD}\n\n\n{ONE}\n\n\n{TWO}"})
     listed = project.run("list", "--json").json
     assert [(entry["case"], entry["line"]) for entry in listed] == [("fam/one", 6), ("fam/two", 11)]
+
+
+def test_what_a_case_claims_to_be_the_same_as_is_listed(new_project: MakeProject) -> None:
+    """The ways, in their order; none of a case that names none."""
+    claim = 'same_as=["eager", "jit"]'
+    claiming = f"@program({claim})\ndef ways(env):\n    pass\n"
+    project = new_project({"cases/fam/topic.py": f"{HEAD}\n\n\n{ONE}\n\n\n{claiming}"})
+    listed = project.run("list", "--json").json
+    assert [entry["same_as"] for entry in listed] == [[], ["eager", "jit"]]

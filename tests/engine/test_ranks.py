@@ -196,3 +196,11 @@ def test_seconds_are_those_of_the_slowest(tmp_path: Path) -> None:
         seconds=3.0,
     )
     assert finished.seconds == {"build": 2.0, "job": 3.0}
+
+
+def test_ways_that_no_rank_goes_are_said_once(tmp_path: Path) -> None:
+    """Nothing is run in another way among ranks: that is no difference, and no failure."""
+    way = [{"same_as": "jit"}, {"same_as": "jit", "skipped": "several processes"}]
+    finished = finish(tmp_path, *both(*way, END), (None, END))
+    assert finished.outcome is Outcome.OK
+    assert b'"outcome":"unsupported"' in finished.blobs["same_as"]
