@@ -84,7 +84,7 @@ def test_a_script(project: Project) -> None:
     assert all(step["replayed"] != step["again"] for step in again["steps"])
     lines = project.run("blame", "report.py", "0.6.0", "0.6.1").out.splitlines()
     assert "before   nothing moved: ok (from the log)" in lines
-    assert "to blame: numpy 2.2.4 -> 2.2.6 (bad: ends with KeyError: 'axis')" in lines
+    assert "to blame: numpy 2.2.4 -> 2.2.6 (after: ends with KeyError: 'axis')" in lines
 
 
 def test_a_case(project: Project) -> None:

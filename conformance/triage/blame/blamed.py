@@ -54,6 +54,7 @@ class Blamed:
         question: What was asked.
         found: The guilty sets.
         steps: What was found out, in the order it was.
+        reverse: Whether what the question calls bad is what it did before.
         flaky: What mixtures that do not show the same twice have shown, by what was moved.
     """
 
@@ -64,6 +65,7 @@ class Blamed:
     question: Question
     found: Found
     steps: Sequence[Step]
+    reverse: bool
     flaky: Mapping[Units, Counter[Shows]]
 
     @property

@@ -50,7 +50,8 @@ def answer_lines(found: Blamed) -> Iterator[str]:
         found: It.
     """
     first, *others = found.found.guilty
-    yield f"to blame: {_named(found.culprits)} (bad: {found.question.about})"
+    when = Shows.BEFORE if found.reverse else Shows.AFTER
+    yield f"to blame: {_named(found.culprits)} ({when}: {found.question.about})"
     yield from _beside(found, first)
     for other in others:
         yield f"to blame as well, each for itself: {_named(found.of(other.culprits))}"
@@ -136,7 +137,8 @@ def answer_json(found: Blamed, target: str) -> dict[str, Any]:
         "target": target,
         "from": found.ends[0].planned.cell.id,
         "to": found.ends[1].planned.cell.id,
-        "predicate": {"name": found.question.name, "about": found.question.about},
+        "predicate": {"name": found.question.name, "about": found.question.about,
+                      "of": "from" if found.reverse else "to"},
         "culprits": _data(found.culprits),
         "beside": _data(found.of(first.beside)),
         "others": [_data(found.of(other.culprits)) for other in others],

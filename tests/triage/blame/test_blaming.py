@@ -89,7 +89,7 @@ def test_a_culprit(tmp_path: Path) -> None:
     twice = {versions for versions in tried if tried.count(versions) == 2}
     assert {dict(v)["numpy"] for v in twice} == {"1.26.4", "2.0.2"}
     lines = list(answer_lines(found))
-    assert lines[0] == "to blame: numpy 1.26.4 -> 2.0.2 (bad: ends with KeyError)"
+    assert lines[0] == "to blame: numpy 1.26.4 -> 2.0.2 (after: ends with KeyError)"
     assert "held back (numpy==1.26.4), and all else moved: the change is gone" in lines
     assert "confirmed: both sides showed the same once more" in lines
     (line,) = (line for line in lines if line.startswith("always together: "))
@@ -107,7 +107,12 @@ def test_what_was_wrong_and_is_right(tmp_path: Path) -> None:
     """It does not matter which end is the right one, also where the question says which."""
     target = Target(lambda v: "ok" if v["scipy"] == "1.16" else "KeyError")
     for when in ("", "exit"):
-        assert names(blamed(tmp_path / (when or "any"), target, when=when)) == {"scipy"}
+        found = blamed(tmp_path / (when or "any"), target, when=when)
+        assert names(found) == {"scipy"}
+        (line,) = (line for line in answer_lines(found) if line.startswith("to blame: "))
+        assert line.endswith(
+            "(before: fails, in whatever way)" if when else "(after: ends with ok)"
+        )
 
 
 def test_another_failure_is_no_guilt(tmp_path: Path) -> None:
