@@ -115,7 +115,8 @@ class Blame:
         found = search(moves, lambda units: self._decide(question, [units])[units])
         return Blamed(
             ends=self.ends, packages=packages, moves=moves, reasons=reasons, question=question,
-            found=found, steps=self._steps, reverse=self._reverse, flaky=self._confirm(question, moves, found),
+            found=found, steps=self._steps, reverse=self._reverse,
+            flaky=self._confirm(question, moves, found),
         )  # fmt: skip
 
     def _moves(self) -> tuple[dict[str, Moved], dict[str, dict[str, str]], Moves]:
