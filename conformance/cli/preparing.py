@@ -21,12 +21,14 @@ def prepare_in(setting: Setting, cells: Iterable[Cell], wanted: Iterable[str] = 
     Args:
         setting: Surroundings: releases, matrix folders and cache.
         cells: The cells.
-        wanted: What they are to have beside: requirements, wheels, folders of packages.
+        wanted: What they are to have beside: requirements, wheels, folders of packages; by
+            default what the project says.
 
     Returns:
         As `conformance.engine.prepare.prepare` says.
     """
+    wanted, project = tuple(wanted), setting.settings.wanted
     return prepare(
         cells, setting.releases, folders=setting.matrix_folders, cache=setting.cache,
-        wanted=[wanted_requirement(text, setting.cache) for text in wanted],
+        wanted=[wanted_requirement(text, setting.cache) for text in wanted or project],
     )  # fmt: skip

@@ -14,15 +14,19 @@ from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.cells.matrix import load_matrix
 from conformance.cells.releases import load_releases
 from conformance.cells.selectors import matches_cell, resolve_selector, select_cells
+from conformance.cells.suggest import did_you_mean
+from conformance.corpus.discover import discover
+from conformance.corpus.functions import NAMED, folder_of, written
 from conformance.corpus.project import PACKAGE, Project, find_project
-from conformance.corpus.select import absolute_selects, select_cases
-from conformance.corpus.settings import find_settings
+from conformance.corpus.select import absolute_selects, matches, select_cases
+from conformance.corpus.settings import Settings, find_settings
 from conformance.errors import NothingSelectedError, UsageError
+from conformance.files import write_atomically
 from conformance.model.run import Exclusion
 from conformance.report.text import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from conformance.cells.cell import Cell
     from conformance.cells.releases import Nightlies, Releases
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MATRIX = "smoke"
 RELEASES = "releases.toml"
+FUNCTIONS = "functions"
 NIGHTLY_INDEX = "conformance.cells.nightly_index"
 
 
@@ -60,9 +65,7 @@ class Setting:
     def _nightlies(self, known: Releases) -> Nightlies:
         # Its client of the network is imported when it is wanted: few commands do.
         module = importlib.import_module(NIGHTLY_INDEX)
-        found: Nightlies = module.NightlyIndex(
-            lambda: find_settings(self.start).nightly_index, known.rows
-        )
+        found: Nightlies = module.NightlyIndex(lambda: self.settings.nightly_index, known.rows)
         return found
 
     @cached_property
@@ -70,9 +73,36 @@ class Setting:
         """The cache folder, made and writable."""
         return cache_root()
 
+    @cached_property
+    def settings(self) -> Settings:
+        """What the project says of itself."""
+        return find_settings(self.start)
+
+    @cached_property
+    def functions(self) -> Mapping[str, Case]:
+        """The cases of functions that the project lists, by `module:name`."""
+        texts = written(self.settings.functions)
+        folder = self.cache / FUNCTIONS / folder_of(texts)
+        for path, text in texts.items():
+            if not (folder / path).exists():
+                write_atomically(folder / path, text.encode())
+        found = {case.id: case for case in discover([folder / path for path in texts])}
+        listed = self.settings.functions
+        return {one.function: found[f"{one.family}/{one.case}"] for one in listed}
+
     def cases(self, selects: Sequence[str]) -> tuple[Case, ...]:
-        """Return the cases that SELECT means."""
-        return select_cases(selects, self.project.cases)
+        """Return the cases that SELECT means; without any, those of the project.
+
+        A project that lists functions and has no cases of its own is about them alone.
+        """
+        listed = self.functions
+        chosen, others = _functions_and_others(selects, listed)
+        home = self.project.cases.parent
+        if not selects and listed and home not in (self.start, *self.start.parents):
+            return tuple(listed.values())
+        if others or not selects:
+            chosen += select_cases(others, self.project.cases)
+        return tuple({case.id: case for case in chosen}.values())
 
     def case(self, text: str) -> Case:
         """Return the one case that a text names.
@@ -156,6 +186,26 @@ class Setting:
 
     def _selected(self, cell: Cell, selectors: Sequence[str]) -> bool:
         return any(matches_cell(text, cell, self.releases) for text in selectors)
+
+
+def _functions_and_others(
+    selects: Sequence[str], listed: Mapping[str, Case]
+) -> tuple[tuple[Case, ...], list[str]]:
+    """Return the functions that SELECT means, and what of it means something else."""
+    chosen: list[Case] = []
+    others: list[str] = []
+    for select in selects:
+        found = [case for name, case in listed.items() if name == select or matches(case, select)]
+        chosen += found
+        if not found and NAMED.fullmatch(select):
+            near = did_you_mean(select, listed)
+            raise NothingSelectedError(
+                f"no function {select} is listed{near}; list it in pyproject.toml: "
+                f'[[tool.conformance.functions]] function = "{select}"'
+            )
+        if not found:
+            others.append(select)
+    return tuple(chosen), others
 
 
 def default_jobs() -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import tomllib
 
+from conformance.corpus.functions import Function  # noqa: TC001 - msgspec reads the annotations
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,9 +21,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     Attributes:
         nightly_index: URL of the index with nightlies of jax, empty for none.
+        wanted: What cells have beside their own packages where no `--with` says it: requirements,
+            wheels, folders of packages; a path is one from the folder of the settings.
+        functions: Functions that are cases as they are.
     """
 
     nightly_index: str = msgspec.field(default="", name="nightly-index")
+    wanted: tuple[str, ...] = msgspec.field(default=(), name="with")
+    functions: tuple[Function, ...] = ()
 
 
 def find_settings(start: Path) -> Settings:
@@ -57,10 +63,17 @@ def _table(file: Path) -> Any:
 
 def _read(table: Any, file: Path) -> Settings:
     try:
-        return msgspec.convert(table, Settings)
+        found = msgspec.convert(table, Settings)
+        wanted = (_from(file.parent, text) for text in found.wanted)
+        return msgspec.structs.replace(found, wanted=tuple(wanted))
     except msgspec.ValidationError as error:
         said = str(error)
         known = ", ".join(field.encode_name for field in msgspec.structs.fields(Settings))
         raise UsageError(
             f"{file}: [tool.conformance]: {said[:1].lower()}{said[1:]}; known are {known}"
         ) from error
+
+
+def _from(folder: Path, text: str) -> str:
+    """Return what is wanted with a path that means the same from anywhere."""
+    return str(folder / text) if text.startswith(".") else text

@@ -9,6 +9,8 @@ import pytest
 
 from tests.projects import HEAD
 
+from .packages import packaged
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -27,33 +29,6 @@ def doubled(env):
     return Program(mine.doubled, args=(np.float32([1, 2]),), reference=lambda x: x * 2)
 """
 MODULE = "def doubled(x):\n    return x * {factor}\n"
-PROJECT = """\
-[project]
-name = "mine"
-version = "1.0"
-dependencies = ["jax>=0.6.1"]
-
-[build-system]
-requires = []
-build-backend = "backend"
-backend-path = ["."]
-"""
-BACKEND = """\
-import shutil, zipfile
-
-
-def build_wheel(folder, *_):
-    name = "mine-1.0-py3-none-any.whl"
-    info = "mine-1.0.dist-info/"
-    with zipfile.ZipFile(f"{folder}/{name}", "w") as files:
-        files.write("mine.py")
-        files.writestr(info + "METADATA", "Metadata-Version: 2.1\\nName: mine\\nVersion: 1.0\\n"
-                       "Requires-Dist: jax>=0.6.1\\n")
-        files.writestr(info + "WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\n"
-                       "Tag: py3-none-any\\n")
-        files.writestr(info + "RECORD", "")
-    return name
-"""
 
 
 @pytest.fixture
@@ -61,9 +36,7 @@ def project(new_project: MakeProject) -> Project:
     """A project with a case of a package that lies beside it."""
     return new_project({
         "cases/family/topic.py": CASE,
-        "mine/pyproject.toml": PROJECT,
-        "mine/backend.py": BACKEND,
-        "mine/mine.py": MODULE.format(factor=2),
+        **packaged({"mine.py": MODULE.format(factor=2)}, "mine"),
     })  # fmt: skip
 
 

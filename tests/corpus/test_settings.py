@@ -29,7 +29,10 @@ def test_the_nearest_file_with_settings_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('[tool.conformance]\nnightly_index = "x"\n', "unknown field.*known are nightly-index"),
+        (
+            '[tool.conformance]\nnightly_index = "x"\n',
+            "unknown field.*known are nightly-index, with, functions",
+        ),
         ("[tool.conformance]\nnightly-index = 1\n", "expected `str`, got `int`"),
         ("tool.conformance = 3\n", r"expected `object`, got `int`"),
         ("[tool.conformance\n", "cannot read the settings"),
@@ -40,3 +43,15 @@ def test_wrong_settings_are_told(tmp_path: Path, text: str, message: str) -> Non
     (tmp_path / "pyproject.toml").write_text(text)
     with pytest.raises(UsageError, match=f"pyproject.toml.*{message}"):
         find_settings(tmp_path)
+
+
+def test_what_cells_have_is_found_from_anywhere(tmp_path: Path) -> None:
+    """A path is one from the folder of the settings."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.conformance]\nwith = [".", "optax>=0.2"]\n'
+        '[[tool.conformance.functions]]\nfunction = "mine:f"\n'
+    )
+    found = find_settings(tmp_path / "sub")
+    assert found.wanted == (str(tmp_path), "optax>=0.2")
+    assert [one.function for one in found.functions] == ["mine:f"]

@@ -1,0 +1,49 @@
+"""Packages of a user's own, which build without anything from an index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROJECT = """\
+[project]
+name = "mine"
+version = "1.0"
+dependencies = ["jax>=0.6.1"]
+
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+BACKEND = """\
+import pathlib, zipfile
+
+
+def build_wheel(folder, *_):
+    name = "mine-1.0-py3-none-any.whl"
+    info = "mine-1.0.dist-info/"
+    with zipfile.ZipFile(f"{folder}/{name}", "w") as files:
+        for module in pathlib.Path().glob("*.py"):
+            files.write(module)
+        files.writestr(info + "METADATA", "Metadata-Version: 2.1\\nName: mine\\nVersion: 1.0\\n"
+                       "Requires-Dist: jax>=0.6.1\\n")
+        files.writestr(info + "WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\n"
+                       "Tag: py3-none-any\\n")
+        files.writestr(info + "RECORD", "")
+    return name
+"""
+
+
+def packaged(modules: Mapping[str, str], folder: str = ".", more: str = "") -> dict[str, str]:
+    """Return the files of the package `mine`, which wants jax 0.6.1 or later.
+
+    Args:
+        modules: Text of its modules, by name of the file.
+        folder: Where it is.
+        more: What its `pyproject.toml` says besides.
+    """
+    files = {"pyproject.toml": PROJECT + more, "backend.py": BACKEND, **modules}
+    return {f"{folder}/{name}": text for name, text in files.items()}

@@ -1,0 +1,118 @@
+"""Functions of the user's own, as they are: listed in `pyproject.toml`, and upgraded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .packages import packaged
+
+if TYPE_CHECKING:
+    from tests.projects import Project
+
+    from .conftest import MakeProject
+
+MINE = """\
+import jax
+import jax.numpy as jnp
+
+
+def inputs():
+    return jnp.arange(4.0), 2.0
+
+
+def scaled(x, by):
+    return x * (by + (jax.__version__ >= "0.6.2"))
+
+
+def norm(x):
+    return jnp.sqrt((x * x).sum())
+
+
+def described(x):
+    return {"type": type(x).__name__, "shape": str(x.shape)}
+"""
+LATE = """\
+import jax
+
+if jax.__version__ >= "0.6.2":
+    raise ImportError("no such thing in this jax")
+
+
+def f(x):
+    return x
+"""
+LISTED = """
+[tool.conformance]
+with = ["."]
+
+[[tool.conformance.functions]]
+function = "mine:scaled"
+arguments = "mine:inputs"
+
+[[tool.conformance.functions]]
+function = "mine:norm"
+arguments = [[3.0, 4.0]]
+
+[[tool.conformance.functions]]
+function = "mine:described"
+arguments = [[3.0, 4.0]]
+jit = false
+
+[[tool.conformance.functions]]
+function = "late:f"
+arguments = [1.0]
+"""
+
+
+@pytest.fixture
+def project(new_project: MakeProject) -> Project:
+    """A package with a list of its functions, and no cases."""
+    made = new_project(packaged({"mine.py": MINE, "late.py": LATE}, more=LISTED))
+    (made.path / "cases").rmdir()
+    return made
+
+
+def kinds(said: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
+    """Return what each case that changes did before, and does since."""
+    return {one["case"]: (one["kind"], one["before"], one["after"]) for one in said["transitions"]}
+
+
+@pytest.mark.cell
+def test_an_upgrade_is_about_them(project: Project) -> None:
+    """A module that cannot be imported in one release is a finding."""
+    ending = project.run("upgrade", "0.6.1", "0.6.2", "--json", "-")
+    assert ending.code == 1, ending.err
+    assert kinds(ending.json) == {
+        "mine/scaled": ("value", "out[3] = 6.0", "out[3] = 9.0"),
+        "late/f": ("broken", "ok", "ImportError: no such thing in this jax"),
+    }
+    unchanged = {one["case"] for one in ending.json["cases"] if one["kind"] == "unchanged"}
+    assert unchanged == {"mine/norm", "mine/described"}
+
+
+@pytest.mark.cell
+def test_one_function(project: Project) -> None:
+    """By where it is, or by its case."""
+    for select in ("mine:norm", "mine/norm"):
+        ending = project.run("run", select, "--cell", "0.6.2", "--json", "-")
+        (record,) = ending.json["results"]
+        assert (record["case"], record["outcome"]) == ("mine/norm", "ok")
+
+
+@pytest.mark.cell
+def test_releases_that_the_package_refuses(project: Project) -> None:
+    """As an end it is refused with the requirement; between the ends it is left out."""
+    ending = project.run("upgrade", "0.6.0", "0.6.2")
+    assert ending.code == 2
+    assert "0.6.0: cannot be an end: does not go with mine: " in ending.error
+    assert "jax>=0.6.1" in ending.error
+
+
+def test_a_function_that_is_not_listed(project: Project) -> None:
+    """It says how to list it."""
+    ending = project.run("run", "mine:nrom")
+    assert ending.code == 3
+    assert "no function mine:nrom is listed (did you mean 'mine:norm'" in ending.error
+    assert "list it in pyproject.toml: [[tool.conformance.functions]]" in ending.error
