@@ -51,7 +51,8 @@ def answer_lines(found: Blamed) -> Iterator[str]:
     """
     first, *others = found.found.guilty
     when = Shows.BEFORE if found.reverse else Shows.AFTER
-    yield f"to blame: {_named(found.culprits)} ({when}: {found.question.about})"
+    how = "to blame, together" if len(first.culprits) > 1 else "to blame"
+    yield f"{how}: {_named(found.culprits)} ({when}: {found.question.about})"
     yield from _beside(found, first)
     for other in others:
         yield f"to blame as well, each for itself: {_named(found.of(other.culprits))}"

@@ -143,6 +143,17 @@ def test_a_mixture_that_breaks_the_worker(tmp_path: Path) -> None:
     assert names(blamed(tmp_path, Target(ends))) == {"rich"}
 
 
+def test_two_that_act_together(tmp_path: Path) -> None:
+    """Both are named, and that it takes both."""
+    ends = lambda v: "KeyError" if v["numpy"] == "2.0.2" and v["scipy"] == "1.16" else "ok"  # noqa: E731
+    lines = list(answer_lines(blamed(tmp_path, Target(ends))))
+    both = "scipy 1.15 -> 1.16, numpy 1.26.4 -> 2.0.2"
+    assert lines[0] in {
+        f"to blame, together: {said} (after: ends with KeyError)"
+        for said in (both, ", ".join(reversed(both.split(", "))))
+    }
+
+
 def test_two_that_each_suffice(tmp_path: Path) -> None:
     """Both are told."""
     ends = lambda v: "KeyError" if v["numpy"] == "2.0.2" or v["scipy"] == "1.16" else "ok"  # noqa: E731
