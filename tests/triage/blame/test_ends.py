@@ -1,0 +1,48 @@
+"""Both ends, made fit to be mixed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.cells.cell import Cell
+from conformance.cells.releases import load_releases
+from conformance.errors import UsageError
+from conformance.triage.blame.ends import unified
+
+RELEASES = load_releases(Path(__file__).parents[3] / "matrix")
+OLD = Cell(release="0.6.0", python="3.11")
+
+
+def test_a_python_that_goes_with_both() -> None:
+    """That of the environment that is gone to, where both admit it."""
+    new = Cell(release="0.12.0.1", python="3.12")
+    assert [cell.python for cell in unified(OLD, new, RELEASES)] == ["3.12", "3.12"]
+    assert [cell.python for cell in unified(new, OLD, RELEASES)] == ["3.12", "3.12"]
+    same = (OLD, Cell(release="0.6.1", python="3.11"))
+    assert unified(*same, RELEASES) == same
+
+
+def test_no_python_goes_with_both() -> None:
+    """An environment that exists has the Python that it has."""
+    path = Cell(release="path:/env/bin/python", python="3.14")
+    with pytest.raises(UsageError, match="no Python goes with both, so that it is part of what"):
+        unified(OLD, path, RELEASES)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"x64": True},
+        {"devices": 2},
+        {"platform": "tpu:v5e:2x2"},
+        {"config": (("jax_enable_x64", "true"),)},
+        {"xla_flags": ("--xla_x=1",)},
+    ],
+)
+def test_ends_that_differ_in_more_than_packages(other: dict[str, Any]) -> None:
+    """What else differs might be to blame, and cannot be mixed."""
+    with pytest.raises(UsageError, match=f"differ in {next(iter(other)).replace('_', ' ')}, too"):
+        unified(OLD, Cell(release="0.6.1", python="3.11", **other), RELEASES)
