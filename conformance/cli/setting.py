@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from conformance.corpus.functions import NAMED, folder_of, written
 from conformance.corpus.project import PACKAGE, Project, find_project
 from conformance.corpus.select import absolute_selects, matches, select_cases
 from conformance.corpus.settings import Settings, find_settings
+from conformance.corpus.snapshots import family_of, snapshot_cases, snapshots_in
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.model.run import Exclusion
@@ -81,12 +83,7 @@ class Setting:
     @cached_property
     def functions(self) -> Mapping[str, Case]:
         """The cases of functions that the project lists, by `module:name`."""
-        texts = written(self.settings.functions)
-        folder = self.cache / FUNCTIONS / folder_of(texts)
-        for path, text in texts.items():
-            if not (folder / path).exists():
-                write_atomically(folder / path, text.encode())
-        found = {case.id: case for case in discover([folder / path for path in texts])}
+        found = {case.id: case for case in self._made(written(self.settings.functions))}
         listed = self.settings.functions
         return {one.function: found[f"{one.family}/{one.case}"] for one in listed}
 
@@ -96,13 +93,38 @@ class Setting:
         A project that lists functions and has no cases of its own is about them alone.
         """
         listed = self.functions
-        chosen, others = _functions_and_others(selects, listed)
+        scripts = {select: self._snapshots(select) for select in selects}
+        rest = [select for select in selects if not scripts[select]]
+        chosen, others = _functions_and_others(rest, listed)
+        chosen += tuple(case for found in scripts.values() for case in found)
         home = self.project.cases.parent
         if not selects and listed and home not in (self.start, *self.start.parents):
             return tuple(listed.values())
         if others or not selects:
             chosen += select_cases(others, self.project.cases)
         return tuple({case.id: case for case in chosen}.values())
+
+    def _snapshots(self, select: str) -> tuple[Case, ...]:
+        """Return the cases of a script that hands calls to `conformance.snapshot`, if it is one."""
+        file = Path(select).expanduser().absolute()
+        if file.suffix != ".py" or not file.is_file():
+            return ()
+        text = file.read_bytes()
+        found = snapshots_in(text.decode("utf-8", "replace"))
+        if not found or discover([file]):
+            return ()
+        beside = b"".join(path.read_bytes() for path in sorted(file.parent.glob("*.py")))
+        digest = hashlib.sha256(beside).hexdigest()
+        path = f"{family_of(file)}/{FUNCTIONS}.py"
+        return self._made({path: snapshot_cases(file, found, digest)})
+
+    def _made(self, texts: Mapping[str, str]) -> tuple[Case, ...]:
+        """Return the cases of files that are made, by path below a folder of theirs."""
+        folder = self.cache / FUNCTIONS / folder_of(texts)
+        for path, text in texts.items():
+            if not (folder / path).exists():
+                write_atomically(folder / path, text.encode())
+        return discover([folder / path for path in texts])
 
     def case(self, text: str) -> Case:
         """Return the one case that a text names.

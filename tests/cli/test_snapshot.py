@@ -1,0 +1,78 @@
+"""`conformance.snapshot` in a script: each call is compared between releases."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.projects import ROOT
+
+if TYPE_CHECKING:
+    from tests.projects import Project
+
+    from .conftest import MakeProject
+
+SCRIPT = """\
+import conformance
+import jax
+import jax.numpy as jnp
+from beside import FACTOR
+
+x = jnp.arange(4.0)
+
+
+def scaled(x):
+    return x * (FACTOR + (jax.__version__ >= "0.6.2"))
+
+
+def norm(x):
+    return jnp.sqrt((x * x).sum())
+
+
+y = conformance.snapshot(scaled, x)
+conformance.snapshot(norm, x=jnp.ones(4))
+print(y.sum())
+"""
+
+
+@pytest.fixture
+def project(new_project: MakeProject) -> Project:
+    """A script, and a module beside it."""
+    return new_project({"scripts/report.py": SCRIPT, "scripts/beside.py": "FACTOR = 2\n"})
+
+
+@pytest.mark.cell
+def test_each_call_is_compared(project: Project) -> None:
+    """Also after a change of what lies beside the script."""
+    for factor in (2, 3):
+        project.write({"scripts/beside.py": f"FACTOR = {factor}\n"})
+        ending = project.run("upgrade", "0.6.1", "0.6.2", "scripts/report.py", "--json", "-")
+        (one,) = ending.json["transitions"]
+        assert (one["case"], one["kind"], one["changed_in"]) == ("report/scaled", "value", "0.6.2")
+        after = 3.0 * (factor + 1)
+        assert (one["before"], one["after"]) == (f"out[3] = {3.0 * factor}", f"out[3] = {after}")
+        assert {one["case"] for one in ending.json["cases"]} == {"report/scaled", "report/norm"}
+
+
+@pytest.mark.cell
+def test_a_script_that_ends_before(project: Project) -> None:
+    """Is a failure, which says which call it never came to."""
+    project.write({"scripts/report.py": SCRIPT.replace("y = ", "y = x if len(x) else ")})
+    ending = project.run("run", "scripts/report.py", "--cell", "0.6.2", "--json", "-")
+    said = {record["case"]: record["error"] for record in ending.json["results"]}
+    assert said["report/norm"] is None
+    assert said["report/scaled"]["message"] == "report.py ended without the snapshot in line 17"
+
+
+def test_elsewhere_it_is_a_call() -> None:
+    """The script runs as it did before."""
+    script = "import conformance; print(conformance.snapshot(max, 1, 3, key=lambda x: -x))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.stdout == "1\n"
