@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from conformance.judge.deviation import applicable
+from conformance.model.outcome import Conformance, Outcome
 from conformance.report.markup import code
 from conformance.report.text import listed, visible
 from conformance.report.upgraded import beside, blame, command, groups, upstream
-from conformance.triage.questions.predicate import quoted
+from conformance.triage.questions.predicate import ending, quoted
 from conformance.triage.upgrade.effect import BREAKING, FIGURES, SILENT, Effect, told
 
 if TYPE_CHECKING:
@@ -191,7 +193,8 @@ def asides(upgraded: Upgraded) -> Iterator[str]:
     for one in upgraded.compared:
         if one.flaky:
             yield f"flaky: {one.case.id} on {one.axis.platform}: {visible(one.flaky)}"
-    yield from _refused(one.refused for one in upgraded.compared if one.refused)
+    yield from _counted("not compared", (o.refused for o in upgraded.compared if o.refused))
+    yield from _counted("fails at both ends alike", filter(None, map(_failure, upgraded.whole)))
     for entry in upgraded.left_out:
         yield f"left out {entry.cell}: {visible(entry.reason)}"
     releases = max(len(axis.cells) for axis in upgraded.axes)
@@ -199,9 +202,21 @@ def asides(upgraded: Upgraded) -> Iterator[str]:
     yield f"{upgraded.jobs:,} jobs tried, of {upgraded.every_job:,} on {every}"
 
 
-def _refused(reasons: Iterable[str]) -> Iterator[str]:
+def _failure(one: Compared) -> str:
+    """Return how a case fails that is unchanged, and fails for no reason that it declares."""
+    if one.whole is None or one.effect is not Effect.UNCHANGED:
+        return ""
+    record = one.whole.after.record
+    if record.outcome is Outcome.OK or record.conformance is Conformance.CONFORMS:
+        return ""
+    cell = one.axis.cells[-1]
+    declared = applicable(one.case, cell.release, cell.cell.platform, cell.versions)
+    return "" if declared else quoted(ending(record))
+
+
+def _counted(what: str, reasons: Iterable[str]) -> Iterator[str]:
     for reason, count in Counter(reasons).items():
-        yield f"not compared: {_many(count, 'case')}: {visible(reason)}"
+        yield f"{what}: {_many(count, 'case')}: {visible(reason)}"
 
 
 def upgrade_markdown(upgraded: Upgraded) -> str:

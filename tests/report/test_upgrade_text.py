@@ -145,6 +145,16 @@ def test_what_could_not_be_said(tmp_path: Path) -> None:
     ]
 
 
+def test_what_fails_at_both_ends_is_not_passed_over(tmp_path: Path) -> None:
+    """It is unchanged, and yet says nothing; unless it is declared."""
+    one = compared(tmp_path, "f/a", RAISED, RAISED, RAISED, RAISED)
+    declared = compared(
+        tmp_path, "f/b", RAISED, RAISED, RAISED, RAISED, deviations=(deviation(""),)
+    )
+    lines = [*upgrade_lines(told(one, declared))]
+    assert lines[-2] == "fails at both ends alike: 1 case: ValueError: bad shape"
+
+
 def test_markdown_is_not_broken_by_what_it_tells(tmp_path: Path) -> None:
     """A stroke in a message does not divide the row."""
     text = upgrade_markdown(told(compared(tmp_path, "f/a", OK, OTHER, OTHER, OTHER)))
