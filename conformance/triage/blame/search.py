@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 NONE: Final[Units] = frozenset()
 """Nothing is moved."""
+PATIENCE: Final = 4
+"""Heads between two others that say nothing, before it is tried in another way."""
 
 
 class Shows(StrEnum):
@@ -107,6 +109,7 @@ def _guilty(asking: _Asking, universe: Units) -> Guilty:
     """Return units that are enough, of some that are."""
     kept = NONE
     rest = _without([frozenset(group) & universe for group in asking.moves.groups], kept)
+    wide = False
     while asking(kept) is not Shows.AFTER:
         low, high = _stretch(asking, kept, rest)
         found = NONE.union(*rest[low:high])
@@ -116,6 +119,9 @@ def _guilty(asking: _Asking, universe: Units) -> Guilty:
             continue
         kept = asking.moves.closed(kept | found)
         rest = _without(rest[:low], kept)
+        wide |= high - low > 1
+    if wide:
+        kept = _thinned(asking, kept, asking.moves.ordered(kept))
     return _irreducible(asking, kept)
 
 
@@ -134,16 +140,16 @@ def _without(groups: list[Units], kept: Units) -> list[Units]:
 def _stretch(asking: _Asking, kept: Units, rest: list[Units]) -> tuple[int, int]:
     """Return two heads, one that is not enough beside what is kept, and one that is.
 
-    They are as near to each other as can be: what lies between them says nothing.
+    They are as near to each other as can be: what lies between them says nothing, or most of it.
     """
     low, high = 0, len(rest)
     silent: set[int] = set()
-    while (middle := _middle(low, high, silent)) is not None:
+    while (middle := _middle(low, high, silent)) is not None and len(silent) < PATIENCE:
         shown = asking(kept.union(*rest[:middle]))
         if shown is Shows.AFTER:
-            high = middle
+            high, silent = middle, {number for number in silent if number < middle}
         elif shown is Shows.BEFORE:
-            low = middle
+            low, silent = middle, {number for number in silent if number > middle}
         else:
             silent.add(middle)
     return low, high
@@ -154,6 +160,17 @@ def _middle(low: int, high: int, silent: set[int]) -> int | None:
     asked = [low, *sorted(number for number in silent if low < number < high), high]
     one, other = max(pairwise(asked), key=lambda pair: pair[1] - pair[0])
     return (one + other) // 2 if other - one > 1 else None
+
+
+def _thinned(asking: _Asking, kept: Units, some: tuple[Unit, ...]) -> Units:
+    """Leave out of what is enough some units with what needs them, in ever smaller parts."""
+    left = kept - asking.moves.dependents(some)
+    if left == kept or asking(left) is Shows.AFTER:
+        return left
+    if len(some) == 1:
+        return kept
+    half = len(some) // 2
+    return _thinned(asking, _thinned(asking, kept, some[half:]), some[:half])
 
 
 def _irreducible(asking: _Asking, kept: Units) -> Guilty:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import ceil, log2
 from typing import TYPE_CHECKING
 
@@ -116,10 +117,26 @@ def test_a_mixture_that_says_nothing() -> None:
     world = World(moves, [["p05"]], lambda units: units == broken)
     (guilty,) = search(moves, world.ask).guilty
     assert (names(guilty.culprits), guilty.silent) == ({"p05"}, ())
-    apart = lambda units: (("p05",) in units) != (("p06",) in units)  # noqa: E731
-    (guilty,) = search(moves, World(moves, [["p05"]], apart).ask).guilty
+    (guilty,) = search(moves, World(moves, [["p05"]], partial(apart, "p05", "p06")).ask).guilty
     assert names(guilty.culprits) == {"p05", "p06"}
     assert guilty.silent == (("p05",), ("p06",))
+
+
+def apart(one: str, other: str, units: Units) -> bool:
+    """Say whether only one of two packages is moved."""
+    return ((one,) in units) != ((other,) in units)
+
+
+@pytest.mark.parametrize(("count", "most"), [(8, 16), (17, 21), (30, 24)])
+def test_two_that_only_go_with_each_other(count: int, most: int) -> None:
+    """Most mixtures say nothing then; they are not tried one by one."""
+    moves = moves_of(packages(count), {})
+    for one in packages(count):
+        for other in set(packages(count)) - {one}:
+            world = World(moves, [{one}], partial(apart, one, other))
+            (guilty,) = search(moves, world.ask).guilty
+            assert names(guilty.culprits) == {one, other}
+            assert len(world.asked) <= most
 
 
 NAMES = packages(9)
