@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from conformance.triage.blame.search import Guilty, Units
 
 NAMED: Final = 4
-"""Packages that are named of many."""
+"""Packages and mixtures that are named of many."""
 
 
 def step_line(step: Step, packages: int) -> str:
@@ -112,10 +112,12 @@ def _sure(found: Blamed) -> Iterator[str]:
 
 
 def _silent(found: Blamed) -> Iterator[str]:
-    """Yield the mixtures that say nothing, each with the reason."""
-    for step in found.steps:
-        if step.shows is Shows.UNKNOWN and not step.again:
-            yield f"says nothing: {_moved(step.units, len(found.packages))}: {step.said}"
+    """Yield the mixtures that say nothing, each with the reason; of many the first."""
+    silent = [step for step in found.steps if step.shows is Shows.UNKNOWN and not step.again]
+    for step in silent[:NAMED]:
+        yield f"says nothing: {_moved(step.units, len(found.packages))}: {step.said}"
+    if len(silent) > NAMED:
+        yield f"says nothing: {len(silent) - NAMED} mixtures more, see above"
 
 
 def _together(found: Blamed) -> Iterator[str]:
