@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 OVERLAYS: Final = "overlays"
 WHEELS: Final = "wheels"
+SEARCHED: Final = frozenset({"jax", "jaxlib"})
+"""What a cell is about: nothing that is wanted beside it may be another version of them."""
 _DONE: Final = ".done"
 _DIST_INFO: Final = re.compile(r"(?P<name>[^-]+)-(?P<version>.+)\.dist-info")
 
@@ -105,7 +107,7 @@ def overlay(python: Path, lock: Lock, requirements: tuple[str, ...], cache: Path
 
     Args:
         python: Interpreter of the cell.
-        lock: Its lock, which says what may not change.
+        lock: Its lock. What it has stays, but for what is wanted by name.
         requirements: What is wanted.
         cache: Cache folder.
 
@@ -134,7 +136,9 @@ def _make(folder: Path, python: Path, lock: Lock, requirements: tuple[str, ...])
     shutil.rmtree(folder, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
         constraints = Path(scratch) / "constraints.txt"
-        constraints.write_text("".join(f"{n}=={v}\n" for n, v in lock.pins.items()))
+        named = {canonicalize_name(requirement(text).name) for text in requirements}
+        kept = (n for n in lock.pins if n not in named or n in SEARCHED)
+        constraints.write_text("".join(f"{name}=={lock.pins[name]}\n" for name in kept))
         where = ["--python", str(python), "--target", str(folder)]
         how = ["--constraint", str(constraints), "--only-binary", ":all:"]
         # The cell has its nightlies, and no usual index does.

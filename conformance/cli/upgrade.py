@@ -25,9 +25,10 @@ from conformance.engine.plan import Plan
 from conformance.engine.prepare import Provider
 from conformance.engine.rundir import Results, RunDirectory, new_run
 from conformance.engine.trying import Trier
+from conformance.errors import NothingSelectedError
 from conformance.model.outcome import ExitCode
 from conformance.report.upgrade_data import upgrade_json
-from conformance.report.upgrade_text import upgrade_lines, upgrade_markdown
+from conformance.report.upgrade_text import asides, upgrade_lines, upgrade_markdown
 from conformance.report.upgraded import Upgraded
 from conformance.triage.bisect.points import Points
 from conformance.triage.upgrade.upgrading import Axis, Upgrade
@@ -135,6 +136,8 @@ def command(
     plan = _tried(upgrade, exclusions)
     info = describe(plan, request={}, matrix="", root=setting.project.root)
     directory.write_run(ended(info, _status(upgraded), executor.identities))
+    if not upgraded.whole:
+        raise NothingSelectedError(f"nothing to compare; {'; '.join(asides(upgraded))}")
     _tell(console, upgraded, directory, every=verbose)
     if json_file is not None:
         write_file("--json", json_file, as_json(upgrade_json(upgraded)))
@@ -194,6 +197,4 @@ def _tell(console: Console, upgraded: Upgraded, directory: RunDirectory, *, ever
 
 
 def _status(upgraded: Upgraded) -> ExitCode:
-    if not upgraded.whole:
-        return ExitCode.NOTHING
     return ExitCode.UNEXPECTED if upgraded.breaks else ExitCode.OK

@@ -164,7 +164,8 @@ def prepare(
         releases: Known releases.
         folders: Matrix folders, for committed locks.
         cache: Cache folder.
-        wanted: Requirements beside what the locks have; packages of theirs do not move for them.
+        wanted: Requirements beside what the locks have, or instead of it: no other package of
+            theirs moves for them.
 
     Returns:
         What can be planned. A cell whose Python is missing, that has no wheels for this host, or
@@ -243,7 +244,7 @@ def planned_cell(
     # Without a hash nothing that is recorded of the cell now stands for it later.
     facts = "" if lock is None or missing else f"{cell.id} {cell.python} {lock.hash}"
     if beside is not None:
-        versions = {**installed_in(beside), **versions}
+        versions = {**versions, **installed_in(beside)}
         facts += f" {beside.name}" if facts else ""
     return PlannedCell(
         cell=cell,

@@ -183,11 +183,10 @@ def import_site(error: BaseException, file: str) -> str:
 
 def identity() -> dict[str, Any]:
     """Return what the interpreter and its environment are, without importing jax."""
-    versions = {
-        _canonical(d.metadata["Name"]): d.version
-        for d in metadata.distributions()
-        if d.metadata["Name"]
-    }
+    versions: dict[str, str] = {}
+    for found in metadata.distributions():
+        if found.metadata["Name"]:  # the first on the path is the one that is imported
+            versions.setdefault(_canonical(found.metadata["Name"]), found.version)
     return {
         "python": ".".join(map(str, sys.version_info[:3])),
         "implementation": sys.implementation.name,
