@@ -1,0 +1,93 @@
+"""Whether the files that `conformance repro` writes do what the harness saw.
+
+`python benchmarks/repro_agreement.py RUN CELL [SELECT ...]`: for each job of a run in a cell the
+file is written and run by the cell's own interpreter, in a process of its own without anything of
+ours. It must end with status 0 where the case conforms or nothing says how it should be, else with
+the type of the error that was seen, or an assertion.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.cells.provision import environment_folder
+from conformance.cli import main as conformance
+from conformance.cli.diff_inputs import cases_of, cells_of, named_run, records_of
+from conformance.cli.preparing import prepare_in
+from conformance.cli.setting import here
+from conformance.model.outcome import Conformance, Outcome
+
+if TYPE_CHECKING:
+    from conformance.model.record import Record
+
+LEFT = ("JAX_", "XLA_", "PYTHON")
+"""Variables that a shell of the user's would not have."""
+
+
+def main() -> None:
+    """Compare, and print what differs and how many agree."""
+    name, selector, *selects = sys.argv[1:]
+    setting = here()
+    run = named_run(setting, name)
+    (cell,) = cells_of(setting, run, [selector])
+    records = records_of(run)
+    planned = prepare_in(setting, [setting.cell(cell)])
+    (lock,) = planned.locks.values()
+    folder = environment_folder(planned.cells[0].cell, lock, setting.cache)
+    chosen = [case for case in cases_of(selects, records, name) if (case, cell) in records]
+    told = [records[case, cell] for case in chosen if records[case, cell].outcome.observed]
+    found: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as scratch:
+        files = [written(record, run.path, Path(scratch)) for record in told]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            python = folder / "bin" / "python"
+            seen = pool.map(lambda pair: wrong(*pair, python), zip(told, files, strict=True))
+            for record, said in zip(told, seen, strict=True):
+                found[said.partition(":")[0]] += 1
+                if said not in {"agrees", "refused"}:
+                    print(f"{record.case}: {said}")
+    print(f"{cell}: {found['agrees']} of {len(told) - found['refused']} agree", dict(found))
+
+
+def written(record: Record, run: Path, folder: Path) -> Path | None:
+    """Write the file of a job; None where the case is refused."""
+    plain = "".join(sign if sign.isalnum() else "_" for sign in record.case)
+    file = folder / f"{plain}.py"
+    arguments = ["repro", record.case, "--cell", record.cell, "--run", str(run), "--out", str(file)]
+    with contextlib.redirect_stderr(io.StringIO()):
+        return file if conformance(arguments) == 0 else None
+
+
+def wrong(record: Record, file: Path | None, python: Path) -> str:
+    """Run a file; say how it differs from what was seen."""
+    if file is None:
+        return "refused"
+    environment = {name: text for name, text in os.environ.items() if not name.startswith(LEFT)}
+    done = subprocess.run(
+        [python, file], check=False, capture_output=True, text=True, timeout=300, env=environment,
+        cwd=file.parent,
+    )  # fmt: skip
+    last = (done.stderr.strip().splitlines() or [""])[-1]
+    fine = record.conformance is not Conformance.DEVIATES and record.outcome is Outcome.OK
+    fine = fine or record.conformance is Conformance.CONFORMS
+    if fine:
+        return "agrees" if done.returncode == 0 else f"fails: {last}"
+    if record.outcome is Outcome.OK:
+        return "agrees" if "AssertionError" in done.stderr else f"no assertion: {last}"
+    kind = record.error.type if record.error is not None else ""
+    if record.outcome is Outcome.CRASHED:
+        return "agrees" if done.returncode < 0 else f"does not crash: {last}"
+    return "agrees" if kind in done.stderr else f"another error: {last}"
+
+
+if __name__ == "__main__":
+    main()
