@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ def main() -> None:
         files = [written(record, run.path, Path(scratch)) for record in told]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             python = folder / "bin" / "python"
-            seen = pool.map(lambda pair: wrong(*pair, python), zip(told, files, strict=True))
+            seen = pool.map(wrong, told, files, repeat(python))
             for record, said in zip(told, seen, strict=True):
                 found[said.partition(":")[0]] += 1
                 if said not in {"agrees", "refused"}:
