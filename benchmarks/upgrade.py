@@ -2,7 +2,8 @@
 
 `python benchmarks/upgrade.py [FROM TO [SELECT ...]]`, in a project; by default all cases from
 0.5.3 to 0.12.0.1. Nothing is taken from the cache, first as usual, then with every case on every
-release; then an environment is upgraded to one that has the same packages, five times.
+release. `python benchmarks/upgrade.py same RELEASE [SELECT ...]`: an environment is upgraded to one
+that has the same packages, five times.
 """
 
 from __future__ import annotations
@@ -16,11 +17,16 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from conformance.cells.interpreters import find_interpreter
+
 REPEATS = 5
 
 
 def main() -> None:
     """Measure and print."""
+    if sys.argv[1:2] == ["same"]:
+        same(*sys.argv[2:])
+        return
     before, after, *select = sys.argv[1:] or ["0.5.3", "0.12.0.1"]
     usual, seconds = upgraded(before, after, *select, "--fresh")
     thorough, longer = upgraded(before, after, *select, "--fresh", "--thorough")
@@ -38,7 +44,6 @@ def main() -> None:
     others = len(missed - detours)
     print(f"missed   {len(detours)} of cases that are alike at both ends, {others} of others")
     print("kinds    " + ", ".join(f"{n} {kind}" for kind, n in usual["counts"].items() if n))
-    same(after, *select)
 
 
 def upgraded(*arguments: str) -> tuple[dict[str, Any], float]:
@@ -75,10 +80,10 @@ def same(release: str, *select: str) -> None:
 def environment(folder: Path, release: str) -> str:
     """Make an environment of a release's lock, and return the selector of it."""
     (lock,) = Path("matrix/locks").glob(f"jax{release}-py3??.txt")
-    python = lock.stem.rpartition("-py")[2]
-    version = f"{python[0]}.{python[1:]}"
+    version = lock.stem.rpartition("-py")[2]
+    python = find_interpreter(f"{version[0]}.{version[1:]}")
     for command in (
-        ["venv", "-q", "--python", version, str(folder)],
+        ["venv", "-q", "--python", str(python), str(folder)],
         ["pip", "install", "-q", "--python", str(folder), "--no-deps", "-r", str(lock)],
     ):
         subprocess.run([sys.executable, "-m", "uv", *command], check=True)
