@@ -182,7 +182,8 @@ def test_what_a_lock_pins_is_an_end(project: Project) -> None:
 def test_an_environment_upgraded_to_its_twin(project: Project, shared_cache: Path) -> None:
     """Nothing changes, and nothing is said to."""
     project.run("run", "family/the_same", "--cell", "0.6.2")
-    (python,) = (shared_cache / "envs").glob("jax0.6.2-py311-*/bin/python")
+    # A hash follows, and not the platform or a pin of another environment.
+    (python,) = shared_cache.glob(f"envs/jax0.6.2-py311-{'[0-9a-f]' * 6}*/bin/python")
     twin = project.path / "twin" / "bin" / "python"
     twin.parent.parent.symlink_to(python.parent.parent)
     ending = project.run("upgrade", f"path:{python}", f"path:{twin}", "--json", "-", "--fresh")

@@ -176,9 +176,7 @@ def test_many_jobs() -> None:
     ]
     every = [*same, *rest]
     out = printed(lambda r: r.many(("A", "B"), every, grouped(every, Level.STRUCTURE)))
-    assert out.startswith(
-        "A -> B\n6 pairs of IRs: 1 equal, 5 different\n"
-    )
+    assert out.startswith("A -> B\n6 pairs of IRs: 1 equal, 5 different\n")
     assert "\nnot compared in 1 job: hlo: p\n  f/y\n" in out
     assert "\nhlo, in 5 jobs:\n  f/0\n  f/1\n  f/2\n  ... 2 more jobs (--full)\n" in out
     assert out.count("dimensions of reduce") == 1
