@@ -32,7 +32,10 @@ TPU_HOSTS: Final = {
 }
 _REASON_LENGTH = 200
 _CONCLUSION = re.compile(r".*?\bbecause (.*?),? we can conclude\b.*", re.IGNORECASE | re.DOTALL)
-_NIGHTLY_PACKAGES = re.compile(r"jax|jaxlib|libtpu|jax-(cuda|rocm)\d*-(plugin|pjrt)")
+JAX_PACKAGES: Final = re.compile(r"jax|jaxlib|libtpu|jax-(cuda|rocm)\d*-(plugin|pjrt)")
+"""Packages that are released together, of which there are nightlies."""
+IMPORTED_BY_JAX: Final = ("ml-dtypes", "numpy", "opt-einsum", "scipy")
+"""What every case imports beside them, since jax does."""
 _PROJECT = """\
 [project]
 name = "cell"
@@ -135,7 +138,7 @@ def nightly_names(requirements: Sequence[str]) -> tuple[str, ...]:
     for requirement in map(Requirement, requirements):
         name = canonicalize_name(requirement.name)
         exact = [spec.version for spec in requirement.specifier if spec.operator == "=="]
-        if _NIGHTLY_PACKAGES.fullmatch(name) and any(map(_is_nightly, exact)):
+        if JAX_PACKAGES.fullmatch(name) and any(map(_is_nightly, exact)):
             found.add(str(name))
     return tuple(sorted(found))
 

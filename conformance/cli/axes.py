@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -14,6 +14,7 @@ from conformance.cells.inspection import inspect_path_environment
 from conformance.cells.lock_files import pins_of
 from conformance.cells.nightly import NIGHTLY, nights
 from conformance.cells.releases import is_nightly
+from conformance.cells.resolver import IMPORTED_BY_JAX
 from conformance.cells.selectors import select_cells
 from conformance.cli.preparing import prepare_in
 from conformance.errors import UsageError
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
 
     from conformance.cells.cell import Cell
     from conformance.cli.setting import Setting
-
-OF_JAX: Final = ("jaxlib", "ml-dtypes", "numpy", "opt-einsum", "scipy")
-"""What jax imports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +147,9 @@ def _locked(setting: Setting, file: Path, place: str) -> Cell:
     (cell,) = select_cells(f"{pins[JAX]}@{place}", setting.releases)
     usual = prepare_in(setting, [cell]).locks
     era = usual[cell.id].pins if cell.id in usual else {}
-    own = (name for name in (*OF_JAX, *setting.releases.packages) if name in pins)
+    own = (
+        name for name in ("jaxlib", *IMPORTED_BY_JAX, *setting.releases.packages) if name in pins
+    )
     return replace(cell, pins=tuple(f"{n}=={pins[n]}" for n in own if era.get(n) != pins[n]))
 
 

@@ -56,14 +56,14 @@ def verdict(upgraded: Upgraded) -> str:
     before, after = upgraded.axes[0].ends
     where = " and ".join(axis.platform for axis in upgraded.axes)
     found = Counter(one.effect for one in upgraded.whole)
-    since = {effect: _first(upgraded, effect) for effect in BREAKING if found[effect]}
-    said = [
-        f"{found[effect]} {WORDS[effect][found[effect] > 1]}{since.get(effect, '')}"
+    first = {effect: _first(upgraded, effect) for effect in BREAKING if found[effect]}
+    phrases = [
+        f"{found[effect]} {WORDS[effect][found[effect] > 1]}{first.get(effect, '')}"
         for effect in Effect
         if found[effect]
     ]
     what = _many(len(upgraded.whole), "case")
-    text = f"From {_named(before)} to {after} on {where}, of {what} {_joined(said)}."
+    text = f"From {_named(before)} to {after} on {where}, of {what} {_joined(phrases)}."
     text += "" if upgraded.breaks else " Nothing breaks."
     silent = sum(found[effect] for effect in SILENT)
     if silent and found[Effect.BROKEN]:
@@ -80,10 +80,9 @@ def _named(end: str) -> str:
 
 def _first(upgraded: Upgraded, effect: Effect) -> str:
     """Return the release that had an effect first, in brackets."""
-    made = [group for group in groups(upgraded) if group.effect is effect]
-    first = min(made, key=lambda group: group.step.after)
-    releases = {group.step.after for group in made}
-    label = first.members[0].axis.labels[first.step.after]
+    of_effect = [one for one in upgraded.whole if one.effect is effect]
+    releases = {s.after: one.axis.labels[s.after] for one in of_effect if (s := one.decisive)}
+    label = releases[min(releases)]
     return f" (the first in {label})" if len(releases) > 1 else f" (in {label})"
 
 

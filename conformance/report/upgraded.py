@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from conformance.cells.resolver import IMPORTED_BY_JAX, JAX_PACKAGES
 from conformance.judge.deviation import applicable
 from conformance.triage.upgrade.effect import BREAKING, FIGURES, Effect, told
 
 if TYPE_CHECKING:
     from conformance.model.run import Exclusion
     from conformance.triage.upgrade.upgrading import Axis, Compared, Step
-
-_JAX: Final = re.compile(r"jax|jaxlib|libtpu|jax-(cuda|rocm)\d*-(plugin|pjrt)")
-"""Packages that are released together."""
-_OF_JAX: Final = frozenset({"ml-dtypes", "numpy", "opt-einsum", "scipy"})
-"""What every case imports, since jax does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +106,8 @@ def suspects(one: Compared, step: Step) -> dict[str, tuple[str, str]]:
     before, after = (one.axis.cells[place].versions for place in (step.before, step.after))
     found = {}
     for name in sorted({**before, **after}):
-        imported = bool(one.case.requires) or bool(_JAX.fullmatch(name)) or name in _OF_JAX
+        of_jax = JAX_PACKAGES.fullmatch(name) is not None or name in IMPORTED_BY_JAX
+        imported = of_jax or bool(one.case.requires)
         pair = before.get(name, "none"), after.get(name, "none")
         if imported and pair[0] != pair[1]:
             found[name] = pair
@@ -136,7 +132,7 @@ def beside(one: Compared, step: Step) -> dict[str, tuple[str, str]]:
         step: The change.
     """
     found = suspects(one, step)
-    return {name: found[name] for name in found if not _JAX.fullmatch(name)}
+    return {name: found[name] for name in found if not JAX_PACKAGES.fullmatch(name)}
 
 
 def upstream(one: Compared, step: Step) -> str:
