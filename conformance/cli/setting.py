@@ -20,7 +20,7 @@ from conformance.corpus.discover import discover
 from conformance.corpus.functions import NAMED, folder_of, written
 from conformance.corpus.project import PACKAGE, Project, find_project
 from conformance.corpus.select import absolute_selects, matches, select_cases
-from conformance.corpus.settings import Settings, find_settings
+from conformance.corpus.settings import Settings, find_settings, settings_file
 from conformance.corpus.snapshots import family_of, snapshot_cases, snapshots_in
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 DEFAULT_MATRIX = "smoke"
 RELEASES = "releases.toml"
 FUNCTIONS = "functions"
+GOLDENS = "goldens"
+"""Folder of the goldens of cases that nobody wrote: beside the list of functions, or the script."""
 NIGHTLY_INDEX = "conformance.cells.nightly_index"
 
 
@@ -83,8 +85,10 @@ class Setting:
     @cached_property
     def functions(self) -> Mapping[str, Case]:
         """The cases of functions that the project lists, by `module:name`."""
-        found = {case.id: case for case in self._made(written(self.settings.functions))}
         listed = self.settings.functions
+        file = settings_file(self.start)
+        home = self.start if file is None else file.parent
+        found = {case.id: case for case in self._made(written(listed), home / GOLDENS)}
         return {one.function: found[f"{one.family}/{one.case}"] for one in listed}
 
     def cases(self, selects: Sequence[str]) -> tuple[Case, ...]:
@@ -116,15 +120,21 @@ class Setting:
         beside = b"".join(path.read_bytes() for path in sorted(file.parent.glob("*.py")))
         digest = hashlib.sha256(beside).hexdigest()
         path = f"{family_of(file)}/{FUNCTIONS}.py"
-        return self._made({path: snapshot_cases(file, found, digest)})
+        return self._made({path: snapshot_cases(file, found, digest)}, file.parent / GOLDENS)
 
-    def _made(self, texts: Mapping[str, str]) -> tuple[Case, ...]:
-        """Return the cases of files that are made, by path below a folder of theirs."""
+    def _made(self, texts: Mapping[str, str], home: Path) -> tuple[Case, ...]:
+        """Return the cases of files that are made, by path below a folder of theirs.
+
+        Args:
+            texts: The files.
+            home: Folder that their goldens are below.
+        """
         folder = self.cache / FUNCTIONS / folder_of(texts)
         for path, text in texts.items():
             if not (folder / path).exists():
                 write_atomically(folder / path, text.encode())
-        return discover([folder / path for path in texts])
+        found = discover([folder / path for path in texts])
+        return tuple(replace(case, home=home) for case in found)
 
     def case(self, text: str) -> Case:
         """Return the one case that a text names.

@@ -31,6 +31,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     functions: tuple[Function, ...] = ()
 
 
+def settings_file(start: Path) -> Path | None:
+    """Return the `pyproject.toml` whose settings hold in a folder, None where none has any.
+
+    Args:
+        start: Folder to look from, upwards.
+
+    Raises:
+        UsageError: If a file on the way is no TOML.
+    """
+    files = (folder / FILE_NAME for folder in (start, *start.parents))
+    return next((file for file in files if _table(file) is not None), None)
+
+
 def find_settings(start: Path) -> Settings:
     """Return the settings that hold in a folder.
 
@@ -43,11 +56,8 @@ def find_settings(start: Path) -> Settings:
     Raises:
         UsageError: If a file on the way is no TOML, or a setting is unknown or of a wrong type.
     """
-    for folder in (start, *start.parents):
-        table = _table(folder / FILE_NAME)
-        if table is not None:
-            return _read(table, folder / FILE_NAME)
-    return Settings()
+    file = settings_file(start)
+    return Settings() if file is None else _read(_table(file), file)
 
 
 def _table(file: Path) -> Any:

@@ -240,8 +240,8 @@ class Judge:
         return entry, ""
 
     def store(self, job: Job) -> GoldenStore:
-        """Return the goldens that stand beside a job's case."""
-        root = job.case.file.parent.parent
+        """Return the goldens of a job's case, and of its neighbours."""
+        root = job.case.families
         if root not in self._stores:
             self._stores[root] = GoldenStore(root)
         return self._stores[root]

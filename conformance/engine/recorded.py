@@ -28,7 +28,7 @@ def recorded_endings(plan: Plan) -> Iterator[tuple[Job, str]]:
     """
     stores: dict[Path, GoldenStore] = {}
     for job in plan.jobs:
-        root = job.case.file.parent.parent
+        root = job.case.families
         document = stores.setdefault(root, GoldenStore(root)).document(job.case)
         if document is None:
             continue

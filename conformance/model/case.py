@@ -120,6 +120,8 @@ class Case:
         atol: Absolute tolerance; None is 0 under a stated rtol, else scaled to the leaf.
         same_as: Ways to run it in each of which it is to give the same value.
         content_hash: Hash of the file it is written in, and of the helpers beside it.
+        home: Folder that its goldens are below; None where the case is written by hand, beside
+            which they lie.
     """
 
     id: str
@@ -149,6 +151,12 @@ class Case:
     atol: float | None = None
     same_as: tuple[str, ...] = ()
     content_hash: str = ""
+    home: Path | None = None
+
+    @property
+    def families(self) -> Path:
+        """Folder of the families, each with its goldens."""
+        return self.file.parent.parent if self.home is None else self.home
 
     def policy_of(self, artifact: str) -> Policy:
         """Return what a change of an artifact does to a run."""

@@ -116,3 +116,19 @@ def test_a_function_that_is_not_listed(project: Project) -> None:
     assert ending.code == 3
     assert "no function mine:nrom is listed (did you mean 'mine:norm'" in ending.error
     assert "list it in pyproject.toml: [[tool.conformance.functions]]" in ending.error
+
+
+@pytest.mark.cell
+def test_their_goldens_are_beside_the_list(project: Project) -> None:
+    """They hold although the list gets longer, and when the package changes."""
+    assert project.run("run", "mine:norm", "--cell", "0.6.2", "--no-report").code == 1
+    assert project.run("accept").code == 0
+    assert (project.path / "goldens/mine/golden/functions/norm.toml").is_file()
+    listed = (project.path / "pyproject.toml").read_text()
+    longer = f'{listed}\n[[tool.conformance.functions]]\nfunction = "mine:inputs"\njit = false\n'
+    project.write(
+        {"pyproject.toml": longer, "mine.py": MINE.replace("norm(x):", "norm(x):\n    x += 1")}
+    )
+    ending = project.run("run", "mine:norm", "--cell", "0.6.2", "--json", "-")
+    (record,) = ending.json["results"]
+    assert record["verdict"] == "changed"

@@ -76,3 +76,15 @@ def test_elsewhere_it_is_a_call() -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.stdout == "1\n"
+
+
+@pytest.mark.cell
+def test_the_goldens_are_beside_the_script(project: Project) -> None:
+    """They hold when the script changes."""
+    assert project.run("run", "scripts/report.py", "--cell", "0.6.2", "--no-report").code == 1
+    assert project.run("accept").code == 0
+    assert (project.path / "scripts/goldens/report/golden/functions/norm.toml").is_file()
+    project.write({"scripts/beside.py": "FACTOR = 5\n"})
+    ending = project.run("run", "scripts/report.py", "--cell", "0.6.2", "--json", "-")
+    said = {record["case"]: record["verdict"] for record in ending.json["results"]}
+    assert said == {"report/scaled": "changed", "report/norm": "match"}

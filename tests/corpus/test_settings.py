@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.corpus.settings import Settings, find_settings
+from conformance.corpus.settings import Settings, find_settings, settings_file
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,3 +55,13 @@ def test_what_cells_have_is_found_from_anywhere(tmp_path: Path) -> None:
     found = find_settings(tmp_path / "sub")
     assert found.wanted == (str(tmp_path), "optax>=0.2")
     assert [one.function for one in found.functions] == ["mine:f"]
+
+
+def test_the_file_they_stand_in(tmp_path: Path) -> None:
+    """The nearest that has any; none is no file."""
+    inner = tmp_path / "sub"
+    inner.mkdir()
+    (inner / "pyproject.toml").write_text("[project]\nname = 'a'\n")
+    assert settings_file(inner) is None
+    (tmp_path / "pyproject.toml").write_text("[tool.conformance]\n")
+    assert settings_file(inner) == tmp_path / "pyproject.toml"

@@ -97,7 +97,7 @@ def recorded_span(job: Job, observation: Observation) -> str:
         job: The job.
         observation: What was seen.
     """
-    store = GoldenStore(job.case.file.parent.parent)
+    store = GoldenStore(job.case.families)
     try:
         golden = store.lookup(job.case, variant(job), job.planned.release)
     except GoldenError:
