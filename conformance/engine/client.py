@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from conformance.engine.job import Finished, Job
+    from conformance.engine.job import Finished, Job, PlannedCell
 
 WORKER = PACKAGE / "kit" / "worker.py"
 HELLO_TIMEOUT = 120.0
@@ -77,6 +77,22 @@ def worker_environment(
     if keep_python_path and "PYTHONPATH" in outer:
         kept["PYTHONPATH"] = outer["PYTHONPATH"]
     return {**kept, **PINNED, **variables}
+
+
+def options_of(planned: PlannedCell) -> dict[str, str]:
+    """Return the variables that say what a cell's options do; a program may still say otherwise.
+
+    Args:
+        planned: The cell.
+    """
+    cell = planned.cell
+    flags = [*cell.place.xla_flags, *cell.xla_flags]
+    if cell.devices > 1 and not cell.place.real:
+        flags.append(f"--xla_force_host_platform_device_count={cell.devices}")
+    variables = {"XLA_FLAGS": " ".join(flags)} if flags else {}
+    if cell.x64:
+        variables["JAX_ENABLE_X64"] = "1"
+    return variables | {name.upper(): value for name, value in cell.config}
 
 
 class Worker:

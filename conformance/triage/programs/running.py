@@ -17,7 +17,7 @@ from conformance.cells.in_use import in_use
 from conformance.cells.overlay import overlay
 from conformance.cells.provision import environment_folder, provision
 from conformance.cells.uvtool import NoSolutionError
-from conformance.engine.client import worker_environment
+from conformance.engine.client import options_of, worker_environment
 from conformance.engine.observe import raised, signal_name
 from conformance.errors import ConformanceError
 from conformance.judge.errors import signature
@@ -133,7 +133,7 @@ class ProgramRunner:
         with in_use(environment_folder(cell, lock, self.cache)):
             python = provision(cell, lock=lock, cache=self.cache).python
             variables["PATH"] = f"{python.parent}:{self.outer.get('PATH', '')}"
-            variables |= _options(planned)
+            variables |= options_of(planned)
             variables |= more
             if flags:
                 own = filter(None, [variables.get("XLA_FLAGS"), *flags])
@@ -172,18 +172,6 @@ def not_run(
         case=name, cell=planned.cell.id, case_hash=code, cell_hash=planned.cell_hash,
         outcome=outcome, stage=Stage.PROVISION, error=error,
     )  # fmt: skip
-
-
-def _options(planned: PlannedCell) -> dict[str, str]:
-    """Return the variables that say what a cell's options do; a program may still say otherwise."""
-    cell = planned.cell
-    flags = [*cell.place.xla_flags, *cell.xla_flags]
-    if cell.devices > 1 and not cell.place.real:
-        flags.append(f"--xla_force_host_platform_device_count={cell.devices}")
-    variables = {"XLA_FLAGS": " ".join(flags)} if flags else {}
-    if cell.x64:
-        variables["JAX_ENABLE_X64"] = "1"
-    return variables | {name.upper(): value for name, value in cell.config}
 
 
 def _given(planned: PlannedCell, flags: tuple[str, ...]) -> set[str]:
