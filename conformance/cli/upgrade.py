@@ -138,9 +138,11 @@ def command(
     directory.write_run(ended(info, _status(upgraded), executor.identities))
     if not upgraded.whole:
         raise NothingSelectedError(f"nothing to compare; {'; '.join(asides(upgraded))}")
+    content = as_json(upgrade_json(upgraded))
+    directory.write_upgrade(content)
     _tell(console, upgraded, directory, every=verbose)
     if json_file is not None:
-        write_file("--json", json_file, as_json(upgrade_json(upgraded)))
+        write_file("--json", json_file, content)
     if markdown_file is not None:
         write_file("--markdown", markdown_file, upgrade_markdown(upgraded).encode())
     if site or (site is None and console.is_terminal):

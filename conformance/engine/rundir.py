@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 RUN = "run.json"
 RESULTS = "results.jsonl"
+UPGRADE = "upgrade.json"
+"""What an upgrade came to, in the directory of a run that was one."""
 ANEW = "restore it, or run anew: what has not changed is taken from the cache"
 
 
@@ -84,6 +86,28 @@ class RunDirectory:
             raise CorruptRunError(
                 f"{path}: expected what tells of a run: {str(error).lower()}; {ANEW}"
             ) from None
+
+    def write_upgrade(self, content: bytes) -> None:
+        """Write what an upgrade came to, whole or not at all.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        write_atomically(self.path / UPGRADE, content + b"\n")
+
+    def read_upgrade(self) -> bytes | None:
+        """Return what an upgrade came to; None of a run that was none.
+
+        Raises:
+            CorruptRunError: If it cannot be read.
+        """
+        path = self.path / UPGRADE
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
 
     def read_records(self) -> list[Record]:
         """Return the finished jobs, in the order they ended.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from conformance.engine.transitions import Transition
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell
+    from conformance.report.upgrade_file import UpgradeFile
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,13 @@ class Report:
 
     Attributes:
         runs: The runs, the oldest first.
-        problems: What is wrong with runs that could not be read, a sentence each.
+        problems: What is wrong with what could not be read, a sentence each.
+        upgrades: What those of the runs came to that were upgrades, by run id.
     """
 
     runs: Sequence[LoadedRun]
     problems: Sequence[str] = ()
+    upgrades: Mapping[str, UpgradeFile] = field(default_factory=dict)
 
     @cached_property
     def jobs(self) -> Mapping[tuple[str, str], Side]:

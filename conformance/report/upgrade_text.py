@@ -193,7 +193,7 @@ def asides(upgraded: Upgraded) -> Iterator[str]:
         if one.flaky:
             yield f"flaky: {one.case.id} on {one.axis.platform}: {visible(one.flaky)}"
     yield from _counted("not compared", (o.refused for o in upgraded.compared if o.refused))
-    yield from _counted("fails at both ends alike", filter(None, map(_failure, upgraded.whole)))
+    yield from _counted("fails at both ends alike", filter(None, map(failure, upgraded.whole)))
     for entry in upgraded.left_out:
         yield f"left out {entry.cell}: {visible(entry.reason)}"
     releases = max(len(axis.cells) for axis in upgraded.axes)
@@ -201,8 +201,12 @@ def asides(upgraded: Upgraded) -> Iterator[str]:
     yield f"{upgraded.jobs:,} jobs tried, of {upgraded.every_job:,} on {every}"
 
 
-def _failure(one: Compared) -> str:
-    """Return how a case fails that is unchanged, and fails for no reason that it declares."""
+def failure(one: Compared) -> str:
+    """Return how a case fails that is unchanged, and fails for no reason that it declares.
+
+    Args:
+        one: The case.
+    """
     if one.whole is None or one.effect is not Effect.UNCHANGED:
         return ""
     record = one.whole.after.record

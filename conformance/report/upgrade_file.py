@@ -1,0 +1,190 @@
+"""An upgrade read back from its run's directory: what `conformance upgrade --json` says, typed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from conformance.errors import ConformanceError
+from conformance.triage.upgrade.effect import Effect  # noqa: TC001 - msgspec reads the annotations
+
+FORMAT: Final = 1
+"""What is written now; what another number means is not known."""
+ANEW: Final = "the same `conformance upgrade` writes it anew"
+
+
+class CorruptUpgradeError(ConformanceError):
+    """A file that does not tell of an upgrade, or not in a way that is known."""
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """A place of an axis.
+
+    Attributes:
+        label: What it is called: its release, or what names an end.
+        cell: Its cell's id.
+    """
+
+    label: str
+    cell: str
+
+
+class PlatformAxis(msgspec.Struct, frozen=True, kw_only=True):
+    """What lies between both ends on one platform, both included.
+
+    Attributes:
+        platform: The platform.
+        points: The places, in order.
+    """
+
+    platform: str
+    points: tuple[Point, ...]
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a case on the way.
+
+    Attributes:
+        case: Case id.
+        platform: Where.
+        kind: What it does.
+        artifact: What is shown of it: `ending`, `value`, a fact or a figure.
+        last: The last release that was tried before it.
+        changed_in: The first that was tried after it.
+        cells: Ids of the cells that were compared.
+        before: What it was, in a line.
+        after: What it is.
+        culprit: The package that made it, empty where more than one may have.
+        beside: Packages other than jax's own that changed, with both versions.
+        upstream: Thread of the declared deviation.
+        command: What shows it.
+        blame: What tells which package made it.
+    """
+
+    case: str
+    platform: str
+    kind: Effect
+    artifact: str
+    last: str
+    changed_in: str
+    cells: tuple[str, str]
+    before: str
+    after: str
+    culprit: str = ""
+    beside: dict[str, tuple[str, str]] = {}
+    upstream: str = ""
+    command: str = ""
+    blame: str = ""
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """Cases that one release changed in the same way.
+
+    Attributes:
+        kind: What the upgrade does to them.
+        transitions: The change of each case that did it: places in the list of all changes.
+    """
+
+    kind: Effect
+    transitions: tuple[int, ...]
+
+
+class CaseOf(msgspec.Struct, frozen=True, kw_only=True):
+    """A case on a platform, and what the upgrade does to it."""
+
+    case: str
+    platform: str
+    kind: Effect
+
+
+class Aside(msgspec.Struct, frozen=True, kw_only=True):
+    """A case on a platform, and why little is said of it."""
+
+    case: str
+    platform: str
+    reason: str
+
+
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+    """A cell that could not be tried, and why."""
+
+    cell: str
+    reason: str
+
+
+class Jobs(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs that were tried, of those that there would be with every case on every release."""
+
+    tried: int
+    of: int
+
+
+class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """An upgrade.
+
+    Attributes:
+        from_: What is left.
+        to: What is wanted.
+        verdict: A paragraph that says it all.
+        counts: How many cases by effect.
+        axes: What lies between both ends, by platform.
+        transitions: Every change on the way.
+        groups: Changes by effect, release and root cause, the gravest first.
+        cases: Every case that was compared.
+        flaky: Cases that did not do the same twice, and how they differ.
+        not_compared: Cases that do not run at an end, and why.
+        fails_alike: Cases that fail at both ends, undeclared, and how.
+        left_out: Cells that could not be tried.
+        jobs: What it took.
+    """
+
+    from_: str
+    to: str
+    verdict: str
+    counts: dict[Effect, int]
+    axes: tuple[PlatformAxis, ...]
+    transitions: tuple[Change, ...]
+    groups: tuple[Cause, ...]
+    cases: tuple[CaseOf, ...]
+    flaky: tuple[Aside, ...]
+    not_compared: tuple[Aside, ...]
+    fails_alike: tuple[Aside, ...]
+    left_out: tuple[LeftOut, ...]
+    jobs: Jobs
+
+    def __post_init__(self) -> None:
+        """Refuse groups of changes that are not there, or of none."""
+        known = range(len(self.transitions))
+        for group in self.groups:
+            if not group.transitions or any(n not in known for n in group.transitions):
+                raise ValueError("a group of changes that are not there")
+
+
+class _Format(msgspec.Struct, frozen=True):
+    """As much of the file as every version of it has."""
+
+    format: int
+
+
+def upgrade_of(content: bytes, file: str) -> UpgradeFile:
+    """Return what a file says of an upgrade.
+
+    Args:
+        content: What it holds.
+        file: Its name, for the message.
+
+    Raises:
+        CorruptUpgradeError: If that is no upgrade, or of another version.
+    """
+    try:
+        found = msgspec.json.decode(content, type=_Format).format
+        if found == FORMAT:
+            return msgspec.json.decode(content, type=UpgradeFile)
+    except ValueError as error:  # JSON or its encoding
+        raise CorruptUpgradeError(
+            f"{file}: expected what tells of an upgrade: {str(error).lower()}; {ANEW}"
+        ) from None
+    raise CorruptUpgradeError(
+        f"{file}: is of format {found}, expected {FORMAT}: another version wrote it; {ANEW}"
+    )

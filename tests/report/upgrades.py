@@ -1,0 +1,95 @@
+"""Upgrades made by hand: cases that did something on each release, compared as upgrades are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from conformance.cells.cell import Cell
+from conformance.engine.comparing import Side
+from conformance.engine.job import PlannedCell
+from conformance.model.outcome import Conformance
+from conformance.model.run import RunCase
+from conformance.report.report import Report
+from conformance.report.upgrade_data import upgrade_json
+from conformance.report.upgrade_file import upgrade_of
+from conformance.report.upgraded import Upgraded
+from conformance.triage.upgrade.upgrading import Axis, Compared, Line
+from tests.builders import case, f32
+from tests.report.runs import Directory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.report.upgrade_file import UpgradeFile
+
+RELEASES = ("0.5.3", "0.6.0", "0.6.1", "0.6.2")
+NUMPY = ("2.2.0", "2.2.0", "2.3.0", "2.3.0")
+OK: dict[str, Any] = {"value": f32(1, 2)}
+WRONG: dict[str, Any] = {"value": f32(1, 3), "conformance": Conformance.DEVIATES}
+RAISED: dict[str, Any] = {"error": ("ValueError", "bad shape")}
+OTHER: dict[str, Any] = {"error": ("ValueError", "bad | shape")}
+
+
+def cell_of(release: str, numpy: str) -> PlannedCell:
+    """Return the cell of a release."""
+    cell = Cell(release=release, python="3.11", devices=8)
+    versions = {"jax": release, "jaxlib": release, "numpy": numpy, "flax": f"0.{numpy}"}
+    return PlannedCell(cell=cell, versions=versions, lock_hash="l", cell_hash="h")
+
+
+AXIS = Axis(
+    platform="cpu8",
+    cells=tuple(map(cell_of, RELEASES, NUMPY)),
+    labels=RELEASES,
+)
+
+
+class Tried:
+    """An upgrade in the making, and the run that it leaves.
+
+    Args:
+        folder: Directory of the run.
+        axis: What lies between both ends.
+    """
+
+    def __init__(self, folder: Path, axis: Axis = AXIS) -> None:
+        self.made = Directory(folder)
+        self.compared: list[Compared] = []
+        self._axis = axis
+
+    def case(self, name: str, *seen: dict[str, Any] | None, **more: Any) -> Tried:
+        """Add a case: what it did on each release, None where it was not tried."""
+        line = Line(case(name, **more), RunCase(), self._axis)
+        for place, said in enumerate(seen):
+            if said is not None:
+                self.made.job(name, self._axis.cells[place].cell.id, **said)
+                line.take(place, Side(self.made.records[-1], self.made.run.blobs))
+        self.compared.append(line.compared())
+        return self
+
+    def upgraded(self, **more: Any) -> Upgraded:
+        """Return the upgrade."""
+        return told(*self.compared, **more)
+
+    def report(self, upgrade: UpgradeFile | None = None, **info: Any) -> Report:
+        """Write the run, and return the report on it."""
+        run = self.made.loaded(**info)
+        return Report((run,), upgrades={run.id: upgrade or file_of(self.upgraded())})
+
+
+def compared(folder: Path, name: str, *seen: dict[str, Any], **more: Any) -> Compared:
+    """Return a case that did something on each release."""
+    tried = Tried(folder / name.replace("/", "-")).case(name, *seen, **more)
+    return tried.compared[0]
+
+
+def told(*cases: Compared, **more: Any) -> Upgraded:
+    """Return an upgrade of some cases."""
+    return Upgraded(compared=cases, jobs=8, **more)
+
+
+def file_of(upgraded: Upgraded) -> UpgradeFile:
+    """Return an upgrade as it is read back."""
+    return upgrade_of(msgspec.json.encode(upgrade_json(upgraded)), "upgrade.json")
