@@ -51,7 +51,8 @@ def wanted_requirement(text: str, cache: Path) -> str:
     """Return what is wanted as a requirement; a package in a folder is built as it is now.
 
     Args:
-        text: A requirement, the folder of a package, or a wheel.
+        text: A requirement, the folder of a package, or a wheel; what is returned is one, too,
+            and stays as it is.
         cache: Cache folder; wheels are kept there by their content.
 
     Raises:
@@ -73,7 +74,8 @@ def absolute_wanted(text: str) -> str:
 
 def _is_path(text: str) -> bool:
     """Tell a path from a requirement: it ends like a wheel, or begins like a path."""
-    return text.endswith(".whl") or text.startswith((".", "/", "~"))
+    wheel = text.endswith(".whl") and "@" not in text
+    return wheel or text.startswith((".", "/", "~"))
 
 
 def _of_path(path: Path, cache: Path) -> str:
@@ -99,7 +101,7 @@ def _kept(wheel: Path, cache: Path) -> str:
             write_atomically(kept, wheel.read_bytes())
     except (OSError, InvalidWheelFilename, zipfile.BadZipFile) as error:
         raise UsageError(f"{wheel}: is no wheel: {error}") from None
-    return f"{name} @ {kept.as_uri()}"
+    return str(requirement(f"{name} @ {kept.as_uri()}"))
 
 
 def overlay(python: Path, lock: Lock, requirements: tuple[str, ...], cache: Path) -> Path | None:

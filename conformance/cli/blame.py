@@ -14,7 +14,7 @@ from conformance.cells.cell_id import is_cell_id
 from conformance.cells.selectors import split_platform
 from conformance.cli.named_files import as_json, check_writable, write_file
 from conformance.cli.options import json_option, program_options
-from conformance.cli.preparing import prepare_in
+from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.searching import FIGURES, TIMED, Asked, Subject, prober_of
 from conformance.cli.setting import here
 from conformance.engine.rundir import RESULTS, Results, RunDirectory
@@ -79,6 +79,7 @@ def command(
     conformance blame shard_map_while/fori_from[zeros] 0.5.3 0.8.3
     conformance blame report.py jax0.6.2-py311-cpu1-numpy1.26.4 0.6.2 --when output
     conformance blame report.py path:/env/bin/python latest
+    conformance blame my_package:loss 0.9.0 0.9.2 --with ./my-package
     conformance blame CASE '0.8.2@tpu:v5e:2x2' '0.8.3@tpu:v5e:2x2' --fact collectives.all-gather
 
     Both ends are tried first, then mixtures of both: the versions of FROM, and of some packages
@@ -110,12 +111,15 @@ def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str
     figure = asked.figure
     cells = (_cell(setting, subject, asked.good), _cell(setting, subject, asked.bad))
     locks: dict[str, Lock] = {}
+    # What a program needs beside is had where it runs.
+    wanted = wanted_in(setting, asked.wanted) if subject.case is not None else ()
     ends, originals = ends_of(
-        cells, setting.releases, partial(prepare_in, setting), locks=locks, cache=setting.cache
-    )
+        cells, setting.releases, partial(prepare_in, setting, wanted=wanted),
+        locks=locks, cache=setting.cache, wanted=wanted,
+    )  # fmt: skip
     for original in filter(None, originals):
         say(f"{original.planned.cell.id}: {original.stand_in} stands for it")
-    words = (asked.good, asked.bad, asked.when, asked.fact, asked.stage)
+    words = (asked.good, asked.bad, asked.when, asked.fact, asked.stage, *asked.wanted)
     name = subject.log_name(" ".join(word or "" for word in words))
     directory = RunDirectory(setting.project.root / LOGS / name)
     if asked.fresh:
@@ -125,7 +129,8 @@ def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str
         blame = Blame(
             ends=ends, originals=originals, suspects=suspects(_sources(subject), ends),
             prober=prober_of(setting, subject, locks, directory, asked, width=width),
-            locks=locks, provide=partial(provide, ends=ends, cache=setting.cache),
+            locks=locks,
+            provide=partial(provide, ends=ends, cache=setting.cache, wanted=wanted),
             blobs=directory.blobs, keep=log.append,
             known=[r for r in directory.read_records() if r.case_hash == subject.hash],
             tolerance=subject.tolerance, when="" if figure else asked.when or "", fact=asked.fact,

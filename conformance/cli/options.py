@@ -63,8 +63,9 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="SECONDS", help="Of a script, test or command.",
         ),
         click.option(
-            "--with", "wanted", multiple=True, metavar="REQUIREMENT",
-            help="A package that a script or test needs beside the cells' own; repeatable.",
+            "--with", "wanted", multiple=True, metavar="PACKAGE",
+            help="What it needs beside the cells' own packages: a requirement, a wheel, or "
+            "./FOLDER of a package; repeatable.",
         ),
         click.option("--command", "is_command", is_flag=True, help="TARGET is a command line."),
     )  # fmt: skip

@@ -15,7 +15,7 @@ from rich.console import Console
 from conformance.cells.accelerators import Turns
 from conformance.cli.named_files import as_json, check_writable, write_file
 from conformance.cli.options import json_option, program_options
-from conformance.cli.preparing import prepare_in
+from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.setting import here
 from conformance.engine.blobs import BlobStore
 from conformance.engine.comparing import Side
@@ -105,7 +105,8 @@ def command(
     console = Console(stderr=str(json_file) == "-", highlight=False, markup=False)
     program = target_of(target, command=is_command)
     names = _cells(cell, good_cell, bad_cell)
-    preparation = prepare_in(setting, [setting.cell(name) for name in names])
+    cells = [setting.cell(name) for name in names]
+    preparation = prepare_in(setting, cells, wanted if program is None else ())
     places = [_place(preparation, number, name) for number, name in enumerate(names)]
     try:
         with _blobs() as blobs:
@@ -115,7 +116,8 @@ def command(
             else:
                 runner = ProgramRunner(
                     target=program, locks=preparation.locks, cache=setting.cache, outer=os.environ,
-                    blobs=blobs, timeout=timeout, wanted=wanted, facts=bool(fact),
+                    blobs=blobs, timeout=timeout, wanted=wanted_in(setting, wanted),
+                    facts=bool(fact),
                 )  # fmt: skip
                 tried = TriedProgram(runner)
             answers = _asked(

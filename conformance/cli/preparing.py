@@ -27,8 +27,19 @@ def prepare_in(setting: Setting, cells: Iterable[Cell], wanted: Iterable[str] = 
     Returns:
         As `conformance.engine.prepare.prepare` says.
     """
-    wanted, project = tuple(wanted), setting.settings.wanted
     return prepare(
         cells, setting.releases, folders=setting.matrix_folders, cache=setting.cache,
-        wanted=[wanted_requirement(text, setting.cache) for text in wanted or project],
+        wanted=wanted_in(setting, wanted),
     )  # fmt: skip
+
+
+def wanted_in(setting: Setting, wanted: Iterable[str]) -> tuple[str, ...]:
+    """Return what cells are to have beside their own packages, as requirements.
+
+    Args:
+        setting: Surroundings.
+        wanted: What is said: requirements, wheels, folders of packages, which are built as they
+            are now; where nothing is, what the project says counts.
+    """
+    said = tuple(wanted) or setting.settings.wanted
+    return tuple(wanted_requirement(text, setting.cache) for text in said)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.cells.accelerators import Turns
 from conformance.cli.axes import axis_of, nightlies_answer
 from conformance.cli.options import TIMEOUT
-from conformance.cli.preparing import prepare_in
+from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.setting import default_jobs
 from conformance.engine.cache import ResultCache
 from conformance.engine.judging import Judge
@@ -174,9 +174,8 @@ def searched(setting: Setting, subject: Subject, asked: Asked, say: Callable[[st
         setting, asked.axis, (asked.good, asked.bad), find=asked.find, values=asked.values,
         jax=asked.jax, place=place,
     )  # fmt: skip
-    points = Points(
-        chosen.points, partial(prepare_in, setting), check=partial(nightlies_answer, setting)
-    )
+    prepare = partial(prepare_in, setting, wanted=asked.wanted if subject.case else ())
+    points = Points(chosen.points, prepare, check=partial(nightlies_answer, setting))
     question = (chosen.name, asked.jax, asked.platform, asked.when, asked.fact, asked.stage)
     name = subject.log_name(" ".join(word or "" for word in question))
     directory = RunDirectory(setting.project.root / LOGS / name)
@@ -232,7 +231,8 @@ def prober_of(
     assert subject.program is not None  # noqa: S101 - a subject is one of the two
     runner = ProgramRunner(
         target=subject.program, locks=locks, cache=setting.cache, outer=os.environ,
-        blobs=directory.blobs, timeout=asked.timeout, wanted=asked.wanted,
+        blobs=directory.blobs, timeout=asked.timeout,
+        wanted=wanted_in(setting, asked.wanted),
         facts=bool(asked.fact) or asked.when == "facts",
     )  # fmt: skip
     return ProgramProber(runner=runner, slots=width)

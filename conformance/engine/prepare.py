@@ -223,6 +223,28 @@ def _beside(python: Path, lock: Lock, wanted: tuple[str, ...], cache: Path) -> P
         raise UsageError(f"does not go with {', '.join(named)}: {cause(error)}") from None
 
 
+def planned_with(cell: Cell, lock: Lock, wanted: Sequence[str], cache: Path) -> PlannedCell:
+    """Return a cell as it is planned for, with what is wanted beside its packages.
+
+    Where it does not go with them, the cell is planned to be unsupported, with the requirement that
+    forbids it.
+
+    Args:
+        cell: The cell.
+        lock: Its lock.
+        wanted: Requirements, as for `prepare`.
+        cache: Cache folder.
+
+    Raises:
+        InfrastructureError: If what is wanted cannot be had now.
+    """
+    python = cell.interpreter or find_interpreter(cell.python)
+    try:
+        return planned_cell(cell, lock, _beside(python, lock, tuple(wanted), cache))
+    except UsageError as error:
+        return planned_cell(cell, lock, missing=str(error))
+
+
 def planned_cell(
     cell: Cell,
     lock: Lock | None = None,

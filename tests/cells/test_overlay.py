@@ -67,6 +67,7 @@ def test_a_wheel_is_known_by_its_content(tmp_path: Path) -> None:
     assert said[0] == said[1] != said[2]
     assert said[0].startswith("my-package @ file://")
     assert said[0].endswith(f"/{name}")
+    assert wanted_requirement(said[0], tmp_path / "cache") == said[0]
 
 
 def test_a_requirement_is_wanted_as_it_is(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from conformance.engine.trying import Trier
 from conformance.triage.blame.cases import blame_case
 from tests.projects import HEAD
 
+from .packages import packaged
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -110,6 +112,44 @@ def test_a_case_for_another_search(project: Project, shared_cache: Path) -> None
         cache=shared_cache,
     )  # fmt: skip
     assert [str(moved) for moved in found.culprits] == ["numpy 2.2.4 -> 2.2.6"]
+
+
+MINE = """\
+import numpy as np
+
+
+def doubled(x):
+    return x * (3 if np.__version__ >= "2.3" else 2)
+"""
+NEEDS_MINE = f"""\
+{HEAD}
+
+
+@program(devices=1, requires=["mine"])
+def mine(env):
+    import mine
+
+    return Program(mine.doubled, args=(np.float32([1, 2]),), reference=lambda x: x * 2)
+"""
+
+
+def test_a_package_of_the_users_own(project: Project) -> None:
+    """It is beside each mixture; a release that it does not go with is no end."""
+    project.write({"cases/numbers/owned.py": NEEDS_MINE, **packaged({"mine.py": MINE}, "mine")})
+    options = ("numbers/mine", "0.6.1", "0.6.2", "--json", "-")
+    lacking = project.run("blame", *options)
+    assert (lacking.code, "requires mine, the cell has none" in lacking.error) == (2, True)
+    ending = project.run("blame", *options, "--with", "./mine")
+    assert ending.code == 0, ending.err
+    found = ending.json
+    assert [one["package"] for one in found["culprits"]] == ["numpy"]
+    project.write({"report.py": "import mine\nif mine.doubled(1) == 3: raise KeyError('axis')"})
+    ending = project.run("blame", "report.py", *options[1:], "--with", "./mine")
+    assert ending.code == 0, ending.err
+    assert ending.json["culprits"] == found["culprits"]
+    refused = project.run("blame", "numbers/mine", "0.6.0", "0.6.2", "--with", "./mine")
+    assert refused.code == 2
+    assert "cannot be an end: does not go with mine: " in refused.error
 
 
 def test_a_command(project: Project) -> None:

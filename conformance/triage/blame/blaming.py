@@ -58,7 +58,8 @@ class Blame:
         suspects: Packages that may well be at fault, empty if that is not known.
         prober: Tries the target.
         locks: Where the prober finds locks, by cell id; gets those of mixtures.
-        provide: Makes the environment of a mixture, if it is not there.
+        provide: Makes the environment of a mixture, if it is not there, and returns the mixture
+            with what is beside its packages.
         blobs: Where artifacts are.
         keep: Gets every record before it counts.
         tolerance: How far values may differ.
@@ -74,7 +75,7 @@ class Blame:
     suspects: Collection[str]
     prober: Prober
     locks: dict[str, Lock]
-    provide: Callable[[PlannedCell, Lock], object]
+    provide: Callable[[PlannedCell, Lock], PlannedCell]
     blobs: BlobStore
     keep: Callable[[Record], object]
     tolerance: Tolerance
@@ -280,10 +281,9 @@ class Blame:
             planned, lock = mixture(*self.ends, {name for unit in units for name in unit})
             self.locks[planned.cell.id] = lock
             try:
-                self.provide(planned, lock)
+                self._cells[units] = self.provide(planned, lock)
             except InfrastructureError as error:
                 raise InfrastructureError(f"{error}; {RESTART}") from error
-            self._cells[units] = planned
         return self._cells[units]
 
     def _add(self, units: Units, record: Record) -> None:

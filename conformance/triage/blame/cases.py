@@ -12,7 +12,7 @@ from conformance.triage.blame.ends import ends_of, provide
 from conformance.triage.blame.suspects import sources_of, suspects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from conformance.cells.cell import Cell
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.engine.prepare import Preparation
     from conformance.engine.trying import Trier
     from conformance.model.case import Case
-    from conformance.triage.blame.blamed import Blamed
+    from conformance.triage.blame.blamed import Blamed, Step
 
 
 def blame_case(
@@ -33,7 +33,10 @@ def blame_case(
     trier: Trier,
     locks: dict[str, Lock],
     cache: Path,
+    wanted: Sequence[str] = (),
     when: str = "",
+    fact: str = "",
+    progress: Callable[[Step, int], None] = lambda *_: None,
 ) -> Blamed:
     """Search for the packages that changed what a case does; results are cached as those of runs.
 
@@ -45,7 +48,10 @@ def blame_case(
         trier: Tries jobs.
         locks: Where the trier finds locks, by cell id; gets those of mixtures.
         cache: Cache folder.
+        wanted: Requirements that cells have beside their own packages, as they are prepared.
         when: What tells the ends apart, as `--when` says it; empty for whatever does.
+        fact: The fact that does, as `--fact` says it.
+        progress: Called with each step, and the number of packages that differ.
 
     Raises:
         UsageError: If the ends differ in no package or in more than packages.
@@ -53,10 +59,12 @@ def blame_case(
         OtherwiseError: If an end does not show what it stands for does.
         InfrastructureError: If something cannot be tried now, or the disk refuses.
     """
-    ends, originals = ends_of(cells, releases, prepare, locks=locks, cache=cache)
+    wanted = tuple(wanted)
+    ends, originals = ends_of(cells, releases, prepare, locks=locks, cache=cache, wanted=wanted)
     return Blame(
         ends=ends, originals=originals, suspects=suspects(sources_of(case), ends),
         prober=CaseProber(case=case, trier=trier), locks=locks,
-        provide=partial(provide, ends=ends, cache=cache), blobs=trier.blobs,
-        keep=lambda _: None, tolerance=Tolerance.of(case), when=when,
+        provide=partial(provide, ends=ends, cache=cache, wanted=wanted), blobs=trier.blobs,
+        keep=lambda _: None, tolerance=Tolerance.of(case), when=when, fact=fact,
+        progress=progress,
     ).run()  # fmt: skip

@@ -11,7 +11,7 @@ from conformance.cells.provision import environment_folder, is_provisioned, prov
 from conformance.cells.releases import PYTHONS
 from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, cause
 from conformance.cells.uvtool import NoSolutionError
-from conformance.engine.prepare import planned_cell
+from conformance.engine.prepare import planned_with
 from conformance.errors import InfrastructureError, UsageError
 from conformance.triage.bisect.points import RESTART
 from conformance.triage.blame.bytecode import lend_bytecode
@@ -90,6 +90,7 @@ def ends_of(
     *,
     locks: dict[str, Lock],
     cache: Path,
+    wanted: tuple[str, ...] = (),
 ) -> tuple[tuple[End, End], tuple[Original | None, Original | None]]:
     """Return both ends, fit to be mixed.
 
@@ -99,6 +100,7 @@ def ends_of(
         prepare: Looks up locks.
         locks: Gets the locks of what the ends stand for, by cell id.
         cache: Cache folder.
+        wanted: Requirements that cells have beside their own packages, as they are prepared.
 
     Returns:
         The ends, and what each stands for, if it is not the cell itself.
@@ -109,24 +111,25 @@ def ends_of(
     """
     same = unified(*cells, releases)
     before, after = (
-        _end(cell, one, prepare, locks, cache) for cell, one in zip(cells, same, strict=True)
+        _end(pair, prepare, locks, cache, wanted) for pair in zip(cells, same, strict=True)
     )
     return (before[0], after[0]), (before[1], after[1])
 
 
 def _end(
-    cell: Cell,
-    same: Cell,
+    pair: tuple[Cell, Cell],
     prepare: Callable[[Iterable[Cell]], Preparation],
     locks: dict[str, Lock],
     cache: Path,
+    wanted: tuple[str, ...],
 ) -> tuple[End, Original | None]:
-    """Return an end, and the cell that it stands for."""
+    """Return an end, and what it stands for, of a cell and the same on the Python of both ends."""
+    cell, same = pair
     planned, lock = _planned(same, prepare)
     original = None
     if same.interpreter is not None:
         locks[same.id] = lock
-        planned, lock, original = stand_in(planned, lock, cache)
+        planned, lock, original = stand_in(planned, lock, cache, wanted)
     elif same != cell:
         asked, locks[cell.id] = _planned(cell, prepare)
         original = Original(
@@ -146,9 +149,13 @@ def _planned(
     (planned,) = found.cells
     if planned.failure:
         raise InfrastructureError(f"{planned.failure}; {RESTART}")
+    return _usable(planned), found.locks[cell.id]
+
+
+def _usable(planned: PlannedCell) -> PlannedCell:
     if planned.missing:
-        raise UsageError(f"{cell.id}: cannot be an end: {planned.missing}")
-    return planned, found.locks[cell.id]
+        raise UsageError(f"{planned.cell.id}: cannot be an end: {planned.missing}")
+    return planned
 
 
 def end_of(planned: PlannedCell, lock: Lock, cache: Path) -> End:
@@ -169,7 +176,14 @@ def end_of(planned: PlannedCell, lock: Lock, cache: Path) -> End:
     return End(planned=planned, lock=lock, installed=read_installed(environment.python))
 
 
-def provide(planned: PlannedCell, lock: Lock, *, ends: tuple[End, End], cache: Path) -> None:
+def provide(
+    planned: PlannedCell,
+    lock: Lock,
+    *,
+    ends: tuple[End, End],
+    cache: Path,
+    wanted: tuple[str, ...] = (),
+) -> PlannedCell:
     """Make the environment of a mixture, if it is not there; both ends lend what they compiled.
 
     Args:
@@ -177,24 +191,33 @@ def provide(planned: PlannedCell, lock: Lock, *, ends: tuple[End, End], cache: P
         lock: Its lock.
         ends: Both ends.
         cache: Cache folder.
+        wanted: Requirements that it is to have beside; resolved with its own packages.
+
+    Returns:
+        The mixture, with what is wanted. One that this does not go with is not made.
 
     Raises:
         InfrastructureError: If it cannot be made.
     """
-    if is_provisioned(planned.cell, lock, cache):
-        return
+    planned = planned_with(planned.cell, lock, wanted, cache) if wanted else planned
+    if planned.missing or is_provisioned(planned.cell, lock, cache):
+        return planned
     made = provision(planned.cell, lock=lock, cache=cache).python.parent.parent
     for end in ends:
         lend_bytecode(environment_folder(end.planned.cell, end.lock, cache), made)
+    return planned
 
 
-def stand_in(planned: PlannedCell, lock: Lock, work: Path) -> tuple[PlannedCell, Lock, Original]:
+def stand_in(
+    planned: PlannedCell, lock: Lock, cache: Path, wanted: tuple[str, ...]
+) -> tuple[PlannedCell, Lock, Original]:
     """Return a cell that has the packages of an environment that must not be touched.
 
     Args:
         planned: The environment, a `path:` cell.
         lock: What is installed there.
-        work: Folder to run uv in.
+        cache: Cache folder.
+        wanted: Requirements that it is to have beside.
 
     Returns:
         The cell, its lock, and what it stands for.
@@ -211,7 +234,7 @@ def stand_in(planned: PlannedCell, lock: Lock, work: Path) -> tuple[PlannedCell,
     hosts = HOSTS | (TPU_HOSTS if cell.place.packages == "tpu" else {})
     resolver = Resolver(
         python=cell.python, cut_off=_NO_CUT_OFF, newer={}, left_out=(), hosts=hosts,
-        nightly_index="", work=work,
+        nightly_index="", work=cache,
     )  # fmt: skip
     try:
         pins = resolver.resolve([f"{n}=={v}" for n, v in wanted.items()], current_host())
@@ -234,4 +257,4 @@ def stand_in(planned: PlannedCell, lock: Lock, work: Path) -> tuple[PlannedCell,
         stand_in=f"a new environment with the same versions{said},",
         other="what makes the difference is no version of a package",
     )
-    return planned_cell(made, found), found, original
+    return _usable(planned_with(made, found, wanted, cache)), found, original

@@ -65,7 +65,7 @@ def blamed(folder: Path, target: Target, **more: Any) -> Blamed:
     """Search; mixtures are on paper, so nothing is made of them."""
     directory = RunDirectory(folder)
     options: dict[str, Any] = {
-        "ends": ENDS, "suspects": (), "provide": lambda *_: None,
+        "ends": ENDS, "suspects": (), "provide": lambda planned, _: planned,
         "tolerance": Tolerance(), **more,
     }  # fmt: skip
     with closing(Results(directory)) as log:

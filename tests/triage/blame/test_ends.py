@@ -8,10 +8,17 @@ from typing import Any
 import pytest
 
 from conformance.cells.cell import Cell
+from conformance.cells.lock import Lock
+from conformance.cells.overlay import wanted_requirement
 from conformance.cells.releases import load_releases
+from conformance.engine.prepare import planned_cell
 from conformance.errors import UsageError
-from conformance.triage.blame.ends import unified
+from conformance.triage.blame.ends import provide, unified
+from tests.cli.packages import packaged
 
+from .environments import end
+
+LOCKS = Path(__file__).parents[3] / "matrix" / "locks"
 RELEASES = load_releases(Path(__file__).parents[3] / "matrix")
 OLD = Cell(release="0.6.0", python="3.11")
 
@@ -46,3 +53,19 @@ def test_ends_that_differ_in_more_than_packages(other: dict[str, Any]) -> None:
     """What else differs might be to blame, and cannot be mixed."""
     with pytest.raises(UsageError, match=f"differ in {next(iter(other)).replace('_', ' ')}, too"):
         unified(OLD, Cell(release="0.6.1", python="3.11", **other), RELEASES)
+
+
+@pytest.mark.cell
+def test_a_mixture_that_does_not_go_with_what_is_wanted(tmp_path: Path) -> None:
+    """It is not made, and says which requirement forbids it."""
+    for name, text in packaged({"mine.py": ""}).items():
+        (tmp_path / name).write_text(text)
+    wanted = (wanted_requirement(str(tmp_path), tmp_path / "cache"),)
+    file = LOCKS / "jax0.6.0-py311.txt"
+    lock = Lock(text=file.read_text(), path=file)
+    planned = planned_cell(OLD, lock)
+    ends = (end({"jax": "0.6.0"}), end({"jax": "0.6.1"}))
+    found = provide(planned, lock, ends=ends, cache=tmp_path / "cache", wanted=wanted)
+    assert found.missing.startswith("does not go with mine: ")
+    assert "jax>=0.6.1" in found.missing
+    assert not (tmp_path / "cache" / "envs").exists()
