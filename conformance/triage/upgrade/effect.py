@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from conformance.engine.comparing import value_of
 from conformance.engine.transitions import ENDING, FACTS, VALUE, Kind
 from conformance.judge.ir import FACT, changed_facts
-from conformance.model.codec import to_array
+from conformance.model.codec import to_array, to_python
 from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.questions.predicate import ending, quoted
 
@@ -163,7 +163,8 @@ def _values(change: Transition) -> tuple[str, str]:
     """Return the values, where they differ most."""
     assert change.value is not None  # noqa: S101 - they were compared, since they differ
     worst = next(d for d in change.value.differences if d.agreement is change.value.agreement)
-    return _shown(value_of(change.before), worst), _shown(value_of(change.after), worst)
+    one, other = (_shown(value_of(side), worst) for side in (change.before, change.after))
+    return (one, other) if one == other else apart(one, other)
 
 
 def _shown(value: Value, worst: Difference) -> str:
@@ -173,6 +174,8 @@ def _shown(value: Value, worst: Difference) -> str:
         return quoted(f"{len(value.leaves)} leaves, {value.structure}")
     if worst.aspect == "numbers" and worst.size:
         return f"{worst.path}{list(worst.worst) or ''} = {to_array(leaf)[worst.worst]}"
+    if worst.aspect == "numbers" and leaf.kind == "python":
+        return f"{worst.path} = {to_python(leaf)!r}"
     said = getattr(leaf, worst.aspect.replace(" ", "_"), "")
     return f"{worst.path} {worst.aspect} {said or 'none'}"
 

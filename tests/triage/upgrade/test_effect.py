@@ -9,8 +9,9 @@ import pytest
 from conformance.engine.transitions import transition
 from conformance.model.outcome import Conformance
 from conformance.model.run import RunCase
+from conformance.model.value import Leaf
 from conformance.triage.upgrade.effect import Effect, Told, apart, effect_of, told
-from tests.builders import f32
+from tests.builders import f32, value
 from tests.report.runs import ADD, CELLS, Directory, sides
 
 if TYPE_CHECKING:
@@ -87,6 +88,16 @@ def test_facts(tmp_path: Path) -> None:
     found = between(tmp_path, {**OK, "texts": {"hlo": ADD}}, {**OK, "texts": {"hlo": REDUCED}})
     assert effect_of(found) is Effect.FACTS
     assert told(found) == Told("collectives", "all-reduce 0", "all-reduce 1")
+
+
+def test_words_that_a_program_returns(tmp_path: Path) -> None:
+    """They are shown as numbers are."""
+    before, after = (
+        {"value": value(Leaf(path="out", kind="python", dtype="str", data=repr(word).encode()))}
+        for word in ("2023.12", "2024.12")
+    )
+    seen = told(between(tmp_path, before, after))
+    assert seen == Told("value", "out = '2023.12'", "out = '2024.12'")
 
 
 def test_long_messages_are_shown_where_they_differ() -> None:
