@@ -101,12 +101,17 @@ class Setting:
         rest = [select for select in selects if not scripts[select]]
         chosen, others = _functions_and_others(rest, listed)
         chosen += tuple(case for found in scripts.values() for case in found)
-        home = self.project.cases.parent
-        if not selects and listed and home not in (self.start, *self.start.parents):
+        if not selects and listed and self._is_within:
             return tuple(listed.values())
         if others or not selects:
             chosen += select_cases(others, self.project.cases)
         return tuple({case.id: case for case in chosen}.values())
+
+    @property
+    def _is_within(self) -> bool:
+        """Whether the settings are of a project that is not the one of the cases."""
+        file = settings_file(self.start)
+        return file is not None and file.parent != self.project.cases.parent
 
     def _snapshots(self, select: str) -> tuple[Case, ...]:
         """Return the cases of a script that hands calls to `conformance.snapshot`, if it is one."""
@@ -120,7 +125,9 @@ class Setting:
         beside = b"".join(path.read_bytes() for path in sorted(file.parent.glob("*.py")))
         digest = hashlib.sha256(beside).hexdigest()
         path = f"{family_of(file)}/{FUNCTIONS}.py"
-        return self._made({path: snapshot_cases(file, found, digest)}, file.parent / GOLDENS)
+        made = self._made({path: snapshot_cases(file, found, digest)}, file.parent / GOLDENS)
+        # A script is written for the devices that there are.
+        return tuple(replace(case, devices=0) for case in made)
 
     def _made(self, texts: Mapping[str, str], home: Path) -> tuple[Case, ...]:
         """Return the cases of files that are made, by path below a folder of theirs.

@@ -79,7 +79,7 @@ class Job:
             "name": case.name,
             "kind": case.kind,
             "params": dict(case.params),
-            "devices": case.devices,
+            "devices": case.devices or cell.devices,
             "processes": cell.place.processes,
             "xla_flags": [*cell.place.xla_flags, *cell.xla_flags, *case.xla_flags],
             "config": {**cell.settings, **case.config},

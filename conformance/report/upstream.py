@@ -152,7 +152,7 @@ def _system(bug: Upstream) -> str:
     lines += [
         f"{'python':10} {cell.python}",
         f"{'platform':10} {cell.platform}",
-        f"{'devices':10} {bug.case.devices} of {cell.devices} ({real})",
+        f"{'devices':10} {bug.case.devices or cell.devices} of {cell.devices} ({real})",
         f"{'cell':10} {cell.id}",
     ]
     if cell.config:

@@ -79,6 +79,17 @@ def test_elsewhere_it_is_a_call() -> None:
 
 
 @pytest.mark.cell
+def test_it_has_all_devices_of_the_cell(project: Project) -> None:
+    """As when the script is run there itself."""
+    function = "def f(x):\n    raise ValueError(f'{jax.device_count()} devices')\n"
+    script = f"import conformance\nimport jax\n\n\n{function}\n\nconformance.snapshot(f, 1.0)\n"
+    project.write({"scripts/report.py": script})
+    ending = project.run("run", "scripts/report.py", "--cell", "jax0.6.2-py311-cpu4", "--json", "-")
+    (record,) = ending.json["results"]
+    assert record["error"]["message"] == "4 devices"
+
+
+@pytest.mark.cell
 def test_the_goldens_are_beside_the_script(project: Project) -> None:
     """They hold when the script changes."""
     assert project.run("run", "scripts/report.py", "--cell", "0.6.2", "--no-report").code == 1
