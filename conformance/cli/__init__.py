@@ -28,6 +28,7 @@ COMMANDS = {
     "report": "conformance.cli.report",
     "accept": "conformance.cli.accept",
     "upgrade": "conformance.cli.upgrade",
+    "suite": "conformance.cli.suite",
     "repro": "conformance.cli.repro",
     "new": "conformance.cli.new",
     "bisect": "conformance.cli.bisect",

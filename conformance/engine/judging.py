@@ -17,6 +17,7 @@ from conformance.golden.layout import variant_name
 from conformance.golden.store import GoldenStore
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.normal.forms import VERSION
+from conformance.judge.tests import XFAIL, judge_test
 from conformance.judge.verdict import Judgement, judge
 from conformance.model.codec import decode_value
 from conformance.model.observation import ExpectedError, Observation
@@ -162,6 +163,8 @@ class Judge:
         Raises:
             CorruptBlobError: If a blob of the record is missing or changed.
         """
+        if job.case.kind == "test":
+            return self._judged_test(record, attempts)
         planned = job.planned
         record = self._current(record)
         golden, problem = self._golden(job)
@@ -183,6 +186,21 @@ class Judge:
             reasons=judgement.reasons,
             facts=self._facts.of(record),
             ir=self._compared(record, judgement, golden),
+            attempts=1 + len(attempts),
+        )
+
+    def _judged_test(self, record: Record, attempts: Sequence[Record]) -> Record:
+        """Return the record of a test of a suite, which has no golden."""
+        judgement = judge_test(
+            observation_of(record, self._blobs),
+            declared=XFAIL in record.artifacts,
+            attempts=[observation_of(attempt, self._blobs) for attempt in attempts],
+        )
+        return replace(
+            record,
+            conformance=judgement.conformance,
+            verdict=judgement.verdict,
+            reasons=judgement.reasons,
             attempts=1 + len(attempts),
         )
 

@@ -77,11 +77,11 @@ def _misplaced(case: Case, cell: Cell) -> str:
     named = any(is_on(cell.platform, platform) for platform in case.platforms)
     if case.platforms and not named:
         return f"runs on {', '.join(case.platforms)}, the cell is {cell.platform}"
-    if case.kind == "probe" and not named and cell.place.compile_only:
-        return f"is a probe, which runs; for {cell.platform} programs are compiled only"
+    if case.kind != "program" and not named and cell.place.compile_only:
+        return f"is a {case.kind}, which runs; for {cell.platform} programs are compiled only"
     processes = cell.place.processes
-    if case.kind == "probe" and processes > 1 and not _for_ranks(case, cell.platform):
-        return f"is a probe, written for one process; {cell.platform} has {processes}"
+    if case.kind != "program" and processes > 1 and not _for_ranks(case, cell.platform):
+        return f"is a {case.kind}, written for one process; {cell.platform} has {processes}"
     if case.devices > cell.devices:
         return f"needs {case.devices} devices, the cell has {cell.devices}"
     if case.devices % processes:

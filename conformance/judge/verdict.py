@@ -106,9 +106,9 @@ def judge(  # noqa: PLR0917 - the seven things a verdict depends on, in the orde
     """
     match observation.outcome:
         case Outcome.INFRA | Outcome.NOT_RUN:
-            return _unjudged(Verdict.INFRA, observation)
+            return unjudged(Verdict.INFRA, observation)
         case Outcome.UNSUPPORTED:
-            return _unjudged(Verdict.EXCLUDED, observation)
+            return unjudged(Verdict.EXCLUDED, observation)
         case (
             Outcome.OK
             | Outcome.RAISED
@@ -143,7 +143,13 @@ def _gating(case: Case, seen: Observation, golden: GoldenEntry) -> Iterator[str]
             yield f"{ir} changed"
 
 
-def _unjudged(verdict: Verdict, observation: Observation) -> Judgement:
+def unjudged(verdict: Verdict, observation: Observation) -> Judgement:
+    """Return the judgement of a job that says nothing about JAX.
+
+    Args:
+        verdict: What that is.
+        observation: What it says instead.
+    """
     # Whole, for it ends with what to do; it is our own words, not a program's.
     reason = observation.error.message if observation.error else ending(observation)
     return Judgement(conformance=Conformance.UNKNOWN, verdict=verdict, reasons=(reason,))
@@ -200,7 +206,7 @@ def _verdict(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
         return _no_longer(evidence, refuted)
     match evidence.seen.outcome:
         case Outcome.CRASHED | Outcome.OUT_OF_MEMORY | Outcome.TIMED_OUT:
-            return _abnormal(evidence.seen), (ending(evidence.seen),)
+            return abnormal(evidence.seen), (ending(evidence.seen),)
         case _:
             return _by_golden(evidence)
 
@@ -235,9 +241,9 @@ def _no_longer(evidence: _Evidence, declared: list[Deviation]) -> Answer:
 
 
 def _deviates(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
-    abnormal = _abnormal(evidence.seen)
-    if abnormal is not Verdict.REGRESSED:
-        return abnormal, evidence.why
+    verdict = abnormal(evidence.seen)
+    if verdict is not Verdict.REGRESSED:
+        return verdict, evidence.why
     if not declared:
         return Verdict.REGRESSED, (*evidence.why, *evidence.changes)
     other = f"not as the {described(declared[0])} declares: {_first(evidence.why, '')}"
@@ -245,7 +251,12 @@ def _deviates(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
     return verdict, (other, *evidence.why[1:], *evidence.changes)
 
 
-def _abnormal(seen: Observation) -> Verdict:
+def abnormal(seen: Observation) -> Verdict:
+    """Return the verdict on a failure that nothing declares.
+
+    Args:
+        seen: How the job ended.
+    """
     match seen.outcome:
         case Outcome.CRASHED | Outcome.OUT_OF_MEMORY:
             return Verdict.CRASHED

@@ -12,7 +12,7 @@ from conformance.model.ranges import in_range
 if TYPE_CHECKING:
     from pathlib import Path
 
-Kind = Literal["program", "probe"]
+Kind = Literal["program", "probe", "test"]
 WAYS = ("jit", "eager", "aot", "vmap_of_one", "unsharded")
 """Other ways to run a program, as `conformance.kit.ways` does."""
 
@@ -97,13 +97,14 @@ class Case:
         family: Folder the case lives in.
         topic: Stem of its file.
         name: Function name, without the parameter.
-        kind: `program` or `probe`.
+        kind: `program`, `probe`, or `test` of a pytest suite.
         file: File it is written in.
         line: Line of its `def`, from 1.
         doc: Its docstring, empty when it has none.
         code: The function as written, with its decorators.
         params: Keyword arguments of this parametrisation.
-        devices: Devices the case needs; also the device count the worker makes on CPU.
+        devices: Devices the case needs; also the device count the worker makes on CPU. 0 is all
+            that the cell has.
         platforms: Platforms it runs on; empty is all.
         requires: Packages (PEP 508 names or specifiers) the cell must have.
         releases: PEP 440 specifier of the jax releases it applies to; empty is all.
@@ -122,6 +123,8 @@ class Case:
         content_hash: Hash of the file it is written in, and of the helpers beside it.
         home: Folder that its goldens are below; None where the case is written by hand, beside
             which they lie.
+        arguments: Of a test, what `conformance suite run` is told to run it alone, spelled for a
+            shell.
     """
 
     id: str
@@ -152,6 +155,7 @@ class Case:
     same_as: tuple[str, ...] = ()
     content_hash: str = ""
     home: Path | None = None
+    arguments: str = ""
 
     @property
     def families(self) -> Path:

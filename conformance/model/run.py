@@ -47,7 +47,7 @@ class RunCase:
     Attributes:
         file: File it is written in, below the folder of the project.
         line: Line of its `def`, from 1.
-        kind: `program` or `probe`.
+        kind: `program`, `probe` or `test`.
         doc: Its docstring.
         code: Its function as written, decorator and all.
         source: Upstream thread or document it comes from.

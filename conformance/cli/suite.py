@@ -1,0 +1,150 @@
+"""`conformance suite`: a user's own pytest suite, run in cells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+
+from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.options import json_option, with_option
+from conformance.cli.progress import live_progress
+from conformance.cli.run import write_site_of
+from conformance.cli.setting import DEFAULT_MATRIX, default_jobs, here
+from conformance.cli.suites import TIMEOUT, SuiteInCells, prepare_suite
+from conformance.engine.cache import ResultCache
+from conformance.engine.describing import describe, ended
+from conformance.engine.loading import LoadedRun
+from conformance.engine.plan import make_plan
+from conformance.engine.rundir import new_run
+from conformance.engine.runner import Run, exit_code
+from conformance.errors import NothingSelectedError
+from conformance.model.outcome import ExitCode
+from conformance.report.data import report_json
+from conformance.report.report import Report
+from conformance.report.suite_text import suite_lines
+from conformance.suites.suite import suite_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conformance.engine.prepare import Preparation
+    from conformance.model.run import Exclusion
+
+
+@click.group("suite", short_help="Run your own pytest suite in cells.")
+def command() -> None:
+    """Run your own pytest suite in cells, each test a case of its own.
+
+    \b
+    conformance suite run tests --with ./my-package --matrix releases
+    conformance upgrade 0.5.3 latest --suite tests --with ./my-package
+    """  # noqa: D301 - \b is click's own mark
+
+
+@command.command("run", short_help="Run a suite in cells.")
+@click.argument("words", metavar="PATH... [-- PYTEST ARGUMENTS...]", nargs=-1, required=True)
+@click.option("--matrix", metavar="NAME|FILE", help="Cells to run in.  [default: smoke]")
+@click.option(
+    "--cell", multiple=True, metavar="SELECTOR",
+    help="A cell id, release, specifier, latest, latest-N or path:PYTHON, each maybe with "
+    "@PLATFORM; repeatable. Narrows --matrix when both are given.",
+)  # fmt: skip
+@with_option
+@click.option(
+    "--timeout", type=click.FloatRange(0.1), default=TIMEOUT, show_default=True,
+    metavar="SECONDS", help="Of one test, with its fixtures.",
+)  # fmt: skip
+@click.option(
+    "--jobs", "-j", type=click.IntRange(1, 256), default=default_jobs,
+    show_default="one a core", help="Sessions of pytest at the same time.",
+)  # fmt: skip
+@click.option("--fresh", is_flag=True, help="Run every test, also those that have not changed.")
+@json_option("the whole result")
+@click.option(
+    "--report/--no-report", "site", default=None,
+    help="Make pages of the run, as `conformance report` does.  [default: in a terminal]",
+)  # fmt: skip
+@click.option("--verbose", "-v", is_flag=True, help="Name every test that fails.")
+def run(
+    *,
+    words: tuple[str, ...],
+    matrix: str | None,
+    cell: tuple[str, ...],
+    wanted: tuple[str, ...],
+    timeout: float,
+    jobs: int,
+    fresh: bool,
+    json_file: Path | None,
+    site: bool | None,
+    verbose: bool,
+) -> int:
+    """Run a pytest suite in cells.
+
+    PATH is a file or folder of tests, or the node of one test. What comes after -- is pytest's own.
+    The suite's configuration, conftest files, markers and plugins count as ever; pytest itself is
+    there, what else the suite needs is named by --with.
+
+    \b
+    conformance suite run tests --with ./my-package --matrix releases
+    conformance suite run tests --with . --with pytest-xdist --cell 0.5.3 --cell latest
+    conformance suite run tests/test_loss.py --cell '>=0.8' -- -k "not slow"
+    conformance suite run 'tests/test_loss.py::test_mean[bf16]' --cell 0.6.2
+    conformance suite run tests --cell path:/opt/env/bin/python
+
+    A test that crashes, or takes too long, ends itself alone: the others go on in a new session of
+    pytest. A failure is seen twice before it is told. Nothing is run again that has not changed:
+    neither the suite, its project, the packages, nor the cell.
+
+    Exit status: 0 all pass, are skipped, or fail as they declare; 1 a test fails, 2 usage, or the
+    suite cannot be collected, 3 no tests, 4 infrastructure, 130 interrupted.
+    """  # noqa: D301 - \b is click's own mark
+    setting = here()
+    if json_file is not None:
+        check_writable("--json", json_file)
+    suite = suite_of(words, timeout=timeout, wanted=wanted, start=Path.cwd())
+    console = Console(stderr=str(json_file) == "-", highlight=False, markup=False)
+    cells, left_out = setting.cells(matrix, cell)
+    preparation = prepare_suite(setting, cells, wanted)
+    exclusions = (*left_out, *preparation.exclusions)
+    _refuse_nothing(preparation, exclusions)
+    inside = SuiteInCells(suite, setting, preparation.locks, slots=jobs, fresh=fresh)
+    directory = new_run(setting.project.root)
+    try:
+        with console.status("collecting", spinner="line"):
+            cases, executor = inside.collected(preparation.cells)
+        plan = make_plan(cases, preparation.cells, exclusions)
+        named = matrix or ("" if cell else DEFAULT_MATRIX)
+        info = describe(plan, request={}, matrix=named, root=Path.cwd())
+        directory.write_run(info)
+        job = Run(
+            plan=plan, directory=directory, executor=executor,
+            cache=ResultCache(setting.cache, fresh=fresh),
+        )  # fmt: skip
+        with live_progress(console, len(plan.jobs), len(plan.cells)) as job.progress:
+            records = job.execute()
+    except KeyboardInterrupt:
+        click.echo("conformance: interrupted; the same command goes on where it was", err=True)
+        return ExitCode.INTERRUPTED
+    code = exit_code(records)
+    info = ended(info, code, executor.identities)
+    directory.write_run(info)
+    by_id = {case.id: case for case in cases}
+    for line in suite_lines(records, by_id, plan.exclusions, every=verbose):
+        console.print(line, soft_wrap=True)
+    console.print(f"results in {directory.path}", soft_wrap=True)
+    if json_file is not None:
+        report = Report((LoadedRun.of(directory, info, records),))
+        write_file("--json", json_file, as_json(report_json(report)))
+    if site or (site is None and console.is_terminal):
+        write_site_of(directory.path)
+    return code
+
+
+def _refuse_nothing(preparation: Preparation, exclusions: Iterable[Exclusion]) -> None:
+    """Refuse to go on where no cell is left."""
+    if not preparation.cells:
+        reasons = "; ".join(f"{one.cell}: {one.reason}" for one in exclusions)
+        raise NothingSelectedError(f"nothing to run; {reasons or 'the matrix has no cells'}")

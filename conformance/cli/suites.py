@@ -1,0 +1,157 @@
+"""What commands that run a user's pytest suite need: its cells, its tests, what runs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from conformance.cells.accelerators import Turns
+from conformance.cells.inspection import inspect_path_environment
+from conformance.cli.preparing import prepare_in
+from conformance.engine.prepare import Preparation
+from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
+from conformance.suites.cells import SuiteCells
+from conformance.suites.collecting import Collector
+from conformance.suites.collection import Collections
+from conformance.suites.executor import SuiteExecutor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from conformance.cells.cell import Cell
+    from conformance.cells.lock import Lock
+    from conformance.cli.setting import Setting
+    from conformance.engine.job import PlannedCell
+    from conformance.model.case import Case
+    from conformance.suites.collection import Collection
+    from conformance.suites.suite import Suite
+
+PYTEST: Final = "pytest"
+TIMEOUT: Final = 60.0
+"""Seconds that one test may take."""
+
+
+def prepare_suite(
+    setting: Setting, cells: Iterable[Cell], wanted: Sequence[str] = ()
+) -> Preparation:
+    """Return what can be planned of some cells, each with pytest beside it.
+
+    Args:
+        setting: Surroundings.
+        cells: The cells.
+        wanted: What they are to have beside; pytest itself is added unless it is named.
+    """
+    chosen = tuple(cells)
+    own = wanted or setting.settings.wanted
+    if any(map(_is_pytest, own)):
+        return prepare_in(setting, chosen, own)
+    having = {cell for cell in chosen if _has_pytest(cell)}
+    parts = [
+        prepare_in(setting, [cell for cell in chosen if cell not in having], (*own, PYTEST)),
+        prepare_in(setting, [cell for cell in chosen if cell in having], own),
+    ]
+    order = {cell.id: number for number, cell in enumerate(chosen)}
+    planned = [one for part in parts for one in part.cells]
+    return Preparation(
+        cells=tuple(sorted(planned, key=lambda one: order[one.cell.id])),
+        exclusions=tuple(one for part in parts for one in part.exclusions),
+        locks={cell: lock for part in parts for cell, lock in part.locks.items()},
+    )
+
+
+def _is_pytest(text: str) -> bool:
+    try:
+        return Requirement(text).name.lower() == PYTEST
+    except InvalidRequirement:  # a path
+        return False
+
+
+def _has_pytest(cell: Cell) -> bool:
+    """Say whether a user's own environment has a pytest, which then is the one that counts."""
+    return cell.interpreter is not None and (
+        PYTEST in inspect_path_environment(cell.interpreter).packages
+    )
+
+
+@dataclass(frozen=True)
+class SuiteInCells:
+    """A suite in cells: what is collected there, and what runs it.
+
+    Attributes:
+        suite: The suite.
+        setting: Surroundings.
+        locks: Lock of each cell, by cell id; may grow.
+        slots: Sessions at the same time.
+        fresh: Whether what was collected before does not count.
+    """
+
+    suite: Suite
+    setting: Setting
+    locks: Mapping[str, Lock]
+    slots: int
+    fresh: bool = False
+
+    @cached_property
+    def _cells(self) -> SuiteCells:
+        return SuiteCells(self.locks, self.setting.cache)
+
+    @cached_property
+    def _turns(self) -> Turns:
+        return Turns(self.setting.cache)
+
+    def collected(self, planned: Iterable[PlannedCell]) -> tuple[tuple[Case, ...], SuiteExecutor]:
+        """Return the tests that are collected in some cell, and what runs them.
+
+        Args:
+            planned: The cells to look in.
+
+        Raises:
+            NothingSelectedError: If there are no tests, or no cell can run any.
+            UsageError: If pytest cannot collect anything anywhere.
+            InfrastructureError: If no cell can be provided.
+        """
+        able = [one for one in planned if _runs_tests(one)]
+        if not able:
+            raise NothingSelectedError(f"{self.suite.name}: no cell can run tests")
+        collector = Collector(
+            suite=self.suite, cells=self._cells, slots=self.slots, turns=self._turns,
+            collections=Collections(self.setting.cache, fresh=self.fresh),
+        )  # fmt: skip
+        found = collector.collect(able)
+        good = self._good(able, found)
+        cases = self.suite.cases(found)
+        if not cases:
+            where = f" in {able[0].cell.id}" if len(able) == 1 else f" in any of {len(able)} cells"
+            raise NothingSelectedError(f"{self.suite.name}: no tests are collected{where}")
+        # Node ids start from one folder; of configurations the first that is found counts.
+        executor = SuiteExecutor(self.suite, good, self._cells, slots=self.slots, turns=self._turns)
+        return cases, executor
+
+    def _good(self, able: Sequence[PlannedCell], found: Sequence[Collection]) -> Collection:
+        """Return what was collected in the first cell in which anything could be."""
+        good = next((one for one in found if not one.failure), None)
+        if good is not None:
+            return good
+        first = next((one for one in found if not one.infra), found[0])
+        where = able[found.index(first)].cell.id
+        if first.infra:
+            raise InfrastructureError(f"{where}: {first.failure}")
+        raise UsageError(
+            f"{self.suite.name}: cannot be collected in any cell; {where}: {first.failure}"
+            f"{_hint(first.failure)}"
+        )
+
+
+def _runs_tests(planned: PlannedCell) -> bool:
+    place = planned.cell.place
+    there = not (planned.failure or planned.missing)
+    return there and not place.compile_only and place.processes == 1
+
+
+def _hint(failure: str) -> str:
+    """Return what may help where a plugin of pytest is not there."""
+    missing = "unrecognized arguments" in failure or "ModuleNotFoundError" in failure
+    return "; name what the suite needs, its plugins too, by --with" if missing else ""

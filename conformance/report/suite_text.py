@@ -1,0 +1,95 @@
+"""What came of a pytest suite in cells, to be read: its counts, then what fails and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from conformance.model.outcome import Outcome, Verdict
+from conformance.report.exclusions import exclusion_lines
+from conformance.report.summary import root_causes
+from conformance.report.text import listed, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from conformance.model.case import Case
+    from conformance.model.record import Record
+    from conformance.model.run import Exclusion
+
+WORDS: Final = {
+    Verdict.MATCH: "passed",
+    Verdict.REGRESSED: "failed",
+    Verdict.CRASHED: "crashed",
+    Verdict.TIMED_OUT: "timed out",
+    Verdict.FLAKY: "flaky",
+    Verdict.KNOWN: "xfailed",
+    Verdict.EXCLUDED: "skipped",
+    Verdict.INFRA: "not run",
+}
+"""What a verdict is called of a test."""
+LONGEST: Final = 2_000
+"""Characters of one reason."""
+
+
+def suite_lines(
+    records: Sequence[Record],
+    cases: Mapping[str, Case],
+    exclusions: Sequence[Exclusion] = (),
+    *,
+    every: bool = False,
+) -> Iterator[str]:
+    """Yield what came of a suite, in lines.
+
+    Args:
+        records: The tests, judged.
+        cases: The same tests as cases, by id.
+        exclusions: What was left out.
+        every: Whether every test is named that fails.
+    """
+    cells = list(dict.fromkeys(record.cell for record in records))
+    margin = max(map(len, cells), default=0)
+    for cell in cells:
+        yield f"{cell:{margin}}  {_counts([one for one in records if one.cell == cell])}"
+    for reason, members in root_causes(records):
+        yield ""
+        yield from _group(reason, members, cases, every=every)
+    left_out = [*exclusion_lines(exclusions), *_skipped(records)]
+    yield from ([""] if left_out else [])
+    yield from (visible(line, LONGEST) for line in left_out)
+
+
+def _skipped(records: Sequence[Record]) -> Iterator[str]:
+    """Yield why tests were skipped, a line for each reason."""
+    reasons: dict[str, list[Record]] = {}
+    for record in records:
+        if record.verdict is Verdict.EXCLUDED:
+            reasons.setdefault("; ".join(record.reasons), []).append(record)
+    for reason, members in reasons.items():
+        tests = list(dict.fromkeys(member.case for member in members))
+        where = list(dict.fromkeys(member.cell for member in members))
+        what = tests[0] if len(tests) == 1 else f"{len(tests)} tests"
+        yield f"skipped: {what} on {listed(where)}: {reason}"
+
+
+def _counts(records: Sequence[Record]) -> str:
+    found = Counter(record.verdict for record in records)
+    return ", ".join(f"{found[verdict]:,} {WORDS[verdict]}" for verdict in WORDS if found[verdict])
+
+
+def _group(
+    reason: str, members: Sequence[Record], cases: Mapping[str, Case], *, every: bool
+) -> Iterator[str]:
+    """Yield the tests that fail for one reason, and how one of them is run again."""
+    first = members[0]
+    tests = list(dict.fromkeys(member.case for member in members))
+    where = list(dict.fromkeys(member.cell for member in members))
+    what = tests[0] if len(tests) == 1 else f"{len(tests)} tests"
+    yield visible(f"{WORDS.get(first.verdict, first.verdict)}: {what} on {listed(where)}")
+    yield visible(f"  {reason}", LONGEST)
+    if len(tests) > 1:
+        yield visible(f"  {', '.join(tests) if every else listed(tests)}", LONGEST)
+    if first.error is not None and first.error.where:
+        yield visible(f"  at {first.error.where}")
+    if first.outcome is not Outcome.NOT_RUN:
+        yield f"  conformance suite run --cell {first.cell} {visible(cases[first.case].arguments)}"

@@ -1,0 +1,106 @@
+"""Where the sessions of a cell run: its environment, what lies beside it, and what it is."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from conformance.cells.in_use import in_use
+from conformance.cells.provision import environment_folder, provision
+from conformance.engine.checking import UnsupportedCellError
+from conformance.engine.client import options_of, worker_environment
+from conformance.engine.prepare import identity_mismatch
+from conformance.errors import InfrastructureError
+from conformance.files import disk_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from conformance.cells.lock import Lock
+    from conformance.engine.job import PlannedCell
+
+OWN: Final = "PYTEST_"
+"""How variables begin that are of the caller's own pytest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """An environment that is ready.
+
+    Attributes:
+        python: Its interpreter.
+        variables: Environment variables of what runs there.
+    """
+
+    python: Path
+    variables: Mapping[str, str]
+
+
+class SuiteCells:
+    """Provides the environments of cells.
+
+    Args:
+        locks: Lock of each cell, by cell id; may grow.
+        cache: Cache folder.
+        outer: Environment variables of the caller.
+    """
+
+    def __init__(
+        self, locks: Mapping[str, Lock], cache: Path, outer: Mapping[str, str] = os.environ
+    ) -> None:
+        self._locks, self._cache, self._outer = locks, cache, outer
+
+    @contextmanager
+    def provided(self, planned: PlannedCell) -> Iterator[Place]:
+        """Provide a cell's environment, and hold it.
+
+        Args:
+            planned: The cell.
+
+        Yields:
+            Where it is.
+
+        Raises:
+            InfrastructureError: If it cannot be provided.
+            UnsupportedCellError: If this host cannot serve it.
+        """
+        if planned.failure:
+            raise InfrastructureError(planned.failure)
+        if planned.missing:
+            raise UnsupportedCellError(planned.missing)
+        cell, lock = planned.cell, self._locks[planned.cell.id]
+        folder = environment_folder(cell, lock, self._cache)
+        try:
+            with nullcontext() if cell.interpreter is not None else in_use(folder):
+                environment = provision(cell, lock=lock, cache=self._cache)
+                yield Place(python=environment.python, variables=self._variables(planned))
+        except OSError as error:
+            raise disk_error(folder, error) from error
+
+    def _variables(self, planned: PlannedCell) -> dict[str, str]:
+        cell = planned.cell
+        outer = {name: text for name, text in self._outer.items() if not name.startswith(OWN)}
+        variables = worker_environment(
+            outer, cell.place.environment, keep_python_path=cell.interpreter is not None
+        )
+        path = filter(None, [planned.overlay, variables.get("PYTHONPATH")])
+        beside = {"PYTHONPATH": os.pathsep.join(path)}
+        # No bytecode of a suite is left in its folders.
+        return {**variables, **options_of(planned), **beside, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def check_identity(planned: PlannedCell, versions: Mapping[str, str]) -> None:
+    """Refuse what is not the cell.
+
+    Args:
+        planned: The cell.
+        versions: Versions of packages as they are found there.
+
+    Raises:
+        InfrastructureError: If a package has another version than the cell.
+    """
+    if wrong := identity_mismatch(planned, versions):
+        raise InfrastructureError(f"{planned.cell.id}: {wrong.replace('worker', 'session')}")

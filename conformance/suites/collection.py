@@ -1,0 +1,134 @@
+"""What pytest collects in a cell: the tests, and what stands in the way of some."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from conformance.files import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.engine.job import PlannedCell
+    from conformance.suites.suite import Suite
+
+FOLDER = "suites"
+"""Folder of the cache that keeps collections."""
+
+
+class Test(msgspec.Struct, frozen=True, kw_only=True):
+    """A test as pytest names it.
+
+    Attributes:
+        name: Its node id, numbered where several have the same.
+        file: Its file.
+        line: Line it begins in, 0 where that is not known.
+    """
+
+    __test__ = False  # no class of tests to pytest
+
+    name: str
+    file: str = ""
+    line: int = 0
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """What could not be collected, or was skipped as a whole.
+
+    Attributes:
+        node: Node id of the module, class or folder.
+        broken: Whether it failed; else it is skipped.
+        type: Type of the exception.
+        message: Its message.
+        where: Last line of the file that took part, `file:line`.
+        reason: Why it is skipped.
+        text: What pytest says of it.
+    """
+
+    node: str
+    broken: bool
+    type: str = ""
+    message: str = ""
+    where: str = ""
+    reason: str = ""
+    text: str = ""
+
+    def covers(self, name: str) -> bool:
+        """Say whether a test is, or would be, one of those that were not collected for it."""
+        return self.node in {"", ".", name} or name.startswith((f"{self.node}::", f"{self.node}/"))
+
+    def as_test(self, root: str) -> Test:
+        """Return it in the place of tests that nobody knows."""
+        file = Path(root) / self.node.partition("::")[0]
+        return Test(name=self.node, file=str(file))
+
+
+class Collection(msgspec.Struct, frozen=True, kw_only=True):
+    """What was collected in a cell.
+
+    Attributes:
+        root: Folder that node ids start from.
+        ini: Configuration file, empty for none.
+        tests: The tests, in order.
+        problems: What was not collected.
+        failure: Why nothing could be collected at all, empty if it could.
+        infra: Whether that is no fault of the suite's.
+    """
+
+    root: str = ""
+    ini: str = ""
+    tests: tuple[Test, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    failure: str = ""
+    infra: bool = False
+
+
+def problem_of(event: Mapping[str, Any]) -> Problem:
+    """Return the problem that an event of the plugin tells of."""
+    said = {name: event.get(name, "") for name in ("node", "type", "message", "where", "text")}
+    return Problem(broken=event["event"] == "broken", reason=event.get("reason", ""), **said)
+
+
+class Collections:
+    """Collections of cells, kept below the cache folder.
+
+    Args:
+        cache: Cache folder.
+        fresh: Whether what is kept does not count.
+    """
+
+    def __init__(self, cache: Path, *, fresh: bool = False) -> None:
+        self._folder = cache / FOLDER
+        self._fresh = fresh
+
+    def known(self, suite: Suite, planned: PlannedCell) -> Collection | None:
+        """Return what was collected before, None if that is not known."""
+        if self._fresh or not _may_be_kept(planned):
+            return None
+        try:
+            return msgspec.json.decode(self._path(suite, planned).read_bytes(), type=Collection)
+        except (OSError, ValueError):
+            return None
+
+    def keep(self, suite: Suite, planned: PlannedCell, collection: Collection) -> None:
+        """Keep what was collected, unless it was not, which may be the host's fault.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        if not collection.failure and _may_be_kept(planned):
+            write_atomically(self._path(suite, planned), msgspec.json.encode(collection))
+
+    def _path(self, suite: Suite, planned: PlannedCell) -> Path:
+        facts = (suite.hash, suite.paths, planned.cell.id, planned.cell_hash)
+        digest = hashlib.sha256(repr(facts).encode("utf-8", "backslashreplace"))
+        return self._folder / f"{digest.hexdigest()[:32]}.json"
+
+
+def _may_be_kept(planned: PlannedCell) -> bool:
+    cell = planned.cell
+    return bool(planned.cell_hash) and cell.interpreter is None and not cell.place.real
