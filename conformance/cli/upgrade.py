@@ -14,7 +14,7 @@ from conformance.cells.accelerators import Turns
 from conformance.cli.axes import nightlies_answer, upgrade_points
 from conformance.cli.named_files import as_json, check_writable, write_file
 from conformance.cli.options import jobs_option, json_option, with_option
-from conformance.cli.preparing import prepare_in
+from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.run import write_site_of
 from conformance.cli.setting import here
 from conformance.engine.cache import ResultCache
@@ -27,21 +27,31 @@ from conformance.engine.rundir import Results, RunDirectory, new_run
 from conformance.engine.trying import Trier
 from conformance.errors import NothingSelectedError
 from conformance.model.outcome import ExitCode
+from conformance.report.upgrade_culprits import unclear, with_culprits
 from conformance.report.upgrade_data import upgrade_json
 from conformance.report.upgrade_text import asides, upgrade_lines, upgrade_markdown
 from conformance.report.upgraded import Upgraded
-from conformance.triage.bisect.points import Points
+from conformance.triage.bisect.points import RESTART, Points
+from conformance.triage.blame.cases import blame_case
+from conformance.triage.blame.telling import step_line
+from conformance.triage.upgrade.culprits import culprits_of
+from conformance.triage.upgrade.effect import BREAKING, Effect
 from conformance.triage.upgrade.upgrading import Axis, Upgrade
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
+
+    from rich.status import Status
 
     from conformance.cli.setting import Setting
     from conformance.model.record import Record
     from conformance.model.run import Exclusion
+    from conformance.triage.blame.blamed import Step as Mixed
+    from conformance.triage.upgrade.culprits import Culprits, Search
 
 PLATFORM: Final = "cpu8"
 """Where cases are tried unless something else is said."""
+INTERRUPTED: Final = f"conformance: interrupted; {RESTART}"
 
 
 @click.command("upgrade", short_help="What breaks and what changes from one release to another.")
@@ -56,6 +66,14 @@ PLATFORM: Final = "cpu8"
     "--thorough", is_flag=True,
     help="Try every case on every release: also what changes on the way, and back.",
 )  # fmt: skip
+@click.option(
+    "--blame",
+    "asked",
+    flag_value="breaking",
+    help="Search for the package of each change that breaks, or silently changes a value, where "
+    "others than jax's own changed with it; half a minute each.",
+)
+@click.option("--blame-all", "asked", flag_value="all", help="The same of whatever changed.")
 @with_option
 @click.option("--fresh", is_flag=True, help="Try everything anew, whatever is known of it.")
 @jobs_option()
@@ -76,6 +94,7 @@ def command(
     select: tuple[str, ...],
     platforms: tuple[str, ...],
     thorough: bool,
+    asked: str | None,
     wanted: tuple[str, ...],
     fresh: bool,
     jobs: int,
@@ -97,6 +116,7 @@ def command(
     conformance upgrade 0.5.3 latest tests/cases --with ./my-package
     conformance upgrade requirements.txt latest           from what a lock pins
     conformance upgrade path:/opt/env/bin/python latest   from an environment that exists
+    conformance upgrade 0.5.3 latest --blame              and which package it is
     conformance upgrade 0.5.3 latest --markdown upgrade.md
 
     Exit status: 0 nothing breaks, 1 something breaks or silently computes something else, 2 usage,
@@ -110,26 +130,31 @@ def command(
         stderr="-" in {str(json_file), str(markdown_file)}, highlight=False, markup=False
     )
     places = tuple(dict.fromkeys(platforms)) or (PLATFORM,)
+    wanted = wanted_in(setting, wanted)
     points = {name: _points(setting, (before, after), name, wanted) for name in places}
     directory = new_run(setting.project.root)
-    executor = _executor(setting, points.values(), slots=jobs)
+    locks = {cell: lock for found in points.values() for cell, lock in found.locks.items()}
+    executor = LocalExecutor(
+        Provider(locks, setting.cache).open, slots=jobs, turns=Turns(setting.cache)
+    )
+    trier = Trier(
+        executor=executor,
+        cache=ResultCache(setting.cache, fresh=fresh),
+        judge=Judge(directory.blobs),
+        blobs=directory.blobs,
+    )
     upgrade = Upgrade(
         setting.cases(select),
         [_axis(name, found) for name, found in points.items()],
         root=setting.project.root,
-        trier=Trier(
-            executor=executor,
-            cache=ResultCache(setting.cache, fresh=fresh),
-            judge=Judge(directory.blobs),
-            blobs=directory.blobs,
-        ),
+        trier=trier,
         blobs=directory.blobs,
         thorough=thorough,
     )
     try:
         records = _run(upgrade, directory, console)
     except KeyboardInterrupt:
-        click.echo("conformance: interrupted; the same command goes on where it was", err=True)
+        click.echo(INTERRUPTED, err=True)
         return ExitCode.INTERRUPTED
     exclusions = tuple(entry for found in points.values() for entry in found.exclusions)
     upgraded = Upgraded(compared=tuple(upgrade.compared()), left_out=exclusions, jobs=len(records))
@@ -138,6 +163,14 @@ def command(
     directory.write_run(ended(info, _status(upgraded), executor.identities))
     if not upgraded.whole:
         raise NothingSelectedError(f"nothing to compare; {'; '.join(asides(upgraded))}")
+    whole = True
+    if asked is not None:
+        search = partial(
+            blame_case, releases=setting.releases, cache=setting.cache, trier=trier, locks=locks,
+            prepare=partial(prepare_in, setting, wanted=wanted), wanted=wanted,
+        )  # fmt: skip
+        effects = BREAKING if asked == "breaking" else frozenset(Effect)
+        upgraded, whole = _blamed(upgraded, effects, search, console)
     content = as_json(upgrade_json(upgraded))
     directory.write_upgrade(content)
     _tell(console, upgraded, directory, every=verbose)
@@ -147,6 +180,9 @@ def command(
         write_file("--markdown", markdown_file, upgrade_markdown(upgraded).encode())
     if site or (site is None and console.is_terminal):
         write_site_of(directory.path)
+    if not whole:
+        click.echo(INTERRUPTED, err=True)
+        return ExitCode.INTERRUPTED
     return _status(upgraded)
 
 
@@ -165,12 +201,6 @@ def _axis(platform: str, points: Points) -> Axis:
     return Axis(platform=platform, cells=tuple(points), labels=points.labels)
 
 
-def _executor(setting: Setting, points: Iterable[Points], *, slots: int) -> LocalExecutor:
-    locks = {cell: lock for found in points for cell, lock in found.locks.items()}
-    provider = Provider(locks, setting.cache)
-    return LocalExecutor(provider.open, slots=slots, turns=Turns(setting.cache))
-
-
 def _run(upgrade: Upgrade, directory: RunDirectory, console: Console) -> list[Record]:
     """Try everything, and keep what comes of it."""
     records = []
@@ -183,6 +213,32 @@ def _run(upgrade: Upgrade, directory: RunDirectory, console: Console) -> list[Re
             results.append(record, sync=not record.cached)
             status.update(f"{len(records):,} jobs: {record.case} on {record.cell}")
     return records
+
+
+def _blamed(
+    upgraded: Upgraded, effects: Collection[Effect], search: Search, console: Console
+) -> tuple[Upgraded, bool]:
+    """Search for the packages that made changes.
+
+    Returns:
+        The upgrade with what was found out, and whether that is all: not after an interrupt.
+    """
+    found: dict[int, Culprits] = {}
+    changes = list(unclear(upgraded, effects))
+    try:
+        with console.status("", spinner="line") as status:
+            for number, (one, step) in enumerate(changes, 1):
+                head = f"which package: {number} of {len(changes)}: {one.case.id}"
+                status.update(head)
+                say = partial(_show, status, head)
+                found[id(step)] = culprits_of(one, step, partial(search, progress=say))
+    except KeyboardInterrupt:
+        return with_culprits(upgraded, found), False
+    return with_culprits(upgraded, found), True
+
+
+def _show(status: Status, head: str, tried: Mixed, packages: int) -> None:
+    status.update(f"{head}: {step_line(tried, packages)}")
 
 
 def _tried(upgrade: Upgrade, exclusions: tuple[Exclusion, ...]) -> Plan:
