@@ -16,8 +16,8 @@ from conformance.cli.state import write_state
 from conformance.engine.diff_cache import DiffCache
 from conformance.engine.digest_store import DigestStore
 from conformance.engine.loading import load_all, runs_in
-from conformance.engine.rundir import latest_run
-from conformance.errors import NothingSelectedError, UsageError
+from conformance.engine.rundir import UPGRADE, latest_run
+from conformance.errors import ConformanceError, NothingSelectedError, UsageError
 from conformance.model.outcome import ExitCode
 from conformance.report.choice import shown
 from conformance.report.data import json_lines, report_json
@@ -25,16 +25,17 @@ from conformance.report.history import History, history
 from conformance.report.junit import junit
 from conformance.report.markdown import markdown
 from conformance.report.report import Report
-from conformance.report.site.addresses import MATRIX
-from conformance.report.site.site import site
+from conformance.report.site.site import first_page, site
 from conformance.report.tables import jobs_csv, matrix_csv
 from conformance.report.terminal import print_report
+from conformance.report.upgrade_file import upgrade_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from conformance.cli.setting import Setting
     from conformance.engine.rundir import RunDirectory
+    from conformance.report.upgrade_file import UpgradeFile
 
 STATE: Final = Path("reports") / "README.md"
 SITE: Final = "report"
@@ -132,7 +133,8 @@ def command(
         folder = out or chosen.newest / SITE
         diffs = DiffCache(setting.cache, default_jobs())
         write_site(site(chosen.report, chosen.history, diffs, address=url), folder)
-        console.print(f"report in {(folder / MATRIX).absolute().as_uri()}", soft_wrap=True)
+        first = folder / first_page(chosen.report)
+        console.print(f"report in {first.absolute().as_uri()}", soft_wrap=True)
     for problem in chosen.report.problems:
         click.echo(f"conformance: {problem}", err=True)
     return ExitCode.USAGE if chosen.report.problems else ExitCode.OK
@@ -152,11 +154,27 @@ def _chosen(setting: Setting, given: Sequence[Path]) -> Chosen:
         raise NothingSelectedError("\n".join([*problems, *worse]))
     ordered = sorted(loaded, key=lambda run: (run.info.started, run.id))
     newest = next(run.path for run in wanted if run.id == ordered[-1].id)
+    upgrades, worst = _upgrades(wanted, {run.id for run in loaded})
     return Chosen(
-        report=Report(tuple(ordered), tuple(dict.fromkeys([*problems, *worse]))),
+        report=Report(tuple(ordered), tuple(dict.fromkeys([*problems, *worse, *worst])), upgrades),
         history=history(digests.values()),
         newest=newest,
     )
+
+
+def _upgrades(
+    runs: Iterable[RunDirectory], loaded: Collection[str]
+) -> tuple[dict[str, UpgradeFile], list[str]]:
+    """Return what those of the runs came to that were upgrades, and what cannot be read of it."""
+    found, problems = {}, []
+    for run in runs:
+        try:
+            content = run.read_upgrade() if run.id in loaded else None
+            if content is not None:
+                found[run.id] = upgrade_of(content, str(run.path / UPGRADE))
+        except ConformanceError as error:
+            problems.append(str(error))
+    return found, problems
 
 
 def _directories(setting: Setting, given: Sequence[Path]) -> Iterator[list[RunDirectory]]:

@@ -35,6 +35,11 @@ class Report:
     problems: Sequence[str] = ()
     upgrades: Mapping[str, UpgradeFile] = field(default_factory=dict)
 
+    @property
+    def upgraded(self) -> tuple[str, ...]:
+        """Ids of the runs that were upgrades, the oldest first."""
+        return tuple(run.id for run in self.runs if run.id in self.upgrades)
+
     @cached_property
     def jobs(self) -> Mapping[tuple[str, str], Side]:
         """Every job, by case id and cell id, in the order of the plans."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -35,11 +35,11 @@ class PlatformAxis(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         platform: The platform.
-        points: The places, in order.
+        points: The places, in order; both ends at least.
     """
 
     platform: str
-    points: tuple[Point, ...]
+    points: Annotated[tuple[Point, ...], msgspec.Meta(min_length=2)]
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

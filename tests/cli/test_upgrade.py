@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -157,6 +158,25 @@ def test_what_is_read(project: Project) -> None:
     run = RunDirectory(next((project.path / "reports/runs").iterdir()))
     assert {cell.release for cell in run.read_run().cells} == {"0.5.3", "0.6.0", "0.6.1", "0.6.2"}
     assert "KeyError: 'axis'" in project.run("report", run.path, "--markdown", "-").out
+
+
+@pytest.mark.cell
+def test_what_is_told_later(project: Project) -> None:
+    """The page is made again from the run's directory alone; what is corrupt there is one error."""
+    said = project.run("upgrade", *ENDS, "family/goes_wrong", "--json", "-", "--no-report").json
+    run = next((project.path / "reports/runs").iterdir())
+    assert json.loads((run / "upgrade.json").read_text()) == said
+    ending = project.run("report", run)
+    assert (ending.code, ending.out.split()[-1]) == (0, (run / "report/upgrade.html").as_uri())
+    page = (run / "report/upgrade.html").read_text()
+    assert said["verdict"] in page
+    assert "cases/family/goes_wrong.html#cpu8@0.6.2" in page
+    (run / "upgrade.json").write_text("{")
+    ending = project.run("report", run)
+    assert (ending.code, ending.error.count("upgrade.json: expected what tells of")) == (2, 1)
+    assert ending.out.split()[-1] == (run / "report/index.html").as_uri()
+    assert not (run / "report/upgrade.html").exists()
+    assert "upgrade.json: expected" in (run / "report/index.html").read_text()
 
 
 @pytest.mark.cell

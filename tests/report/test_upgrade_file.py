@@ -62,6 +62,7 @@ def edited(tmp_path: Path, **more: Any) -> bytes:
         ({"groups": [{"kind": "broken", "transitions": [1]}]}, "changes that are not there"),
         ({"groups": [{"kind": "broken", "transitions": [-1]}]}, "changes that are not there"),
         ({"groups": [{"kind": "broken", "transitions": []}]}, "changes that are not there"),
+        ({"axes": [{"platform": "cpu8", "points": []}]}, "expected `array` of length >= 2"),
         ({"groups": [{"kind": "bent", "transitions": [0]}]}, "invalid enum value 'bent'"),
     ],
 )

@@ -51,20 +51,20 @@ class Tried:
 
     Args:
         folder: Directory of the run.
-        axis: What lies between both ends.
     """
 
-    def __init__(self, folder: Path, axis: Axis = AXIS) -> None:
+    def __init__(self, folder: Path) -> None:
         self.made = Directory(folder)
         self.compared: list[Compared] = []
-        self._axis = axis
 
-    def case(self, name: str, *seen: dict[str, Any] | None, **more: Any) -> Tried:
+    def case(
+        self, name: str, *seen: dict[str, Any] | None, axis: Axis = AXIS, **more: Any
+    ) -> Tried:
         """Add a case: what it did on each release, None where it was not tried."""
-        line = Line(case(name, **more), RunCase(), self._axis)
+        line = Line(case(name, **more), RunCase(), axis)
         for place, said in enumerate(seen):
             if said is not None:
-                self.made.job(name, self._axis.cells[place].cell.id, **said)
+                self.made.job(name, axis.cells[place].cell.id, **said)
                 line.take(place, Side(self.made.records[-1], self.made.run.blobs))
         self.compared.append(line.compared())
         return self

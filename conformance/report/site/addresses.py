@@ -12,6 +12,8 @@ MATRIX: Final = "index.html"
 CAUSES: Final = "causes.html"
 HISTORY: Final = "history.html"
 FEED: Final = "feed.xml"
+UPGRADE: Final = "upgrade.html"
+"""The page of the newest upgrade."""
 _WORD: Final = re.compile(r"[^A-Za-z0-9_.]+")
 
 
@@ -32,6 +34,16 @@ def run_page(run: str) -> str:
         run: Run id.
     """
     return f"runs/{quote(run, safe='')}.html"
+
+
+def upgrade_page(run: str, newest: str) -> str:
+    """Return the path of an upgrade's page.
+
+    Args:
+        run: Id of the run that it left.
+        newest: That of the newest upgrade.
+    """
+    return UPGRADE if run == newest else f"upgrades/{quote(run, safe='')}.html"
 
 
 def href(page: str, anchor: str = "", *, root: str = "") -> str:

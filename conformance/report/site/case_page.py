@@ -14,10 +14,9 @@ from conformance.model.codec import CorruptValueError
 from conformance.report.commands import rerun
 from conformance.report.ir_facts import FactRow, differing_facts
 from conformance.report.site.addresses import case_page, point_anchor, slug
-from conformance.report.site.excerpts import Excerpt, Row, excerpt_of, side_by_side
+from conformance.report.site.excerpts import Excerpt, Row, ending_lines, excerpt_of, side_by_side
 from conformance.report.site.rendering import render, upstream
 from conformance.report.site.strips import Strip, strip_of
-from conformance.report.text import visible
 from conformance.report.value_plot import ValuePlot, value_plots
 
 if TYPE_CHECKING:
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 ARTIFACTS: Final = (ENDING, VALUE, FACTS, *IRS, *CROSS_LOWERED)
 """Rows of a history, in their order."""
 FACT_ROWS: Final = 12
-MESSAGE: Final = 4_000
-MESSAGE_LINES: Final = 24
 PATTERNS: Final = 6
 
 
@@ -265,17 +262,7 @@ def _irs(point: Transition) -> list[str]:
 def _endings(point: Transition) -> tuple[Row, ...]:
     if ENDING not in point.changed and point.kind in {Kind.SAME, Kind.CHANGED}:
         return ()
-    return side_by_side(*(_ending(side.record) for side in (point.before, point.after)))
-
-
-def _ending(record: Record) -> tuple[str, ...]:
-    """Return how a job ended, in a few lines."""
-    said = f"{record.outcome}, {record.conformance}"
-    if record.error is None:
-        return (said,)
-    message = visible(record.error.message, MESSAGE)
-    lines = [line for line in f"{record.error.type}: {message}".splitlines() if line.strip()]
-    return (said, *lines[:MESSAGE_LINES], *(["..."] if len(lines) > MESSAGE_LINES else []))
+    return side_by_side(*(ending_lines(side.record) for side in (point.before, point.after)))
 
 
 def _values(point: Transition) -> tuple[str, ...]:

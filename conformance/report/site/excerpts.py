@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from conformance.engine.places import from_project
 from conformance.report.ir_lines import aligned, styled
-from conformance.report.text import one_line
+from conformance.report.text import one_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from conformance.ir.change import Change
+    from conformance.model.record import Record
 
 MARK = "mark"
+MESSAGE: Final = 4_000
+"""Characters of an error's message."""
+MESSAGE_LINES: Final = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,28 @@ def excerpt_of(change: Change, case: str, roots: Iterable[str] = ()) -> Excerpt:
         where=from_project(change.where, case, *roots),
         rows=side_by_side(change.before, change.after),
     )
+
+
+def ending_lines(record: Record) -> tuple[str, ...]:
+    """Return how a job ended, in a few lines.
+
+    Args:
+        record: The job.
+    """
+    return (f"{record.outcome}, {record.conformance}", *error_lines(record))
+
+
+def error_lines(record: Record) -> tuple[str, ...]:
+    """Return the error that a job ended with, in a few lines; none where there is none.
+
+    Args:
+        record: The job.
+    """
+    if record.error is None:
+        return ()
+    message = visible(record.error.message, MESSAGE)
+    lines = [line for line in f"{record.error.type}: {message}".splitlines() if line.strip()]
+    return (*lines[:MESSAGE_LINES], *(["..."] if len(lines) > MESSAGE_LINES else []))
 
 
 @lru_cache(maxsize=4096)

@@ -11,6 +11,7 @@ from conformance.report.site.addresses import MATRIX
 from conformance.report.site.matrix_data import matrix_data
 from conformance.report.site.rendering import render
 from conformance.report.site.search_data import search_data
+from conformance.report.site.upgrade_page import upgrade_links
 from conformance.report.story import story_of
 from conformance.report.verdicts import WORST_FIRST
 
@@ -47,6 +48,7 @@ def matrix_pages(report: Report) -> Iterator[tuple[str, bytes]]:
         "problems": story.problems,
         "tallies": tallies(report),
         "cases": tuple(report.cases),
+        "upgrades": upgrade_links(report),
     }
     yield MATRIX, render("matrix.html", MATRIX, data)
     yield MATRIX_DATA, script("matrix", matrix_data(report))

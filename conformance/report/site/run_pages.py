@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from conformance.report.exclusions import exclusion_groups, unsupported
@@ -13,7 +14,7 @@ from conformance.report.site.rendering import render
 from conformance.report.summary import counts, understood
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.engine.loading import LoadedRun
     from conformance.model.record import Record
@@ -59,11 +60,14 @@ class CellRow:
         return sum(self.seconds.values())
 
 
-def run_pages(runs: Sequence[LoadedRun]) -> Iterator[tuple[str, bytes]]:
+def run_pages(
+    runs: Sequence[LoadedRun], upgrades: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[str, bytes]]:
     """Yield the page of every run.
 
     Args:
         runs: The runs.
+        upgrades: Page of each that was an upgrade, by run id.
 
     Yields:
         Path below the site's root, and content.
@@ -75,6 +79,7 @@ def run_pages(runs: Sequence[LoadedRun]) -> Iterator[tuple[str, bytes]]:
         rows = cell_rows(run)
         data = {
             "run": run,
+            "upgrade": upgrades.get(run.id, ""),
             "counts": counts(run.records),
             "seconds": _duration(run.info.started, run.info.finished),
             "rows": rows,

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from conformance.report.moments import moment
-from conformance.report.site.addresses import MATRIX, case_page, href, run_page
+from conformance.report.site.addresses import MATRIX, UPGRADE, case_page, href, run_page
 from conformance.report.site.matrix_data import title_of
+from conformance.report.site.upgrade_page import upgrade_links
 from conformance.report.text import one_line
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def search_data(report: Report, story: Story) -> dict[str, Any]:
         "counts": {"causes": story.causes, "runs": len(report.runs), "unexpected": story.wrong},
         "problems": list(story.problems),
         "ended": moment(story.ended),
+        "upgraded": UPGRADE if report.upgraded else "",
     }
 
 
@@ -41,6 +43,8 @@ def entries(report: Report, story: Story) -> Iterator[tuple[str, str, str, str]]
     """
     for family, cases in report.families.items():
         yield "family", one_line(family), f"{len(cases)} cases", filtered(family=family)
+    for said, page in upgrade_links(report):
+        yield "upgrade", one_line(f"{said['from']} to {said['to']}"), "", href(page)
     for release in reversed(story.releases):
         yield "release", f"jax {release}", "", filtered(release=release)
     for name, case in report.cases.items():

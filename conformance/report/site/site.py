@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from conformance.report.site.addresses import MATRIX, UPGRADE
 from conformance.report.site.badges import badges
 from conformance.report.site.case_page import case_pages, pairs_of
 from conformance.report.site.causes_page import causes_pages
@@ -12,6 +13,7 @@ from conformance.report.site.feed import feed
 from conformance.report.site.history_page import case_history, history_pages
 from conformance.report.site.matrix_page import matrix_pages
 from conformance.report.site.run_pages import run_pages
+from conformance.report.site.upgrade_page import addresses_of, upgrade_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,8 +39,9 @@ def site(
     """
     with diffs.preparing(pairs_of(report)):
         yield from matrix_pages(report)
+        yield from upgrade_pages(report)
         yield from causes_pages(report)
-        yield from run_pages(report.runs)
+        yield from run_pages(report.runs, addresses_of(report))
         yield from history_pages(history, report)
         yield from feed(history, address)
         yield from badges(report)
@@ -46,6 +49,16 @@ def site(
         # Last, for they wait for the differences.
         by_date = {case: case_history(history, case) for case in report.cases}
         yield from case_pages(report, diffs.get, by_date)
+
+
+def first_page(report: Report) -> str:
+    """Return the page that says most of the newest run: an upgrade's own, else the matrix.
+
+    Args:
+        report: What is told.
+    """
+    newest = report.runs[-1].id if report.runs else ""
+    return UPGRADE if newest in report.upgrades else MATRIX
 
 
 def assets() -> Iterator[tuple[str, bytes]]:

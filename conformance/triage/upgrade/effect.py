@@ -122,7 +122,7 @@ def told(change: Transition) -> Told:
 def _told(change: Transition) -> Iterator[Told]:
     before, after = change.before.record, change.after.record
     if ENDING in change.changed:
-        yield Told(ENDING, *apart(_ending(before), _ending(after)))
+        yield Told(ENDING, *apart(ended_as(before), ended_as(after)))
     if VALUE in change.changed:
         yield Told(VALUE, *_values(change))
     for sentence in changed_facts(after.facts, before.facts):
@@ -135,8 +135,12 @@ def _told(change: Transition) -> Iterator[Told]:
     yield Told("ir", ", ".join(change.changed), "")
 
 
-def _ending(record: Record) -> str:
-    """Return how a job ended; with what is wrong of one that ran and deviates."""
+def ended_as(record: Record) -> str:
+    """Return how a job ended; with what is wrong of one that ran and deviates.
+
+    Args:
+        record: The job.
+    """
     if record.outcome is Outcome.OK and record.conformance is Conformance.DEVIATES:
         reason = _DECLARED.sub("", record.reasons[0]) if record.reasons else "wrong"
         return f"ok, but {reason}"

@@ -5,7 +5,7 @@
   const MOST_FOUND = 12;
   const site = window.conformance;
   const root = document.body.dataset.root;
-  const data = site.search || { entries: [], counts: {}, problems: [], ended: "" };
+  const data = site.search || { entries: [], counts: {}, problems: [], ended: "", upgraded: "" };
   const $ = (id) => document.getElementById(id);
 
   function typing(event) {
@@ -34,6 +34,11 @@
       mark.hidden = !number;
       mark.textContent = number || "";
       mark.classList.toggle("bad", mark.dataset.count === "causes");
+    }
+    if (data.upgraded) {
+      const link = document.querySelector("[data-upgrade]");
+      link.href = root + data.upgraded;
+      link.hidden = false;
     }
     const problems = $("problems");
     if (problems.hidden && data.problems.length) {

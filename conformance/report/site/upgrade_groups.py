@@ -1,0 +1,252 @@
+"""Changes of an upgrade with the same cause: their evidence, and what each case did on the way."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise, zip_longest
+from typing import TYPE_CHECKING, Final
+
+from conformance.engine.transitions import ENDING, VALUE
+from conformance.report.site.addresses import case_page, href, point_anchor, slug
+from conformance.report.site.excerpts import Run, error_lines, side_by_side
+from conformance.report.site.upgrade_strips import strip_of, ticks_of
+from conformance.report.text import one_line
+from conformance.report.upgrade_text import TITLES
+from conformance.triage.upgrade.effect import FIGURES, Effect, ended_as
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from conformance.model.record import Record
+    from conformance.report.report import Report
+    from conformance.report.site.excerpts import Row
+    from conformance.report.site.upgrade_strips import Part, Tick
+    from conformance.report.upgrade_file import Cause, Change
+
+AT_ONCE: Final = 5
+"""Lines of a message, and cases, that are shown unless more are asked for."""
+PLAIN: Final = frozenset({ENDING, VALUE})
+"""Artifacts that need no name: what is shown of them says it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A case of a group.
+
+    Attributes:
+        case: Case id.
+        address: Of the change on the case's page, from the site's root; empty if it has none.
+        strip: What it did on each release.
+        before: What it was, where that is its own and not the group's.
+        after: What it is.
+        also: What else changed on the way.
+    """
+
+    case: str
+    address: str
+    strip: tuple[Part, ...]
+    before: str = ""
+    after: str = ""
+    also: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """The cases of a group on one platform.
+
+    Attributes:
+        platform: The platform.
+        ticks: The minor versions along it.
+        members: The cases that are shown at once.
+        more: The others.
+    """
+
+    platform: str
+    ticks: tuple[Tick, ...]
+    members: tuple[Member, ...]
+    more: tuple[Member, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupOf:
+    """Cases that one release changed in the same way.
+
+    Attributes:
+        anchor: Its anchor.
+        effect: What the upgrade does to them.
+        kind: What the change does; another thing where the case changed back.
+        since: The release of the change, in words.
+        before: The release that shows what it was.
+        after: The release that shows what it is.
+        what: What is shown of the change, empty where that needs no name.
+        rows: What it was and is, side by side.
+        more: The further lines of that.
+        count: How many cases there are.
+        platforms: Their cases, by platform.
+        change: The change of the first of them.
+    """
+
+    anchor: str
+    effect: Effect
+    kind: Effect
+    since: str
+    before: str
+    after: str
+    what: str
+    rows: tuple[Row, ...]
+    more: tuple[Row, ...]
+    count: int
+    platforms: tuple[Rows, ...]
+    change: Change
+
+
+def groups_of(report: Report, run: str) -> Iterator[GroupOf]:
+    """Yield the groups of an upgrade, in its order.
+
+    Args:
+        report: What is told.
+        run: Id of the run that the upgrade left.
+    """
+    drawing = _Drawing(report, run)
+    numbers: dict[Effect, int] = defaultdict(int)
+    for cause in drawing.upgrade.groups:
+        numbers[cause.kind] += 1
+        yield drawing.group(cause, numbers[cause.kind])
+
+
+class _Drawing:
+    """Gathers what is shown of the changes of an upgrade."""
+
+    def __init__(self, report: Report, run: str) -> None:
+        self.upgrade = report.upgrades[run]
+        self._report = report
+        self._axes = {axis.platform: axis.points for axis in self.upgrade.axes}
+        self._jobs: dict[str, dict[str, Record]] = defaultdict(dict)
+        for record in next(one for one in report.runs if one.id == run).records:
+            self._jobs[record.case][record.cell] = record
+        self._changes: dict[tuple[str, str], list[Change]] = defaultdict(list)
+        for change in self.upgrade.transitions:
+            self._changes[change.case, change.platform].append(change)
+
+    @cached_property
+    def _places(self) -> dict[str, tuple[str, str]]:
+        """Name of the track and label of each cell, as case pages have them."""
+        return {
+            cell.id: (track.name, cell.label)
+            for track in self._report.tracks
+            for cell in track.cells
+        }
+
+    @cached_property
+    def _releases(self) -> dict[str, str]:
+        return {cell.id: cell.release for cell in self._report.cells}
+
+    def group(self, cause: Cause, number: int) -> GroupOf:
+        """Return a group.
+
+        Args:
+            cause: The group, as it is kept.
+            number: Its place among those of its effect, from 1.
+        """
+        changes = [self.upgrade.transitions[place] for place in cause.transitions]
+        first = changes[0]
+        rows = self._evidence(first)
+        return GroupOf(
+            anchor=f"{cause.kind}-{number}",
+            effect=cause.kind,
+            kind=first.kind,
+            since=self._since(first, cause),
+            before=first.last,
+            after=first.changed_in,
+            what="" if first.artifact in PLAIN else FIGURES.get(first.artifact, first.artifact),
+            rows=rows[:AT_ONCE],
+            more=rows[AT_ONCE:],
+            count=len(changes),
+            platforms=tuple(self._platforms(changes)),
+            change=first,
+        )
+
+    def _since(self, change: Change, cause: Cause) -> str:
+        labels = [point.label for point in self._axes.get(change.platform, ())]
+        ends = change.last, change.changed_in
+        if ends not in pairwise(labels):
+            return f"after {change.last}, by {change.changed_in}"
+        return f"{'in' if cause.kind is Effect.UNCHANGED else 'since'} {change.changed_in}"
+
+    def _evidence(self, change: Change) -> tuple[Row, ...]:
+        """Return what it was and is, side by side."""
+        before, after = change.cells
+        return _rows(
+            self._said(change, before, change.before), self._said(change, after, change.after)
+        )
+
+    def _said(self, change: Change, cell: str, told: str) -> tuple[str, ...]:
+        """Return what one side shows: of an ending all that was said, else what is told of it."""
+        job = self._jobs[change.case].get(cell)
+        if change.artifact != ENDING or job is None:
+            return (told,)
+        return error_lines(job) or (ended_as(job),)
+
+    def _platforms(self, changes: list[Change]) -> Iterator[Rows]:
+        first = changes[0]
+        for platform, points in self._axes.items():
+            found = [change for change in changes if change.platform == platform]
+            if not found:
+                continue
+            members = tuple(self._member(change, first) for change in found)
+            yield Rows(
+                platform=platform,
+                ticks=ticks_of(points, self._releases),
+                members=members[:AT_ONCE],
+                more=members[AT_ONCE:],
+            )
+
+    def _member(self, change: Change, first: Change) -> Member:
+        changes = self._changes[change.case, change.platform]
+        points, jobs = self._axes[change.platform], self._jobs[change.case]
+        return Member(
+            case=change.case,
+            address=self._address(change),
+            strip=strip_of(points, jobs, changes),
+            before=change.before if change.before != first.before else "",
+            after=change.after if change.after != first.after else "",
+            also=_others(changes, change),
+        )
+
+    def _address(self, change: Change) -> str:
+        """Return where the case's page tells of a change, or of the case at all."""
+        if change.case not in self._report.cases:
+            return ""
+        track, label = self._places.get(change.cells[1], ("", ""))
+        history = self._report.timelines(change.case).get(track)
+        if history is None:
+            return href(case_page(change.case))
+        told = any(point.after.record.cell == change.cells[1] for point in history.points)
+        return href(case_page(change.case), point_anchor(track, label) if told else slug(track))
+
+
+def _rows(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, ...]:
+    """Return lines set against each other; those that have nothing in common are not marked."""
+    rows = side_by_side(before, after)
+    if any(one is not None and other is not None for one, other in rows):
+        return rows
+    return tuple((_plain(one), _plain(other)) for one, other in zip_longest(before, after))
+
+
+def _plain(line: str | None) -> tuple[Run, ...] | None:
+    return None if line is None else (Run(text=one_line(line), differs=False),)
+
+
+def _others(changes: Iterable[Change], decisive: Change) -> str:
+    """Return what else changed on the way, by effect."""
+    found: dict[Effect, list[str]] = {}
+    for change in changes:
+        if change is not decisive:
+            found.setdefault(change.kind, []).append(one_line(change.changed_in))
+    said = []
+    for effect, labels in found.items():
+        what = "another error" if effect is Effect.ENDING else TITLES[effect].partition(":")[0]
+        said.append(f"{what} in {', '.join(labels)}")
+    return "; ".join(said)

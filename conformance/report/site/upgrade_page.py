@@ -1,0 +1,164 @@
+"""An upgrade's page: a paragraph to paste, what breaks and changes by root cause, what it took."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.report.site.addresses import run_page, upgrade_page
+from conformance.report.site.rendering import render
+from conformance.report.site.upgrade_groups import groups_of
+from conformance.report.upgrade_text import TITLES
+from conformance.triage.upgrade.effect import BREAKING, Effect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from conformance.report.report import Report
+    from conformance.report.site.upgrade_groups import GroupOf
+    from conformance.report.upgrade_file import Aside, UpgradeFile
+
+TEMPLATE: Final = "upgrade.html"
+SHORT: Final = {
+    Effect.BROKEN: "broken",
+    Effect.WRONG: "silently wrong",
+    Effect.VALUE: "other value",
+    Effect.FACTS: "other facts",
+    Effect.LARGER: "more work or memory",
+    Effect.ENDING: "other error",
+    Effect.FIXED: "fixed",
+    Effect.UNCHANGED: "unchanged",
+}
+"""Effects in a word or two, where a number stands beside them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """An effect.
+
+    Attributes:
+        effect: The effect.
+        short: It in a word or two.
+        title: It in more.
+        count: How many cases it has.
+        groups: What changed, by release and root cause.
+        names: Cases that did not change at all, by platform; of what is unchanged alone.
+    """
+
+    effect: Effect
+    short: str
+    title: str
+    count: int
+    groups: tuple[GroupOf, ...]
+    names: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Cases of which little is said, for one reason."""
+
+    reason: str
+    cases: tuple[str, ...]
+
+    @property
+    def number(self) -> int:
+        """How many cases there are."""
+        return len(self.cases)
+
+
+def upgrade_pages(report: Report) -> Iterator[tuple[str, bytes]]:
+    """Yield the page of every upgrade.
+
+    Args:
+        report: What is told.
+
+    Yields:
+        Path below the site's root, and content.
+    """
+    pages = addresses_of(report)
+    for run, page in pages.items():
+        upgrade = report.upgrades[run]
+        data = {
+            "upgrade": upgrade,
+            "breaks": any(upgrade.counts.get(effect) for effect in BREAKING),
+            "sections": sections_of(report, run),
+            "run": run_page(run),
+            "ended": next(r.info.finished for r in report.runs if r.id == run),
+            "others": [(o, path) for o, path in pages.items() if o != run],
+            "not_compared": by_reason(upgrade.not_compared),
+            "fails_alike": by_reason(upgrade.fails_alike),
+        }
+        yield page, render(TEMPLATE, page, data)
+
+
+def addresses_of(report: Report) -> dict[str, str]:
+    """Return the page of each upgrade by its run's id, the newest first.
+
+    Args:
+        report: What is told.
+    """
+    ordered = report.upgraded[::-1]
+    return {run: upgrade_page(run, ordered[0]) for run in ordered}
+
+
+def sections_of(report: Report, run: str) -> tuple[Section, ...]:
+    """Return the effects that an upgrade has, the gravest first.
+
+    Args:
+        report: What is told.
+        run: Id of the run that the upgrade left.
+    """
+    upgrade = report.upgrades[run]
+    found: dict[Effect, list[GroupOf]] = defaultdict(list)
+    for group in groups_of(report, run):
+        found[group.effect].append(group)
+    counts = Counter(one.kind for one in upgrade.cases)
+    return tuple(
+        Section(
+            effect=effect,
+            short=SHORT[effect],
+            title=TITLES[effect],
+            count=counts[effect],
+            groups=tuple(found[effect]),
+            names=_same(upgrade) if effect is Effect.UNCHANGED else (),
+        )
+        for effect in Effect
+        if counts[effect]
+    )
+
+
+def _same(upgrade: UpgradeFile) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the cases that nothing changed, by platform."""
+    changed = {(one.case, one.platform) for one in upgrade.transitions}
+    found: dict[str, list[str]] = {}
+    for one in upgrade.cases:
+        if (one.case, one.platform) not in changed:
+            found.setdefault(one.platform, []).append(one.case)
+    return tuple((platform, tuple(names)) for platform, names in found.items())
+
+
+def by_reason(asides: Iterable[Aside]) -> tuple[Why, ...]:
+    """Return cases of which little is said, by the reason, the commonest first.
+
+    Args:
+        asides: The cases.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for one in asides:
+        found.setdefault(one.reason, {})[one.case] = None
+    made = [Why(reason, tuple(cases)) for reason, cases in found.items()]
+    return tuple(sorted(made, key=lambda why: -len(why.cases)))
+
+
+def upgrade_links(report: Report) -> list[tuple[dict[str, Any], str]]:
+    """Return what other pages say of each upgrade, and its page.
+
+    Args:
+        report: What is told.
+    """
+    links = []
+    for run, page in addresses_of(report).items():
+        upgrade = report.upgrades[run]
+        links.append(({"from": upgrade.from_, "to": upgrade.to, "verdict": upgrade.verdict}, page))
+    return links

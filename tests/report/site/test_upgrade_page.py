@@ -1,0 +1,138 @@
+"""An upgrade's page: the paragraph, effects, groups and asides, and what leads to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.engine.diff_cache import DiffCache
+from conformance.model.run import Exclusion
+from conformance.report.history import history
+from conformance.report.report import Report
+from conformance.report.site.addresses import UPGRADE
+from conformance.report.site.site import first_page, site
+from conformance.report.site.upgrade_page import upgrade_pages
+from conformance.triage.upgrade.upgrading import Compared
+from tests.builders import case, deviation, f32
+from tests.report.runs import CELLS, Directory
+from tests.report.site.pages import Page
+from tests.report.upgrades import AXIS, OK, RAISED, WRONG, Tried, file_of, told
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def page(report: Report) -> Page:
+    """Return the page of the newest upgrade."""
+    return Page(dict(upgrade_pages(report))[UPGRADE])
+
+
+@pytest.fixture
+def tried(tmp_path: Path) -> Tried:
+    """An upgrade with something of most effects."""
+    return (
+        Tried(tmp_path / "run-1")
+        .case("f/breaks", OK, OK, RAISED, RAISED, deviations=(deviation(">=0.6.1"),))
+        .case("f/wrong", OK, WRONG, WRONG, WRONG)
+        .case("f/mended", RAISED, RAISED, RAISED, OK)
+        .case("f/back", OK, RAISED, OK, OK)
+        .case("f/same", OK, None, None, OK)
+    )
+
+
+def test_what_a_page_tells(tried: Tried) -> None:
+    """The paragraph first, then the gravest effect; each with its release, thread and command."""
+    found = page(tried.report())
+    words = (
+        "From jax 0.5.3 to 0.6.2 on cpu8, of 5 cases 1 breaks",
+        "Broken 1", "since 0.6.1", "jax-ml/jax#1", "ok", "ValueError: bad shape", "f/breaks",
+        "numpy 2.2.0 → 2.3.0", "conformance blame f/breaks", "conformance repro f/breaks",
+        "Silently wrong 1", "since 0.6.0", "out[1] =", "f/wrong",
+        "Fixed 1", "Unchanged 2", "1 case on cpu8 in which nothing changes",
+        "Changed on the way, and back", "8 of 20",
+    )  # fmt: skip
+    at = 0
+    for said in words:
+        assert said in found.text[at:], said
+        at = found.text.index(said, at)
+    assert "https://github.com/jax-ml/jax/issues/1" in found.links
+    assert "#broken" in found.links
+    assert found.unclosed == []
+
+
+def test_what_is_not_said_is_told(tried: Tried) -> None:
+    """What is flaky with its spread, what was not compared, fails alike, or was left out."""
+    asides = (
+        Compared(case=case("f/flaky"), axis=AXIS, flaky="0.6.0: attempts disagree: 1.0, 2.0"),
+        Compared(case=case("f/large"), axis=AXIS, refused="0.5.3: needs 16 devices"),
+    )
+    tried.case("f/fails", RAISED, RAISED, RAISED, RAISED)
+    left_out = (Exclusion(case="", cell="jax0.6.3-py311-cpu8", reason="mine 1.0 asks for jax<0.6"),)
+    upgrade = file_of(told(*tried.compared, *asides, left_out=left_out))
+    said = page(tried.report(upgrade)).text
+    assert "f/flaky on cpu8: 0.6.0: attempts disagree: 1.0, 2.0" in said
+    assert "1 case: 0.5.3: needs 16 devices f/large" in said
+    assert "Fails at both ends alike 1 1 case: ValueError: bad shape f/fails" in said
+    assert "jax0.6.3-py311-cpu8 : mine 1.0 asks for jax<0.6" in said
+
+
+def test_an_upgrade_that_breaks_nothing(tmp_path: Path) -> None:
+    """It says so; no legend of a picture that is not there."""
+    found = page(Tried(tmp_path).case("f/same", OK, None, None, OK).report())
+    assert "Nothing breaks." in found.text
+    assert "Unchanged 1" in found.text
+    assert "not tried" not in found.text
+
+
+def test_everything_leads_to_it(tried: Tried, tmp_path: Path) -> None:
+    """The first page, the run's own and the search; and each of its links leads somewhere."""
+    report = tried.report()
+    files = dict(site(report, history(()), DiffCache(tmp_path / "cache", 1)))
+    assert first_page(report) == UPGRADE
+    assert "From jax 0.5.3 to 0.6.2" in Page(files["index.html"]).text
+    for name, link in (("index.html", UPGRADE), ("runs/run-1.html", f"../{UPGRADE}")):
+        assert link in Page(files[name]).links
+    assert b'["upgrade","0.5.3 to 0.6.2","","upgrade.html"]' in files["data/search.js"]
+    links = [link for link in Page(files[UPGRADE]).links if link.startswith(("cases/", "#"))]
+    assert "cases/f/breaks.html#cpu8@0.6.1" in links
+    for link in links:
+        name, _, anchor = link.partition("#")
+        assert not anchor or anchor in Page(files[name or UPGRADE]).ids, link
+
+
+def test_a_run_that_was_no_upgrade_has_no_page(tmp_path: Path) -> None:
+    """Nor is one looked for."""
+    report = Directory(tmp_path).job("f/a", CELLS[0], f32(1)).report()
+    assert [*upgrade_pages(report)] == []
+    assert first_page(report) == "index.html"
+    assert first_page(Report(())) == "index.html"
+
+
+def test_several_upgrades_have_a_page_each(tried: Tried, tmp_path: Path) -> None:
+    """The newest is the first, and leads to the others."""
+    older, newer = tried.report(), Tried(tmp_path / "run-2").case("f/same", OK, OK, OK, OK).report()
+    both = Report((*older.runs, *newer.runs), upgrades={**older.upgrades, **newer.upgrades})
+    pages = dict(upgrade_pages(both))
+    assert [*pages] == [UPGRADE, "upgrades/run-1.html"]
+    assert "upgrades/run-1.html" in Page(pages[UPGRADE]).links
+    assert "../upgrade.html" in Page(pages["upgrades/run-1.html"]).links
+    assert "of 5 cases" in Page(pages["upgrades/run-1.html"]).text
+
+
+def test_the_same_data_is_the_same_page(tried: Tried) -> None:
+    """Byte for byte."""
+    report = tried.report()
+    again = Report(report.runs, upgrades=report.upgrades)
+    assert [*upgrade_pages(report)] == [*upgrade_pages(again)]
+
+
+def test_a_large_upgrade_is_a_small_page(tmp_path: Path) -> None:
+    """Five hundred cases that change in many ways."""
+    tried = Tried(tmp_path)
+    for number in range(500):
+        error = {"error": ("ValueError", f"reason {number // 5}")}
+        tried.case(f"f/case_{number}", *([OK] * (1 + number % 3)), *([error] * (3 - number % 3)))
+    content = dict(upgrade_pages(tried.report()))[UPGRADE]
+    assert len(content) < 1_500_000
+    assert Page(content).unclosed == []
