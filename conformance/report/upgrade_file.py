@@ -42,6 +42,28 @@ class PlatformAxis(msgspec.Struct, frozen=True, kw_only=True):
     points: Annotated[tuple[Point, ...], msgspec.Meta(min_length=2)]
 
 
+class Package(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """A package, and its versions before and after."""
+
+    package: str
+    from_: str
+    to: str
+
+
+class Searched(msgspec.Struct, frozen=True, kw_only=True):
+    """Which package made a change, by trial.
+
+    Attributes:
+        case: Case that it was tried with.
+        guilty: Sets of packages, each of which makes the change.
+        untold: What could not be told, and why.
+    """
+
+    case: str
+    guilty: tuple[tuple[Package, ...], ...] = ()
+    untold: str = ""
+
+
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """A change of a case on the way.
 
@@ -57,6 +79,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         after: What it is.
         culprit: The package that made it, empty where more than one may have.
         beside: Packages other than jax's own that changed, with both versions.
+        searched: Which package it is by trial; None where that was not tried.
         upstream: Thread of the declared deviation.
         command: What shows it.
         blame: What tells which package made it.
@@ -73,6 +96,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     after: str
     culprit: str = ""
     beside: dict[str, tuple[str, str]] = {}
+    searched: Searched | None = None
     upstream: str = ""
     command: str = ""
     blame: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from conformance.engine.diff_cache import DiffCache
 from conformance.model.run import Exclusion
@@ -13,6 +14,7 @@ from conformance.report.report import Report
 from conformance.report.site.addresses import UPGRADE
 from conformance.report.site.site import first_page, site
 from conformance.report.site.upgrade_page import upgrade_pages
+from conformance.report.upgrade_file import Package, Searched
 from conformance.triage.upgrade.upgrading import Compared
 from tests.builders import case, deviation, f32
 from tests.report.runs import CELLS, Directory
@@ -75,6 +77,19 @@ def test_what_is_not_said_is_told(tried: Tried) -> None:
     assert "1 case: 0.5.3: needs 16 devices f/large" in said
     assert "Fails at both ends alike 1 1 case: ValueError: bad shape f/fails" in said
     assert "jax0.6.3-py311-cpu8 : mine 1.0 asks for jax<0.6" in said
+
+
+def test_which_package_it_is(tried: Tried) -> None:
+    """Where that was searched, it is told in place of what may be; with what could not be told."""
+    guilty = (Package(package="numpy", from_="2.2.0", to="2.3.0"),)
+    found = Searched(case="f/other", guilty=(guilty,), untold="whether scipy, too")
+    upgrade = file_of(tried.upgraded())
+    changes = (replace(upgrade.transitions[0], searched=found), *upgrade.transitions[1:])
+    said = page(tried.report(replace(upgrade, transitions=changes))).text
+    told_of = said.partition("Silently wrong")[0]
+    assert "To blame: numpy 2.2.0 → 2.3.0 (tried with f/other)" in told_of
+    assert "whether scipy, too" in told_of
+    assert "Beside jax" not in told_of
 
 
 def test_an_upgrade_that_breaks_nothing(tmp_path: Path) -> None:
