@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -17,6 +18,7 @@ from conformance.suites.cells import SuiteCells
 from conformance.suites.collecting import Collector
 from conformance.suites.collection import Collections
 from conformance.suites.executor import SuiteExecutor
+from conformance.suites.suite import suite_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +34,27 @@ if TYPE_CHECKING:
 PYTEST: Final = "pytest"
 TIMEOUT: Final = 60.0
 """Seconds that one test may take."""
+
+
+def suite_of_upgrade(
+    paths: Sequence[str], select: Sequence[str], *, timeout: float, wanted: Sequence[str]
+) -> Suite | None:
+    """Return the suite that is upgraded, None where it is cases that are.
+
+    Args:
+        paths: Paths of files and folders of tests.
+        select: Cases; in the place of them there may be arguments of pytest's own.
+        timeout: Seconds that one test may take.
+        wanted: What cells are to have beside.
+
+    Raises:
+        UsageError: If both are named, or a path is not there.
+    """
+    if not paths:
+        return None
+    if select and not select[0].startswith("-"):
+        raise UsageError(f"--suite and SELECT {select[0]}: expected one of them")
+    return suite_of([*paths, *select], timeout=timeout, wanted=wanted, start=Path.cwd())
 
 
 def prepare_suite(

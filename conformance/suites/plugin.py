@@ -273,7 +273,8 @@ def main(descriptor: int, order: dict[str, Any]) -> None:
     python = ".".join(map(str, sys.version_info[:3]))
     teller.say("hello", pid=os.getpid(), python=python, versions=versions())
     arguments = list(order["arguments"])
-    if importlib.util.find_spec("xdist") and "no:xdist" not in arguments:
+    loaded = "PYTEST_DISABLE_PLUGIN_AUTOLOAD" not in os.environ and "no:xdist" not in arguments
+    if loaded and importlib.util.find_spec("xdist"):
         arguments.append("-n0")  # the tests of one session are told of by one process
     status = pytest.main(arguments, plugins=[Plugin(teller, order["tests"])])
     teller.say("over", status=int(status))

@@ -1,0 +1,1 @@
+"""Tests of suites of pytest that are run inside cells."""
