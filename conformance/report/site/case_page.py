@@ -20,7 +20,7 @@ from conformance.report.site.strips import Strip, strip_of
 from conformance.report.value_plot import ValuePlot, value_plots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from conformance.engine.comparing import Side
     from conformance.engine.diff_cache import IrPair, KeptDiff
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.model.run import Exclusion
     from conformance.report.report import Report
+    from conformance.report.site.upgrade_page import Mention
     from conformance.report.tracks import Track
 
     Differ = Callable[[IrPair], KeptDiff]
@@ -129,7 +130,10 @@ def pairs_of(report: Report) -> Iterator[IrPair]:
 
 
 def case_pages(
-    report: Report, differ: Differ, history: Mapping[str, Any] | None = None
+    report: Report,
+    differ: Differ,
+    history: Mapping[str, Any] | None = None,
+    upgrades: Mapping[str, Sequence[Mention]] | None = None,
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the page of every case.
 
@@ -137,6 +141,7 @@ def case_pages(
         report: What is told.
         differ: Says how two texts of an IR differ.
         history: What earlier runs say of a case, by id.
+        upgrades: What upgrades do to a case, by id.
 
     Yields:
         Path below the site's root, and content.
@@ -153,6 +158,7 @@ def case_pages(
             "tracks": _tracks(report, name, differ),
             "exclusions": left_out.get(name, []),
             "history": (history or {}).get(name),
+            "upgrades": (upgrades or {}).get(name, ()),
         }
         yield page, render("case.html", page, data)
 

@@ -13,7 +13,7 @@ from conformance.report.site.feed import feed
 from conformance.report.site.history_page import case_history, history_pages
 from conformance.report.site.matrix_page import matrix_pages
 from conformance.report.site.run_pages import run_pages
-from conformance.report.site.upgrade_page import addresses_of, upgrade_pages
+from conformance.report.site.upgrade_page import addresses_of, mentions_of, upgrade_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,7 @@ def site(
         yield from assets()
         # Last, for they wait for the differences.
         by_date = {case: case_history(history, case) for case in report.cases}
-        yield from case_pages(report, diffs.get, by_date)
+        yield from case_pages(report, diffs.get, by_date, mentions_of(report))
 
 
 def first_page(report: Report) -> str:

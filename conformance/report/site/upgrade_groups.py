@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from conformance.report.report import Report
     from conformance.report.site.excerpts import Row
     from conformance.report.site.upgrade_strips import Part, Tick
-    from conformance.report.upgrade_file import Cause, Change
+    from conformance.report.upgrade_file import Cause, Change, UpgradeFile
 
 AT_ONCE: Final = 5
 """Lines of a message, and cases, that are shown unless more are asked for."""
@@ -110,10 +110,21 @@ def groups_of(report: Report, run: str) -> Iterator[GroupOf]:
         run: Id of the run that the upgrade left.
     """
     drawing = _Drawing(report, run)
+    yield from map(drawing.group, drawing.upgrade.groups, anchors_of(drawing.upgrade))
+
+
+def anchors_of(upgrade: UpgradeFile) -> list[str]:
+    """Return the anchor of each group of an upgrade, in its order: `broken-1`, `broken-2`, ...
+
+    Args:
+        upgrade: The upgrade.
+    """
     numbers: dict[Effect, int] = defaultdict(int)
-    for cause in drawing.upgrade.groups:
+    anchors = []
+    for cause in upgrade.groups:
         numbers[cause.kind] += 1
-        yield drawing.group(cause, numbers[cause.kind])
+        anchors.append(f"{cause.kind}-{numbers[cause.kind]}")
+    return anchors
 
 
 class _Drawing:
@@ -143,18 +154,18 @@ class _Drawing:
     def _releases(self) -> dict[str, str]:
         return {cell.id: cell.release for cell in self._report.cells}
 
-    def group(self, cause: Cause, number: int) -> GroupOf:
+    def group(self, cause: Cause, anchor: str) -> GroupOf:
         """Return a group.
 
         Args:
             cause: The group, as it is kept.
-            number: Its place among those of its effect, from 1.
+            anchor: Its anchor.
         """
         changes = [self.upgrade.transitions[place] for place in cause.transitions]
         first = changes[0]
         rows = self._evidence(first)
         return GroupOf(
-            anchor=f"{cause.kind}-{number}",
+            anchor=anchor,
             effect=cause.kind,
             kind=first.kind,
             since=self._since(first, cause),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.report.site.addresses import run_page, upgrade_page
 from conformance.report.site.rendering import render
-from conformance.report.site.upgrade_groups import groups_of
+from conformance.report.site.upgrade_groups import anchors_of, groups_of
 from conformance.report.upgrade_text import TITLES
 from conformance.triage.upgrade.effect import BREAKING, Effect
 
@@ -149,6 +149,50 @@ def by_reason(asides: Iterable[Aside]) -> tuple[Why, ...]:
         found.setdefault(one.reason, {})[one.case] = None
     made = [Why(reason, tuple(cases)) for reason, cases in found.items()]
     return tuple(sorted(made, key=lambda why: -len(why.cases)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """What an upgrade does to a case.
+
+    Attributes:
+        ends: Both ends of the upgrade.
+        platform: Where.
+        effect: What it does, in a word or two.
+        release: The release that did it.
+        page: The upgrade's page.
+        anchor: The part of it that tells of this.
+    """
+
+    ends: tuple[str, str]
+    platform: str
+    effect: str
+    release: str
+    page: str
+    anchor: str
+
+
+def mentions_of(report: Report) -> dict[str, list[Mention]]:
+    """Return what upgrades do to each case that they change.
+
+    Args:
+        report: What is told.
+    """
+    found: dict[str, list[Mention]] = defaultdict(list)
+    for run, page in addresses_of(report).items():
+        upgrade = report.upgrades[run]
+        for cause, anchor in zip(upgrade.groups, anchors_of(upgrade), strict=True):
+            for change in map(upgrade.transitions.__getitem__, cause.transitions):
+                mention = Mention(
+                    ends=(upgrade.from_, upgrade.to),
+                    platform=change.platform,
+                    effect=SHORT[cause.kind],
+                    release=change.changed_in,
+                    page=page,
+                    anchor=anchor,
+                )
+                found[change.case].append(mention)
+    return dict(found)
 
 
 def upgrade_links(report: Report) -> list[tuple[dict[str, Any], str]]:

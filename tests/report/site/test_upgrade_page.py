@@ -108,6 +108,9 @@ def test_everything_leads_to_it(tried: Tried, tmp_path: Path) -> None:
     assert "From jax 0.5.3 to 0.6.2" in Page(files["index.html"]).text
     for name, link in (("index.html", UPGRADE), ("runs/run-1.html", f"../{UPGRADE}")):
         assert link in Page(files[name]).links
+    case_page = Page(files["cases/f/breaks.html"])
+    assert "From 0.5.3 to 0.6.2 on cpu8: broken, 0.6.1" in case_page.text
+    assert "../../upgrade.html#broken-1" in case_page.links
     assert b'["upgrade","0.5.3 to 0.6.2","","upgrade.html"]' in files["data/search.js"]
     links = [link for link in Page(files[UPGRADE]).links if link.startswith(("cases/", "#"))]
     assert "cases/f/breaks.html#cpu8@0.6.1" in links
