@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conformance.report.upgrade_culprits import beside, blame, culprit, culprits_json, suspects
 from conformance.report.upgrade_file import FORMAT
 from conformance.report.upgrade_text import failure, verdict
-from conformance.report.upgraded import (
-    beside,
-    blame,
-    command,
-    culprit,
-    groups,
-    suspects,
-    upstream,
-)
+from conformance.report.upgraded import command, groups, upstream
 from conformance.triage.upgrade.effect import Effect, told
 
 if TYPE_CHECKING:
@@ -100,6 +93,7 @@ def _step_json(one: Compared, step: Step) -> dict[str, Any]:
         "culprit": culprit(one, step),
         "suspects": suspects(one, step),
         "beside": beside(one, step),
+        "searched": culprits_json(step.culprits),
         "upstream": upstream(one, step),
         "command": command(one, step),
         "blame": blame(one, step),

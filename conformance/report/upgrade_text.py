@@ -9,12 +9,13 @@ from conformance.judge.deviation import applicable
 from conformance.model.outcome import Conformance, Outcome
 from conformance.report.markup import code
 from conformance.report.text import listed, visible
-from conformance.report.upgraded import beside, blame, command, groups, upstream
+from conformance.report.upgrade_culprits import culprit_cell, culprit_lines, unclear
+from conformance.report.upgraded import command, groups, upstream
 from conformance.triage.questions.predicate import ending, quoted
 from conformance.triage.upgrade.effect import BREAKING, FIGURES, SILENT, Effect, told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.report.upgraded import Group, Upgraded
     from conformance.triage.upgrade.effect import Told
@@ -43,8 +44,7 @@ TITLES: Final = {
 }
 MOST: Final = 8
 """Groups of one effect that are shown where not all are."""
-FEW: Final = 3
-"""Packages that are named where not all are."""
+ENDS: Final = 2
 
 
 def verdict(upgraded: Upgraded) -> str:
@@ -136,8 +136,7 @@ def _group_lines(group: Group, *, every: bool) -> Iterator[str]:
         yield f"  also {others}"
     if issue := upstream(first, step):
         yield f"  upstream {issue}"
-    if packages := beside(first, step):
-        yield f"  with {_versions(packages)}: {blame(first, step)}"
+    yield from (f"  {line}" for line in culprit_lines(first, step))
     yield f"  {command(first, step)}"
 
 
@@ -176,13 +175,6 @@ def said(seen: Told) -> str:
     return f"{what}{seen.before} -> {seen.after}"
 
 
-def _versions(packages: Mapping[str, tuple[str, str]]) -> str:
-    """Return the packages that changed beside jax."""
-    found = [f"{name} {a} -> {b}" for name, (a, b) in packages.items()]
-    more = f" and {len(found) - FEW} more" if len(found) > FEW else ""
-    return f"{', '.join(found[:FEW])}{more}"
-
-
 def asides(upgraded: Upgraded) -> Iterator[str]:
     """Yield what could not be said, and what it took.
 
@@ -194,10 +186,11 @@ def asides(upgraded: Upgraded) -> Iterator[str]:
             yield f"flaky: {one.case.id} on {one.axis.platform}: {visible(one.flaky)}"
     yield from _counted("not compared", (o.refused for o in upgraded.compared if o.refused))
     yield from _counted("fails at both ends alike", filter(None, map(failure, upgraded.whole)))
+    yield from _unclear(upgraded)
     for entry in upgraded.left_out:
         yield f"left out {entry.cell}: {visible(entry.reason)}"
     releases = max(len(axis.cells) for axis in upgraded.axes)
-    every = f"all {releases} releases" if releases > FEW - 1 else "both ends"
+    every = f"all {releases} releases" if releases > ENDS else "both ends"
     yield f"{upgraded.jobs:,} jobs tried, of {upgraded.every_job:,} on {every}"
 
 
@@ -217,6 +210,14 @@ def failure(one: Compared) -> str:
     return "" if declared else quoted(ending(record))
 
 
+def _unclear(upgraded: Upgraded) -> Iterator[str]:
+    """Yield of how many changes the package is not known that made them, and how it is found."""
+    if every := sum(1 for _ in unclear(upgraded, frozenset(Effect))):
+        breaking = sum(1 for _ in unclear(upgraded, BREAKING))
+        how = f"--blame asks of {breaking}, " if breaking else ""
+        yield f"which package: not asked of {_many(every, 'change')}; {how}--blame-all of all"
+
+
 def _counted(what: str, reasons: Iterable[str]) -> Iterator[str]:
     for reason, count in Counter(reasons).items():
         yield f"{what}: {_many(count, 'case')}: {visible(reason)}"
@@ -232,7 +233,8 @@ def upgrade_markdown(upgraded: Upgraded) -> str:
     lines = [f"# {_named(before)} to {after}", "", verdict(upgraded), ""]
     for effect, made in by_effect(upgraded):
         lines += [f"## {TITLES[effect].capitalize()}", ""]
-        lines += ["| since | cases | before | after | upstream |", "|---|---|---|---|---|"]
+        lines += ["| since | cases | before | after | package | upstream |"]
+        lines += ["|---|---|---|---|---|---|"]
         lines += [*map(_markdown_row, made), ""]
     lines += [f"- {line}" for line in asides(upgraded)]
     return "\n".join(lines) + "\n"
@@ -248,6 +250,7 @@ def _markdown_row(group: Group) -> str:
         ", ".join(code(one.case.id) for one in group.members),
         code(quoted(f"{what}{seen.before}")),
         code(quoted(f"{what}{seen.after}")),
+        culprit_cell(first, step),
         upstream(first, step),
     )
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

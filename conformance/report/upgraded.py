@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from conformance.cells.resolver import IMPORTED_BY_JAX, JAX_PACKAGES
 from conformance.judge.deviation import applicable
+from conformance.triage.upgrade.blaming import sides_of
 from conformance.triage.upgrade.effect import BREAKING, FIGURES, Effect, told
 
 if TYPE_CHECKING:
@@ -96,45 +96,6 @@ def _cause(step: Step) -> tuple[str, ...]:
     return tuple(seen)
 
 
-def suspects(one: Compared, step: Step) -> dict[str, tuple[str, str]]:
-    """Return the packages that a change may be due to, with their versions before and after.
-
-    Args:
-        one: The case.
-        step: The change.
-    """
-    before, after = (one.axis.cells[place].versions for place in (step.before, step.after))
-    found = {}
-    for name in sorted({**before, **after}):
-        of_jax = JAX_PACKAGES.fullmatch(name) is not None or name in IMPORTED_BY_JAX
-        imported = of_jax or bool(one.case.requires)
-        pair = before.get(name, "none"), after.get(name, "none")
-        if imported and pair[0] != pair[1]:
-            found[name] = pair
-    return found
-
-
-def culprit(one: Compared, step: Step) -> str:
-    """Return the package that made a change, empty where more than one may have.
-
-    Args:
-        one: The case.
-        step: The change.
-    """
-    return "" if beside(one, step) else "jax"
-
-
-def beside(one: Compared, step: Step) -> dict[str, tuple[str, str]]:
-    """Return the packages other than jax's own that a change may be due to.
-
-    Args:
-        one: The case.
-        step: The change.
-    """
-    found = suspects(one, step)
-    return {name: found[name] for name in found if not JAX_PACKAGES.fullmatch(name)}
-
-
 def upstream(one: Compared, step: Step) -> str:
     """Return the upstream thread of the deviation that a change began or ended, empty if none.
 
@@ -156,20 +117,8 @@ def command(one: Compared, step: Step) -> str:
         one: The case.
         step: The change.
     """
-    before, after = (one.axis.cells[place].cell.id for place in (step.before, step.after))
+    before, after = (planned.cell for planned in sides_of(one, step))
     if step.effect in {Effect.BROKEN, Effect.WRONG, Effect.ENDING}:
-        cell = one.axis.cells[step.before].cell
-        good = "" if cell.interpreter else f" --good {cell.release}"
-        return f"conformance repro {quote(one.case.id)} --cell {after} --issue{good}"
-    return f"conformance diff {quote(one.case.id)} --cell {before} --cell {after}"
-
-
-def blame(one: Compared, step: Step) -> str:
-    """Return the command that tells which of several packages made a change.
-
-    Args:
-        one: The case.
-        step: The change.
-    """
-    before, after = (one.axis.cells[place].cell.id for place in (step.before, step.after))
-    return f"conformance blame {quote(one.case.id)} {before} {after}"
+        good = "" if before.interpreter else f" --good {before.release}"
+        return f"conformance repro {quote(one.case.id)} --cell {after.id} --issue{good}"
+    return f"conformance diff {quote(one.case.id)} --cell {before.id} --cell {after.id}"

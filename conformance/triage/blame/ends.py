@@ -230,14 +230,14 @@ def stand_in(
     assert cell.interpreter is not None  # noqa: S101 - it is one
     local = read_installed(cell.interpreter).local
     left_out = {name for name, version in lock.pins.items() if "+" in version} | local
-    wanted = {n: v for n, v in lock.pins.items() if n not in left_out | INSTALLERS}
+    pinned = {n: v for n, v in lock.pins.items() if n not in left_out | INSTALLERS}
     hosts = HOSTS | (TPU_HOSTS if cell.place.packages == "tpu" else {})
     resolver = Resolver(
         python=cell.python, cut_off=_NO_CUT_OFF, newer={}, left_out=(), hosts=hosts,
         nightly_index="", work=cache,
     )  # fmt: skip
     try:
-        pins = resolver.resolve([f"{n}=={v}" for n, v in wanted.items()], current_host())
+        pins = resolver.resolve([f"{n}=={v}" for n, v in pinned.items()], current_host())
     except NoSolutionError as error:
         raise UsageError(
             f"{cell.id}: its packages cannot be installed elsewhere, to be mixed: {cause(error)}"
@@ -245,7 +245,7 @@ def stand_in(
     body = "".join(
         " \\\n    ".join((f"{n}=={pins[n].version}", *(f"--hash={h}" for h in pins[n].hashes)))
         + "\n"
-        for n in sorted(wanted)
+        for n in sorted(pinned)
     )
     made = mixed_cell(planned, body)
     head = f"# {MAGIC}\n# environment: {made.env_id}\n# python: {cell.python}\n"

@@ -66,6 +66,17 @@ def answer_lines(found: Blamed) -> Iterator[str]:
     yield f"{len(found.packages)} packages differ; {count} environments, {spent:.1f} s in them"
 
 
+def doubts(found: Blamed) -> Iterator[str]:
+    """Yield what could not be told for sure: packages that are not told apart, what is flaky.
+
+    Args:
+        found: What was found.
+    """
+    for guilty in found.found.guilty:
+        yield from _not_apart(guilty)
+    yield from _flaky(found)
+
+
 def _named(moved: Iterable[Moved]) -> str:
     return ", ".join(map(str, moved))
 
@@ -76,9 +87,13 @@ def _beside(found: Blamed, guilty: Guilty) -> Iterator[str]:
         reasons = _why(found, [name for unit in guilty.culprits for name in unit])
         named = _named(found.of(guilty.beside))
         yield f"  it cannot be moved without {named}: {'; '.join(reasons)}"
+    yield from (f"  {line}" for line in _not_apart(guilty))
+
+
+def _not_apart(guilty: Guilty) -> Iterator[str]:
     if guilty.silent and len(guilty.culprits) > 1:
         names = ", ".join(name for unit in guilty.silent for name in unit)
-        yield f"  not told apart: without {names} nothing is shown that could be compared"
+        yield f"not told apart: without {names} nothing is shown that could be compared"
 
 
 def _why(found: Blamed, names: Collection[str]) -> list[str]:
@@ -105,6 +120,10 @@ def _held(found: Blamed) -> Iterator[str]:
 def _sure(found: Blamed) -> Iterator[str]:
     if found.confirmed:
         yield "confirmed: both sides showed the same once more"
+    yield from _flaky(found)
+
+
+def _flaky(found: Blamed) -> Iterator[str]:
     for units, seen in found.flaky.items():
         counts = ", ".join(f"{shows} {count} of {seen.total()}" for shows, count in seen.items())
         what = _moved(units, len(found.packages))

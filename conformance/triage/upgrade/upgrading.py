@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.model.run import RunCase
+    from conformance.triage.upgrade.culprits import Culprits
 
     Jobs = dict[Job, tuple["Line", int]]
 
@@ -70,12 +71,14 @@ class Step:
         effect: What it does.
         before: Place on the axis of the job before it.
         after: Place of the job after it.
+        culprits: The packages that made it, if they were searched for.
     """
 
     change: Transition
     effect: Effect
     before: int
     after: int
+    culprits: Culprits | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

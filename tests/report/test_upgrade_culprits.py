@@ -1,0 +1,115 @@
+"""Which package a change of an upgrade may be due to, and which it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.report.upgrade_culprits import culprit, suspects, unclear, with_culprits
+from conformance.report.upgrade_data import upgrade_json
+from conformance.report.upgrade_text import upgrade_lines, upgrade_markdown
+from conformance.triage.blame.mixture import Moved
+from conformance.triage.upgrade.culprits import Culprits
+from conformance.triage.upgrade.effect import BREAKING, Effect
+from tests.report.upgrades import AXIS, OK, RAISED, compared, told
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.report.upgraded import Upgraded
+
+LATER = (OK, OK, RAISED, RAISED)
+"""Done in 0.6.1, with which numpy and flax moved."""
+NUMPY = Moved("numpy", "2.2.0", "2.3.0")
+FLAX = Moved("flax", "0.2.2.0", "0.2.3.0")
+JAX = (Moved("jax", "0.6.0", "0.6.1"), Moved("jaxlib", "0.6.0", "0.6.1"))
+COMMAND = "conformance blame f/b jax0.6.0-py311-cpu8 jax0.6.1-py311-cpu8"
+
+
+def searched(folder: Path, **more: object) -> Upgraded:
+    """Return an upgrade of four cases; of those that two broke alike, one was searched."""
+    cases = {"f/a": (OK, RAISED, RAISED, RAISED), "f/b": LATER, "f/c": LATER, "f/d": (OK,) * 4}
+    upgraded = told(*(compared(folder, name, *seen) for name, seen in cases.items()))
+    ((one, step),) = unclear(upgraded, BREAKING)
+    assert one.case.id == "f/b"
+    return with_culprits(upgraded, {id(step): Culprits(case="f/b", **more)})  # type: ignore[arg-type]
+
+
+def lines(upgraded: Upgraded) -> list[str]:
+    """Return what is said of it, without indents."""
+    return [line.strip() for line in upgrade_lines(upgraded)]
+
+
+def test_one_change_of_each_cause_is_asked_about(tmp_path: Path) -> None:
+    """Where another package than jax's own moved, and the upgrade does what is asked about."""
+    upgraded = told(*(compared(tmp_path, name, *LATER) for name in ("f/b", "f/c")))
+    assert [one.case.id for one, _ in unclear(upgraded, {Effect.BROKEN})] == ["f/b"]
+    assert list(unclear(upgraded, {Effect.FACTS})) == []
+    assert f"with numpy 2.2.0 -> 2.3.0: {COMMAND}" in lines(upgraded)
+    assert "which package: not asked of 1 change; --blame asks of 1, --blame-all of all" in lines(
+        upgraded
+    )
+    assert "| jax or numpy |" in upgrade_markdown(upgraded)
+
+
+def test_what_was_found_counts_for_all_that_changed_alike(tmp_path: Path) -> None:
+    """In words, tables and data; what only jax can have done stays as it is."""
+    upgraded = searched(tmp_path, guilty=((NUMPY,),))
+    first, second, third, _ = upgraded.compared
+    assert [culprit(one, one.steps[0]) for one in (first, second, third)] == [
+        "jax", "numpy", "numpy",
+    ]  # fmt: skip
+    said = lines(upgraded)
+    assert "to blame: numpy 2.2.0 -> 2.3.0" in said
+    assert not any("which package" in line or COMMAND in line for line in said)
+    assert "| numpy 2.2.0 -> 2.3.0 |" in upgrade_markdown(upgraded)
+    changes = {one["case"]: one for one in upgrade_json(upgraded)["transitions"]}
+    assert changes["f/a"]["searched"] is None
+    assert changes["f/c"]["culprit"] == "numpy"
+    assert changes["f/c"]["searched"] == {
+        "case": "f/b", "beside": [], "untold": "",
+        "guilty": [[{"package": "numpy", "from": "2.2.0", "to": "2.3.0"}]],
+    }  # fmt: skip
+    assert list(unclear(upgraded, frozenset(Effect))) == []
+
+
+@pytest.mark.parametrize(
+    ("guilty", "called"),
+    [
+        ((JAX,), "jax"),
+        ((JAX[1:],), "jaxlib"),
+        (((NUMPY, *JAX),), "numpy, jax, jaxlib"),
+        (((NUMPY,), (FLAX,)), "numpy or flax"),
+    ],
+)
+def test_what_a_culprit_is_called(
+    tmp_path: Path, guilty: tuple[tuple[Moved, ...], ...], called: str
+) -> None:
+    """Jax is what is released with it; each of several sets is enough."""
+    upgraded = searched(tmp_path, guilty=guilty)
+    assert culprit(upgraded.compared[1], upgraded.compared[1].steps[0]) == called
+    as_well = "to blame as well, each for itself: flax 0.2.2.0 -> 0.2.3.0"
+    assert (as_well in lines(upgraded)) == (len(guilty) > 1)
+
+
+def test_what_could_not_be_told(tmp_path: Path) -> None:
+    """It says why, and the command that says more."""
+    upgraded = searched(tmp_path, untold="no Python goes with both")
+    assert culprit(upgraded.compared[1], upgraded.compared[1].steps[0]) == ""
+    said = f"which package could not be told: no Python goes with both; {COMMAND}"
+    assert said in lines(upgraded)
+    assert "| not told: no Python goes with both |" in upgrade_markdown(upgraded)
+    apart = searched(tmp_path / "a", guilty=((NUMPY, FLAX),), untold="not told apart: without flax")
+    assert "to blame: numpy 2.2.0 -> 2.3.0, flax 0.2.2.0 -> 0.2.3.0" in lines(apart)
+    assert f"not told apart: without flax; {COMMAND}" in lines(apart)
+
+
+def test_what_has_packages_beside_may_import_anything(tmp_path: Path) -> None:
+    """A package of the user's own does not say what it imports."""
+    one = compared(tmp_path, "f/a", *LATER)
+    cells = tuple(replace(planned, overlay="folder") for planned in AXIS.cells)
+    beside = replace(one, axis=replace(AXIS, cells=cells))
+    assert suspects(one, one.steps[0]).keys() == {"jax", "jaxlib", "numpy"}
+    assert suspects(beside, one.steps[0]).keys() == {"jax", "jaxlib", "numpy", "flax"}
