@@ -13,7 +13,7 @@ from conformance.cli.options import json_option, with_option
 from conformance.cli.progress import live_progress
 from conformance.cli.run import write_site_of
 from conformance.cli.setting import DEFAULT_MATRIX, default_jobs, here
-from conformance.cli.suites import TIMEOUT, SuiteInCells, prepare_suite
+from conformance.cli.suites import TIMEOUT, SuiteInCells, prepare_suite, suite_wanted
 from conformance.engine.cache import ResultCache
 from conformance.engine.describing import describe, ended
 from conformance.engine.loading import LoadedRun
@@ -107,7 +107,7 @@ def run(
     suite = suite_of(words, timeout=timeout, wanted=wanted, start=Path.cwd())
     console = Console(stderr=str(json_file) == "-", highlight=False, markup=False)
     cells, left_out = setting.cells(matrix, cell)
-    preparation = prepare_suite(setting, cells, wanted)
+    preparation = prepare_suite(setting, cells, suite_wanted(setting, wanted))
     exclusions = (*left_out, *preparation.exclusions)
     _refuse_nothing(preparation, exclusions)
     inside = SuiteInCells(suite, setting, preparation.locks, slots=jobs, fresh=fresh)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-from packaging.requirements import InvalidRequirement, Requirement
 
 from conformance.cells.accelerators import Turns
 from conformance.cells.inspection import inspect_path_environment
-from conformance.cli.preparing import prepare_in
+from conformance.cells.overlay import requirement
+from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.engine.prepare import Preparation
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
 from conformance.suites.cells import SuiteCells
 from conformance.suites.collecting import Collector
-from conformance.suites.collection import Collections
 from conformance.suites.executor import SuiteExecutor
-from conformance.suites.suite import suite_of
+from conformance.suites.kept import Collections
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,45 +33,32 @@ TIMEOUT: Final = 60.0
 """Seconds that one test may take."""
 
 
-def suite_of_upgrade(
-    paths: Sequence[str], select: Sequence[str], *, timeout: float, wanted: Sequence[str]
-) -> Suite | None:
-    """Return the suite that is upgraded, None where it is cases that are.
+def suite_wanted(setting: Setting, wanted: Iterable[str]) -> tuple[str, ...]:
+    """Return what cells are to have beside their own packages, as requirements, for a suite.
 
     Args:
-        paths: Paths of files and folders of tests.
-        select: Cases; in the place of them there may be arguments of pytest's own.
-        timeout: Seconds that one test may take.
-        wanted: What cells are to have beside.
-
-    Raises:
-        UsageError: If both are named, or a path is not there.
+        setting: Surroundings.
+        wanted: As for cases; pytest itself is added unless it is named.
     """
-    if not paths:
-        return None
-    if select and not select[0].startswith("-"):
-        raise UsageError(f"--suite and SELECT {select[0]}: expected one of them")
-    return suite_of([*paths, *select], timeout=timeout, wanted=wanted, start=Path.cwd())
+    own = wanted_in(setting, wanted)
+    return own if any(requirement(text).name == PYTEST for text in own) else (*own, PYTEST)
 
 
-def prepare_suite(
-    setting: Setting, cells: Iterable[Cell], wanted: Sequence[str] = ()
-) -> Preparation:
-    """Return what can be planned of some cells, each with pytest beside it.
+def prepare_suite(setting: Setting, cells: Iterable[Cell], wanted: Sequence[str]) -> Preparation:
+    """Return what can be planned of some cells, each with pytest.
 
     Args:
         setting: Surroundings.
         cells: The cells.
-        wanted: What they are to have beside; pytest itself is added unless it is named.
+        wanted: What they are to have beside. The pytest that an environment of the user's has
+            is the one that counts, unless a version of it is named.
     """
     chosen = tuple(cells)
-    own = wanted or setting.settings.wanted
-    if any(map(_is_pytest, own)):
-        return prepare_in(setting, chosen, own)
-    having = {cell for cell in chosen if _has_pytest(cell)}
+    having = {cell for cell in chosen if PYTEST in wanted and _has_pytest(cell)}
+    others = [text for text in wanted if text != PYTEST]
     parts = [
-        prepare_in(setting, [cell for cell in chosen if cell not in having], (*own, PYTEST)),
-        prepare_in(setting, [cell for cell in chosen if cell in having], own),
+        prepare_in(setting, [cell for cell in chosen if cell not in having], wanted),
+        prepare_in(setting, [cell for cell in chosen if cell in having], others),
     ]
     order = {cell.id: number for number, cell in enumerate(chosen)}
     planned = [one for part in parts for one in part.cells]
@@ -85,15 +69,8 @@ def prepare_suite(
     )
 
 
-def _is_pytest(text: str) -> bool:
-    try:
-        return Requirement(text).name.lower() == PYTEST
-    except InvalidRequirement:  # a path
-        return False
-
-
 def _has_pytest(cell: Cell) -> bool:
-    """Say whether a user's own environment has a pytest, which then is the one that counts."""
+    """Say whether a cell is a user's own environment that has a pytest."""
     return cell.interpreter is not None and (
         PYTEST in inspect_path_environment(cell.interpreter).packages
     )

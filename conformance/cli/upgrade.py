@@ -5,24 +5,22 @@ from __future__ import annotations
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 from rich.console import Console
 
-from conformance.cells.accelerators import Turns
 from conformance.cli.axes import nightlies_answer, upgrade_points
 from conformance.cli.named_files import as_json, check_writable, write_file
 from conformance.cli.options import jobs_option, json_option, with_option
-from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.run import write_site_of
 from conformance.cli.setting import here
+from conformance.cli.subjects import subject_of
+from conformance.cli.suites import TIMEOUT
 from conformance.engine.cache import ResultCache
 from conformance.engine.describing import describe, ended
 from conformance.engine.judging import Judge
-from conformance.engine.local import LocalExecutor
 from conformance.engine.plan import Plan
-from conformance.engine.prepare import Provider
 from conformance.engine.rundir import Results, RunDirectory, new_run
 from conformance.engine.trying import Trier
 from conformance.errors import NothingSelectedError
@@ -34,23 +32,30 @@ from conformance.report.upgraded import Upgraded
 from conformance.triage.bisect.points import RESTART, Points
 from conformance.triage.blame.cases import blame_case
 from conformance.triage.blame.telling import step_line
-from conformance.triage.upgrade.culprits import culprits_of
+from conformance.triage.upgrade.blaming import culprits_of
 from conformance.triage.upgrade.effect import BREAKING, Effect
 from conformance.triage.upgrade.upgrading import Axis, Upgrade
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Iterable
 
     from rich.status import Status
 
+    from conformance.cells.cell import Cell
     from conformance.cli.setting import Setting
+    from conformance.engine.prepare import Preparation
     from conformance.model.record import Record
     from conformance.model.run import Exclusion
     from conformance.triage.blame.blamed import Step as Mixed
-    from conformance.triage.upgrade.culprits import Culprits, Search
+    from conformance.triage.upgrade.blaming import Search
+    from conformance.triage.upgrade.culprits import Culprits
+
+    Prepare = Callable[[Iterable[Cell]], Preparation]
 
 PLATFORM: Final = "cpu8"
 """Where cases are tried unless something else is said."""
+ASKED: Final = {None: frozenset[Effect](), "breaking": BREAKING, "all": frozenset(Effect)}
+"""What an upgrade must do to a case for its package to be searched, by what is asked."""
 INTERRUPTED: Final = f"conformance: interrupted; {RESTART}"
 
 
@@ -74,6 +79,15 @@ INTERRUPTED: Final = f"conformance: interrupted; {RESTART}"
     "others than jax's own changed with it; half a minute each.",
 )
 @click.option("--blame-all", "asked", flag_value="all", help="The same of whatever changed.")
+@click.option(
+    "--suite", "suites", multiple=True, metavar="PATH",
+    help="A pytest suite instead of cases: a file or folder of tests; repeatable. What comes "
+    "after -- is pytest's own.",
+)  # fmt: skip
+@click.option(
+    "--timeout", type=click.FloatRange(0.1), default=TIMEOUT, show_default=True,
+    metavar="SECONDS", help="Of one test of a suite.",
+)  # fmt: skip
 @with_option
 @click.option("--fresh", is_flag=True, help="Try everything anew, whatever is known of it.")
 @jobs_option()
@@ -95,6 +109,8 @@ def command(
     platforms: tuple[str, ...],
     thorough: bool,
     asked: str | None,
+    suites: tuple[str, ...],
+    timeout: float,
     wanted: tuple[str, ...],
     fresh: bool,
     jobs: int,
@@ -114,6 +130,7 @@ def command(
     conformance upgrade 0.5.3 latest path/to/your/cases   your own
     conformance upgrade '~=0.6.0' latest shard_map_while --platform cpu8 --platform tpu:v5e:2x2
     conformance upgrade 0.5.3 latest tests/cases --with ./my-package
+    conformance upgrade 0.5.3 latest --suite tests --with ./my-package -- -m "not slow"
     conformance upgrade requirements.txt latest           from what a lock pins
     conformance upgrade path:/opt/env/bin/python latest   from an environment that exists
     conformance upgrade 0.5.3 latest --blame              and which package it is
@@ -122,35 +139,25 @@ def command(
     Exit status: 0 nothing breaks, 1 something breaks or silently computes something else, 2 usage,
     3 nothing selected, 4 infrastructure, 130 interrupted.
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
-    for option, file in (("--json", json_file), ("--markdown", markdown_file)):
-        if file is not None:
-            check_writable(option, file)
-    console = Console(
-        stderr="-" in {str(json_file), str(markdown_file)}, highlight=False, markup=False
-    )
+    setting, files = here(), Files(json_file, markdown_file)
+    files.check()
+    console = Console(stderr=files.printed, highlight=False, markup=False)
     places = tuple(dict.fromkeys(platforms)) or (PLATFORM,)
-    wanted = wanted_in(setting, wanted)
-    points = {name: _points(setting, (before, after), name, wanted) for name in places}
+    subject = subject_of(
+        setting, select, suites=suites, timeout=timeout, wanted=wanted, slots=jobs, fresh=fresh
+    )
+    points = {name: _points(setting, (before, after), name, subject.prepare) for name in places}
     directory = new_run(setting.project.root)
     locks = {cell: lock for found in points.values() for cell, lock in found.locks.items()}
-    executor = LocalExecutor(
-        Provider(locks, setting.cache).open, slots=jobs, turns=Turns(setting.cache)
-    )
+    cases, executor = subject.found((p[n] for p in points.values() for n in (0, -1)), locks)
     trier = Trier(
-        executor=executor,
-        cache=ResultCache(setting.cache, fresh=fresh),
-        judge=Judge(directory.blobs),
-        blobs=directory.blobs,
-    )
+        executor=executor, cache=ResultCache(setting.cache, fresh=fresh),
+        judge=Judge(directory.blobs), blobs=directory.blobs,
+    )  # fmt: skip
     upgrade = Upgrade(
-        setting.cases(select),
-        [_axis(name, found) for name, found in points.items()],
-        root=setting.project.root,
-        trier=trier,
-        blobs=directory.blobs,
-        thorough=thorough,
-    )
+        cases, [_axis(name, found) for name, found in points.items()],
+        root=setting.project.root, trier=trier, blobs=directory.blobs, thorough=thorough,
+    )  # fmt: skip
     try:
         records = _run(upgrade, directory, console)
     except KeyboardInterrupt:
@@ -163,36 +170,57 @@ def command(
     directory.write_run(ended(info, _status(upgraded), executor.identities))
     if not upgraded.whole:
         raise NothingSelectedError(f"nothing to compare; {'; '.join(asides(upgraded))}")
-    whole = True
-    if asked is not None:
-        search = partial(
-            blame_case, releases=setting.releases, cache=setting.cache, trier=trier, locks=locks,
-            prepare=partial(prepare_in, setting, wanted=wanted), wanted=wanted,
-        )  # fmt: skip
-        effects = BREAKING if asked == "breaking" else frozenset(Effect)
-        upgraded, whole = _blamed(upgraded, effects, search, console)
-    content = as_json(upgrade_json(upgraded))
-    directory.write_upgrade(content)
+    search = partial(
+        blame_case, releases=setting.releases, prepare=subject.prepare, trier=trier,
+        locks=locks, cache=setting.cache, wanted=subject.wanted,
+    )  # fmt: skip
+    upgraded, whole = _blamed(upgraded, ASKED[asked], search, console)
     _tell(console, upgraded, directory, every=verbose)
-    if json_file is not None:
-        write_file("--json", json_file, content)
-    if markdown_file is not None:
-        write_file("--markdown", markdown_file, upgrade_markdown(upgraded).encode())
+    files.write(upgraded, directory)
     if site or (site is None and console.is_terminal):
         write_site_of(directory.path)
     if not whole:
         click.echo(INTERRUPTED, err=True)
-        return ExitCode.INTERRUPTED
-    return _status(upgraded)
+    return _status(upgraded) if whole else ExitCode.INTERRUPTED
 
 
-def _points(
-    setting: Setting, ends: tuple[str, str], platform: str, wanted: tuple[str, ...]
-) -> Points:
+class Files(NamedTuple):
+    """Where it is written beside its run.
+
+    Attributes:
+        json: What `--json` says.
+        markdown: What `--markdown` says.
+    """
+
+    json: Path | None
+    markdown: Path | None
+
+    @property
+    def printed(self) -> bool:
+        """Whether one of them is standard output, where nothing else is told then."""
+        return "-" in {str(self.json), str(self.markdown)}
+
+    def check(self) -> None:
+        """Refuse what cannot be written, before anything is tried."""
+        for option, file in (("--json", self.json), ("--markdown", self.markdown)):
+            if file is not None:
+                check_writable(option, file)
+
+    def write(self, upgraded: Upgraded, directory: RunDirectory) -> None:
+        """Write what an upgrade came to, there and in its run's directory."""
+        content = as_json(upgrade_json(upgraded))
+        directory.write_upgrade(content)
+        if self.json is not None:
+            write_file("--json", self.json, content)
+        if self.markdown is not None:
+            write_file("--markdown", self.markdown, upgrade_markdown(upgraded).encode())
+
+
+def _points(setting: Setting, ends: tuple[str, str], platform: str, prepare: Prepare) -> Points:
     """Return what lies between both ends on a platform, looked up."""
     return Points(
         upgrade_points(setting, ends, platform),
-        partial(prepare_in, setting, wanted=wanted),
+        prepare,
         check=partial(nightlies_answer, setting),
     )
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.cells.accelerators import Turns
     from conformance.engine.job import PlannedCell
     from conformance.suites.cells import Place, SuiteCells
-    from conformance.suites.collection import Collections
+    from conformance.suites.kept import Collections
     from conformance.suites.suite import Suite
 
 

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from conformance.files import write_atomically
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from conformance.engine.job import PlannedCell
-    from conformance.suites.suite import Suite
-
-FOLDER = "suites"
-"""Folder of the cache that keeps collections."""
 
 
 class Test(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,44 +82,3 @@ def problem_of(event: Mapping[str, Any]) -> Problem:
     """Return the problem that an event of the plugin tells of."""
     said = {name: event.get(name, "") for name in ("node", "type", "message", "where", "text")}
     return Problem(broken=event["event"] == "broken", reason=event.get("reason", ""), **said)
-
-
-class Collections:
-    """Collections of cells, kept below the cache folder.
-
-    Args:
-        cache: Cache folder.
-        fresh: Whether what is kept does not count.
-    """
-
-    def __init__(self, cache: Path, *, fresh: bool = False) -> None:
-        self._folder = cache / FOLDER
-        self._fresh = fresh
-
-    def known(self, suite: Suite, planned: PlannedCell) -> Collection | None:
-        """Return what was collected before, None if that is not known."""
-        if self._fresh or not _may_be_kept(planned):
-            return None
-        try:
-            return msgspec.json.decode(self._path(suite, planned).read_bytes(), type=Collection)
-        except (OSError, ValueError):
-            return None
-
-    def keep(self, suite: Suite, planned: PlannedCell, collection: Collection) -> None:
-        """Keep what was collected, unless it was not, which may be the host's fault.
-
-        Raises:
-            InfrastructureError: If the disk refuses.
-        """
-        if not collection.failure and _may_be_kept(planned):
-            write_atomically(self._path(suite, planned), msgspec.json.encode(collection))
-
-    def _path(self, suite: Suite, planned: PlannedCell) -> Path:
-        facts = (suite.hash, suite.paths, planned.cell.id, planned.cell_hash)
-        digest = hashlib.sha256(repr(facts).encode("utf-8", "backslashreplace"))
-        return self._folder / f"{digest.hexdigest()[:32]}.json"
-
-
-def _may_be_kept(planned: PlannedCell) -> bool:
-    cell = planned.cell
-    return bool(planned.cell_hash) and cell.interpreter is None and not cell.place.real

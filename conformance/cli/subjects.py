@@ -1,0 +1,120 @@
+"""What is upgraded: cases, or the tests of a user's pytest suite; both are tried alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from conformance.cells.accelerators import Turns
+from conformance.cli.preparing import prepare_in, wanted_in
+from conformance.cli.suites import SuiteInCells, prepare_suite, suite_wanted
+from conformance.engine.local import LocalExecutor
+from conformance.engine.prepare import Provider
+from conformance.errors import UsageError
+from conformance.suites.suite import suite_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from conformance.cells.cell import Cell
+    from conformance.cells.lock import Lock
+    from conformance.cli.setting import Setting
+    from conformance.engine.job import Executor, PlannedCell
+    from conformance.engine.prepare import Preparation
+    from conformance.model.case import Case
+    from conformance.suites.suite import Suite
+
+    Found = tuple[tuple[Case, ...], Executor]
+
+
+class Subject(Protocol):
+    """What is upgraded."""
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """What cells have beside their own packages, as requirements."""
+        ...
+
+    def prepare(self, cells: Iterable[Cell]) -> Preparation:
+        """Return what can be planned of some cells."""
+        ...
+
+    def found(self, ends: Iterable[PlannedCell], locks: Mapping[str, Lock]) -> Found:
+        """Return what is tried, and what tries it.
+
+        Args:
+            ends: Both ends, on each platform.
+            locks: Lock of each cell, by cell id; may grow.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Cases:
+    setting: Setting
+    select: Sequence[str]
+    wanted: tuple[str, ...]
+    slots: int
+
+    def prepare(self, cells: Iterable[Cell]) -> Preparation:
+        return prepare_in(self.setting, cells, self.wanted)
+
+    def found(self, ends: Iterable[PlannedCell], locks: Mapping[str, Lock]) -> Found:  # noqa: ARG002 - cases are read without a cell
+        cache = self.setting.cache
+        opened = Provider(locks, cache).open
+        executor = LocalExecutor(opened, slots=self.slots, turns=Turns(cache))
+        return self.setting.cases(self.select), executor
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Tests:
+    setting: Setting
+    suite: Suite
+    wanted: tuple[str, ...]
+    slots: int
+    fresh: bool
+
+    def prepare(self, cells: Iterable[Cell]) -> Preparation:
+        return prepare_suite(self.setting, cells, self.wanted)
+
+    def found(self, ends: Iterable[PlannedCell], locks: Mapping[str, Lock]) -> Found:
+        inside = SuiteInCells(self.suite, self.setting, locks, slots=self.slots, fresh=self.fresh)
+        return inside.collected(ends)
+
+
+def subject_of(
+    setting: Setting,
+    select: Sequence[str],
+    *,
+    suites: Sequence[str],
+    timeout: float,
+    wanted: Sequence[str],
+    slots: int,
+    fresh: bool,
+) -> Subject:
+    """Return what is upgraded.
+
+    Args:
+        setting: Surroundings.
+        select: Cases; where suites are named, arguments of pytest's own.
+        suites: Paths of files and folders of tests.
+        timeout: Seconds that one test may take.
+        wanted: What cells are to have beside their own packages.
+        slots: How many are tried at the same time.
+        fresh: Whether what was collected before does not count.
+
+    Raises:
+        UsageError: If both are named, or a path is not there.
+    """
+    if not suites:
+        return _Cases(
+            setting=setting, select=select, wanted=wanted_in(setting, wanted), slots=slots
+        )
+    if select and not select[0].startswith("-"):
+        raise UsageError(f"--suite and SELECT {select[0]}: expected one of them")
+    words = [*suites, *select]
+    return _Tests(
+        setting=setting, slots=slots, fresh=fresh, wanted=suite_wanted(setting, wanted),
+        suite=suite_of(words, timeout=timeout, wanted=wanted, start=Path.cwd()),
+    )  # fmt: skip
