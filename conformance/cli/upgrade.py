@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from conformance.cli.setting import Setting
     from conformance.engine.prepare import Preparation
     from conformance.model.record import Record
-    from conformance.model.run import Exclusion
+    from conformance.model.run import Exclusion, RunInfo
     from conformance.triage.blame.blamed import Step as Mixed
     from conformance.triage.upgrade.blaming import Search
     from conformance.triage.upgrade.culprits import Culprits
@@ -148,7 +148,7 @@ def command(
     )
     points = {name: _points(setting, (before, after), name, subject.prepare) for name in places}
     directory = new_run(setting.project.root)
-    locks = {cell: lock for found in points.values() for cell, lock in found.locks.items()}
+    locks = {cell: lock for p in points.values() for cell, lock in p.locks.items()}
     cases, executor = subject.found((p[n] for p in points.values() for n in (0, -1)), locks)
     trier = Trier(
         executor=executor, cache=ResultCache(setting.cache, fresh=fresh),
@@ -165,8 +165,7 @@ def command(
         return ExitCode.INTERRUPTED
     exclusions = tuple(entry for found in points.values() for entry in found.exclusions)
     upgraded = Upgraded(compared=tuple(upgrade.compared()), left_out=exclusions, jobs=len(records))
-    plan = _tried(upgrade, exclusions)
-    info = describe(plan, request={}, matrix="", root=setting.project.root)
+    info = _described(upgrade, exclusions, setting.project.root)
     directory.write_run(ended(info, _status(upgraded), executor.identities))
     if not upgraded.whole:
         raise NothingSelectedError(f"nothing to compare; {'; '.join(asides(upgraded))}")
@@ -269,11 +268,12 @@ def _show(status: Status, head: str, tried: Mixed, packages: int) -> None:
     status.update(f"{head}: {step_line(tried, packages)}")
 
 
-def _tried(upgrade: Upgrade, exclusions: tuple[Exclusion, ...]) -> Plan:
-    """Return what was tried as the plan of a run, which reports read as any other."""
+def _described(upgrade: Upgrade, exclusions: tuple[Exclusion, ...], root: Path) -> RunInfo:
+    """Return what was tried as a run, which reports read as any other."""
     jobs = tuple(upgrade.jobs())
     cells = {job.planned.cell.id: job.planned for job in jobs}
-    return Plan(jobs=jobs, exclusions=exclusions, cells=tuple(cells.values()))
+    plan = Plan(jobs=jobs, exclusions=exclusions, cells=tuple(cells.values()))
+    return describe(plan, request={}, matrix="", root=root)
 
 
 def _tell(console: Console, upgraded: Upgraded, directory: RunDirectory, *, every: bool) -> None:
