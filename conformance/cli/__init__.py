@@ -27,6 +27,8 @@ COMMANDS = {
     "diff": "conformance.cli.diff",
     "report": "conformance.cli.report",
     "accept": "conformance.cli.accept",
+    "plan": "conformance.cli.plan",
+    "merge": "conformance.cli.merge",
     "upgrade": "conformance.cli.upgrade",
     "suite": "conformance.cli.suite",
     "repro": "conformance.cli.repro",

@@ -18,6 +18,7 @@ from conformance.cli.options import json_option, with_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.progress import live_progress
 from conformance.cli.setting import DEFAULT_MATRIX, default_jobs, here
+from conformance.cli.sharding import durations_of, part_of
 from conformance.engine.cache import ResultCache
 from conformance.engine.describing import describe, ended
 from conformance.engine.loading import LoadedRun
@@ -40,11 +41,12 @@ from conformance.report.report import Report
 from conformance.report.terminal import print_report
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from conformance.cli.setting import Setting
     from conformance.engine.prepare import Preparation
+    from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunInfo
-
-UNLIMITED = 10**6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,13 +158,37 @@ def command(
     code = exit_code(records)
     info = ended(info, code, executor.identities)
     directory.write_run(info)
+    show(directory, info, records, console, json_file=json_file, site=site, verbose=verbose)
+    return code
+
+
+def show(
+    directory: RunDirectory,
+    info: RunInfo,
+    records: Iterable[Record],
+    console: Console,
+    *,
+    json_file: Path | None,
+    site: bool | None,
+    verbose: bool,
+) -> None:
+    """Show what a run came to: in the terminal, as JSON, as pages.
+
+    Args:
+        directory: The run.
+        info: What is said of it.
+        records: Its jobs.
+        console: Where to.
+        json_file: Where JSON goes, None for nowhere.
+        site: Whether pages are made; None for where there is a terminal.
+        verbose: Whether every case is shown.
+    """
     report = Report((LoadedRun.of(directory, info, records),))
     print_report(console, report, directory=directory.path, verbose=verbose)
     if json_file is not None:
         write_file("--json", json_file, as_json(report_json(report)))
     if site or (site is None and console.is_terminal):
         write_site_of(directory.path)
-    return code
 
 
 def _begun(directory: RunDirectory, info: RunInfo, *, resume: bool) -> RunInfo:
@@ -216,39 +242,16 @@ def _plan(setting: Setting, request: Request) -> tuple[Plan, Preparation]:
     preparation = prepare_in(setting, cells, request.wanted)
     whole = make_plan(cases, preparation.cells, (*left_out, *preparation.exclusions))
     if not whole.jobs:
-        raise NothingSelectedError(_nothing(whole.exclusions))
-    return part_of(whole, request.shard), preparation
+        raise NothingSelectedError(nothing_to_run(whole.exclusions))
+    return part_of(whole, request.shard, durations_of(setting)), preparation
 
 
-def part_of(plan: Plan, shard: str) -> Plan:
-    """Return the part of a plan that a shard runs.
+def nothing_to_run(exclusions: tuple[Exclusion, ...]) -> str:
+    """Return the message for a plan without jobs.
 
     Args:
-        plan: The whole plan.
-        shard: `I/N`, the I-th of N parts, from 1.
-
-    Returns:
-        Every N-th job; the parts of all I make the whole.
-
-    Raises:
-        UsageError: If it is not `I/N` with I in 1 to N.
-        NothingSelectedError: If the part has no jobs.
+        exclusions: What is left out of it.
     """
-    number, _, count = shard.partition("/")
-    if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count) < UNLIMITED):
-        raise UsageError(f"--shard {shard}: expected I/N with 1 <= I <= N, e.g. 1/4")
-    jobs = plan.jobs[int(number) - 1 :: int(count)]
-    if not jobs:
-        raise NothingSelectedError(f"shard {shard} of {len(plan.jobs)} jobs has none")
-    cells = {job.planned.cell.id for job in jobs}
-    return Plan(
-        jobs=jobs,
-        exclusions=plan.exclusions if number == "1" else (),
-        cells=tuple(planned for planned in plan.cells if planned.cell.id in cells),
-    )
-
-
-def _nothing(exclusions: tuple[Exclusion, ...]) -> str:
     reasons = dict.fromkeys(
         f"{exclusion.case or 'every case'} on {exclusion.cell}: {exclusion.reason}"
         for exclusion in exclusions

@@ -18,7 +18,7 @@ from conformance.model.record import Record
 from conformance.model.run import RunInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 T = TypeVar("T")
@@ -108,6 +108,14 @@ class RunDirectory:
             return None
         except OSError as error:
             raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
+
+    def write_records(self, records: Iterable[Record]) -> None:
+        """Write all finished jobs at once, whole or not at all.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        write_atomically(self.path / RESULTS, msgspec.json.Encoder().encode_lines(records))
 
     def read_records(self) -> list[Record]:
         """Return the finished jobs, in the order they ended.

@@ -1,0 +1,90 @@
+"""`conformance merge`: the parts of a run, put together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from conformance.cli.named_files import check_writable
+from conformance.cli.options import json_option
+from conformance.cli.run import show
+from conformance.cli.setting import here
+from conformance.engine.loading import LoadedRun, runs_in
+from conformance.engine.merging import in_order, merged
+from conformance.engine.rundir import RunDirectory, new_run
+from conformance.engine.runner import exit_code
+from conformance.errors import UsageError
+
+
+@click.command("merge", short_help="Put the shards of a run together.")
+@click.argument(
+    "parts", metavar="DIR...", nargs=-1, required=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+)  # fmt: skip
+@click.option("--run-dir", type=click.Path(path_type=Path, file_okay=False), help="Run directory.")
+@json_option("the whole result")
+@click.option(
+    "--report/--no-report", "site", default=None,
+    help="Make pages of the run, as `conformance report` does.  [default: in a terminal]",
+)  # fmt: skip
+@click.option("--verbose", "-v", is_flag=True, help="Show every case, not only families.")
+def command(
+    *,
+    parts: tuple[Path, ...],
+    run_dir: Path | None,
+    json_file: Path | None,
+    site: bool | None,
+    verbose: bool,
+) -> int:
+    """Put the shards of a run together: what comes of it is the run undivided.
+
+    DIR is the directory of a shard's run, or a folder of them. They must be all parts of one run;
+    they are read, and stay as they are. Exit status is that of the whole run.
+
+    \b
+    conformance run --matrix nightly --shard 1/4 --run-dir shard-1     on a runner
+    conformance merge shard-*                                          in the end
+    conformance merge shard-* --run-dir night --json night.json
+    """  # noqa: D301 - \b is click's own mark
+    setting = here()
+    if json_file is not None:
+        check_writable("--json", json_file)
+    directory = _empty(run_dir) if run_dir else new_run(setting.project.root)
+    ordered = in_order(map(_as_written, chain.from_iterable(map(runs_in, parts))))
+    info, records = merged(ordered)
+    for one in ordered:
+        _adopt(one, directory)
+    code = exit_code(records)
+    info = replace(info, exit=int(code))
+    directory.write_records(records)
+    directory.write_run(info)
+    console = Console(stderr=str(json_file) == "-", highlight=False)
+    show(directory, info, records, console, json_file=json_file, site=site, verbose=verbose)
+    return code
+
+
+def _as_written(part: RunDirectory) -> LoadedRun:
+    """Return a part as it stands there; of a job that was written twice, the last."""
+    records = {(record.case, record.cell): record for record in part.read_records()}
+    return LoadedRun.of(part, part.read_run(), records.values())
+
+
+def _adopt(part: LoadedRun, directory: RunDirectory) -> None:
+    """Give the artifacts of a part to the whole run.
+
+    Raises:
+        CorruptBlobError: If one is missing.
+        InfrastructureError: If the disk refuses.
+    """
+    for name in {name for record in part.records for name in record.artifacts.values()}:
+        directory.blobs.adopt(name, part.blobs)
+
+
+def _empty(folder: Path) -> RunDirectory:
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"{folder} is not empty; name another folder")
+    return RunDirectory(folder)

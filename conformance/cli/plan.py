@@ -1,0 +1,136 @@
+"""`conformance plan`: what a run would do, and how it is divided among runners."""
+
+from __future__ import annotations
+
+import shlex
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+import msgspec
+
+from conformance.cli.options import with_option
+from conformance.cli.preparing import prepare_in
+from conformance.cli.run import nothing_to_run
+from conformance.cli.setting import here
+from conformance.cli.sharding import durations_file, durations_of
+from conformance.engine.durations import learned
+from conformance.engine.loading import load, runs_in
+from conformance.engine.plan import make_plan
+from conformance.engine.shards import shards
+from conformance.errors import NothingSelectedError, UsageError
+from conformance.files import write_atomically
+from conformance.report.shards import github_matrix, shard_lines, shards_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from conformance.engine.rundir import RunDirectory
+
+ANY: Final = "any"
+RUNNERS: Final[Mapping[str, str | list[str]]] = {
+    "": "ubuntu-latest",
+    "gpu": ["self-hosted", "gpu"],
+    "tpu": ["self-hosted", "tpu"],
+}
+"""Labels of runners, by the accelerator that they must have."""
+
+
+@click.command("plan", short_help="What a run would do, and how it is divided among runners.")
+@click.argument("select", nargs=-1)
+@click.option("--matrix", metavar="NAME|FILE", help="Cells to run in.  [default: smoke]")
+@click.option("--cell", multiple=True, metavar="SELECTOR", help="As for run; repeatable.")
+@with_option
+@click.option(
+    "--shards", "count", type=click.IntRange(1, 256), default=1, show_default=True,
+    help="Parts that it is divided into.",
+)  # fmt: skip
+@click.option(
+    "--runner", "runners", multiple=True, metavar="KIND=LABEL[,LABEL]",
+    help="Labels of the runners with an accelerator, gpu or tpu, or of the others, any; "
+    "repeatable.  [default: any=ubuntu-latest, gpu=self-hosted,gpu, tpu=self-hosted,tpu]",
+)  # fmt: skip
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "github"]), default="text",
+    show_default=True, help="github is a job matrix, in one line.",
+)  # fmt: skip
+@click.option(
+    "--learn", "runs", multiple=True, metavar="DIR",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Learn how long jobs take from a run, or a folder of them, for --shard; repeatable.",
+)  # fmt: skip
+def command(
+    *,
+    select: tuple[str, ...],
+    matrix: str | None,
+    cell: tuple[str, ...],
+    wanted: tuple[str, ...],
+    count: int,
+    runners: tuple[str, ...],
+    form: str,
+    runs: tuple[Path, ...],
+) -> int:
+    """Say what a run would do, and how it is divided among runners.
+
+    The parts take about as long as one another, by what is known of the durations of jobs: that is
+    in matrix/durations.json, which --learn writes. What needs an accelerator has parts of its own.
+
+    \b
+    conformance plan --matrix nightly                         cells, jobs, how long they take
+    conformance plan --matrix nightly --shards 8              and who does what
+    conformance plan --learn reports/runs                     keep how long jobs took
+    conformance plan --matrix nightly --shards 8 --format github --runner gpu=self-hosted,h100
+    """  # noqa: D301 - \b is click's own mark
+    setting = here()
+    labels = _labels(runners)
+    durations = durations_of(setting)
+    if runs:
+        records = chain.from_iterable(load(one).records for one in _found(runs))
+        durations = learned(records, durations)
+        write_atomically(durations_file(setting), durations.encoded())
+    cells, left_out = setting.cells(matrix, cell)
+    preparation = prepare_in(setting, cells, wanted)
+    plan = make_plan(setting.cases(select), preparation.cells, (*left_out, *preparation.exclusions))
+    if not plan.jobs:
+        raise NothingSelectedError(nothing_to_run(plan.exclusions))
+    parts = shards(plan.jobs, count, durations.of)
+    asked = _arguments(select, matrix, cell, wanted)
+    if form == "text":
+        for line in shard_lines(parts, plan.exclusions, labels):
+            click.echo(line)
+    else:
+        made = github_matrix if form == "github" else shards_json
+        text = msgspec.json.encode(made(parts, asked, labels))
+        click.echo(text if form == "github" else msgspec.json.format(text, indent=1))
+    return 0
+
+
+def _labels(given: Iterable[str]) -> Mapping[str, str | list[str]]:
+    """Return the labels of runners by accelerator, empty for none."""
+    found: dict[str, str | list[str]] = dict(RUNNERS)
+    for text in given:
+        kind, _, label = text.partition("=")
+        kind = "" if kind == ANY else kind or ANY
+        names = [name.strip() for name in label.split(",")]
+        if kind not in found or not all(names):
+            raise UsageError(
+                f"--runner {text}: expected KIND=LABEL, of any, gpu or tpu, "
+                "e.g. gpu=self-hosted,h100"
+            )
+        found[kind] = names if len(names) > 1 else names[0]
+    return found
+
+
+def _found(folders: Iterable[Path]) -> Iterable[RunDirectory]:
+    return chain.from_iterable(map(runs_in, folders))
+
+
+def _arguments(
+    select: Iterable[str], matrix: str | None, cells: Iterable[str], wanted: Iterable[str]
+) -> str:
+    """Return arguments of `conformance run` for what is asked, as a shell has them."""
+    words = [*select, *(["--matrix", matrix] if matrix else [])]
+    for option, values in (("--cell", cells), ("--with", wanted)):
+        words += chain.from_iterable((option, value) for value in values)
+    return shlex.join(words)

@@ -1,0 +1,107 @@
+"""Putting the parts of one run together: what they are, in the end, is the run undivided. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from conformance.engine.loading import LoadedRun
+    from conformance.model.record import Record
+    from conformance.model.run import RunInfo
+
+WHOLE = "1/1"
+
+
+def in_order(runs: Iterable[LoadedRun]) -> list[LoadedRun]:
+    """Return the parts of one run in their order.
+
+    Args:
+        runs: The parts, in any order.
+
+    Raises:
+        UsageError: If one is missing or there twice, did not end, or is of another run.
+    """
+    parts = sorted(runs, key=lambda run: _shard(run)[0])
+    first = parts[0]
+    for one in parts:
+        if (what := _differs(first, one)) != "":
+            raise UsageError(f"{one.id}: {what} as in {first.id}, expected parts of one run")
+    count = _shard(first)[1]
+    numbers = [_shard(one)[0] for one in parts]
+    if twice := [n for n in set(numbers) if numbers.count(n) > 1]:
+        given = ", ".join(one.id for one in parts if _shard(one)[0] == twice[0])
+        raise UsageError(f"shard {twice[0]}/{count} is there more than once: {given}")
+    if missing := [f"{n}/{count}" for n in range(1, count + 1) if n not in numbers]:
+        raise UsageError(
+            f"{'shards' if len(missing) > 1 else 'shard'} {', '.join(missing)} missing; name "
+            "the directory, or see what there is with: conformance report DIR..."
+        )
+    for one in parts:
+        if (left := len(one.info.plan) - len(one.records)) > 0:
+            raise UsageError(f"{one.id}: {left} jobs have not ended; conformance run --resume")
+    return parts
+
+
+def merged(parts: Sequence[LoadedRun]) -> tuple[RunInfo, list[Record]]:
+    """Return the run that parts make: what is said of it but its end, and its records, in order.
+
+    Args:
+        parts: The parts, in order.
+    """
+    infos = [one.info for one in parts]
+    cells = {cell.id: cell for cell in chain.from_iterable(info.cells for info in infos)}
+    whole = replace(
+        infos[0],
+        started=min(info.started for info in infos),
+        finished=max(info.finished for info in infos),
+        request={**infos[0].request, "shard": WHOLE},
+        cells=tuple(cells.values()),
+        identities=_joined(info.identities for info in infos),
+        exclusions=tuple(chain.from_iterable(info.exclusions for info in infos)),
+        plan=tuple(chain.from_iterable(info.plan for info in infos)),
+        cases=_joined(info.cases for info in infos),
+    )
+    records = {(one.case, one.cell): one for run in parts for one in run.records}
+    return whole, [records[job] for job in whole.plan]
+
+
+def _joined(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    return {name: one for part in parts for name, one in part.items()}
+
+
+def _shard(run: LoadedRun) -> tuple[int, int]:
+    """Return which part of how many a run is."""
+    number, _, count = str(run.info.request.get("shard", "")).partition("/")
+    if not (number.isdigit() and count.isdigit()):
+        raise UsageError(f"{run.id}: does not say which shard it is, expected a part of a run")
+    return int(number), int(count)
+
+
+def _differs(one: LoadedRun, other: LoadedRun) -> str:
+    """Return what two parts do not have in common although they must, empty if nothing."""
+    requests = (_request(one), _request(other))
+    if requests[0] != requests[1]:
+        names = [n for n in requests[0] | requests[1] if requests[0].get(n) != requests[1].get(n)]
+        return f"was not asked for the same {', '.join(names)}"
+    if _shard(one)[1] != _shard(other)[1]:
+        return "is not one of as many shards"
+    kits = one.info.versions.get("kit"), other.info.versions.get("kit")
+    return "" if kits[0] == kits[1] else "has not the same version of the harness"
+
+
+def _request(run: LoadedRun) -> dict[str, Any]:
+    """Return what was asked for but the part; paths as seen from the folder of the project."""
+    said = {name: said for name, said in run.info.request.items() if name != "shard"}
+    return {name: _from_root(one, f"{run.info.root}/") for name, one in said.items()}
+
+
+def _from_root(said: Any, root: str) -> Any:
+    if isinstance(said, str):
+        return said.removeprefix(root)
+    return [_from_root(one, root) for one in said] if isinstance(said, list | tuple) else said

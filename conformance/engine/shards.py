@@ -1,0 +1,106 @@
+"""Parts of a plan for several runners, of which the longest ends as early as possible. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from conformance.engine.job import Job
+
+    Seconds = Callable[[Job], float]
+
+OPEN = 20.0
+"""Seconds that a runner takes to provide a cell's environment and to start its worker there."""
+_STEPS = 60
+"""Halvings of the interval in which the shortest time is."""
+
+
+@dataclass(slots=True)
+class Shard:
+    """A part of a plan: jobs that follow one another, so that it has few cells.
+
+    Attributes:
+        runner: Accelerator that its host must have, empty for none.
+        jobs: The jobs.
+        seconds: How long they take, one after another.
+    """
+
+    runner: str
+    jobs: list[Job] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def runner_of(job: Job) -> str:
+    """Return the accelerator that a job's host must have, `gpu` or `tpu`; empty for none."""
+    place = job.planned.cell.place
+    return place.kind if place.real else ""
+
+
+def shards(jobs: Sequence[Job], count: int, seconds: Seconds) -> list[Shard]:
+    """Return parts that take about as long as one another; together they are the whole, in order.
+
+    No part has jobs for hosts of different kinds, unless there are fewer parts than kinds.
+
+    Args:
+        jobs: Jobs in the order of a plan: those of a cell together.
+        count: Number of parts.
+        seconds: How long a job takes.
+
+    Returns:
+        As many parts as asked for, or as there are jobs if those are fewer.
+    """
+    kinds = [list(some) for _, some in groupby(jobs, runner_of)]
+    if len(kinds) > count:
+        kinds = [list(jobs)]
+    least = max(map(seconds, jobs), default=0.0)
+    most = sum(map(seconds, jobs)) + OPEN * len(jobs)
+    for _ in range(_STEPS):
+        middle = (least + most) / 2
+        if len(_filled(kinds, middle, seconds)) > count:
+            least = middle
+        else:
+            most = middle
+    found = _filled(kinds, most, seconds)
+    while len(found) < min(count, len(jobs)):
+        _halve(found, seconds)
+    return found
+
+
+def _filled(kinds: Iterable[Sequence[Job]], limit: float, seconds: Seconds) -> list[Shard]:
+    """Return as few parts as do not take longer than a limit, or have one job."""
+    found = []
+    for jobs in kinds:
+        shard = Shard(next(filter(None, map(runner_of, jobs)), ""))
+        for job in jobs:
+            if shard.jobs and shard.seconds + _more(shard, job, seconds) > limit:
+                found.append(shard)
+                shard = Shard(shard.runner)
+            shard.seconds += _more(shard, job, seconds)
+            shard.jobs.append(job)
+        found.append(shard)
+    return found
+
+
+def _more(shard: Shard, job: Job, seconds: Seconds) -> float:
+    """Return how much longer a part takes with one more job."""
+    opened = bool(shard.jobs) and shard.jobs[-1].planned is job.planned
+    return seconds(job) + (0.0 if opened else OPEN)
+
+
+def _halve(found: list[Shard], seconds: Seconds) -> None:
+    """Make two parts of the longest that has several jobs."""
+    place = max((n for n, one in enumerate(found) if len(one.jobs) > 1),
+                key=lambda n: found[n].seconds)  # fmt: skip
+    longest = found[place]
+    first, second = Shard(longest.runner), Shard(longest.runner)
+    for number, job in enumerate(longest.jobs):
+        last = number == len(longest.jobs) - 1
+        half = first.seconds + _more(first, job, seconds) > longest.seconds / 2
+        into = second if second.jobs or (first.jobs and (half or last)) else first
+        into.seconds += _more(into, job, seconds)
+        into.jobs.append(job)
+    found[place : place + 1] = [first, second]

@@ -1,0 +1,105 @@
+"""How a run is divided among runners: to be read, as JSON, as the job matrix of a CI service."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from conformance.report.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from conformance.engine.shards import Shard
+    from conformance.model.run import Exclusion
+
+    Labels = Mapping[str, str | list[str]]
+
+MOST = 8
+"""Reasons of exclusions that are shown."""
+
+
+def shards_json(shards: Sequence[Shard], asked: str, labels: Labels) -> list[dict[str, Any]]:
+    """Return what each part is, and on which runner it is run how.
+
+    Args:
+        shards: The parts, in order.
+        asked: Arguments of `conformance run` for the whole.
+        labels: Labels of a runner, by the accelerator it must have; empty for none.
+    """
+    count = len(shards)
+    return [
+        {
+            "shard": f"{number}/{count}",
+            "runner": labels[one.runner],
+            "arguments": f"{asked} --shard {number}/{count}".lstrip(),
+            "cells": list(dict.fromkeys(job.planned.cell.id for job in one.jobs)),
+            "jobs": len(one.jobs),
+            "seconds": round(one.seconds),
+        }
+        for number, one in enumerate(shards, 1)
+    ]
+
+
+def github_matrix(shards: Sequence[Shard], asked: str, labels: Labels) -> dict[str, Any]:
+    """Return the job matrix of a workflow: `strategy.matrix`, by `fromJSON`.
+
+    Args:
+        shards: The parts, in order.
+        asked: Arguments of `conformance run` for the whole.
+        labels: Labels of a runner, by the accelerator it must have.
+    """
+    kept = ("shard", "runner", "arguments")
+    include = []
+    for number, one in enumerate(shards_json(shards, asked, labels), 1):
+        said = {name: one[name] for name in kept}
+        include.append(
+            {"name": f"{one['shard']}, {_cells(one['cells'])}", "number": number, **said}
+        )
+    return {"include": include}
+
+
+def _cells(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]}"
+
+
+def shard_lines(
+    shards: Sequence[Shard], exclusions: Iterable[Exclusion], labels: Labels
+) -> Iterator[str]:
+    """Yield what a run would do, in lines: its cells, what is left out, its parts.
+
+    Args:
+        shards: The parts, in order.
+        exclusions: What is left out.
+        labels: Labels of a runner, by the accelerator it must have.
+    """
+    jobs = Counter(job.planned.cell.id for one in shards for job in one.jobs)
+    width = max(map(len, jobs))
+    for cell, many in jobs.items():
+        yield f"{cell:{width}}  {_many(many, 'job')}"
+    seconds = sum(one.seconds for one in shards)
+    total = f"{_many(jobs.total(), 'job')} in {_many(len(jobs), 'cell')}"
+    yield f"{total}, about {_time(seconds)} one after another, with what it takes to open cells"
+    reasons = Counter(exclusion.reason for exclusion in exclusions)
+    for reason, many in reasons.most_common(MOST):
+        yield f"left out: {many:,}: {visible(reason)}"
+    if len(reasons) > MOST:
+        yield f"and {len(reasons) - MOST} more reasons"
+    if len(shards) > 1:
+        for number, one in enumerate(shards, 1):
+            cells = list(dict.fromkeys(job.planned.cell.id for job in one.jobs))
+            runner = labels[one.runner]
+            label = runner if isinstance(runner, str) else ",".join(runner)
+            yield (
+                f"shard {number}/{len(shards)}  {label}  {_many(len(one.jobs), 'job')}, "
+                f"{_time(one.seconds)}: {_cells(cells)}"
+            )
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

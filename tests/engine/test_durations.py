@@ -1,0 +1,60 @@
+"""How long jobs take: learned from runs, kept in a file, guessed where nothing is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.engine.durations import UNKNOWN, Durations, decoded, learned
+from conformance.errors import UsageError
+
+from .worlds import job, planned
+from .written_runs import record
+
+CELL = "jax0.6.0-py311-cpu8"
+SECONDS = st.dictionaries(
+    st.sampled_from(["cpu", "tpu"]), st.dictionaries(st.text(max_size=9), st.floats(0.01, 99))
+)
+
+
+def test_the_middle_of_what_was_seen_counts() -> None:
+    """Over the releases of a kind of platform."""
+    took = {"jax0.6.0-py311-cpu8": 1.0, "jax0.6.1-py311-cpu8": 2.0, "jax0.7.0-py311-cpu4-x64": 9.0}
+    records = [record("family/one", cell, seconds={"job": s}) for cell, s in took.items()]
+    topology = record("family/one", "jax0.6.0-py311-tpu.v5e.2x2", seconds={"job": 30.0})
+    found = learned([*records, topology], Durations())
+    assert found.seconds == {"cpu": {"family/one": 2.0}, "tpu": {"family/one": 30.0}}
+
+
+def test_what_was_not_seen_again_stays() -> None:
+    """A run of some cases does not make the others unknown."""
+    before = Durations(seconds={"cpu": {"family/one": 1.0, "family/two": 2.0}})
+    found = learned([record("family/two", CELL, seconds={"job": 5.0})], before)
+    assert found.seconds == {"cpu": {"family/one": 1.0, "family/two": 5.0}}
+
+
+def test_a_case_that_is_not_known() -> None:
+    """Takes as long as cases do there; where none is known, something."""
+    known = Durations(seconds={"cpu": {"family/a": 1.0, "family/b": 2.0, "family/c": 30.0}})
+    assert known.of(job(Path(), "a")) == 1.0
+    assert known.of(job(Path(), "new")) == 2.0
+    assert known.of(job(Path(), "a", planned(platform="tpu:v5e:2x2"))) == UNKNOWN
+
+
+@given(SECONDS)
+def test_it_is_read_back(seconds: dict[str, dict[str, float]]) -> None:
+    """The same bytes for the same content, whatever its order."""
+    known = Durations(seconds=seconds)
+    again = Durations(seconds={kind: dict(reversed(of.items())) for kind, of in seconds.items()})
+    assert decoded(known.encoded(), "durations.json") == known
+    assert again.encoded() == known.encoded()
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"seconds": {"cpu": 1}}', b"\xff"])
+def test_another_file(content: bytes) -> None:
+    """It is named, with what makes it anew."""
+    with pytest.raises(UsageError, match=r"durations.json: expected durations of jobs: .* --learn"):
+        decoded(content, "durations.json")

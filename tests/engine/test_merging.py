@@ -1,0 +1,101 @@
+"""Parts of a run: put together they are the run undivided, or it is said what is amiss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.engine.loading import LoadedRun, load
+from conformance.engine.merging import in_order, merged
+from conformance.errors import UsageError
+from conformance.model.run import Exclusion, RunCell
+
+from .written_runs import A, record, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.model.record import Record
+
+ONE, TWO, THREE = (record(f"family/{name}", A) for name in ("one", "two", "three"))
+
+
+def part(path: Path, number: int, count: int, *records: Record, **info: Any) -> LoadedRun:
+    """Return a part of a run."""
+    request = {"select": ["cases"], "matrix": "smoke", "shard": f"{number}/{count}"}
+    return load(write(path / f"shard-{number}", *records, **{"request": request, **info}))
+
+
+def test_it_is_the_run_undivided(tmp_path: Path) -> None:
+    """Jobs in the order of the plan, from when the first began until the last ended."""
+    left_out = (Exclusion(case="", cell="jax0.4.30-py311-cpu8", reason="no wheels"),)
+    first = part(tmp_path, 1, 2, ONE, exclusions=left_out, started="2026-05-01T10:00:05+00:00")
+    second = part(tmp_path, 2, 2, TWO, THREE, finished="2026-05-01T11:00:00+00:00")
+    info, records = merged(in_order([second, first]))
+    assert records == [ONE, TWO, THREE]
+    assert info.plan == tuple((one.case, one.cell) for one in records)
+    assert info.request["shard"] == "1/1"
+    assert info.exclusions == left_out
+    assert (info.started, info.finished) == (
+        "2026-05-01T10:00:00+00:00", "2026-05-01T11:00:00+00:00",
+    )  # fmt: skip
+
+
+def test_a_cell_of_two_parts_is_one(tmp_path: Path) -> None:
+    """With what each says of its worker."""
+    cells = (RunCell(id=A, versions={"jax": "0.5.3"}),)
+    parts = [
+        part(tmp_path, 1, 2, ONE, cells=cells, identities={A: {"pid": 1}}),
+        part(tmp_path, 2, 2, TWO, cells=cells, identities={A: {"pid": 2}}),
+    ]
+    info, _ = merged(in_order(parts))
+    assert info.cells == cells
+    assert set(info.identities) == {A}
+
+
+def test_one_that_is_missing(tmp_path: Path) -> None:
+    """It is named."""
+    with pytest.raises(UsageError, match=r"shards 2/4, 4/4 missing; name the directory"):
+        in_order([part(tmp_path, 1, 4, ONE), part(tmp_path, 3, 4, TWO)])
+
+
+def test_one_that_is_there_twice(tmp_path: Path) -> None:
+    """With where it was found."""
+    one = part(tmp_path, 1, 2, ONE)
+    with pytest.raises(UsageError, match=r"shard 1/2 is there more than once: shard-1, shard-1"):
+        in_order([one, one, part(tmp_path, 2, 2, TWO)])
+
+
+def test_one_that_did_not_end(tmp_path: Path) -> None:
+    """Jobs would be lost without a word."""
+    plan = ((ONE.case, A), (TWO.case, A))
+    with pytest.raises(UsageError, match=r"shard-1: 1 jobs have not ended; .* --resume"):
+        in_order([part(tmp_path, 1, 1, ONE, plan=plan)])
+
+
+@pytest.mark.parametrize(
+    ("info", "said"),
+    [
+        ({"request": {"select": ["cases"], "matrix": "releases", "shard": "2/2"}},
+         "was not asked for the same matrix as in shard-1"),
+        ({"request": {"select": ["cases"], "matrix": "smoke", "shard": "2/3"}},
+         "is not one of as many shards as in shard-1"),
+        ({"versions": {"kit": "another"}}, "has not the same version of the harness as in shard-1"),
+        ({"request": {}}, "does not say which shard it is"),
+    ],
+)  # fmt: skip
+def test_one_of_another_run(tmp_path: Path, info: dict[str, Any], said: str) -> None:
+    """It says what is not the same."""
+    with pytest.raises(UsageError, match=said):
+        in_order([part(tmp_path, 1, 2, ONE), part(tmp_path, 2, 2, TWO, **info)])
+
+
+def test_checkouts_at_several_places(tmp_path: Path) -> None:
+    """What was asked for is the same, seen from the folder of the project."""
+    parts = []
+    for number, root in enumerate(("/home/a/project", "/home/b/project"), 1):
+        request = {"select": [f"{root}/mine/cases"], "shard": f"{number}/2"}
+        made = part(tmp_path, number, 2, (ONE, TWO)[number - 1], request=request, root=root)
+        parts.append(made)
+    assert len(in_order(parts)) == 2
