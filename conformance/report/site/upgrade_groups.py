@@ -13,7 +13,6 @@ from conformance.report.site.addresses import case_page, href, point_anchor, slu
 from conformance.report.site.excerpts import Run, error_lines, side_by_side
 from conformance.report.site.upgrade_strips import strip_of, ticks_of
 from conformance.report.text import one_line
-from conformance.report.upgrade_text import TITLES
 from conformance.triage.upgrade.effect import FIGURES, Effect, ended_as
 
 if TYPE_CHECKING:
@@ -29,6 +28,17 @@ AT_ONCE: Final = 5
 """Lines of a message, and cases, that are shown unless more are asked for."""
 PLAIN: Final = frozenset({ENDING, VALUE})
 """Artifacts that need no name: what is shown of them says it."""
+SHORT: Final = {
+    Effect.BROKEN: "broken",
+    Effect.WRONG: "silently wrong",
+    Effect.VALUE: "other value",
+    Effect.FACTS: "other facts",
+    Effect.LARGER: "more work or memory",
+    Effect.ENDING: "other error",
+    Effect.FIXED: "fixed",
+    Effect.UNCHANGED: "unchanged",
+}
+"""Effects in a word or two, where a number stands beside them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,21 +86,21 @@ class GroupOf:
     Attributes:
         anchor: Its anchor.
         effect: What the upgrade does to them.
-        kind: What the change does; another thing where the case changed back.
+        kind: What the change itself does in a word or two, where that is another thing.
         since: The release of the change, in words.
         before: The release that shows what it was.
         after: The release that shows what it is.
         what: What is shown of the change, empty where that needs no name.
         rows: What it was and is, side by side.
         more: The further lines of that.
-        count: How many cases there are.
+        count: How many cases there are; of one on several platforms, one.
         platforms: Their cases, by platform.
         change: The change of the first of them.
     """
 
     anchor: str
     effect: Effect
-    kind: Effect
+    kind: str
     since: str
     before: str
     after: str
@@ -167,14 +177,14 @@ class _Drawing:
         return GroupOf(
             anchor=anchor,
             effect=cause.kind,
-            kind=first.kind,
+            kind="" if first.kind is cause.kind else SHORT[first.kind],
             since=self._since(first, cause),
             before=first.last,
             after=first.changed_in,
-            what="" if first.artifact in PLAIN else FIGURES.get(first.artifact, first.artifact),
+            what=_name(first.artifact),
             rows=rows[:AT_ONCE],
             more=rows[AT_ONCE:],
-            count=len(changes),
+            count=len({change.case for change in changes}),
             platforms=tuple(self._platforms(changes)),
             change=first,
         )
@@ -197,7 +207,7 @@ class _Drawing:
         """Return what one side shows: of an ending all that was said, else what is told of it."""
         job = self._jobs[change.case].get(cell)
         if change.artifact != ENDING or job is None:
-            return (told,)
+            return (_shown(change, told),)
         return error_lines(job) or (ended_as(job),)
 
     def _platforms(self, changes: list[Change]) -> Iterator[Rows]:
@@ -221,8 +231,8 @@ class _Drawing:
             case=change.case,
             address=self._address(change),
             strip=strip_of(points, jobs, changes),
-            before=change.before if change.before != first.before else "",
-            after=change.after if change.after != first.after else "",
+            before=_shown(change, change.before) if change.before != first.before else "",
+            after=_shown(change, change.after) if change.after != first.after else "",
             also=_others(changes, change),
         )
 
@@ -236,6 +246,16 @@ class _Drawing:
             return href(case_page(change.case))
         told = any(point.after.record.cell == change.cells[1] for point in history.points)
         return href(case_page(change.case), point_anchor(track, label) if told else slug(track))
+
+
+def _name(artifact: str) -> str:
+    """Return what a fact or a figure is called; nothing for what says itself what it is."""
+    return "" if artifact in PLAIN else FIGURES.get(artifact, artifact.replace("_", " "))
+
+
+def _shown(change: Change, told: str) -> str:
+    """Return what is told of one side, large numbers so that they can be read."""
+    return f"{int(told):,}" if change.artifact in FIGURES and told.isdecimal() else told
 
 
 def _rows(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[Row, ...]:
@@ -256,8 +276,4 @@ def _others(changes: Iterable[Change], decisive: Change) -> str:
     for change in changes:
         if change is not decisive:
             found.setdefault(change.kind, []).append(one_line(change.changed_in))
-    said = []
-    for effect, labels in found.items():
-        what = "another error" if effect is Effect.ENDING else TITLES[effect].partition(":")[0]
-        said.append(f"{what} in {', '.join(labels)}")
-    return "; ".join(said)
+    return "; ".join(f"{SHORT[effect]} in {', '.join(labels)}" for effect, labels in found.items())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.report.site.addresses import run_page, upgrade_page
 from conformance.report.site.rendering import render
-from conformance.report.site.upgrade_groups import anchors_of, groups_of
+from conformance.report.site.upgrade_groups import SHORT, anchors_of, groups_of
 from conformance.report.upgrade_text import TITLES
 from conformance.triage.upgrade.effect import BREAKING, Effect
 
@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from conformance.report.upgrade_file import Aside, UpgradeFile
 
 TEMPLATE: Final = "upgrade.html"
-SHORT: Final = {
-    Effect.BROKEN: "broken",
-    Effect.WRONG: "silently wrong",
-    Effect.VALUE: "other value",
-    Effect.FACTS: "other facts",
-    Effect.LARGER: "more work or memory",
-    Effect.ENDING: "other error",
-    Effect.FIXED: "fixed",
-    Effect.UNCHANGED: "unchanged",
-}
-"""Effects in a word or two, where a number stands beside them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,6 +77,17 @@ def test_each_case_tells_what_is_its_own(tmp_path: Path) -> None:
     assert last.platforms[0].members[0].also == "broken in 0.6.0"
 
 
+def test_figures_can_be_read(tmp_path: Path) -> None:
+    """They have a name, and thousands are set apart; for each case its own."""
+    made = [{**OK, "facts": {"peak_bytes": float(n)}} for n in (1_000, 5_000_000, 7_000_000)]
+    tried = Tried(tmp_path).case("f/a", made[0], made[0], made[1], made[1])
+    (group,) = groups(tried.case("f/b", made[0], made[0], made[2], made[2]).report())
+    assert (group.what, texts(group.rows)) == (
+        "bytes of memory at the peak", [("1,000", "5,000,000")],
+    )  # fmt: skip
+    assert group.platforms[0].members[1].after == "7,000,000"
+
+
 def test_a_release_that_could_not_be_tried_leaves_a_gap(tmp_path: Path) -> None:
     """Both sides of the change are named."""
     (group,) = groups(Tried(tmp_path).case("f/a", OK, None, RAISED, RAISED).report())
@@ -87,7 +98,7 @@ def test_what_changed_back_is_of_what_is_unchanged(tmp_path: Path) -> None:
     """It is told as what it did there."""
     (group,) = groups(Tried(tmp_path).case("f/a", OK, RAISED, OK, OK).report())
     assert (group.effect, group.kind, group.since) == (
-        Effect.UNCHANGED, Effect.FIXED, "in 0.6.1",
+        Effect.UNCHANGED, "fixed", "in 0.6.1",
     )  # fmt: skip
 
 
@@ -108,6 +119,7 @@ def test_platforms_have_an_axis_each(tmp_path: Path) -> None:
     tried = Tried(tmp_path).case("f/a", OK, OK, RAISED, RAISED)
     tried.case("f/a", OK, OK, RAISED, RAISED, axis=four)
     (group,) = groups(tried.report())
+    assert group.count == 1
     assert [(rows.platform, len(rows.members)) for rows in group.platforms] == [
         ("cpu8", 1), ("cpu4", 1),
     ]  # fmt: skip
