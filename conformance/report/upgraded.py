@@ -86,6 +86,8 @@ def _cause(step: Step) -> tuple[str, ...]:
     seen = told(step.change)
     if seen.artifact in FIGURES:
         return ("figures",)
+    if seen.artifact == "same_as":
+        return tuple(seen)
     if seen.artifact != "ending":
         return (seen.artifact,)
     if step.effect is Effect.ENDING:  # of messages that changed there are many, by one edit

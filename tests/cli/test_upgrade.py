@@ -213,6 +213,21 @@ def test_an_environment_upgraded_to_its_twin(project: Project, shared_cache: Pat
     assert ending.json["from"] == f"path:{python} (jax 0.6.2)"
 
 
+@pytest.mark.cell
+def test_a_real_program_that_comes_to_disagree_with_itself(new_project: MakeProject) -> None:
+    """It is right and cannot be batched on one release: told as that, for it is not its value."""
+    files = [f"matrix/locks/jax{release}-py311.txt" for release in ("0.8.0", "0.8.1")]
+    files += [f"cases/linearize_transpose/{name}.py" for name in ("_helpers", "gauss_newton")]
+    project = new_project({name: (ROOT / name).read_text() for name in files})
+    select = "linearize_transpose/product_made_varying"
+    ending = project.run("upgrade", "0.8.0", "0.8.1", select, "--json", "-")
+    assert ending.code == 1, ending.err
+    (change,) = ending.json["transitions"]
+    assert (change["kind"], change["artifact"], change["before"]) == ("broken", "same_as", "agrees")
+    assert change["after"].startswith("vmap_of_one: raised TypeError: ")
+    assert change["upstream"] == "jax-ml/jax#34249"
+
+
 @pytest.mark.parametrize(
     ("ends", "code", "said"),
     [

@@ -8,8 +8,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.engine.comparing import value_of
-from conformance.engine.transitions import ENDING, FACTS, VALUE, Kind
+from conformance.engine.transitions import ENDING, FACTS, VALUE, WAYS, Kind
 from conformance.judge.ir import FACT, changed_facts
+from conformance.judge.ways import SAME_AS
 from conformance.model.codec import to_array, to_python
 from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.questions.predicate import ending, quoted
@@ -27,7 +28,7 @@ class Effect(StrEnum):
     """What a change does to a program; the graver first."""
 
     BROKEN = "broken"
-    """It worked, and raises, crashes, takes too long or too much memory."""
+    """It worked, and raises, crashes, takes too long or too much memory; or does in another way."""
     WRONG = "wrong"
     """It was right, or raised, and silently computes something wrong by its own reference."""
     VALUE = "value"
@@ -61,8 +62,14 @@ LEAST: Final = 1024
 """How much more, at least: what a small program pays for its frame is no news."""
 
 
-_DECLARED: Final = re.compile(r"^deviation [^:]*: ")
+_OTHERWISE: Final = {VALUE: Effect.VALUE, FACTS: Effect.FACTS, WAYS: Effect.ENDING}
+"""What it is that something differs in a job that ends as before, neither better nor worse."""
+_DECLARED: Final = re.compile(r"^(not as the )?deviation [^:]*: ")
 """How a reason begins that a deviation declares, whose thread is told anyway."""
+_OF_WAY: Final = f"{SAME_AS} "
+"""How a reason begins that is about another way."""
+_FAILS: Final = re.compile(rf"{_OF_WAY}\w+: ({'|'.join(set(Outcome) - {Outcome.OK})})\b")
+"""A reason that says that another way gives nothing."""
 CONTEXT: Final = 20
 """Characters that are shown of what two texts have in common, before they differ."""
 
@@ -71,7 +78,7 @@ class Told(NamedTuple):
     """What of a change is shown.
 
     Attributes:
-        artifact: `ending`, `value`, the name of a fact or of a figure.
+        artifact: `ending`, `value`, `same_as`, the name of a fact or of a figure.
         before: What it was.
         after: What it is.
     """
@@ -91,14 +98,20 @@ def effect_of(change: Transition) -> Effect:
     if change.kind is Kind.FIXED:
         return Effect.FIXED
     if change.kind is Kind.REGRESSED:
-        return Effect.WRONG if after.outcome is Outcome.OK else Effect.BROKEN
+        ran = after.outcome is Outcome.OK and not _fails_in_a_way(change)
+        return Effect.WRONG if ran else Effect.BROKEN
     if ENDING in change.changed:
         return _of_endings(before, after)
-    if VALUE in change.changed:
-        return Effect.VALUE
-    if FACTS in change.changed:
-        return Effect.FACTS
-    return Effect.LARGER if any(_grown(before, after)) else Effect.UNCHANGED
+    found = next((effect for name, effect in _OTHERWISE.items() if name in change.changed), None)
+    return found or (Effect.LARGER if any(_grown(before, after)) else Effect.UNCHANGED)
+
+
+def _fails_in_a_way(change: Transition) -> bool:
+    """Say whether nothing is wrong but that other ways, in which it worked, give nothing."""
+    reasons = list(_reasons(change.after.record))
+    if WAYS not in change.changed or not reasons or not reasons[0].startswith(_OF_WAY):
+        return False  # what is wrong with the program itself is said first
+    return all(_FAILS.match(text) for text in reasons if text.startswith(_OF_WAY))
 
 
 def _of_endings(before: Record, after: Record) -> Effect:
@@ -125,6 +138,10 @@ def _told(change: Transition) -> Iterator[Told]:
         yield Told(ENDING, *apart(ended_as(before), ended_as(after)))
     if VALUE in change.changed:
         yield Told(VALUE, *_values(change))
+    if WAYS in change.changed:
+        yield Told(WAYS, *apart(_in_ways(before), _in_ways(after)))
+    if before.conformance is not after.conformance and ended_as(before) != ended_as(after):
+        yield Told(ENDING, *apart(ended_as(before), ended_as(after)))
     for sentence in changed_facts(after.facts, before.facts):
         name = sentence.removeprefix(FACT).partition(":")[0].partition("[")[0]
         yield Told(name, *_parts(before.facts[name], after.facts[name]))
@@ -142,9 +159,19 @@ def ended_as(record: Record) -> str:
         record: The job.
     """
     if record.outcome is Outcome.OK and record.conformance is Conformance.DEVIATES:
-        reason = _DECLARED.sub("", record.reasons[0]) if record.reasons else "wrong"
-        return f"ok, but {reason}"
+        return f"ok, but {next(_reasons(record), 'wrong')}"
     return ending(record)
+
+
+def _reasons(record: Record) -> Iterator[str]:
+    """Yield why a job deviates."""
+    return (_DECLARED.sub("", reason) for reason in record.reasons)
+
+
+def _in_ways(record: Record) -> str:
+    """Return in which other ways a program disagrees with itself, and how."""
+    of_ways = (text for text in _reasons(record) if text.startswith(_OF_WAY))
+    return "; ".join(text.removeprefix(_OF_WAY) for text in of_ways) or "agrees"
 
 
 def apart(before: str, after: str) -> tuple[str, str]:

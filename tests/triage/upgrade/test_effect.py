@@ -34,11 +34,56 @@ REDUCED = ADD.replace(
 )
 
 
-def between(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> Transition:
+def between(
+    folder: Path, before: dict[str, Any], after: dict[str, Any], case: RunCase | None = None
+) -> Transition:
     """Return the transition from one job to another."""
     made = Directory(folder).job("f/a", CELLS[0], **before).job("f/a", CELLS[1], **after)
     one, other = sides(made)
-    return transition(one, other, RunCase())
+    return transition(one, other, case or RunCase())
+
+
+def in_a_way(said: str, ended: str = "raised", declared: str = "") -> dict[str, Any]:
+    """Return a job that is right, and in another way is not."""
+    ways = {"same_as": f'{{"eager":{{"outcome":"{ended}"}}}}'}
+    return {**OK, **DEVIATES, "texts": ways, "reasons": (f"{declared}same_as eager: {said}",)}
+
+
+RAISES = "raised TypeError: no batching"
+DIFFERS = "out: 1 of 2 differ by 1.0"
+DECLARED = "deviation jax>=0.6 (a/b#1): "
+OTHERWISE = "not as the deviation jax>=0.6 (a/b#1) declares: "
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "effect", "seen"),
+    [
+        (OK, in_a_way(RAISES), Effect.BROKEN, ("agrees", f"eager: {RAISES}")),
+        (OK, in_a_way(RAISES, declared=DECLARED), Effect.BROKEN, ("agrees", f"eager: {RAISES}")),
+        (OK, in_a_way(RAISES, declared=OTHERWISE), Effect.BROKEN, ("agrees", f"eager: {RAISES}")),
+        (OK, in_a_way(DIFFERS), Effect.WRONG, ("agrees", f"eager: {DIFFERS}")),
+        (in_a_way(RAISES), OK, Effect.FIXED, (f"eager: {RAISES}", "agrees")),
+        ({**OK, **DEVIATES}, in_a_way(RAISES), Effect.ENDING, ("agrees", f"eager: {RAISES}")),
+    ],
+)
+def test_a_program_that_comes_to_disagree_with_itself(
+    tmp_path: Path,
+    before: dict[str, Any],
+    after: dict[str, Any],
+    effect: Effect,
+    seen: tuple[str, str],
+) -> None:
+    """What breaks is the other way; a value that it gives there is silently wrong."""
+    found = between(tmp_path, before, after, RunCase(same_as=("eager",)))
+    assert (effect_of(found), told(found)) == (effect, Told("same_as", *seen))
+
+
+def test_what_is_right_within_the_tolerance_and_then_is_not(tmp_path: Path) -> None:
+    """Of neither value more than the tolerance changed: the reference says what is wrong."""
+    after = {**OK, **DEVIATES, "reasons": ("out: 1 of 2 differ by 1e-5",)}
+    found = between(tmp_path, OK, after)
+    assert effect_of(found) is Effect.WRONG
+    assert told(found) == Told("ending", "ok", "ok, but out: 1 of 2 differ by 1e-5")
 
 
 def with_figures(**figures: float) -> dict[str, Any]:
