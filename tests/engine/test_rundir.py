@@ -10,7 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conformance.engine.rundir import CorruptRunError, Results, RunDirectory, latest_run, new_run
+from conformance.engine.rundir import (
+    UPGRADE,
+    CorruptRunError,
+    Results,
+    RunDirectory,
+    latest_run,
+    new_run,
+)
 from conformance.errors import UsageError
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
@@ -112,3 +119,15 @@ def test_new_runs_have_new_names_and_the_latest_is_found(tmp_path: Path) -> None
         RunDirectory(runs / name).write_run(RunInfo())
     (runs / "20260103-000000-aaaa").mkdir()
     assert latest_run(tmp_path).id == "20260102-000000-aaaa"
+
+
+def test_what_an_upgrade_came_to(tmp_path: Path) -> None:
+    """Of a run that was none there is nothing; what cannot be read is one error."""
+    run = RunDirectory(tmp_path / "run")
+    assert run.read_upgrade() is None
+    run.write_upgrade(b"{}")
+    assert run.read_upgrade() == b"{}\n"
+    (run.path / UPGRADE).unlink()
+    (run.path / UPGRADE).mkdir()
+    with pytest.raises(CorruptRunError, match=r"upgrade\.json: cannot be read"):
+        run.read_upgrade()

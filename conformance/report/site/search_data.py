@@ -43,8 +43,8 @@ def entries(report: Report, story: Story) -> Iterator[tuple[str, str, str, str]]
     """
     for family, cases in report.families.items():
         yield "family", one_line(family), f"{len(cases)} cases", filtered(family=family)
-    for said, page in upgrade_links(report):
-        yield "upgrade", one_line(f"{said['from']} to {said['to']}"), "", href(page)
+    for upgrade, page in upgrade_links(report):
+        yield "upgrade", one_line(f"{upgrade.from_} to {upgrade.to}"), "", href(page)
     for release in reversed(story.releases):
         yield "release", f"jax {release}", "", filtered(release=release)
     for name, case in report.cases.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from conformance.report.site.addresses import run_page, upgrade_page
 from conformance.report.site.rendering import render
@@ -74,7 +74,7 @@ def upgrade_pages(report: Report) -> Iterator[tuple[str, bytes]]:
             "sections": sections_of(report, run),
             "run": run_page(run),
             "ended": next(r.info.finished for r in report.runs if r.id == run),
-            "others": [(o, path) for o, path in pages.items() if o != run],
+            "others": [one for one in upgrade_links(report) if one[1] != page],
             "not_compared": by_reason(upgrade.not_compared),
             "fails_alike": by_reason(upgrade.fails_alike),
         }
@@ -184,14 +184,10 @@ def mentions_of(report: Report) -> dict[str, list[Mention]]:
     return dict(found)
 
 
-def upgrade_links(report: Report) -> list[tuple[dict[str, Any], str]]:
-    """Return what other pages say of each upgrade, and its page.
+def upgrade_links(report: Report) -> list[tuple[UpgradeFile, str]]:
+    """Return each upgrade and its page, the newest first.
 
     Args:
         report: What is told.
     """
-    links = []
-    for run, page in addresses_of(report).items():
-        upgrade = report.upgrades[run]
-        links.append(({"from": upgrade.from_, "to": upgrade.to, "verdict": upgrade.verdict}, page))
-    return links
+    return [(report.upgrades[run], page) for run, page in addresses_of(report).items()]

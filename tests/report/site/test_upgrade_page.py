@@ -134,6 +134,7 @@ def test_several_upgrades_have_a_page_each(tried: Tried, tmp_path: Path) -> None
     pages = dict(upgrade_pages(both))
     assert [*pages] == [UPGRADE, "upgrades/run-1.html"]
     assert "upgrades/run-1.html" in Page(pages[UPGRADE]).links
+    assert "Other upgrades here 0.5.3 to 0.6.2" in Page(pages[UPGRADE]).text
     assert "../upgrade.html" in Page(pages["upgrades/run-1.html"]).links
     assert "of 5 cases" in Page(pages["upgrades/run-1.html"]).text
 
