@@ -162,6 +162,11 @@ class Case:
         """Folder of the families, each with its goldens."""
         return self.file.parent.parent if self.home is None else self.home
 
+    @property
+    def noun(self) -> str:
+        """What it is called where it is counted."""
+        return "test" if self.kind == "test" else "case"
+
     def policy_of(self, artifact: str) -> Policy:
         """Return what a change of an artifact does to a run."""
         return self.policy.get(artifact, POLICY[artifact])

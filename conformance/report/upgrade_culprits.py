@@ -88,7 +88,9 @@ def blame(one: Compared, step: Step) -> str:
     before, after = (planned.cell.id for planned in sides_of(one, step))
     when, fact = asked_of(step)
     how = (f" --when {when}" if when else "") + (f" --fact {quote(fact)}" if fact else "")
-    return f"conformance blame {quote(one.case.id)} {before} {after}{how}"
+    # To pytest a test is the program that it is, with the packages that it needs.
+    target = one.case.arguments.partition(" -- ")[0] or quote(one.case.id)
+    return f"conformance blame {target} {before} {after}{how}"
 
 
 def unclear(upgraded: Upgraded, effects: Collection[Effect]) -> Iterator[tuple[Compared, Step]]:

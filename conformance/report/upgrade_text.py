@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from conformance.judge.deviation import applicable
-from conformance.model.outcome import Conformance, Outcome
+from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.report.markup import code
 from conformance.report.text import listed, visible
 from conformance.report.upgrade_culprits import culprit_cell, culprit_lines, unclear
@@ -62,14 +62,16 @@ def verdict(upgraded: Upgraded) -> str:
         for effect in Effect
         if found[effect]
     ]
-    what = _many(len(upgraded.whole), "case")
+    what = _many(len(upgraded.whole), upgraded.noun)
     text = f"From {_named(before)} to {after} on {where}, of {what} {_joined(phrases)}."
     text += "" if upgraded.breaks else " Nothing breaks."
     silent = sum(found[effect] for effect in SILENT)
     if silent and found[Effect.BROKEN]:
         text += f" No error tells of {silent} of them."
     if flaky := sum(bool(one.flaky) for one in upgraded.compared):
-        text += f" {_many(flaky, 'case')} did not do the same twice: nothing is said of that."
+        text += (
+            f" {_many(flaky, upgraded.noun)} did not do the same twice: nothing is said of that."
+        )
     return text
 
 
@@ -129,7 +131,7 @@ def by_effect(upgraded: Upgraded) -> Iterator[tuple[Effect, list[Group]]]:
 def _group_lines(group: Group, *, every: bool) -> Iterator[str]:
     first, step = group.members[0], group.step
     names = [one.case.id for one in group.members]
-    many = f" ({len(names)} cases)" if len(names) > 1 else ""
+    many = f" ({len(names)} {first.case.noun}s)" if len(names) > 1 else ""
     yield f"{since(first, step)}{many}: {visible(said(told(step.change)))}"
     yield f"  {', '.join(names) if every else listed(names)}"
     if others := "; ".join(_others(first, step)):
@@ -184,8 +186,10 @@ def asides(upgraded: Upgraded) -> Iterator[str]:
     for one in upgraded.compared:
         if one.flaky:
             yield f"flaky: {one.case.id} on {one.axis.platform}: {visible(one.flaky)}"
-    yield from _counted("not compared", (o.refused for o in upgraded.compared if o.refused))
-    yield from _counted("fails at both ends alike", filter(None, map(failure, upgraded.whole)))
+    refused = (one.refused for one in upgraded.compared if one.refused)
+    yield from _counted("not compared", upgraded.noun, refused)
+    alike = filter(None, map(failure, upgraded.whole))
+    yield from _counted("fails at both ends alike", upgraded.noun, alike)
     yield from _unclear(upgraded)
     for entry in upgraded.left_out:
         yield f"left out {entry.cell}: {visible(entry.reason)}"
@@ -205,6 +209,8 @@ def failure(one: Compared) -> str:
     record = one.whole.after.record
     if record.outcome is Outcome.OK or record.conformance is Conformance.CONFORMS:
         return ""
+    if record.verdict is Verdict.KNOWN:  # as a test says itself
+        return ""
     cell = one.axis.cells[-1]
     declared = applicable(one.case, cell.release, cell.cell.platform, cell.versions)
     return "" if declared else quoted(ending(record))
@@ -218,9 +224,9 @@ def _unclear(upgraded: Upgraded) -> Iterator[str]:
         yield f"which package: not asked of {_many(every, 'change')}; {how}--blame-all of all"
 
 
-def _counted(what: str, reasons: Iterable[str]) -> Iterator[str]:
+def _counted(what: str, noun: str, reasons: Iterable[str]) -> Iterator[str]:
     for reason, count in Counter(reasons).items():
-        yield f"{what}: {_many(count, 'case')}: {visible(reason)}"
+        yield f"{what}: {_many(count, noun)}: {visible(reason)}"
 
 
 def upgrade_markdown(upgraded: Upgraded) -> str:

@@ -35,6 +35,11 @@ class Upgraded:
         return tuple({one.axis.platform: one.axis for one in self.compared}.values())
 
     @property
+    def noun(self) -> str:
+        """What is compared: cases, or tests of a suite."""
+        return next((one.case.noun for one in self.compared), "case")
+
+    @property
     def whole(self) -> tuple[Compared, ...]:
         """What could be compared."""
         return tuple(one for one in self.compared if one.whole is not None)
@@ -120,6 +125,9 @@ def command(one: Compared, step: Step) -> str:
         step: The change.
     """
     before, after = (planned.cell for planned in sides_of(one, step))
+    if one.case.kind == "test":
+        where = f"--cell {before.id} --cell {after.id}"
+        return f"conformance suite run {where} {one.case.arguments}"
     if step.effect in {Effect.BROKEN, Effect.WRONG, Effect.ENDING}:
         good = "" if before.interpreter else f" --good {before.release}"
         return f"conformance repro {quote(one.case.id)} --cell {after.id} --issue{good}"
