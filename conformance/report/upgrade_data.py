@@ -30,6 +30,7 @@ def upgrade_json(upgraded: Upgraded) -> dict[str, Any]:
         "from": before,
         "to": after,
         "platforms": [axis.platform for axis in upgraded.axes],
+        "noun": upgraded.noun,
         "verdict": verdict(upgraded),
         "counts": {effect: _count(upgraded.whole, effect) for effect in Effect},
         "axes": [_axis_json(axis) for axis in upgraded.axes],

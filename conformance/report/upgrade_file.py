@@ -150,6 +150,7 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
     Attributes:
         from_: What is left.
         to: What is wanted.
+        noun: What is compared: `case`, or `test` of a suite.
         verdict: A paragraph that says it all.
         counts: How many cases by effect.
         axes: What lies between both ends, by platform.
@@ -165,6 +166,7 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
 
     from_: str
     to: str
+    noun: str = "case"
     verdict: str
     counts: dict[Effect, int]
     axes: tuple[PlatformAxis, ...]

@@ -92,6 +92,13 @@ def test_which_package_it_is(tried: Tried) -> None:
     assert "Beside jax" not in told_of
 
 
+def test_tests_of_a_suite_are_called_so(tried: Tried) -> None:
+    """Wherever they are counted."""
+    said = page(tried.report(replace(file_of(tried.upgraded()), noun="test"))).text
+    assert "since 0.6.1 1 test " in said
+    assert "1 test on cpu8 in which nothing changes" in said
+
+
 def test_an_upgrade_that_breaks_nothing(tmp_path: Path) -> None:
     """It says so; no legend of a picture that is not there."""
     found = page(Tried(tmp_path).case("f/same", OK, None, None, OK).report())
