@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from shlex import quote
+from typing import Final
+
+NODE: Final = re.compile(r"\.py(::|$)")
+"""What stands in the node of a pytest test, or of a module of tests, and in no other case."""
 
 
 def rerun(case: str, *cells: str) -> str:
-    """Return what runs a case again.
+    """Return what runs a case again, or a test of a suite.
 
     Args:
-        case: Case id.
+        case: Case id; of a test it is its node.
         cells: Ids of the cells to run it in.
     """
     named = (f"--cell {quote(cell)}" for cell in dict.fromkeys(cells))
-    return " ".join(["conformance run", quote(case), *named])
+    what = "suite run" if NODE.search(case) else "run"
+    return " ".join([f"conformance {what}", quote(case), *named])
