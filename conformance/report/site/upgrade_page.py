@@ -118,13 +118,13 @@ def sections_of(report: Report, run: str) -> tuple[Section, ...]:
 
 
 def _same(upgrade: UpgradeFile) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the cases that nothing changed, by platform."""
+    """Return the cases that nothing changed, by platform and name."""
     changed = {(one.case, one.platform) for one in upgrade.transitions}
     found: dict[str, list[str]] = {}
     for one in upgrade.cases:
         if (one.case, one.platform) not in changed:
             found.setdefault(one.platform, []).append(one.case)
-    return tuple((platform, tuple(names)) for platform, names in found.items())
+    return tuple((platform, tuple(sorted(names))) for platform, names in found.items())
 
 
 def by_reason(asides: Iterable[Aside]) -> tuple[Why, ...]:
