@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.engine.comparing import value_of
 from conformance.engine.transitions import ENDING, FACTS, VALUE, WAYS, Kind
+from conformance.engine.ways import ways_seen
 from conformance.judge.ir import FACT, changed_facts
-from conformance.judge.ways import SAME_AS
+from conformance.judge.ways import SAME_AS, way_ending
 from conformance.model.codec import to_array, to_python
 from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.questions.predicate import ending, quoted
@@ -18,6 +19,7 @@ from conformance.triage.questions.predicate import ending, quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from conformance.engine.comparing import Side
     from conformance.engine.transitions import Transition
     from conformance.judge.comparison import Difference
     from conformance.model.record import Record
@@ -139,7 +141,7 @@ def _told(change: Transition) -> Iterator[Told]:
     if VALUE in change.changed:
         yield Told(VALUE, *_values(change))
     if WAYS in change.changed:
-        yield Told(WAYS, *apart(_in_ways(before), _in_ways(after)))
+        yield from _told_of_ways(_in_ways(change.before), _in_ways(change.after))
     if before.conformance is not after.conformance and ended_as(before) != ended_as(after):
         yield Told(ENDING, *apart(ended_as(before), ended_as(after)))
     for sentence in changed_facts(after.facts, before.facts):
@@ -168,10 +170,23 @@ def _reasons(record: Record) -> Iterator[str]:
     return (_DECLARED.sub("", reason) for reason in record.reasons)
 
 
-def _in_ways(record: Record) -> str:
-    """Return in which other ways a program disagrees with itself, and how."""
-    of_ways = (text for text in _reasons(record) if text.startswith(_OF_WAY))
-    return "; ".join(text.removeprefix(_OF_WAY) for text in of_ways) or "agrees"
+def _told_of_ways(before: str, after: str) -> Iterator[Told]:
+    if before != after:
+        yield Told(WAYS, *apart(before, after))
+
+
+def _in_ways(side: Side) -> str:
+    """Return in which other ways a program disagrees with itself, and how.
+
+    What is wrong with the program itself may have been reason enough; how a way failed is known.
+    """
+    of_ways = [text for text in _reasons(side.record) if text.startswith(_OF_WAY)]
+    said = [text.removeprefix(_OF_WAY) for text in of_ways]
+    if not said:
+        seen = ways_seen(side.record.artifacts, side.blobs)
+        failed = {way: one for way, one in seen.items() if one.checked and one.value is None}
+        said = [f"{way}: {way_ending(one)}" for way, one in failed.items()]
+    return "; ".join(said) or "agrees"
 
 
 def apart(before: str, after: str) -> tuple[str, str]:

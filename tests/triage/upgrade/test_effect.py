@@ -64,6 +64,12 @@ OTHERWISE = "not as the deviation jax>=0.6 (a/b#1) declares: "
         (OK, in_a_way(DIFFERS), Effect.WRONG, ("agrees", f"eager: {DIFFERS}")),
         (in_a_way(RAISES), OK, Effect.FIXED, (f"eager: {RAISES}", "agrees")),
         ({**OK, **DEVIATES}, in_a_way(RAISES), Effect.ENDING, ("agrees", f"eager: {RAISES}")),
+        (
+            {**OK, **DEVIATES},
+            {**in_a_way(RAISES), "reasons": ("out: 1 of 2 differ",)},
+            Effect.ENDING,
+            ("agrees", "eager: raised"),
+        ),
     ],
 )
 def test_a_program_that_comes_to_disagree_with_itself(
