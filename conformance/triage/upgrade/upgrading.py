@@ -210,8 +210,13 @@ class Line:
         )  # fmt: skip
         if known.refused or known.flaky:
             return known
-        steps = tuple(self._step(*pair) for pair in self.changed())
-        return replace(known, whole=self.between(0, len(self.axis.cells) - 1), steps=steps)
+        whole = self.between(0, len(self.axis.cells) - 1)
+        steps = [self._step(*pair) for pair in self.changed()]
+        effect = effect_of(whole)
+        if steps and effect not in {Effect.UNCHANGED, *(step.effect for step in steps)}:
+            # Not to be told from the job before it, as of another value after an error.
+            steps[-1] = replace(steps[-1], change=whole, effect=effect)
+        return replace(known, whole=whole, steps=tuple(steps))
 
     def _step(self, before: int, after: int) -> Step:
         change = self.between(before, after)

@@ -115,13 +115,14 @@ def test_what_does_not_differ_costs_two_jobs(tmp_path: Path) -> None:
 
 
 def test_every_change_on_the_way(tmp_path: Path) -> None:
-    """Right, then raises, then another value: the last one decides what the upgrade does."""
+    """Right, then raises, then another value: the last one, from the beginning, is what counts."""
     said = dict(zip(RELEASES, (1, "bad", 2, 2, 2, 2, 2, 2), strict=True))
     (one,), _ = upgraded(tmp_path, lambda _, at, __: said[at])
     assert [AXIS.labels[step.after] for step in one.steps] == ["0.6.0", "0.6.1"]
-    assert [step.effect for step in one.steps] == [Effect.BROKEN, Effect.FIXED]
+    assert [step.effect for step in one.steps] == [Effect.BROKEN, Effect.VALUE]
     assert one.effect is Effect.VALUE
     assert one.decisive == one.steps[-1]
+    assert one.steps[-1].change == one.whole
 
 
 def test_a_detour_is_seen_by_a_thorough_upgrade_alone(tmp_path: Path) -> None:
