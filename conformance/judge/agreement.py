@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from conformance.judge.comparison import Agreement
 from conformance.judge.conformance import ending
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from conformance.model.golden import GoldenEntry
     from conformance.model.observation import Observation
 
+AGAIN: Final = "then"
+"""What the other attempt is called in messages."""
 Difference = tuple[Agreement, tuple[str, ...]]
 
 
@@ -91,7 +93,7 @@ def disagreement(one: Observation, other: Observation, tolerance: Tolerance) -> 
         return f"attempts disagree: {ending(one)}, then {ending(other)}"
     if one.value is None or other.value is None:
         return "" if one.value is other.value else "attempts disagree: one gave no value"
-    compared = compare_values(one.value, other.value, tolerance)
+    compared = compare_values(one.value, other.value, tolerance, word=AGAIN)
     if not compared.agrees:
         return f"attempts disagree: {compared.messages[0]}"
     return next(_disagreeing_ways(one, other, tolerance), "")
@@ -105,7 +107,7 @@ def _disagreeing_ways(one: Observation, other: Observation, tolerance: Tolerance
                 f"attempts disagree: {SAME_AS} {way}: {way_ending(seen)}, then {way_ending(again)}"
             )
         elif seen.value is not None and again.value is not None:
-            compared = compare_values(seen.value, again.value, tolerance)
+            compared = compare_values(seen.value, again.value, tolerance, word=AGAIN)
             yield from (
                 ()
                 if compared.agrees

@@ -31,7 +31,7 @@ _NUMBERS = frozenset({"bool", "int", "float", "complex"})
 
 
 def compare_values(
-    observed: Value, golden: Value, tolerance: Tolerance | None = None
+    observed: Value, golden: Value, tolerance: Tolerance | None = None, *, word: str = "golden"
 ) -> Comparison:
     """Compare an observation with its golden: structure, placement and numbers.
 
@@ -39,6 +39,7 @@ def compare_values(
         observed: What the cell gave.
         golden: What is recorded.
         tolerance: What the case states; None is the defaults.
+        word: What the golden is called in messages.
 
     Returns:
         The differences in the order structure, leaves, kind, shape, dtype, weak type, sharding,
@@ -48,14 +49,15 @@ def compare_values(
     if observed == golden:
         return Comparison()
     if observed.structure != golden.structure:
-        text = f"out has structure {observed.structure}, golden {golden.structure}"
+        text = f"out has structure {observed.structure}, {word} {golden.structure}"
         return Comparison(differences=(beyond("out", "structure", text),))
-    paths = _compare_paths(observed, golden, "golden")
+    paths = _compare_paths(observed, golden, word, ordered=True)
     if paths is not None:
         return Comparison(differences=(paths,))
     stated = tolerance or Tolerance()
     pairs = zip(observed.leaves, golden.leaves, strict=True)
-    return Comparison(differences=tuple(d for o, g in pairs for d in _golden_leaf(o, g, stated)))
+    found = (d for o, g in pairs for d in _golden_leaf(o, g, stated, word))
+    return Comparison(differences=tuple(found))
 
 
 def compare_reference(
@@ -92,10 +94,12 @@ def compare_reference(
     return Comparison(differences=tuple(d for d in found if d is not None))
 
 
-def _compare_paths(observed: Value, expected: Value, word: str) -> Difference | None:
+def _compare_paths(
+    observed: Value, expected: Value, word: str, *, ordered: bool = False
+) -> Difference | None:
     got = [leaf.path for leaf in observed.leaves]
     wanted = [leaf.path for leaf in expected.leaves]
-    if got == wanted or (word != "golden" and sorted(got) == sorted(wanted)):
+    if got == wanted or (not ordered and sorted(got) == sorted(wanted)):
         return None
     missing = [path for path in wanted if path not in got]
     extra = [path for path in got if path not in wanted]
@@ -105,32 +109,37 @@ def _compare_paths(observed: Value, expected: Value, word: str) -> Difference | 
     return beyond("out", "leaves", text)
 
 
-def _golden_leaf(observed: Leaf, golden: Leaf, tolerance: Tolerance) -> Iterator[Difference]:
+def _golden_leaf(
+    observed: Leaf, golden: Leaf, tolerance: Tolerance, word: str
+) -> Iterator[Difference]:
     path = observed.path
     for aspect in ("kind", "shape", "dtype"):
         got, expected = getattr(observed, aspect), getattr(golden, aspect)
         if got != expected:
-            yield beyond(path, aspect, f"{path} {aspect} {got}, golden {expected}")
+            yield beyond(path, aspect, f"{path} {aspect} {got}, {word} {expected}")
             return
     if observed.weak_type != golden.weak_type:
         words = {True: "weak", False: "strong"}
-        text = f"{path} is {words[observed.weak_type]}ly typed, golden {words[golden.weak_type]}ly"
+        one, other = words[observed.weak_type], words[golden.weak_type]
+        text = f"{path} is {one}ly typed, {word} {other}ly"
         yield beyond(path, "weak type", text)
     if observed.sharding != golden.sharding and observed.sharding and golden.sharding:
-        text = f"{path} sharding {observed.sharding}, golden {golden.sharding}"
+        text = f"{path} sharding {observed.sharding}, {word} {golden.sharding}"
         yield beyond(path, "sharding", text)
     if observed.memory_kind != golden.memory_kind:
         got, expected = observed.memory_kind or "default", golden.memory_kind or "default"
-        yield beyond(path, "memory kind", f"{path} memory kind {got}, golden {expected}")
+        yield beyond(path, "memory kind", f"{path} memory kind {got}, {word} {expected}")
     if observed.data != golden.data:
-        number = _compare_elements(observed, golden, tolerance)
+        number = _compare_elements(observed, golden, tolerance, word)
         if number is not None:
             yield number
 
 
-def _compare_elements(observed: Leaf, golden: Leaf, tolerance: Tolerance) -> Difference | None:
+def _compare_elements(
+    observed: Leaf, golden: Leaf, tolerance: Tolerance, word: str
+) -> Difference | None:
     if _is_text(observed):
-        return _compare_text(observed, golden, "golden")
+        return _compare_text(observed, golden, word)
     return compare_numbers(observed.path, to_array(observed), to_array(golden), tolerance)
 
 

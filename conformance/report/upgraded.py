@@ -52,7 +52,7 @@ class Upgraded:
     @property
     def every_job(self) -> int:
         """Jobs that there would be with every case on every release."""
-        return sum(len(one.axis.cells) for one in self.whole)
+        return sum(len(one.axis.cells) for one in self.compared if one.tried)
 
 
 @dataclass(frozen=True, slots=True)

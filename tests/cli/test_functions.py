@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -132,3 +133,65 @@ def test_their_goldens_are_beside_the_list(project: Project) -> None:
     ending = project.run("run", "mine:norm", "--cell", "0.6.2", "--json", "-")
     (record,) = ending.json["results"]
     assert record["verdict"] == "changed"
+
+
+NOISY = """\
+import random, time
+import jax
+import numpy as np
+
+
+def keyed():
+    return jax.random.normal(jax.random.key(time.time_ns() % 2**31), (4,))
+
+
+def drawn(x):
+    return x + np.random.normal(size=2)
+
+
+def given():
+    return np.random.default_rng().normal(size=3)
+
+
+def scaled(x):
+    return x * 2
+
+
+def stamped():
+    return {"at": str(time.time_ns())}
+
+
+def seeded():
+    return jax.random.normal(jax.random.key(0), (4,))
+"""
+NOISY_LISTED = """
+[tool.conformance]
+with = ["."]
+""" + "".join(
+    f'\n[[tool.conformance.functions]]\nfunction = "noisy:{name}"\narguments = {arguments}\n'
+    f"jit = {str(jit).lower()}\n"
+    for name, arguments, jit in (
+        ("keyed", "[]", True), ("drawn", "[[1.0, 2.0]]", True), ("stamped", "[]", False),
+        ("scaled", '"noisy:given"', True), ("seeded", "[]", True),
+    )
+)  # fmt: skip
+
+
+@pytest.mark.cell
+def test_what_is_not_deterministic(new_project: MakeProject) -> None:
+    """It is flaky, with how far two attempts are apart, and no change of any release."""
+    project = new_project(packaged({"noisy.py": NOISY}, more=NOISY_LISTED))
+    (project.path / "cases").rmdir()
+    ending = project.run("upgrade", "0.6.1", "0.6.2", "--json", "-")
+    assert ending.code == 0, ending.err
+    said = ending.json
+    assert (said["transitions"], [one["case"] for one in said["cases"]]) == ([], ["noisy/seeded"])
+    spread = {one["case"].partition("/")[2]: one["reason"] for one in said["flaky"]}
+    assert spread.keys() == {"keyed", "drawn", "scaled", "stamped"}
+    apart = r"0\.6\.[12]: attempts disagree: out (\d) of \1 elements differ, worst at .* against "
+    assert all(re.match(apart, spread[name]) for name in ("keyed", "drawn", "scaled"))
+    assert re.search(r"attempts disagree: out\['at'\] is '\d+', then '\d+'", spread["stamped"])
+    assert said["jobs"] == {"tried": 10, "of": 10}
+    alone = project.run("upgrade", "0.6.1", "0.6.2", "noisy:keyed")
+    assert alone.code == 3
+    assert alone.error.startswith("nothing to compare; flaky: noisy/keyed on cpu8: 0.6.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from packaging.version import Version
 
@@ -17,6 +17,7 @@ from conformance.engine.transitions import transition
 from conformance.judge.agreement import disagreement
 from conformance.judge.ir import changed_facts
 from conformance.judge.tolerance import Tolerance
+from conformance.model.outcome import Conformance
 from conformance.triage.questions.predicate import ending, quoted
 from conformance.triage.upgrade.effect import Effect, effect_of
 from conformance.triage.upgrade.search import changes, next_points
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from conformance.triage.upgrade.culprits import Culprits
 
     Jobs = dict[Job, tuple["Line", int]]
+
+ATTEMPTS: Final = 3
+"""How often what changed, and has no reference, is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +96,7 @@ class Compared:
         steps: The changes on the way, in order; none where nothing differs.
         refused: Why both ends cannot be compared.
         flaky: How two attempts of the same job disagree; then nothing else is said of it.
-        tried: How many points were tried.
+        tried: At how many points it was tried.
     """
 
     case: Case
@@ -133,6 +137,7 @@ class Line:
     sides: dict[int, Side] = field(default_factory=dict)
     silent: dict[int, str] = field(default_factory=dict)
     flaky: str = ""
+    tried: int = 0
     _changes: dict[tuple[int, int], Transition] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -185,8 +190,13 @@ class Line:
         """Return the places between which something changed."""
         return [] if self.refused else changes(self.points, self.sides, self.differ)
 
+    def unjudged(self, place: int) -> bool:
+        """Say whether nothing says that what was seen at a place is right, or wrong."""
+        return self.sides[place].record.conformance is Conformance.UNKNOWN
+
     def take(self, place: int, side: Side) -> None:
         """Take in what came of the case at a place."""
+        self.tried += 1
         if side.record.outcome.observed:
             self.sides[place] = side
         else:
@@ -206,7 +216,7 @@ class Line:
         """Return what is known in the end."""
         known = Compared(
             case=self.case, axis=self.axis, refused=self.refused, flaky=self.flaky,
-            tried=len(self.sides),
+            tried=self.tried,
         )  # fmt: skip
         if known.refused or known.flaky:
             return known
@@ -258,7 +268,8 @@ class Upgrade:
         """Try everything that must be tried, and yield what comes of each job that is new.
 
         What differs is tried once more at the end, on both sides of each change: of what does not
-        do the same twice nothing else is told.
+        do the same twice nothing else is told. Where no reference says what is right, it may be
+        chance that it did: that is tried twice more.
 
         Raises:
             InfrastructureError: If the disk refuses.
@@ -268,11 +279,12 @@ class Upgrade:
                 line, place = jobs[job]
                 line.take(place, self._side(record))
                 yield record
-        doubted = self._doubted()
-        for job, record in self._trier.run(doubted, again=True):
-            line, place = doubted[job]
-            if record.outcome.observed:
-                line.confirm(place, self._side(record))
+        for number in range(ATTEMPTS):
+            doubted = self._doubted(unjudged=number > 0)
+            for job, record in self._trier.run(doubted, again=True):
+                line, place = doubted[job]
+                if record.outcome.observed:
+                    line.confirm(place, self._side(record))
 
     def jobs(self) -> Iterator[Job]:
         """Yield every job that was tried and told something, cell by cell."""
@@ -295,10 +307,11 @@ class Upgrade:
         wanted.sort(key=lambda pair: pair[0])
         return {line.job(place): (line, place) for place, line in wanted}
 
-    def _doubted(self) -> Jobs:
-        """Return both sides of every change, to be tried once more."""
+    def _doubted(self, *, unjudged: bool) -> Jobs:
+        """Return both sides of every change, or only what has no reference, to be tried again."""
         return {
             line.job(place, alone=True): (line, place)
             for line in self.lines
             for place in dict.fromkeys(chain.from_iterable(line.changed()))
+            if not unjudged or (line.unjudged(place) and not line.flaky)
         }

@@ -38,6 +38,9 @@ AXIS = Axis(platform="cpu8", cells=tuple(map(cell_of, RELEASES)), labels=RELEASE
 class World:
     """Says what each case does on each release, and remembers what it was asked."""
 
+    judged = Conformance.CONFORMS
+    """What the references say of values."""
+
     def __init__(self, folder: Path, says: Callable[[str, str, bool], Any]) -> None:
         self.blobs = BlobStore(folder)
         self.asked: list[tuple[str, str, bool]] = []
@@ -53,7 +56,7 @@ class World:
     def _record(self, job: Job, said: Any) -> Record:
         record = Record(
             case=job.case.id, cell=job.planned.cell.id, case_hash="", cell_hash="",
-            outcome=Outcome.OK, stage=Stage.EXECUTE, conformance=Conformance.CONFORMS,
+            outcome=Outcome.OK, stage=Stage.EXECUTE, conformance=self.judged,
         )  # fmt: skip
         if isinstance(said, Outcome):
             return replace(record, outcome=said, conformance=Conformance.UNKNOWN)
@@ -161,3 +164,23 @@ def test_what_does_not_do_the_same_twice(tmp_path: Path) -> None:
     (one,), _ = upgraded(tmp_path, lambda _, at, again: 3 if again else float(at == "0.8.0"))
     assert (one.whole, one.steps) == (None, ())
     assert one.flaky.startswith("0.7.2: attempts disagree: out 1 of 1 elements")
+
+
+def test_chance_where_nothing_says_what_is_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What came out the same twice is tried twice more, both sides; not where a reference is."""
+    asked: list[bool] = []
+
+    def says(_: str, at: str, again: bool) -> Any:
+        asked.append(again)
+        lucky = sum(asked) < 5
+        return float(at == "0.8.0") if lucky else 7
+
+    (one,), _ = upgraded(tmp_path / "a", says)
+    assert (one.effect, sum(asked)) == (Effect.VALUE, 2)
+    asked.clear()
+    monkeypatch.setattr(World, "judged", Conformance.UNKNOWN)
+    (one,), _ = upgraded(tmp_path / "b", says)
+    assert one.flaky.startswith("0.7.2: attempts disagree: out 1 of 1 elements")
+    assert sum(asked) == 6
