@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
@@ -116,7 +117,7 @@ def upgrade_points(setting: Setting, ends: tuple[str, str], place: str) -> list[
     if older > newer:
         raise UsageError(
             f"{ends[0]} is jax {older}, newer than {ends[1]}, which is jax {newer}; expected the "
-            f"older first: conformance upgrade {ends[1]} {ends[0]}"
+            f"older first: conformance upgrade {quote(ends[1])} {quote(ends[0])}"
         )
     between = [
         Point(label=version, cell=cell)

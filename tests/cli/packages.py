@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+WANTS = "jax>=0.6.1"
 PROJECT = """\
 [project]
 name = "mine"
@@ -37,13 +38,17 @@ def build_wheel(folder, *_):
 """
 
 
-def packaged(modules: Mapping[str, str], folder: str = ".", more: str = "") -> dict[str, str]:
-    """Return the files of the package `mine`, which wants jax 0.6.1 or later.
+def packaged(
+    modules: Mapping[str, str], folder: str = ".", more: str = "", *, wants: str = WANTS
+) -> dict[str, str]:
+    """Return the files of the package `mine`.
 
     Args:
         modules: Text of its modules, by name of the file.
         folder: Where it is.
         more: What its `pyproject.toml` says besides.
+        wants: What it asks of jax; by default 0.6.1 or later.
     """
-    files = {"pyproject.toml": PROJECT + more, "backend.py": BACKEND, **modules}
+    project, backend = (text.replace(WANTS, wants) for text in (PROJECT, BACKEND))
+    files = {"pyproject.toml": project + more, "backend.py": backend, **modules}
     return {f"{folder}/{name}": text for name, text in files.items()}

@@ -104,11 +104,51 @@ def test_one_function(project: Project) -> None:
 
 @pytest.mark.cell
 def test_releases_that_the_package_refuses(project: Project) -> None:
-    """As an end it is refused with the requirement; between the ends it is left out."""
+    """As an end it is refused with the requirement."""
     ending = project.run("upgrade", "0.6.0", "0.6.2")
     assert ending.code == 2
     assert "0.6.0: cannot be an end: does not go with mine: " in ending.error
     assert "jax>=0.6.1" in ending.error
+
+
+NOT_THERE = """\
+import jax
+
+if jax.__version__ == "0.6.1":
+    raise RuntimeError("not on this one")
+
+
+def f(x):
+    return x * 2
+"""
+F_LISTED = """
+[tool.conformance]
+with = ["."]
+
+[[tool.conformance.functions]]
+function = "mine:f"
+arguments = [1.0]
+"""
+
+
+@pytest.mark.cell
+def test_a_release_between_the_ends(new_project: MakeProject) -> None:
+    """One that the package refuses is left out; one that it is not imported on is a finding."""
+    files = packaged({"mine.py": NOT_THERE}, more=F_LISTED, wants="jax!=0.6.1")
+    project = new_project(files)
+    (project.path / "cases").rmdir()
+    ending = project.run("upgrade", "0.6.0", "0.6.2", "--thorough", "--json", "-")
+    (left_out,) = ending.json["left_out"]
+    assert (ending.code, left_out["cell"]) == (0, "jax0.6.1-py311-cpu8")
+    assert left_out["reason"].startswith("does not go with mine: mine==1.0 depends on ")
+    project.write(packaged({"mine.py": NOT_THERE}, more=F_LISTED, wants="jax>=0.6"))
+    found = kinds(project.run("upgrade", "0.6.0", "0.6.1", "--json", "-").json)
+    assert found == {"mine/f": ("broken", "ok", "RuntimeError: not on this one")}
+    ending = project.run("upgrade", "0.6.0", "0.6.2", "--thorough", "--json", "-")
+    assert [(one["changed_in"], one["kind"]) for one in ending.json["transitions"]] == [
+        ("0.6.1", "broken"), ("0.6.2", "fixed"),
+    ]  # fmt: skip
+    assert ending.code == 0
 
 
 def test_a_function_that_is_not_listed(project: Project) -> None:

@@ -232,6 +232,7 @@ def test_a_real_program_that_comes_to_disagree_with_itself(new_project: MakeProj
     ("ends", "code", "said"),
     [
         (("0.6.2", "0.5.3"), 2, "0.6.2 is jax 0.6.2, newer than 0.5.3, which is jax 0.5.3"),
+        (("0.6.2", "<0.6"), 2, "the older first: conformance upgrade '<0.6' 0.6.2"),
         (("0.6.2", "==0.6.2"), 2, "0.6.2 and ==0.6.2 are both 0.6.2, expected two"),
         (("0.6.2", "0.6.99"), 2, "0.6.99"),
         (("path:/nowhere/python", "0.6.2"), 4, "/nowhere/python"),
