@@ -113,9 +113,14 @@ class SuiteInCells:
             UsageError: If pytest cannot collect anything anywhere.
             InfrastructureError: If no cell can be provided.
         """
-        able = [one for one in planned if _runs_tests(one)]
+        cells = list(planned)
+        able = [one for one in cells if not _unable(one)]
         if not able:
-            raise NothingSelectedError(f"{self.suite.name}: no cell can run tests")
+            reasons = "; ".join(dict.fromkeys(f"{one.cell.id}: {_unable(one)}" for one in cells))
+            error = (
+                InfrastructureError if any(one.failure for one in cells) else NothingSelectedError
+            )
+            raise error(f"{self.suite.name}: no cell runs tests; {reasons}")
         collector = Collector(
             suite=self.suite, cells=self._cells, slots=self.slots, turns=self._turns,
             collections=Collections(self.setting.cache, fresh=self.fresh),
@@ -145,10 +150,14 @@ class SuiteInCells:
         )
 
 
-def _runs_tests(planned: PlannedCell) -> bool:
+def _unable(planned: PlannedCell) -> str:
+    """Return why a cell runs no tests, empty if it does."""
     place = planned.cell.place
-    there = not (planned.failure or planned.missing)
-    return there and not place.compile_only and place.processes == 1
+    if place.compile_only:
+        return f"for {place.name} programs are compiled only"
+    if place.processes > 1:
+        return f"tests are written for one process, {place.name} has {place.processes}"
+    return planned.missing or planned.failure
 
 
 def _hint(failure: str) -> str:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 OWN: Final = "PYTEST_"
 """How variables begin that are of the caller's own pytest."""
 
+BYTECODE: Final = ".bytecode"
+"""Folder of bytecode, in that of the packages beside a cell's own."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -87,9 +90,18 @@ class SuiteCells:
             outer, cell.place.environment, keep_python_path=cell.interpreter is not None
         )
         path = filter(None, [planned.overlay, variables.get("PYTHONPATH")])
-        beside = {"PYTHONPATH": os.pathsep.join(path)}
-        # No bytecode of a suite is left in its folders.
-        return {**variables, **options_of(planned), **beside, "PYTHONDONTWRITEBYTECODE": "1"}
+        beside = {"PYTHONPATH": os.pathsep.join(path), **_bytecode(planned)}
+        return {**variables, **options_of(planned), **beside}
+
+
+def _bytecode(planned: PlannedCell) -> dict[str, str]:
+    """Return the variables that keep bytecode out of a suite's own folders.
+
+    Without any, each session would compile all that it imports.
+    """
+    if planned.overlay:
+        return {"PYTHONPYCACHEPREFIX": os.path.join(planned.overlay, BYTECODE)}  # noqa: PTH118 - a text
+    return {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def check_identity(planned: PlannedCell, versions: Mapping[str, str]) -> None:

@@ -1,0 +1,235 @@
+"""`conformance suite run`, and the upgrade of a suite: real pytest in real cells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.projects import CELL, ENVIRONMENT, ROOT
+
+from .packages import packaged
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.projects import Project
+
+    from .conftest import MakeProject
+
+GOOD = """\
+import jax
+import pytest
+
+
+def test_sum():
+    assert jax.numpy.arange(4).sum() == 6
+
+
+def test_devices():
+    assert len(jax.devices()) == 8
+
+
+@pytest.mark.skip(reason="no need")
+def test_skipped(): pass
+"""
+BAD = """\
+import os
+
+
+def test_fails():
+    assert 1 == 2
+
+
+def test_fails_alike():
+    assert 1 == 2
+
+
+def test_crashes():
+    os.abort()
+
+
+def test_fine(): pass
+"""
+CORE = """\
+from jax.core import Primitive
+
+
+def test_primitive():
+    assert Primitive("mine").name == "mine"
+
+
+def test_other(): pass
+"""
+"""Goes wrong as it is imported from jax 0.6.0 on."""
+SHARD_MAP = """\
+import jax
+
+
+def test_shard_map():
+    from jax import shard_map
+
+
+def test_the_same():
+    print(jax.__version__)
+"""
+
+
+@pytest.fixture
+def project(new_project: MakeProject) -> Project:
+    """A project with a suite."""
+    return new_project({
+        "tests/test_good.py": GOOD,
+        "tests/bad/test_bad.py": BAD,
+        "pyproject.toml": "[tool.pytest.ini_options]\n",
+    })  # fmt: skip
+
+
+def verdicts(project: Project, *arguments: str) -> tuple[int, dict[str, tuple[str, bool]]]:
+    """Run a suite; return the status, and of each test its verdict and whether it was known."""
+    ending = project.run("suite", "run", "--cell", "0.6.2", "--json", "-", *arguments)
+    results: list[dict[str, Any]] = ending.json["results"]
+    return ending.code, {one["case"]: (one["verdict"], one["cached"]) for one in results}
+
+
+@pytest.mark.cell
+def test_each_test_is_a_case(project: Project) -> None:
+    """What fails is told by its cause, with what runs it again; what is known is not run again."""
+    ending = project.run("suite", "run", "tests", "--cell", "0.6.2")
+    assert ending.code == 1
+    assert f"{CELL}  3 passed, 2 failed, 1 crashed, 1 skipped" in ending.out
+    alike = "tests/bad/test_bad.py::test_fails, tests/bad/test_bad.py::test_fails_alike"
+    assert f"failed: 2 tests on {CELL}" in ending.out
+    assert alike in ending.out
+    again = f"conformance suite run --cell {CELL} tests/bad/test_bad.py::test_crashes"
+    assert again in ending.out
+    assert f"skipped: tests/test_good.py::test_skipped on {CELL}: no need" in ending.out
+    code, known = verdicts(project, "tests/test_good.py", "tests/bad/test_bad.py::test_fails")
+    assert code == 1
+    assert known == {
+        "tests/test_good.py::test_sum": ("match", True),
+        "tests/test_good.py::test_devices": ("match", True),
+        "tests/test_good.py::test_skipped": ("excluded", True),
+        "tests/bad/test_bad.py::test_fails": ("regressed", True),
+    }
+    project.write({"tests/helper.py": "changed = True\n"})
+    code, anew = verdicts(project, "tests/test_good.py", "--", "-k", "sum")
+    assert (code, anew) == (0, {"tests/test_good.py::test_sum": ("match", False)})
+
+
+@pytest.mark.cell
+def test_a_run_of_a_suite_is_a_run(project: Project) -> None:
+    """Reports and comparisons read it."""
+    for good in (True, False):
+        text = GOOD if good else GOOD.replace("== 6", "== 7")
+        project.write({"tests/test_good.py": text})
+        project.run("suite", "run", "tests/test_good.py", "--cell", "0.6.2")
+    before, after = project.runs
+    ending = project.run("diff", before, after)
+    assert ending.code == 1
+    assert "1 regressed, 2 same" in ending.out
+    markdown = project.run("report", after, "--markdown", "-").out
+    assert f"conformance suite run tests/test_good.py::test_sum --cell {CELL}" in markdown
+    assert project.run("report", after).code == 0
+    assert project.run("accept").code == 2  # a test has no golden
+
+
+@pytest.mark.cell
+def test_a_package_beside(project: Project) -> None:
+    """The suite imports it, as it is now; a release that it does not go with is left out."""
+    project.write({
+        "tests/test_mine.py": "import mine\n\ndef test_mine():\n    assert mine.two == 2\n",
+        **packaged({"mine.py": "two = 2\n"}, "mine"),
+    })  # fmt: skip
+    beside = ("tests/test_mine.py", "--with", "./mine")
+    assert verdicts(project, *beside) == (0, {"tests/test_mine.py::test_mine": ("match", False)})
+    project.write({"mine/mine.py": "two = 3\n"})
+    assert verdicts(project, *beside) == (
+        1, {"tests/test_mine.py::test_mine": ("regressed", False)},
+    )  # fmt: skip
+    ending = project.run("suite", "run", *beside, "--cell", "0.6.0")
+    assert ending.code == 3
+    assert "does not go with mine" in ending.err
+
+
+@pytest.mark.cell
+def test_what_cannot_be_run(project: Project) -> None:
+    """One error each, and the status that scripts rely on."""
+
+    def ended(*arguments: str) -> tuple[int, str]:
+        ending = project.run("suite", "run", "--cell", "0.6.2", *arguments)
+        return ending.code, ending.error
+
+    assert ended("testz") == (2, "testz: no such file or folder, expected one of tests")
+    project.write({"empty/test_empty.py": ""})
+    assert ended("empty") == (3, f"empty: no tests are collected in {CELL}")
+    assert ended("tests", "--", "-k", "nothing_of_it")[0] == 3
+    code, error = ended("tests", "--", "--numprocesses", "2")
+    assert (code, "unrecognized arguments: --numprocesses" in error) == (2, True), error
+    assert "--with" in error
+    project.write({"tests/conftest.py": "raise KeyError('this')\n"})
+    code, error = ended("tests")
+    assert code == 2
+    assert f"cannot be collected in any cell; {CELL}: KeyError: 'this'" in error
+    project.write({"tests/conftest.py": "import os\nos._exit(7)\n"})
+    assert "exit: the process exited with status 7" in ended("tests")[1]
+
+
+@pytest.mark.cell
+def test_where_tests_do_not_run(project: Project) -> None:
+    """Platforms that are compiled for only, and those of several processes."""
+    where = ("--cell", "0.6.2@tpu:v5e:2x2", "--cell", "0.6.2@cpu-mp2")
+    ending = project.run("suite", "run", "tests", *where)
+    assert ending.code == 3
+    assert "for tpu:v5e:2x2 programs are compiled only" in ending.error
+    assert "tests are written for one process, cpu-mp2 has 2" in ending.error
+
+
+@pytest.mark.cell
+def test_an_environment_that_exists(project: Project, shared_cache: Path) -> None:
+    """Its own packages; pytest lies beside it, for it has none."""
+    project.run("suite", "run", "tests/test_good.py", "--cell", "0.6.2")
+    (python,) = (shared_cache / "envs").glob(f"{ENVIRONMENT}-*/bin/python")
+    ending = project.run("suite", "run", "tests/test_good.py", "--cell", f"path:{python}")
+    assert ending.code == 0, ending
+    assert "2 passed, 1 skipped" in ending.out
+
+
+@pytest.mark.cell
+def test_the_upgrade_of_a_suite(new_project: MakeProject) -> None:
+    """What breaks and what is fixed, in the release that did it; only that is tried in between."""
+    lock = "matrix/locks/jax0.5.3-py311.txt"
+    project = new_project({
+        "tests/test_core.py": CORE,
+        "tests/test_map.py": SHARD_MAP,
+        "tests/test_new.py": "import jax\nimport pytest\n\n"
+        "@pytest.mark.skipif(jax.__version__ < '0.6', reason='too old')\ndef test_new(): pass\n",
+        "pyproject.toml": "[tool.pytest.ini_options]\n",
+        lock: (ROOT / lock).read_text(),
+    })  # fmt: skip
+    ending = project.run("upgrade", "0.5.3", "0.6.2", "--suite", "tests", "--json", "-")
+    said = ending.json
+    assert ending.code == 1
+    changed = {(one["case"], one["kind"]): one for one in said["transitions"]}
+    assert {key: one["changed_in"] for key, one in changed.items()} == {
+        ("tests/test_core.py::test_primitive", "broken"): "0.6.0",
+        ("tests/test_core.py::test_other", "broken"): "0.6.0",
+        ("tests/test_map.py::test_shard_map", "fixed"): "0.6.1",
+    }
+    broken = changed["tests/test_core.py::test_primitive", "broken"]
+    assert broken["before"] == "ok"
+    assert broken["after"].startswith("ImportError: cannot import name 'Primitive' from 'jax.core'")
+    assert broken["command"] == (
+        "conformance suite run --cell jax0.5.3-py311-cpu8 --cell jax0.6.0-py311-cpu8 "
+        "tests/test_core.py::test_primitive"
+    )
+    (new,) = said["not_compared"]
+    assert (new["case"], new["reason"]) == (
+        "tests/test_new.py::test_new",
+        "0.5.3: skipped: too old",
+    )
+    assert said["counts"]["unchanged"] == 1
+    assert "of 4 tests 2 break (in 0.6.0), 1 is fixed and 1 is unchanged" in said["verdict"]
+    assert said["jobs"]["tried"] < said["jobs"]["of"]
+    both = project.run("upgrade", "0.5.3", "0.6.2", "shard_map_while", "--suite", "tests")
+    assert (both.code, "--suite and SELECT" in both.error) == (2, True)

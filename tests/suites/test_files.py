@@ -1,0 +1,73 @@
+"""What a suite is cached by: any file that its tests may read or import, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.suites.files import hash_of, project_of
+
+from .trials import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILES = {
+    "pyproject.toml": "",
+    "src/mine/core.py": "one = 1\n",
+    "src/mine/table.csv": "1,2\n",
+    "tests/test_one.py": "def test_one(): pass\n",
+    "tests/data.csv": "1,2\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "counts"),
+    [
+        ("tests/test_one.py", True),
+        ("tests/data.csv", True),
+        ("tests/conftest.py", True),
+        ("tests/sub/test_two.py", True),
+        ("src/mine/core.py", True),
+        ("pyproject.toml", True),
+        ("src/mine/table.csv", False),
+        ("tests/__pycache__/test_one.pyc", False),
+        (".venv/lib/other.py", False),
+        ("env/pyvenv.cfg", False),
+        ("tests/reports/runs/one/run.json", False),
+    ],
+)
+def test_what_counts(tmp_path: Path, changed: str, counts: bool) -> None:
+    """Code and configuration of the project, and every file of the suite's own folders."""
+    folder = write(tmp_path, FILES) / "tests"
+    before = hash_of([folder])
+    assert hash_of([folder]) == before
+    write(tmp_path, {changed: FILES.get(changed, "") + "\n# more\n"})
+    assert (hash_of([folder]) != before) is counts
+
+
+def test_what_is_said_counts(tmp_path: Path) -> None:
+    """Arguments decide what tests do, too."""
+    folder = write(tmp_path, FILES) / "tests"
+    assert hash_of([folder], "-m", "slow") != hash_of([folder], "-m", "not slow")
+
+
+def test_a_file_of_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies beside it counts; not what lies in other folders there."""
+    monkeypatch.setattr("conformance.suites.files.MARKS", ("no such mark",))
+    write(tmp_path, {"test_one.py": "", "helper.py": "", "other/code.py": ""})
+    own = [tmp_path / "test_one.py"]
+    assert project_of(own) is None
+    before = hash_of(own)
+    write(tmp_path, {"other/code.py": "# more\n"})
+    assert hash_of(own) == before
+    write(tmp_path, {"helper.py": "# more\n"})
+    assert hash_of(own) != before
+
+
+def test_a_link_to_nothing(tmp_path: Path) -> None:
+    """It is no file, and no fault."""
+    folder = write(tmp_path, FILES) / "tests"
+    (folder / "link.py").symlink_to(tmp_path / "nothing")
+    assert hash_of([folder])

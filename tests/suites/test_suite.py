@@ -1,0 +1,82 @@
+"""A suite as it is asked for, and its tests as cases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.suites.collection import Collection, Problem, Test
+from conformance.suites.suite import Suite, suite_of
+
+from .trials import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """A suite that is asked for in its project."""
+    write(tmp_path, {"pytest.ini": "", "tests/test_one.py": ""})
+    monkeypatch.chdir(tmp_path)
+    words = ("tests", "-m", "not slow")
+    return suite_of(words, timeout=5.0, wanted=("./mine", "einops>=1"), start=tmp_path)
+
+
+def test_what_is_asked_for(suite: Suite, tmp_path: Path) -> None:
+    """Paths, then what is pytest's own; a node keeps what stands behind its file."""
+    assert (suite.paths, suite.arguments) == ((f"{tmp_path}/tests",), ("-m", "not slow"))
+    node = suite_of(["tests/test_one.py::test_a[x/y]"], timeout=5.0, start=tmp_path)
+    assert node.paths == (f"{tmp_path}/tests/test_one.py::test_a[x/y]",)
+    assert node.name == "tests/test_one.py::test_a[x/y]"
+    for words, said in ((["tests", "nothing"], "nothing: no such file"), (["-k", "x"], "no suite")):
+        with pytest.raises(UsageError, match=said):
+            suite_of(words, timeout=5.0, start=tmp_path)
+
+
+def test_a_test_is_a_case(suite: Suite, tmp_path: Path) -> None:
+    """It is known by its node, stands where it stands, and says what runs it alone."""
+    file = f"{tmp_path}/tests/test_one.py"
+    tests = (Test(name="tests/test_one.py::test_a[b c]", file=file, line=7),)
+    (case,) = suite.cases([Collection(root=str(tmp_path), tests=tests)])
+    assert (case.id, case.family, case.kind) == ("tests/test_one.py::test_a[b c]", "tests", "test")
+    assert (str(case.file), case.line, case.timeout) == ("tests/test_one.py", 7, 5.0)
+    assert case.arguments == (
+        "'tests/test_one.py::test_a[b c]' --with ./mine --with 'einops>=1' -- -m 'not slow'"
+    )
+
+
+def test_a_test_in_the_root(suite: Suite) -> None:
+    """It is of the family that its folder is called like."""
+    tests = (Test(name="test_one.py::test_a", file="/away/mine/test_one.py"),)
+    (case,) = suite.cases([Collection(root="/away/mine", tests=tests)])
+    assert (case.id, case.family) == ("mine/test_one.py::test_a", "mine")
+    assert case.name == "test_one.py::test_a"
+    assert str(case.file) == "/away/mine/test_one.py"
+
+
+def test_what_several_cells_collect(suite: Suite) -> None:
+    """All of it; a module that is broken everywhere stands for its tests, which nobody knows."""
+    a, b = (Test(name=f"tests/test_one.py::test_{name}") for name in "ab")
+    everywhere = Problem(node="tests/test_two.py", broken=True, type="ImportError")
+    here = Problem(node="tests/test_one.py", broken=True, type="ImportError")
+    left_out = Problem(node="tests/test_three.py", broken=False, reason="not here")
+    found = [
+        Collection(root="/p", tests=(a,), problems=(everywhere, left_out)),
+        Collection(root="/p", tests=(a, b), problems=(everywhere,)),
+        Collection(root="/p", problems=(here, everywhere)),
+        Collection(failure="KeyError: 'this'"),
+    ]
+    names = [case.id for case in suite.cases(found)]
+    assert names == ["tests/test_one.py::test_a", "tests/test_one.py::test_b", "tests/test_two.py"]
+
+
+def test_what_a_problem_covers() -> None:
+    """All below its node, and nothing that only begins alike."""
+    of_file = Problem(node="tests/test_a.py", broken=True)
+    assert of_file.covers("tests/test_a.py::test_one[x::y]")
+    assert not of_file.covers("tests/test_a.py2::test_one")
+    assert Problem(node="tests/sub", broken=True).covers("tests/sub/test_b.py::test_one")
+    assert Problem(node=".", broken=True).covers("tests/test_a.py::test_one")
