@@ -13,6 +13,7 @@ from conformance.cli.named_files import check_writable
 from conformance.cli.options import json_option
 from conformance.cli.run import show
 from conformance.cli.setting import here
+from conformance.collecting import uncollected
 from conformance.engine.loading import LoadedRun, runs_in
 from conformance.engine.merging import in_order, merged
 from conformance.engine.rundir import RunDirectory, new_run
@@ -54,8 +55,9 @@ def command(
     if json_file is not None:
         check_writable("--json", json_file)
     directory = _empty(run_dir) if run_dir else new_run(setting.project.root)
-    ordered = in_order(map(_as_written, chain.from_iterable(map(runs_in, parts))))
-    info, records = merged(ordered)
+    with uncollected():
+        ordered = in_order(map(_as_written, chain.from_iterable(map(runs_in, parts))))
+        info, records = merged(ordered)
     for one in ordered:
         _adopt(one, directory)
     code = exit_code(records)
