@@ -155,8 +155,6 @@ class Blame:
         try:
             return chosen(forth, self.when, self.fact)
         except EndsError as error:
-            if not self.when:
-                raise
             try:
                 predicate = chosen(back, self.when, self.fact)
             except EndsError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ from conformance.engine.prepare import planned_cell
 from conformance.engine.rundir import Results, RunDirectory
 from conformance.errors import InfrastructureError, UsageError
 from conformance.judge.tolerance import Tolerance
-from conformance.model.outcome import Outcome, Stage
+from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.triage.blame.blaming import Blame, OtherwiseError
 from conformance.triage.blame.ends import Original
@@ -113,6 +114,26 @@ def test_what_was_wrong_and_is_right(tmp_path: Path) -> None:
         assert line.endswith(
             "(before: fails, in whatever way)" if when else "(after: ends with ok)"
         )
+
+
+class Judged(Target):
+    """A target that runs everywhere, and is right with one scipy."""
+
+    def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
+        """Yield a record for each cell."""
+        for planned, record in zip(cells, super().probe(cells, again=again), strict=True):
+            right = planned.versions["scipy"] == "1.16"
+            conformance = Conformance.CONFORMS if right else Conformance.DEVIATES
+            yield replace(record, conformance=conformance)
+
+
+def test_what_was_wrong_by_its_reference_and_is_right(tmp_path: Path) -> None:
+    """Without being told that this is the question: which end is the right one is not said."""
+    found = blamed(tmp_path, Judged(lambda _: "ok"))
+    assert names(found) == {"scipy"}
+    assert next(answer_lines(found)) == (
+        "to blame: scipy 1.15 -> 1.16 (before: deviates from its own reference)"
+    )
 
 
 def test_another_failure_is_no_guilt(tmp_path: Path) -> None:
