@@ -30,6 +30,7 @@ from conformance.suites.suite import suite_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from conformance.cells.cell import Cell
     from conformance.engine.prepare import Preparation
     from conformance.model.run import Exclusion
 
@@ -116,8 +117,8 @@ def run(
         with console.status("collecting", spinner="line"):
             cases, executor = inside.collected(preparation.cells)
         plan = make_plan(cases, preparation.cells, exclusions)
-        named = matrix or ("" if cell else DEFAULT_MATRIX)
-        info = describe(plan, request={}, matrix=named, root=Path.cwd())
+        chosen = matrix or ("" if cell else DEFAULT_MATRIX)
+        info = describe(plan, request={}, matrix=chosen, root=Path.cwd())
         directory.write_run(info)
         job = Run(
             plan=plan, directory=directory, executor=executor,
@@ -132,7 +133,8 @@ def run(
     info = ended(info, code, executor.identities)
     directory.write_run(info)
     by_id = {case.id: case for case in cases}
-    for line in suite_lines(records, by_id, plan.exclusions, every=verbose):
+    named = {one.cell.id: _named(one.cell) for one in plan.cells}
+    for line in suite_lines(records, by_id, plan.exclusions, named=named, every=verbose):
         console.print(line, soft_wrap=True)
     console.print(f"results in {directory.path}", soft_wrap=True)
     if json_file is not None:
@@ -141,6 +143,13 @@ def run(
     if site or (site is None and console.is_terminal):
         write_site_of(directory.path)
     return code
+
+
+def _named(cell: Cell) -> str:
+    """Return what names a cell on the command line: the id of one that exists does not."""
+    if cell.interpreter is None:
+        return cell.id
+    return f"{cell.release}@{cell.platform}{'' if cell.place.devices else cell.devices}"
 
 
 def _refuse_nothing(preparation: Preparation, exclusions: Iterable[Exclusion]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from conformance.model.outcome import Outcome, Verdict
@@ -37,6 +38,7 @@ def suite_lines(
     cases: Mapping[str, Case],
     exclusions: Sequence[Exclusion] = (),
     *,
+    named: Mapping[str, str] = {},
     every: bool = False,
 ) -> Iterator[str]:
     """Yield what came of a suite, in lines.
@@ -45,6 +47,7 @@ def suite_lines(
         records: The tests, judged.
         cases: The same tests as cases, by id.
         exclusions: What was left out.
+        named: What names a cell on the command line, by its id, where that is not the id.
         every: Whether every test is named that fails.
     """
     cells = list(dict.fromkeys(record.cell for record in records))
@@ -53,7 +56,11 @@ def suite_lines(
         yield f"{cell:{margin}}  {_counts([one for one in records if one.cell == cell])}"
     for reason, members in root_causes(records):
         yield ""
-        yield from _group(reason, members, cases, every=every)
+        yield from _group(reason, members, every=every)
+        first = members[0]
+        if first.outcome is not Outcome.NOT_RUN:
+            cell = quote(named.get(first.cell, first.cell))
+            yield f"  conformance suite run --cell {cell} {visible(cases[first.case].arguments)}"
     left_out = [*exclusion_lines(exclusions), *_skipped(records)]
     yield from ([""] if left_out else [])
     yield from (visible(line, LONGEST) for line in left_out)
@@ -77,10 +84,8 @@ def _counts(records: Sequence[Record]) -> str:
     return ", ".join(f"{found[verdict]:,} {WORDS[verdict]}" for verdict in WORDS if found[verdict])
 
 
-def _group(
-    reason: str, members: Sequence[Record], cases: Mapping[str, Case], *, every: bool
-) -> Iterator[str]:
-    """Yield the tests that fail for one reason, and how one of them is run again."""
+def _group(reason: str, members: Sequence[Record], *, every: bool) -> Iterator[str]:
+    """Yield the tests that fail for one reason."""
     first = members[0]
     tests = list(dict.fromkeys(member.case for member in members))
     where = list(dict.fromkeys(member.cell for member in members))
@@ -91,5 +96,3 @@ def _group(
         yield visible(f"  {', '.join(tests) if every else listed(tests)}", LONGEST)
     if first.error is not None and first.error.where:
         yield visible(f"  at {first.error.where}")
-    if first.outcome is not Outcome.NOT_RUN:
-        yield f"  conformance suite run --cell {first.cell} {visible(cases[first.case].arguments)}"

@@ -54,8 +54,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_test(self, root: str) -> Test:
         """Return it in the place of tests that nobody knows."""
-        file = Path(root) / self.node.partition("::")[0]
-        return Test(name=self.node, file=str(file))
+        path = Path(root) / self.node.partition("::")[0]
+        return Test(name=self.node, file=str(path / "__init__.py" if path.is_dir() else path))
 
 
 class Collection(msgspec.Struct, frozen=True, kw_only=True):
