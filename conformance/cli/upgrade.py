@@ -33,8 +33,9 @@ from conformance.triage.bisect.points import RESTART, Points
 from conformance.triage.blame.cases import blame_case
 from conformance.triage.blame.telling import step_line
 from conformance.triage.upgrade.blaming import culprits_of
+from conformance.triage.upgrade.compared import Axis
 from conformance.triage.upgrade.effect import BREAKING, Effect
-from conformance.triage.upgrade.upgrading import Axis, Upgrade
+from conformance.triage.upgrade.upgrading import Upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable

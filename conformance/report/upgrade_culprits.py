@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from conformance.report.upgraded import Upgraded
     from conformance.triage.blame.mixture import Moved
+    from conformance.triage.upgrade.compared import Compared, Step
     from conformance.triage.upgrade.culprits import Culprits
     from conformance.triage.upgrade.effect import Effect
-    from conformance.triage.upgrade.upgrading import Compared, Step
 
 FEW: Final = 3
 """Packages that are named where not all are."""

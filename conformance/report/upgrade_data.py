@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from conformance.report.upgraded import Upgraded
-    from conformance.triage.upgrade.upgrading import Axis, Compared, Step
+    from conformance.triage.upgrade.compared import Axis, Compared, Step
 
 
 def upgrade_json(upgraded: Upgraded) -> dict[str, Any]:

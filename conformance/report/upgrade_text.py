@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.report.upgraded import Group, Upgraded
+    from conformance.triage.upgrade.compared import Compared, Step
     from conformance.triage.upgrade.effect import Told
-    from conformance.triage.upgrade.upgrading import Compared, Step
 
 WORDS: Final = {
     Effect.BROKEN: ("breaks", "break"),

@@ -12,7 +12,7 @@ from conformance.triage.upgrade.effect import BREAKING, FIGURES, Effect, told
 
 if TYPE_CHECKING:
     from conformance.model.run import Exclusion
-    from conformance.triage.upgrade.upgrading import Axis, Compared, Step
+    from conformance.triage.upgrade.compared import Axis, Compared, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ import pytest
 from conformance.model.run import Exclusion
 from conformance.report.upgrade_data import upgrade_json
 from conformance.report.upgrade_file import CorruptUpgradeError, upgrade_of
+from conformance.triage.upgrade.compared import Compared
 from conformance.triage.upgrade.effect import Effect
-from conformance.triage.upgrade.upgrading import Compared
 from tests.builders import case
 from tests.report.upgrades import AXIS, OK, OTHER, RAISED, RELEASES, Tried, file_of, told
 

@@ -8,7 +8,7 @@ from conformance.model.run import Exclusion
 from conformance.report.upgrade_culprits import beside, culprit, suspects
 from conformance.report.upgrade_text import upgrade_lines, upgrade_markdown, verdict
 from conformance.report.upgraded import groups
-from conformance.triage.upgrade.upgrading import Compared
+from conformance.triage.upgrade.compared import Compared
 from tests.builders import case, deviation
 from tests.report.upgrades import AXIS, OK, OTHER, RAISED, WRONG, compared, told
 

@@ -15,7 +15,8 @@ from conformance.report.report import Report
 from conformance.report.upgrade_data import upgrade_json
 from conformance.report.upgrade_file import upgrade_of
 from conformance.report.upgraded import Upgraded
-from conformance.triage.upgrade.upgrading import Axis, Compared, Line
+from conformance.triage.upgrade.compared import Axis, Compared
+from conformance.triage.upgrade.upgrading import Line
 from tests.builders import case, f32
 from tests.report.runs import Directory
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.job import PlannedCell
     from conformance.triage.blame.blamed import Blamed
-    from conformance.triage.upgrade.upgrading import Compared, Step
+    from conformance.triage.upgrade.compared import Compared, Step
 
     Search = Callable[..., Blamed]
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
-from packaging.version import Version
-
 from conformance.engine.comparing import Side
 from conformance.engine.describing import described_cases
 from conformance.engine.job import Job
@@ -19,6 +17,7 @@ from conformance.judge.ir import changed_facts
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance
 from conformance.triage.questions.predicate import ending, quoted
+from conformance.triage.upgrade.compared import Compared, Step
 from conformance.triage.upgrade.effect import Effect, effect_of
 from conformance.triage.upgrade.search import changes, next_points
 
@@ -27,96 +26,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.engine.blobs import BlobStore
-    from conformance.engine.job import PlannedCell
     from conformance.engine.transitions import Transition
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.model.run import RunCase
-    from conformance.triage.upgrade.culprits import Culprits
+    from conformance.triage.upgrade.compared import Axis
 
     Jobs = dict[Job, tuple["Line", int]]
 
 ATTEMPTS: Final = 3
 """How often what changed, and has no reference, is tried again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
-    """What lies between both ends, on one platform.
-
-    Attributes:
-        platform: Where.
-        cells: The cells, from the end that is left to the one that is wanted.
-        labels: What each is called: its release, or what names the end.
-    """
-
-    platform: str
-    cells: tuple[PlannedCell, ...]
-    labels: tuple[str, ...]
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        """What both ends are called."""
-        return self.labels[0], self.labels[-1]
-
-    @property
-    def coarse(self) -> frozenset[int]:
-        """Places tried before intervals are halved: the last release of each minor one."""
-        minors = {Version(cell.release).release[:2]: n for n, cell in enumerate(self.cells)}
-        return frozenset(minors.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A change on the way.
-
-    Attributes:
-        change: The jobs before and after it.
-        effect: What it does.
-        before: Place on the axis of the job before it.
-        after: Place of the job after it.
-        culprits: The packages that made it, if they were searched for.
-    """
-
-    change: Transition
-    effect: Effect
-    before: int
-    after: int
-    culprits: Culprits | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """One case on one platform, both ends compared.
-
-    Attributes:
-        case: The case.
-        axis: The platform, and what was tried.
-        whole: Both ends; None if they cannot be compared.
-        steps: The changes on the way, in order; none where nothing differs.
-        refused: Why both ends cannot be compared.
-        flaky: How two attempts of the same job disagree; then nothing else is said of it.
-        tried: At how many points it was tried.
-    """
-
-    case: Case
-    axis: Axis
-    whole: Transition | None = None
-    steps: tuple[Step, ...] = ()
-    refused: str = ""
-    flaky: str = ""
-    tried: int = 0
-
-    @property
-    def effect(self) -> Effect:
-        """What the whole upgrade does; what only changed on the way did not."""
-        return Effect.UNCHANGED if self.whole is None else effect_of(self.whole)
-
-    @property
-    def decisive(self) -> Step | None:
-        """The change that made it so: the last with that effect, else the last of all."""
-        same = [step for step in self.steps if step.effect is self.effect]
-        return next(reversed(same or self.steps), None)
 
 
 class Tries(Protocol):

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.model.run import Exclusion
 from conformance.report.site.addresses import UPGRADE
-from conformance.triage.upgrade.upgrading import Compared
+from conformance.triage.upgrade.compared import Compared
 from tests.builders import case, deviation
 from tests.report.upgrades import AXIS, OK, RAISED, WRONG, Tried, file_of, told
 

@@ -15,7 +15,7 @@ from conformance.report.site.addresses import UPGRADE
 from conformance.report.site.site import first_page, site
 from conformance.report.site.upgrade_page import upgrade_pages
 from conformance.report.upgrade_file import Package, Searched
-from conformance.triage.upgrade.upgrading import Compared
+from conformance.triage.upgrade.compared import Compared
 from tests.builders import case, deviation, f32
 from tests.report.runs import CELLS, Directory
 from tests.report.site.pages import Page

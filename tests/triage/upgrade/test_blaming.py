@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from conformance.cells.cell import Cell
     from conformance.model.case import Case
-    from conformance.triage.upgrade.upgrading import Compared
+    from conformance.triage.upgrade.compared import Compared
 
 UNLIKE: dict[str, Any] = {"error": ("KeyError", "axis")}
 SMALL: dict[str, Any] = {**OK, "facts": {"flops": 10_000.0}}

@@ -13,8 +13,9 @@ from conformance.engine.job import PlannedCell
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
+from conformance.triage.upgrade.compared import Axis, Compared
 from conformance.triage.upgrade.effect import Effect
-from conformance.triage.upgrade.upgrading import Axis, Compared, Upgrade
+from conformance.triage.upgrade.upgrading import Upgrade
 from tests.builders import case, f32
 
 if TYPE_CHECKING:
