@@ -27,8 +27,9 @@ FEW: Final = 3
 def suspects(one: Compared, step: Step) -> dict[str, tuple[str, str]]:
     """Return the packages that a change may be due to, with their versions before and after.
 
-    Those are what every case imports; and any other, where the case says that it requires one, or
-    has a user's own package beside those of the cell, which may import anything.
+    Those are what every case imports; and any other, where the case says that it requires one, is
+    a test of a suite, or has a user's own package beside those of the cell: what these import is
+    not known.
 
     Args:
         one: The case.
@@ -36,7 +37,8 @@ def suspects(one: Compared, step: Step) -> dict[str, tuple[str, str]]:
     """
     sides = sides_of(one, step)
     before, after = (planned.versions for planned in sides)
-    more = bool(one.case.requires) or any(planned.overlay for planned in sides)
+    unknown = one.case.kind == "test" or any(planned.overlay for planned in sides)
+    more = unknown or bool(one.case.requires)
     found = {}
     for name in sorted({**before, **after}):
         of_jax = JAX_PACKAGES.fullmatch(name) is not None or name in IMPORTED_BY_JAX

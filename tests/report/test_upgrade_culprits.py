@@ -106,10 +106,12 @@ def test_what_could_not_be_told(tmp_path: Path) -> None:
     assert f"not told apart: without flax; {COMMAND}" in lines(apart)
 
 
-def test_what_has_packages_beside_may_import_anything(tmp_path: Path) -> None:
-    """A package of the user's own does not say what it imports."""
+def test_what_may_import_anything(tmp_path: Path) -> None:
+    """A package of the user's own, or a test, does not say what it imports."""
     one = compared(tmp_path, "f/a", *LATER)
     cells = tuple(replace(planned, overlay="folder") for planned in AXIS.cells)
     beside = replace(one, axis=replace(AXIS, cells=cells))
     assert suspects(one, one.steps[0]).keys() == {"jax", "jaxlib", "numpy"}
-    assert suspects(beside, one.steps[0]).keys() == {"jax", "jaxlib", "numpy", "flax"}
+    test = replace(one, case=replace(one.case, kind="test"))
+    for any_ in (beside, test):
+        assert suspects(any_, one.steps[0]).keys() == {"jax", "jaxlib", "numpy", "flax"}
