@@ -196,6 +196,29 @@ def test_an_environment_that_exists(project: Project, shared_cache: Path) -> Non
 
 
 @pytest.mark.cell
+def test_what_goes_wrong_in_one_cell(new_project: MakeProject, tmp_path: Path) -> None:
+    """All of a suite that one release cannot collect; a test that does not do the same twice."""
+    lock = "matrix/locks/jax0.5.3-py311.txt"
+    counter = tmp_path / "counter"
+    project = new_project({
+        "whole/conftest.py": "from jax.core import Primitive\n",
+        "whole/test_one.py": "def test_a(): pass\n\ndef test_b(): pass\n",
+        "flaky/test_one.py": f"from pathlib import Path\n\ndef test_c():\n"
+        f"    file = Path({str(counter)!r})\n    file.write_text(file.read_text() + 'x')\n"
+        "    assert len(file.read_text()) % 2\n",
+        "pytest.ini": "",
+        lock: (ROOT / lock).read_text(),
+    })  # fmt: skip
+    ending = project.run("suite", "run", "whole", "--cell", "0.5.3", "--cell", "0.6.2")
+    assert ending.code == 1
+    assert "jax0.5.3-py311-cpu8  2 passed" in ending.out
+    assert f"failed: 2 tests on {CELL}\n  raised ImportError at import" in ending.out
+    counter.write_text("x")
+    ending = project.run("suite", "run", "flaky", "--cell", "0.6.2")
+    assert (ending.code, f"{CELL}  1 flaky" in ending.out) == (1, True), ending
+
+
+@pytest.mark.cell
 def test_the_upgrade_of_a_suite(new_project: MakeProject) -> None:
     """What breaks and what is fixed, in the release that did it; only that is tried in between."""
     lock = "matrix/locks/jax0.5.3-py311.txt"
