@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -88,6 +89,13 @@ every_file = pytest.mark.parametrize("file", FILES, ids=place)
 def test_the_kit_imports_nothing_of_ours(file: Path) -> None:
     """It runs inside cells, where the rest of the project is not installed."""
     assert {name for name in own(file) if not name.startswith("conformance.kit")} == set()
+
+
+@pytest.mark.parametrize("name", ["suites/plugin.py", "engine/guard.py"])
+def test_what_runs_beside_programs_stands_alone(name: str) -> None:
+    """It is run by its path: nothing of ours can be imported there."""
+    roots = {module.partition(".")[0] for module, _ in imports(tree(PACKAGE / name))}
+    assert roots <= {*sys.stdlib_module_names, "__future__", "pytest"}
 
 
 @every_file
