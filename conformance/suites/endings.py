@@ -133,7 +133,7 @@ def failure_of(ended: Ended) -> tuple[Outcome, ErrorInfo]:
         return Outcome.RAISED, _error(type_, message)
     usage = _USAGE.search(ended.err)
     message = " ".join((usage[1] if usage else ended.err).split())
-    message = message or f"pytest ended with status {ended.status} before it ran any"
+    message = message or f"pytest ended with status {ended.status} and ran none of them"
     return Outcome.RAISED, _error("UsageError", message)
 
 

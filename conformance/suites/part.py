@@ -70,7 +70,7 @@ class Part:
         """
         while self._left and not self.stopped:
             session = self._begin(self.left)
-            heard = _Heard()
+            heard, before = _Heard(), len(self._left)
             for event in session.events():
                 heard.take(event)
                 if event["event"] == "hello":
@@ -79,6 +79,8 @@ class Part:
                     self._row = []
                     yield finished(job, event)
             yield from self._ended(session.ended, heard)
+            if len(self._left) == before and not self.stopped:  # nor would it get on the next time
+                yield from self._failed(session.ended)
 
     def _ended(self, ended: Ended, heard: _Heard) -> Iterator[Finished]:
         """Yield what the end of a session says of tests that are left."""
@@ -88,13 +90,15 @@ class Part:
             said_ = ended.err.strip()[-2000:] or f"status {ended.exit}"
             raise InfrastructureError(f"pytest does not start; it said: {said_}")
         elif failure_of(ended)[0] is Outcome.UNSUPPORTED or heard.collected is None:
-            yield from (failed_session(self._left.pop(name), ended) for name in list(self._left))
+            yield from self._failed(ended)
         elif heard.running in self._left:
             yield from self._killed(ended, heard)
         else:
             yield from self._not_collected(heard)
-            if not heard.begun and self._left:  # it would not get on the next time, either
-                yield from (failed_session(self._left.pop(name), ended) for name in [*self._left])
+
+    def _failed(self, ended: Ended) -> Iterator[Finished]:
+        """Yield all that is left, for a session that got nowhere."""
+        yield from (failed_session(self._left.pop(name), ended) for name in list(self._left))
 
     def _killed(self, ended: Ended, heard: _Heard) -> Iterator[Finished]:
         """Yield the test that took its session with it, and those that are given up for that."""

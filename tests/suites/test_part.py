@@ -140,6 +140,19 @@ def test_a_file_whose_tests_all_end_their_sessions(tmp_path: Path) -> None:
     assert found["test_fine"].outcome is Outcome.OK
 
 
+def test_a_plugin_that_runs_others_instead(tmp_path: Path) -> None:
+    """What was asked for and is never told of ends all the same."""
+    jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\ndef test_b(): pass\n"}))
+    write(tmp_path, {
+        "conftest.py": "def pytest_collection_finish(session):\n    session.items[:] = [\n"
+        "        type(item).from_parent(item.parent, name=item.name) for item in session.items\n"
+        "    ]\n    for item in session.items:\n        item._nodeid += '-other'\n",
+    })  # fmt: skip
+    names = [job.case.name for job in jobs]
+    found = list(Part(jobs, lambda _: session(tmp_path, tests=names)).run())
+    assert [one.outcome for one in found] == [Outcome.RAISED] * 2
+
+
 def test_a_cell_without_pytest(tmp_path: Path) -> None:
     """A fault of the cell's, with what was said."""
     jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\n"}))
