@@ -154,8 +154,11 @@ def test_what_is_read(project: Project) -> None:
     assert (shown.code, "all-gather" in shown.out) == (1, True), shown
     markdown = (project.path / "upgrade.md").read_text()
     assert lines[0] in markdown
-    row = "| 0.6.1 | `family/breaks` | `ok` | `KeyError: 'axis'` | jax or numpy | jax-ml/jax#1 |"
-    assert row in markdown
+    (row,) = (line for line in markdown.splitlines() if line.startswith("| 0.6.1 | `family/breaks"))
+    *cells, package, upstream = row.strip("| ").split(" | ")
+    assert cells == ["0.6.1", "`family/breaks`", "`ok`", "`KeyError: 'axis'`"]
+    assert package.startswith("jax or ")  # numpy and others moved with it
+    assert upstream == "jax-ml/jax#1"
     run = RunDirectory(next((project.path / "reports/runs").iterdir()))
     assert {cell.release for cell in run.read_run().cells} == {"0.5.3", "0.6.0", "0.6.1", "0.6.2"}
     assert "KeyError: 'axis'" in project.run("report", run.path, "--markdown", "-").out
