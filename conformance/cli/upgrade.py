@@ -168,7 +168,7 @@ def command(
     upgraded = Upgraded(compared=tuple(upgrade.compared()), left_out=exclusions, jobs=len(records))
     info = _described(upgrade, exclusions, setting.project.root)
     directory.write_run(ended(info, _status(upgraded), executor.identities))
-    if not upgraded.whole:
+    if not upgraded.whole and not any(one.flaky for one in upgraded.compared):
         raise NothingSelectedError(f"nothing to compare; {'; '.join(asides(upgraded))}")
     search = partial(
         blame_case, releases=setting.releases, prepare=subject.prepare, trier=trier,
@@ -284,4 +284,6 @@ def _tell(console: Console, upgraded: Upgraded, directory: RunDirectory, *, ever
 
 
 def _status(upgraded: Upgraded) -> ExitCode:
+    if not upgraded.whole:
+        return ExitCode.NOTHING
     return ExitCode.UNEXPECTED if upgraded.breaks else ExitCode.OK

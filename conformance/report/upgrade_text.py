@@ -62,9 +62,12 @@ def verdict(upgraded: Upgraded) -> str:
         for effect in Effect
         if found[effect]
     ]
-    what = _many(len(upgraded.whole), upgraded.noun)
-    text = f"From {_named(before)} to {after} on {where}, of {what} {_joined(phrases)}."
-    text += "" if upgraded.breaks else " Nothing breaks."
+    text = f"From {_named(before)} to {after} on {where}, "
+    if phrases:
+        text += f"of {_many(len(upgraded.whole), upgraded.noun)} {_joined(phrases)}."
+        text += "" if upgraded.breaks else " Nothing breaks."
+    else:
+        text += "nothing can be compared."
     silent = sum(found[effect] for effect in SILENT)
     if silent and found[Effect.BROKEN]:
         text += f" No error tells of {silent} of them."
