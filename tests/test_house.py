@@ -24,7 +24,7 @@ MODULES = {
 }
 LAYERS = (
     {"cli", "pytest_plugin", "__main__"},
-    {"triage", "suites", "report"},
+    {"triage", "suites", "report", "store"},
     {"engine"},
     {"judge", "golden"},
     {"ir", "cells", "corpus"},

@@ -26,6 +26,7 @@ COMMANDS = {
     "matrix": "conformance.cli.matrix",
     "diff": "conformance.cli.diff",
     "report": "conformance.cli.report",
+    "history": "conformance.cli.history",
     "accept": "conformance.cli.accept",
     "plan": "conformance.cli.plan",
     "merge": "conformance.cli.merge",

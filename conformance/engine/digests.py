@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -55,6 +56,18 @@ class State(msgspec.Struct, frozen=True, array_like=True):
         """Whether it says anything about JAX."""
         silent = self.verdict in {Verdict.INFRA, Verdict.EXCLUDED}
         return self.outcome.observed and not silent
+
+
+def regression_id(case: str, verdict: str, cause: str) -> str:
+    """Return the id of a regression: the same as long as case, verdict and cause are.
+
+    Args:
+        case: Its case.
+        verdict: What it is unexpected as.
+        cause: The cause of its states.
+    """
+    text = f"{case}\0{verdict}\0{cause}".encode("utf-8", "surrogatepass")
+    return hashlib.sha256(text).hexdigest()[:16]
 
 
 class Digest(msgspec.Struct, frozen=True, array_like=True):

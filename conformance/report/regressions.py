@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from conformance.engine.digests import regression_id
 from conformance.report.tracks import release_order
 
 if TYPE_CHECKING:
@@ -184,7 +184,8 @@ class Follower:
         key = (case, str(state.verdict), state.cause)
         if key not in self._known:
             self._known[key] = len(self._followed) + 1
-            followed = _Followed(id=_id(key), case=case, state=state, first=run, last=run)
+            name = regression_id(*key)
+            followed = _Followed(id=name, case=case, state=state, first=run, last=run)
             self._followed.append(followed)
         return self._known[key]
 
@@ -256,8 +257,3 @@ def _by_cause(causes: NDArray[np.int32], jobs: Jobs) -> dict[int, list[int]]:
     for cause, job in zip(causes[some].tolist(), jobs[some].tolist(), strict=True):
         found[cause].append(job)
     return found
-
-
-def _id(cause: Cause) -> str:
-    text = "\0".join(cause).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(text).hexdigest()[:16]

@@ -1,0 +1,190 @@
+"""`conformance history`: the store of runs, night after night."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from conformance.cli.history_text import case_lines, regression_lines, run_lines
+from conformance.cli.setting import default_jobs, here
+from conformance.engine.digest_store import DigestStore
+from conformance.engine.loading import runs_in
+from conformance.errors import NothingSelectedError, UsageError
+from conformance.model.outcome import ExitCode
+from conformance.store.address import address_of
+from conformance.store.entries import Entry, entry_of
+from conformance.store.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+DEFAULT: Final = Path("reports") / "history.db"
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option `--store`.
+
+    Args:
+        command: The command that has it.
+    """
+    return click.option(
+        "--store", metavar="PATH|URL", envvar="CONFORMANCE_STORE",
+        help="File, or postgresql://USER:PASSWORD@HOST/DATABASE.  "
+        f"[default: {DEFAULT} of the project, or CONFORMANCE_STORE]",
+    )(command)  # fmt: skip
+
+
+class History(click.Group):
+    """The subcommands; a case in the place of one is shown."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the subcommand that arguments begin with: of `family/name`, `show`."""
+        if "/" in args[0] and args[0] not in self.commands:
+            args = ["show", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group("history", cls=History, short_help="Keep what runs showed, night after night.")
+def command() -> None:
+    """Keep what runs showed in a database, and tell what changed when.
+
+    The order of runs is that in which they were added. A regression is jobs of a case that are
+    unexpected for the same reason: new, seen once; confirmed, seen twice; known, with an issue;
+    fixed; or reopened.
+
+    \b
+    conformance history add reports/runs/20261121-030000-000ab12      after each night
+    conformance history regressions                                   what is open, and since when
+    conformance history shard_map_while/fixed_point                   a case, night after night
+    conformance history link 3f2a jax-ml/jax#12345                    it is known
+    conformance history prune --keep-days 365
+    """  # noqa: D301 - \b is click's own mark
+
+
+@command.command("add", short_help="Add runs.")
+@click.argument(
+    "folders", metavar="DIR...", nargs=-1, required=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+)  # fmt: skip
+@store_option
+def add(*, folders: tuple[Path, ...], store: str | None) -> int:
+    """Add runs that ended; one that is there already changes nothing.
+
+    DIR is the directory of a run, or a folder of them. Of parts of a run add what `conformance
+    merge` makes of them.
+    """
+    found = [run for folder in folders for run in runs_in(folder)]
+    digests, problems = DigestStore(here().cache / "digests", default_jobs()).get_all(found)
+    entries: list[Entry] = []
+    for directory, digest in digests.items():
+        try:
+            entries.append(entry_of(directory, digest))
+        except UsageError as error:
+            problems.append(str(error))
+    if not entries:
+        raise NothingSelectedError("\n".join(problems))
+    for entry, number in zip(entries, _opened(store).add(*entries), strict=True):
+        said = "is there already" if number is None else f"added as {number}"
+        click.echo(f"{entry.digest.run}: {said}")
+    for problem in problems:
+        click.echo(f"conformance: {problem}", err=True)
+    return ExitCode.USAGE if problems else ExitCode.OK
+
+
+@command.command("runs", short_help="List the runs.")
+@store_option
+@as_json
+def runs(*, store: str | None, as_json: bool) -> int:
+    """List the runs, in the order they were added."""
+    found = _opened(store).runs()
+    _print(found if as_json else run_lines(found), as_json=as_json)
+    return ExitCode.OK
+
+
+@command.command("show", short_help="Show a case, run after run.")
+@click.argument("case")
+@store_option
+@as_json
+def show(*, case: str, store: str | None, as_json: bool) -> int:
+    """Show what every run showed of a case, by cell.
+
+    A nightly is called so, whatever its date: `conformance history runs --json` tells which
+    release it was.
+    """
+    opened = _opened(store)
+    spans = opened.case(case)
+    if not spans:
+        raise NothingSelectedError(
+            f"no run that was added has case {case}; conformance list shows what there is"
+        )
+    _print({"case": case, "cells": spans} if as_json else case_lines(spans), as_json=as_json)
+    return ExitCode.OK
+
+
+@command.command("regressions", short_help="List regressions by root cause.")
+@click.option("--all", "every", is_flag=True, help="Those that are fixed, too.")
+@store_option
+@as_json
+def regressions(*, every: bool, store: str | None, as_json: bool) -> int:
+    """List what is unexpected by root cause: new, confirmed, known or reopened, and since when.
+
+    With --json the events of all runs are told, too.
+    """
+    found, events = _opened(store).regressions()
+    shown = [one for one in found if every or one.fixed_in is None]
+    data = {"regressions": shown, "events": events}
+    _print(data if as_json else regression_lines(shown), as_json=as_json)
+    return ExitCode.OK
+
+
+@command.command("link", short_help="Link an issue to a regression: it is known.")
+@click.argument("regression")
+@click.argument("issue", required=False)
+@click.option("--remove", is_flag=True, help="Link none any more.")
+@store_option
+def link(*, regression: str, issue: str | None, remove: bool, store: str | None) -> int:
+    """Link ISSUE, owner/repository#number, to the regression whose id begins so."""
+    if remove is (issue is not None):
+        raise UsageError("expected either an issue or --remove")
+    linked = _opened(store).link(regression, issue or "")
+    click.echo("\n".join(regression_lines([linked])))
+    return ExitCode.OK
+
+
+@command.command("prune", short_help="Remove old runs.")
+@click.option(
+    "--keep-days", type=click.IntRange(0, 36500), required=True, metavar="N",
+    help="Keep the runs that began within so many days, and the newest.",
+)  # fmt: skip
+@store_option
+def prune(*, keep_days: int, store: str | None) -> int:
+    """Remove old runs; what held when those that stay began is kept.
+
+    Jobs that none of those that stay has run are forgotten.
+    """
+    before = datetime.now(UTC) - timedelta(days=keep_days)
+    pruned = _opened(store).prune(before)
+    click.echo(f"removed {pruned.runs} runs, {pruned.jobs} jobs, {pruned.changes} changes")
+    return ExitCode.OK
+
+
+def _opened(store: str | None) -> Store:
+    address = address_of(store or str(here().project.root / DEFAULT))
+    return Store(address, lambda said: click.echo(f"conformance: {said}", err=True))
+
+
+def _print(content: Any, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1))
+        return
+    lines: Iterable[str] = content
+    for line in lines:
+        click.echo(line)

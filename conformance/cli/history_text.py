@@ -1,0 +1,64 @@
+"""What is printed of a history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.report.moments import moment
+from conformance.report.text import listed, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from conformance.store.querying import Span, StoredRun
+    from conformance.store.replay import Regression
+
+_LONGEST = 160
+
+
+def run_lines(runs: Sequence[StoredRun]) -> Iterator[str]:
+    """Yield a line for each run, the oldest first.
+
+    Args:
+        runs: The runs.
+    """
+    for run in runs:
+        counts = ", ".join(f"{number} {verdict}" for verdict, number in run.counts.items())
+        what = " ".join(filter(None, (run.matrix, run.part)))
+        said = f"{run.unexpected} unexpected of {sum(run.counts.values())} ({counts})"
+        yield f"{run.number:>4}  {moment(run.started)}  {run.name}  {what}  {said}"
+    if not runs:
+        yield "no run was added yet; conformance history add reports/runs"
+
+
+def case_lines(spans: Mapping[str, Sequence[Span]]) -> Iterator[str]:
+    """Yield the spans of a case by place.
+
+    Args:
+        spans: What runs showed, by place.
+    """
+    for place, found in spans.items():
+        yield place
+        for span in found:
+            runs = f"{span.first}" if span.first == span.last else f"{span.first}..{span.last}"
+            said = "did not run" if span.state is None else str(span.state.verdict)
+            reason = "" if span.state is None else one_line(span.state.reason, _LONGEST)
+            yield f"  {runs:>11}  {said}" + (f": {reason}" if reason else "")
+
+
+def regression_lines(regressions: Sequence[Regression]) -> Iterator[str]:
+    """Yield what is told of regressions.
+
+    Args:
+        regressions: The regressions.
+    """
+    for one in regressions:
+        since = f"since run {one.first}, last seen in {one.last}"
+        if one.fixed_in is not None:
+            since = f"{since}, fixed in {one.fixed_in}"
+        where = listed(list(one.open_places or one.places))
+        issue = f", {one.issue}" if one.issue else ""
+        yield f"{one.standing:9}  {one.id}  {one.case}: {one.state.verdict} {since}{issue}"
+        yield f"           {where}: {one_line(one.state.reason, _LONGEST)}"
+    if not regressions:
+        yield "nothing is open"

@@ -1,0 +1,1 @@
+"""Migrations of the schema, from each version to the next."""

@@ -1,0 +1,157 @@
+"""The store of runs: opened, added to, asked, kept small."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sqlite3
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import delete, func, insert, select
+
+from conformance.errors import UsageError
+from conformance.files import disk_error
+from conformance.store import adding, querying, schema
+from conformance.store.backup import back_up, damage, restore
+from conformance.store.database import WAIT, Database
+from conformance.store.pruning import Pruned, prune
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from conformance.engine.digests import State
+    from conformance.store.address import Address
+    from conformance.store.entries import Entry
+    from conformance.store.querying import Span, StoredRun
+    from conformance.store.replay import Event, Regression
+
+_ISSUE: Final = re.compile(r"[\w.-]+/[\w.-]+#\d+")
+
+
+class Store:
+    """The history of runs.
+
+    Args:
+        address: Where it is; made if it is not there.
+        say: Told in a sentence what was mended.
+        wait: Seconds to wait for another process that writes.
+
+    Raises:
+        ConformanceError: If it cannot be used.
+    """
+
+    def __init__(self, address: Address, say: Callable[[str], None], wait: float = WAIT) -> None:
+        self._database = Database(address, wait)
+        self._file, self._wait = address.file, wait
+        if self._file is not None:
+            try:
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise disk_error(self._file, error) from None
+            with self._of_file():
+                said = damage(self._file, wait) and restore(self._file, wait)
+            if said:
+                say(said)
+        self._database.migrate()
+
+    def add(self, *entries: Entry) -> list[int | None]:
+        """Add runs after those that are there.
+
+        Args:
+            entries: The runs.
+
+        Returns:
+            The number of each, None of one that is there already: it changes nothing.
+
+        Raises:
+            ConformanceError: If the store cannot be written; it is then as it was before.
+        """
+        with self._writing() as connection:
+            return [adding.add(connection, entry) for entry in entries]
+
+    def runs(self) -> list[StoredRun]:
+        """Return the runs, in the order they were added."""
+        with self._database.reading() as connection:
+            return querying.runs_of(connection)
+
+    def case(self, case: str) -> dict[str, list[Span]]:
+        """Return what every run showed of a case, by place; nothing of one that never ran."""
+        with self._database.reading() as connection:
+            return querying.case_of(connection, case)
+
+    def states_at(self, run: int) -> dict[tuple[str, str], State]:
+        """Return the state of every job of a run, by case and place."""
+        with self._database.reading() as connection:
+            return querying.states_at(connection, run)
+
+    def regressions(self) -> tuple[list[Regression], list[Event]]:
+        """Return every regression, the open ones first, and what happened to them by run."""
+        with self._database.reading() as connection:
+            replay, links = querying.replay_of(connection), querying.links_of(connection)
+        return replay.regressions(links), replay.events
+
+    def link(self, regression: str, issue: str) -> Regression:
+        """Link an issue to a regression, in the place of the one that is linked.
+
+        Args:
+            regression: Id of the regression, or its beginning.
+            issue: `owner/repository#number`; empty to link none.
+
+        Returns:
+            The regression as it stands then.
+
+        Raises:
+            UsageError: If it is no issue, or not one regression.
+            ConformanceError: If the store cannot be written.
+        """
+        if issue and not _ISSUE.fullmatch(issue):
+            raise UsageError(f"issue {issue!r}: expected owner/repository#number")
+        with self._writing() as connection:
+            replay, links = querying.replay_of(connection), schema.links
+            regressions = replay.regressions({})
+            found = [one.id for one in regressions if one.id.startswith(regression)]
+            if len(found) != 1:
+                raise UsageError(
+                    f"{regression!r} is {len(found)} regressions of {self._database.address.name}, "
+                    "expected one; conformance history regressions shows their ids"
+                )
+            connection.execute(delete(links).where(links.c.regression == found[0]))
+            if issue:
+                newest = connection.execute(select(func.max(schema.runs.c.seq))).scalar_one()
+                row = {"regression": found[0], "issue": issue, "run": newest}
+                connection.execute(insert(links), [row])
+            linked = replay.regressions(querying.links_of(connection))
+            return next(one for one in linked if one.id == found[0])
+
+    def prune(self, before: datetime) -> Pruned:
+        """Remove runs that began before a time, up to the first that did not; the newest stays.
+
+        What held when the others began is kept, as their beginning.
+
+        Args:
+            before: The time, with its zone.
+
+        Raises:
+            ConformanceError: If the store cannot be written; it is then as it was before.
+        """
+        with self._writing() as connection:
+            return prune(connection, before)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """Yield a connection that writes; the backup is made once all of it is written."""
+        with self._database.writing() as connection:
+            yield connection
+        if self._file is not None:
+            with self._of_file():
+                back_up(self._file, self._wait)
+
+    @contextlib.contextmanager
+    def _of_file(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._database.error_of_file(error) from None

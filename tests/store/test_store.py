@@ -1,0 +1,201 @@
+"""The store: what is added comes back, in a file and in PostgreSQL."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conformance.errors import UsageError
+from conformance.report.history import history
+from conformance.report.regressions import Lifecycle
+from conformance.store.replay import Standing
+from tests.store.nights import BAD, FINE, GONE, START, WORSE, A, B, night, one, shown
+
+if TYPE_CHECKING:
+    from conformance.engine.digests import State
+    from conformance.store.entries import Entry
+    from conformance.store.store import Store
+    from tests.store.conftest import NewStore
+
+JOBS = st.tuples(st.sampled_from(["f/a", "f/b", "g/ü[x=1]"]), st.sampled_from([A, B]))
+STATES = st.sampled_from([FINE, BAD, WORSE, GONE])
+NIGHTS = st.lists(st.dictionaries(JOBS, STATES, min_size=1), min_size=1, max_size=8)
+
+
+def standings(store: Store) -> dict[str, str]:
+    """Return where the regressions stand, by case."""
+    return {one.case: str(one.standing) for one in store.regressions()[0]}
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(nights=NIGHTS, cut=st.integers(0, 8))
+def test_what_is_added_comes_back(
+    new_store: NewStore, nights: list[dict[tuple[str, str], State]], cut: int
+) -> None:
+    """The states of every run; regressions as the report of the runs has them; also pruned."""
+    store = new_store()
+    entries = [night(number, jobs) for number, jobs in enumerate(nights, 1)]
+    assert store.add(*entries) == list(range(1, len(nights) + 1))
+    for number, entry in enumerate(entries, 1):
+        assert store.states_at(number) == shown(entry)
+    assert [entry.digest.run for entry in entries] == [run.name for run in store.runs()]
+    _as_reported(store, entries)
+    store.prune(START + timedelta(days=cut))
+    kept = {run.number for run in store.runs()}
+    assert kept == {n for n in range(1, len(nights) + 1) if n >= min(cut, len(nights))}
+    for number in kept:
+        assert store.states_at(number) == shown(entries[number - 1])
+
+
+def _as_reported(store: Store, entries: list[Entry]) -> None:
+    told = history(entry.digest for entry in entries)
+    assert {
+        (r.id, r.case, r.state.reason, r.first - 1, r.last - 1, r.places, r.open_places,
+         r.fixed_in and r.fixed_in - 1, r.reopened)
+        for r in store.regressions()[0]
+    } == {
+        (r.id, r.case, r.reason, r.first, r.last, r.cells, r.open_cells, r.fixed_in, r.reopened)
+        for r in told.regressions
+    }  # fmt: skip
+    moves = [e for e in store.regressions()[1] if e.kind is not Standing.CONFIRMED]
+    kinds = {Standing.NEW: Lifecycle.OPEN}
+    assert [(kinds.get(e.kind, e.kind), e.regression, e.run - 1, e.places) for e in moves] == [
+        (e.kind, e.regression, e.run, e.cells) for e in told.events
+    ]
+
+
+def test_a_run_is_added_once(store: Store) -> None:
+    """Adding it again changes nothing; one that was resumed is another."""
+    first = night(1, one(BAD))
+    assert store.add(first) == [1]
+    before = store.runs()
+    assert store.add(first, first) == [None, None]
+    assert store.runs() == before
+    assert standings(store) == {"f/a": "new"}
+
+
+def test_the_order_is_that_of_adding(store: Store) -> None:
+    """The clock may step back."""
+    store.add(night(1, one(FINE)), night(2, one(BAD), started=START - timedelta(days=99)))
+    assert [run.name for run in store.runs()] == ["night-1", "night-2"]
+    (found,) = store.regressions()[0]
+    assert (found.first, found.standing) == (2, "new")
+
+
+def test_a_run_says_what_it_was(store: Store) -> None:
+    """Its verdicts, its cells with their releases, its host."""
+    nightly = "jax0.13.0.dev20260502-py312-cpu8"
+    jobs = {("f/a", A): FINE, ("f/b", A): BAD, ("f/a", nightly): BAD}
+    store.add(night(1, jobs, releases={nightly: "0.13.0.dev20260502"}))
+    (run,) = store.runs()
+    assert (run.number, run.exit, run.matrix, run.unexpected) == (1, 0, "nightly", 2)
+    assert run.counts == {"match": 1, "regressed": 2}
+    assert run.cells == {A: (A, "0.5.3"), "nightly-cpu8": (nightly, "0.13.0.dev20260502")}
+    assert (run.host, run.versions) == ({"cpus": 2}, {})
+
+
+def test_a_nightly_is_one_job_from_day_to_day(store: Store) -> None:
+    """Its cell's id has its date."""
+    days = [f"jax0.13.0.dev2026050{day}-py312-cpu8" for day in (1, 2, 3)]
+    store.add(*(night(n, one(BAD, cell=cell)) for n, cell in enumerate(days, 1)))
+    (spans,) = store.case("f/a").values()
+    assert [(s.state, s.first, s.last, s.runs) for s in spans] == [(BAD, 1, 3, 3)]
+    assert standings(store) == {"f/a": "confirmed"}
+
+
+def test_a_case_run_after_run(store: Store) -> None:
+    """By place; also where it did not run."""
+    store.add(
+        night(1, {("f/a", A): FINE, ("f/a", B): FINE}),
+        night(2, {("f/a", A): FINE, ("f/a", B): BAD}),
+        night(3, {("f/a", A): BAD, ("f/b", A): FINE}),
+        night(4, {("f/a", A): FINE, ("f/a", B): BAD}),
+    )
+    found = {
+        place: [(span.state, span.first, span.last, span.runs) for span in spans]
+        for place, spans in store.case("f/a").items()
+    }
+    assert found == {
+        A: [(FINE, 1, 2, 2), (BAD, 3, 3, 1), (FINE, 4, 4, 1)],
+        B: [(FINE, 1, 1, 1), (BAD, 2, 2, 1), (None, 3, 3, 1), (BAD, 4, 4, 1)],
+    }
+    assert store.case("f/none") == {}
+
+
+def test_the_life_of_a_regression(store: Store) -> None:
+    """New, confirmed, known, fixed, reopened, and known again by another issue."""
+    seen = []
+    for number, shows in enumerate((BAD, GONE, BAD), 1):
+        store.add(night(number, one(shows)))
+        seen.append(standings(store)["f/a"])
+    assert seen == ["new", "new", "confirmed"]
+    (found,) = store.regressions()[0]
+    assert store.link(found.id[:5], "jax-ml/jax#1").standing is Standing.KNOWN
+    store.add(night(4, one(FINE)))
+    assert standings(store) == {"f/a": "fixed"}
+    store.add(night(5, one(BAD)))
+    (found,) = store.regressions()[0]
+    assert (found.standing, found.issue, found.reopened) == ("reopened", "jax-ml/jax#1", 1)
+    assert store.link(found.id, "jax-ml/jax#2").issue == "jax-ml/jax#2"
+    assert standings(store) == {"f/a": "known"}
+    assert store.link(found.id, "").standing is Standing.REOPENED
+    kinds = [(event.kind, event.run) for event in store.regressions()[1]]
+    assert kinds == [("new", 1), ("confirmed", 3), ("fixed", 4), ("reopened", 5)]
+
+
+def test_what_was_repeated_is_confirmed_at_once(store: Store) -> None:
+    """Within one run."""
+    jobs = {("f/a", A): BAD, ("f/b", A): BAD}
+    store.add(night(1, jobs, repeated=[("f/a", A)]))
+    assert standings(store) == {"f/a": "confirmed", "f/b": "new"}
+    assert [event.kind for event in store.regressions()[1]] == ["new", "new", "confirmed"]
+
+
+def test_what_cannot_be_linked(store: Store) -> None:
+    """No issue, no regression, or several."""
+    store.add(night(1, {("f/a", A): BAD, ("f/b", A): BAD}))
+    with pytest.raises(UsageError, match="expected owner/repository#number"):
+        store.link("0", "https://example.org")
+    with pytest.raises(UsageError, match="is 0 regressions"):
+        store.link("xyz", "o/r#1")
+    with pytest.raises(UsageError, match="'' is 2 regressions"):
+        store.link("", "o/r#1")
+
+
+def test_what_is_pruned(store: Store) -> None:
+    """Old runs, and jobs that no other ran; not what held when the others began."""
+    store.add(
+        night(1, {("f/a", A): BAD, ("f/b", A): BAD}), night(2, {("f/a", A): BAD}),
+        night(3, {("f/a", A): BAD}), night(4, {("f/a", A): FINE}),
+    )  # fmt: skip
+    pruned = store.prune(START + timedelta(days=3))
+    assert (pruned.runs, pruned.jobs, pruned.changes) == (2, 1, 1)
+    (found,) = store.regressions()[0]
+    assert (found.case, found.standing, found.first, found.fixed_in) == ("f/a", "fixed", 1, 4)
+    assert [(event.kind, event.run) for event in store.regressions()[1]] == [("fixed", 4)]
+    assert store.add(night(5, one(BAD))) == [5]
+
+
+def test_the_newest_run_is_never_pruned(store: Store) -> None:
+    """However old it is; and of nothing there is nothing to prune."""
+    assert store.prune(START).runs == 0
+    store.add(night(1, one(FINE)), night(2, one(BAD)))
+    assert store.prune(START + timedelta(days=999)).runs == 1
+    assert [run.number for run in store.runs()] == [2]
+    assert store.states_at(1) == {}
+
+
+def test_text_that_no_database_takes(store: Store) -> None:
+    """NUL and halves of characters are replaced, the rest stays."""
+    odd = type(BAD)(BAD.verdict, BAD.outcome, BAD.conformance, "a\0b\ud800 ü𝄞", "a\0b")
+    store.add(night(1, one(odd)))
+    (found,) = store.states_at(1).values()
+    assert (found.reason, found.cause) == ("a�b� ü𝄞", "a�b")
+    store.add(night(2, one(odd)))
+    assert standings(store) == {"f/a": "confirmed"}
