@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote_plus
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -40,9 +41,10 @@ class Address:
             text: What a driver or a server said.
         """
         given = [self.url.password, *(self.url.query.get(name) for name in _SECRET)]
-        for secret in given:
-            for one in (secret,) if isinstance(secret, str) else secret or ():
-                text = text.replace(one, MASK)
+        secrets = {one for one in given if isinstance(one, str) and one}
+        # The longest first: one may begin another.
+        for secret in sorted(secrets | set(map(quote_plus, secrets)), key=len, reverse=True):
+            text = text.replace(secret, MASK)
         return masked(text)
 
 
@@ -60,8 +62,9 @@ def address_of(text: str) -> Address:
         return Address(name=text, url=URL.create("sqlite", database=str(file)), file=file)
     scheme = text.partition("://")[0]
     if scheme not in SERVERS:
+        # What stands before `://` by mistake may be a credential.
         raise UsageError(
-            f"store {scheme}://...: expected a path or postgresql://USER:PASSWORD@HOST/DATABASE"
+            "store ...://...: expected a path or postgresql://USER:PASSWORD@HOST/DATABASE"
         )
     try:
         url = make_url(text).set(drivername=DRIVER)

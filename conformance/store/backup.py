@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 BACKUP: Final = ".backup"
 DAMAGED: Final = ".damaged"
+_CHECKS: Final = ("quick_check(1)", "page_count", "page_size")
 _JOURNALS: Final = ("-journal", "-wal", "-shm")
 
 
@@ -39,12 +40,20 @@ def fault_of(file: Path, wait: float) -> str:
     """
     try:
         with contextlib.closing(sqlite3.connect(file, timeout=wait)) as connection:
-            said = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+            connection.execute("BEGIN")  # nothing is written until the size was looked at
+            said, pages, size = (str(_told(connection, name)) for name in _CHECKS)
+            expected, found = int(pages) * int(size), file.stat().st_size
+            if said == "ok" and found < expected:  # the end of the last page is not looked at
+                said = f"it has {found} bytes, expected {expected}"
     except sqlite3.OperationalError:  # says nothing of the content
         raise
     except sqlite3.DatabaseError as error:
         said = str(error)
     return "" if said == "ok" else " ".join(said.split())
+
+
+def _told(connection: sqlite3.Connection, pragma: str) -> object:
+    return connection.execute(f"PRAGMA {pragma}").fetchone()[0]
 
 
 def back_up(file: Path, wait: float) -> None:

@@ -1,0 +1,263 @@
+"""What a store survives: locks, damage, kills, others that write, full disks. All of it real."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.errors import ConformanceError, InfrastructureError
+from conformance.store.address import address_of
+from conformance.store.backup import backup_of
+from conformance.store.database import CorruptStoreError, Database
+from conformance.store.store import Store
+from tests.projects import ROOT
+from tests.store.adds_runs import jobs
+from tests.store.conftest import opened
+from tests.store.nights import BAD, FINE, night, one, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.store.servers import Server
+
+HOLDS = """
+import sqlite3, sys, time
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("BEGIN EXCLUSIVE")
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def adding(where: str, first: int, count: int) -> subprocess.Popen[str]:
+    """Start a process that adds runs."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.store.adds_runs", where, str(first), str(count)],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """File of a store of two runs."""
+    path = tmp_path / "history.db"
+    opened(str(path)).add(night(1, jobs(1)), night(2, jobs(2)))
+    return path
+
+
+@pytest.fixture
+def said() -> list[str]:
+    """What a store says."""
+    return []
+
+
+def reopened(file: Path, said: list[str]) -> Store:
+    """Open a store that may have to be mended."""
+    return Store(address_of(str(file)), said.append)
+
+
+def test_a_file_that_another_process_locks(file: Path) -> None:
+    """It waits, then says which file; when the other one has ended all is well."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDS, file], stdout=subprocess.PIPE, text=True
+    )
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        started = time.monotonic()
+        with pytest.raises(InfrastructureError) as caught:
+            opened(str(file), wait=0.5)
+        assert time.monotonic() - started >= 0.5
+        holder.kill()
+    assert str(caught.value) == (
+        f"{file}: another process has been writing to it for 0.5 s; try again when that has ended"
+    )
+    assert opened(str(file)).add(night(3, one(BAD))) == [3]
+
+
+def test_a_server_on_which_another_writes(postgres: Server) -> None:
+    """The same; who only reads need not wait."""
+    where = postgres.new_database("held")
+    store = opened(where, wait=0.5)
+    with Database(address_of(where)).writing():
+        with pytest.raises(InfrastructureError, match=r"held: another process .* for 0\.5 s"):
+            store.add(night(1, one(BAD)))
+        assert store.runs() == []
+    assert store.add(night(1, one(BAD))) == [1]
+
+
+def damaged(file: Path, how: str) -> None:
+    """Damage a file."""
+    data = bytearray(file.read_bytes())
+    if how == "cut":
+        del data[len(data) // 2 :]
+    elif how == "cut within a page":
+        del data[-100:]
+    elif how == "emptied":
+        data.clear()
+    elif how == "overwritten":
+        data[4096:20000] = b"\xff" * (20000 - 4096)
+    else:
+        data[:] = b"no database at all"
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "how", ["cut", "cut within a page", "emptied", "overwritten", "something else"]
+)
+def test_a_damaged_file_and_its_backup(file: Path, said: list[str], how: str) -> None:
+    """The last good one is used, which is said; the damaged file is kept."""
+    damaged(file, how)
+    broken = file.read_bytes()
+    store = reopened(file, said)
+    (line,) = said
+    assert line.startswith(f"{file}: damaged: ")
+    assert line.endswith(f"its last good backup is used, the file is kept as {file}.damaged")
+    assert file.with_name("history.db.damaged").read_bytes() == broken
+    assert store.states_at(2) == shown(night(2, jobs(2)))
+    assert store.add(night(3, one(BAD))) == [3]
+    assert len(opened(str(file)).runs()) == 3
+
+
+def test_a_damaged_file_without_a_good_backup(file: Path, said: list[str]) -> None:
+    """Neither is touched, and it is said what to do."""
+    damaged(file, "cut")
+    damaged(backup_of(file), "overwritten")
+    before = file.read_bytes()
+    for _ in range(2):
+        with pytest.raises(CorruptStoreError, match=r"expected a good backup at .* add the runs"):
+            reopened(file, said)
+    backup_of(file).unlink()
+    with pytest.raises(CorruptStoreError, match="expected a good backup"):
+        reopened(file, said)
+    assert (file.read_bytes(), said) == (before, [])
+
+
+def test_what_is_damaged_meanwhile_never_becomes_the_backup(file: Path) -> None:
+    """The file was whole when it was opened."""
+    store = opened(str(file))
+    good = backup_of(file).read_bytes()
+    damaged(file, "overwritten")
+    with pytest.raises(CorruptStoreError, match=str(file)):
+        store.add(night(3, one(BAD)))
+    assert backup_of(file).read_bytes() == good
+
+
+def test_a_journal_of_the_damaged_file_does_no_harm(file: Path, said: list[str]) -> None:
+    """It would be played back into the file that takes its place."""
+    killed = adding(str(file), 3, 50)
+    journal = file.with_name("history.db-journal")
+    while not journal.exists():
+        time.sleep(0.001)
+    kept = journal.read_bytes()
+    killed.kill()
+    killed.communicate()
+    damaged(file, "something else")
+    journal.write_bytes(kept)
+    store = reopened(file, said)
+    assert len(said) == 1
+    for run in store.runs():
+        number = int(run.name.removeprefix("night-"))
+        assert store.states_at(run.number) == shown(night(number, jobs(number)))
+
+
+def test_a_store_whose_file_was_moved_away_begins_anew(file: Path) -> None:
+    """Its backup stays until something is written."""
+    shutil.move(file, file.with_name("elsewhere.db"))
+    assert opened(str(file)).runs() == []
+    assert backup_of(file).exists()
+
+
+def test_processes_that_add_at_once(where: str) -> None:
+    """Each run is there once, whole, and their numbers have no gap."""
+    processes = [adding(where, first, 5) for first in (1, 101)]
+    for process in processes:
+        assert process.communicate(timeout=120)[1] == ""
+    store = opened(where)
+    runs = store.runs()
+    assert [run.number for run in runs] == list(range(1, 11))
+    numbers = {run.number: int(run.name.removeprefix("night-")) for run in runs}
+    assert sorted(numbers.values()) == [*range(1, 6), *range(101, 106)]
+    for run, number in numbers.items():
+        assert store.states_at(run) == shown(night(number, jobs(number)))
+
+
+def test_kill_while_runs_are_added(where: str) -> None:
+    """At any moment: what is there is whole, and the rest can be added."""
+    chance = random.Random(0)  # noqa: S311 - the same moments each time
+    first = 1
+    for _ in range(4):
+        process = adding(where, first, 50)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(chance.uniform(0, 0.4))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        runs = opened(where).runs()
+        assert [run.name for run in runs] == [f"night-{n}" for n in range(1, len(runs) + 1)]
+        first = len(runs) + 1
+    store = opened(where)
+    assert store.add(night(first, jobs(first))) == [first]
+    for number in range(1, first + 1):
+        assert store.states_at(number) == shown(night(number, jobs(number)))
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 400 KB; skips where mounting is not permitted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "none", folder]
+    done = subprocess.run(mount, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip(f"mounting is not permitted here: {done.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk(disk: Path) -> None:
+    """One clear error; what was there stays, and is added to once there is room."""
+    store = opened(str(disk / "history.db"))
+    assert store.add(night(1, one(BAD))) == [1]
+    ballast = disk / "ballast"
+    with pytest.raises(OSError, match="No space"):
+        ballast.write_bytes(b"x" * 400_000)
+    with pytest.raises(InfrastructureError) as caught:
+        store.add(night(2, jobs(2)))
+    assert str(caught.value) == (
+        f"{disk / 'history.db'}: cannot be written: no space left on device; "
+        "free some space and try again"
+    )
+    assert [run.name for run in opened(str(disk / "history.db")).runs()] == ["night-1"]
+    ballast.unlink()
+    assert store.add(night(3, one(FINE))) == [2]
+    assert [path.name for path in disk.glob(".writing-*")] == []
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    """Where, and what to do."""
+    (tmp_path / "file").write_text("")
+    for name in ("file/history.db", "file/more/history.db"):
+        with pytest.raises(ConformanceError, match="cannot be"):
+            opened(str(tmp_path / name))
+
+
+def test_a_database_of_others(tmp_path: Path) -> None:
+    """A table that has the name of ours: said, and left as it is."""
+    file = tmp_path / "other.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE runs (distance INTEGER)")
+    before = file.read_bytes()
+    with pytest.raises(CorruptStoreError, match=r"other\.db: expected a store of runs"):
+        opened(str(file))
+    assert file.read_bytes() == before

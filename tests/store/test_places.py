@@ -1,0 +1,42 @@
+"""Places of cells: what they are called in every run."""
+
+from __future__ import annotations
+
+from conformance.store.places import places_of
+
+EXACT = "jax0.6.2-py311-cpu8-x64"
+OWN = "path-env-0123abcd-py311-cpu8"
+
+
+def nightly(day: int, rest: str = "-cpu8", python: str = "py312") -> str:
+    """Return the cell of a nightly."""
+    return f"jax0.13.0.dev202605{day:02}-{python}{rest}"
+
+
+def test_cells_of_releases_are_their_own_places() -> None:
+    """Environments that exist, too; and what is no cell's id at all."""
+    cells = [EXACT, OWN, "py311", "jax0.6.2.post1-py311-tpu.v5e.2x2"]
+    assert places_of(cells) == {cell: cell for cell in cells}
+
+
+def test_neither_the_date_nor_the_python_of_a_nightly_counts() -> None:
+    """What else the cell is does."""
+    assert places_of([nightly(1), nightly(1, "-tpu.v5e.2x2"), nightly(1, "-cpu8-x64"), EXACT]) == {
+        nightly(1): "nightly-cpu8",
+        nightly(1, "-tpu.v5e.2x2"): "nightly-tpu.v5e.2x2",
+        nightly(1, "-cpu8-x64"): "nightly-cpu8-x64",
+        EXACT: EXACT,
+    }
+    assert places_of([nightly(2, python="py313")]) == {nightly(2, python="py313"): "nightly-cpu8"}
+
+
+def test_several_nightlies_of_one_run_stay_apart() -> None:
+    """By their age, and those of one day by their Python."""
+    old = "jax0.13.0.dev20260430-py312-cpu8"
+    cells = [old, nightly(2), nightly(2, python="py313"), nightly(2, "")]
+    assert places_of(cells) == {
+        old: "nightly-1-cpu8",
+        nightly(2): "nightly-py312-cpu8",
+        nightly(2, python="py313"): "nightly-py313-cpu8",
+        nightly(2, ""): "nightly",
+    }
