@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
+from conformance.cli.history_data import case_data, regression_data
 from conformance.cli.history_text import case_lines, regression_lines, run_lines
 from conformance.cli.setting import default_jobs, here
 from conformance.engine.digest_store import DigestStore
@@ -125,7 +126,7 @@ def show(*, case: str, store: str | None, as_json: bool) -> int:
         raise NothingSelectedError(
             f"no run that was added has case {case}; conformance list shows what there is"
         )
-    _print({"case": case, "cells": spans} if as_json else case_lines(spans), as_json=as_json)
+    _print(case_data(case, spans) if as_json else case_lines(spans), as_json=as_json)
     return ExitCode.OK
 
 
@@ -140,8 +141,7 @@ def regressions(*, every: bool, store: str | None, as_json: bool) -> int:
     """
     found, events = _opened(store).regressions()
     shown = [one for one in found if every or one.fixed_in is None]
-    data = {"regressions": shown, "events": events}
-    _print(data if as_json else regression_lines(shown), as_json=as_json)
+    _print(regression_data(shown, events) if as_json else regression_lines(shown), as_json=as_json)
     return ExitCode.OK
 
 

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from sqlalchemy import bindparam, func, insert, select, update
 
+from conformance.model.outcome import Verdict
 from conformance.store import plans, schema
 from conformance.store.places import places_of
 
@@ -88,7 +89,7 @@ def _by_verdict(counts: Counter[State]) -> dict[str, int]:
     found: Counter[str] = Counter()
     for state, number in counts.items():
         found[str(state.verdict)] += number
-    return dict(found)
+    return {verdict: found[verdict] for verdict in Verdict if found[verdict]}
 
 
 def _seen(

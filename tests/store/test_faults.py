@@ -217,7 +217,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 400 KB; skips where mounting is not permitted."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "none", folder]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "none", str(folder)]
     done = subprocess.run(mount, capture_output=True, check=False)
     if done.returncode:
         pytest.skip(f"mounting is not permitted here: {done.stderr.decode().strip()}")

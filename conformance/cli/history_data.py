@@ -1,0 +1,53 @@
+"""What a history says, as JSON has it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict as fields_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from conformance.engine.digests import State
+    from conformance.store.querying import Span
+    from conformance.store.replay import Event, Regression
+
+
+def case_data(case: str, spans: Mapping[str, Sequence[Span]]) -> dict[str, Any]:
+    """Return what runs showed of a case, by place.
+
+    Args:
+        case: Its id.
+        spans: What they showed.
+    """
+    return {
+        "case": case,
+        "places": {
+            place: [
+                {"first": span.first, "last": span.last, "runs": span.runs, **_state(span.state)}
+                for span in found
+            ]
+            for place, found in spans.items()
+        },
+    }
+
+
+def regression_data(regressions: Sequence[Regression], events: Sequence[Event]) -> dict[str, Any]:
+    """Return regressions, and what happened to all that there ever were.
+
+    Args:
+        regressions: The regressions that are told.
+        events: The events.
+    """
+    told = []
+    for one in regressions:
+        fields = asdict(one)
+        told.append({**_state(fields.pop("state")), **fields})
+    return {"regressions": told, "events": events}
+
+
+def _state(state: State | None) -> dict[str, Any]:
+    """Return the fields of a state; where a job did not run its verdict is null."""
+    return {"verdict": None} if state is None else fields_of(state)

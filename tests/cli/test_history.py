@@ -1,0 +1,223 @@
+"""`conformance history`: runs are added, asked for, linked, and go."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.model.outcome import ExitCode, Outcome, Verdict
+from conformance.model.run import RunCell
+from tests.engine.written_runs import A, record, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.projects import Project
+
+    from .conftest import MakeProject
+
+NIGHTLY = "jax0.13.0.dev20260501-py312-cpu8"
+SECRET = "s3cret-word"  # noqa: S105 - made up
+REASON = "out[0] differs in 12 elements"
+
+
+@pytest.fixture
+def project(new_project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project without cases; its runs are made by hand."""
+    monkeypatch.delenv("CONFORMANCE_STORE", raising=False)
+    return new_project({})
+
+
+def made(project: Project, day: int, verdict: Verdict = Verdict.MATCH, **info: Any) -> Path:
+    """Make a run of two jobs, which began some days ago."""
+    began = datetime.now(UTC) - timedelta(days=40 - day)
+    said = {"started": began.isoformat(), "host": {"cpus": 2}, "versions": {"python": "3.11"}}
+    attempts = info.pop("attempts", 1)
+    return write(
+        project.path / "reports" / "runs" / f"night-{day}",
+        record("f/a", A, verdict, reasons=(REASON,), attempts=attempts),
+        record("f/a", NIGHTLY),
+        cells=(
+            RunCell(id=A, versions={"jax": "0.5.3"}),
+            RunCell(id=NIGHTLY, versions={"jax": "0.13.0.dev20260501"}),
+        ),
+        **{**said, **info},
+    ).path
+
+
+def test_runs_are_added_and_listed(project: Project) -> None:
+    """In the project's own file; one that is there already is told so."""
+    first = made(project, 1)
+    ending = project.run("history", "add", first)
+    assert (ending.code, ending.out, ending.err) == (0, "night-1: added as 1\n", "")
+    made(project, 2, Verdict.REGRESSED)
+    ending = project.run("history", "add", "reports/runs")
+    assert ending.out == "night-1: is there already\nnight-2: added as 2\n"
+    assert (project.path / "reports" / "history.db").is_file()
+    lines = project.run("history", "runs").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["1", "2"]
+    assert lines[1].endswith("night-2  smoke  1 unexpected of 2 (1 match, 1 regressed)")
+    runs = project.run("history", "runs", "--json").json
+    assert [(run["number"], run["name"]) for run in runs] == [(1, "night-1"), (2, "night-2")]
+    assert runs[0]["cells"]["nightly-cpu8"] == [NIGHTLY, "0.13.0.dev20260501"]
+    assert (runs[0]["host"], runs[0]["versions"]) == ({"cpus": 2}, {"python": "3.11"})
+
+
+def test_what_cannot_be_added_is_told_and_the_rest_is(project: Project) -> None:
+    """A run that did not end, one that cannot be read; exit status 2."""
+    made(project, 1)
+    half = made(project, 2, finished="", exit=None)
+    broken = made(project, 3)
+    (broken / "run.json").write_text("{")
+    ending = project.run("history", "add", "reports/runs")
+    assert (ending.code, ending.out) == (ExitCode.USAGE, "night-1: added as 1\n")
+    told = ending.err.splitlines()
+    assert len(told) == 2
+    assert "night-3" in told[0]
+    assert told[1].endswith(
+        "the run did not end, expected one that did; "
+        f"conformance run --resume --run-dir {half.relative_to(project.path)}"
+    )
+    ending = project.run("history", "add", half)
+    assert (ending.code, ending.out) == (ExitCode.NOTHING, "")
+    assert "did not end" in ending.error
+
+
+def test_a_case_by_its_name(project: Project) -> None:
+    """With or without `show`; by cell, run after run."""
+    for day, verdict in enumerate((Verdict.MATCH, Verdict.MATCH, Verdict.REGRESSED), 1):
+        made(project, day, verdict)
+    project.run("history", "add", "reports/runs")
+    ending = project.run("history", "f/a")
+    assert ending.out.splitlines() == [
+        A,
+        "         1..2  match",
+        f"            3  regressed: {REASON}",
+        "nightly-cpu8",
+        "         1..3  match",
+    ]
+    assert project.run("history", "show", "f/a").out == ending.out
+    data = project.run("history", "f/a", "--json").json
+    assert data["case"] == "f/a"
+    assert [(s["first"], s["last"], s["runs"]) for s in data["places"][A]] == [(1, 2, 2), (3, 3, 1)]
+    assert data["places"][A][1]["reason"] == REASON
+    ending = project.run("history", "f/none")
+    assert ending.code == ExitCode.NOTHING
+    assert ending.error.startswith("no run that was added has case f/none")
+
+
+def test_regressions_and_their_issues(project: Project) -> None:
+    """New, confirmed, known, fixed; the events say when."""
+    for day, verdict in enumerate((Verdict.MATCH, Verdict.REGRESSED, Verdict.REGRESSED), 1):
+        made(project, day, verdict)
+        project.run("history", "add", "reports/runs")
+    first, second = project.run("history", "regressions").out.splitlines()
+    standing, number, rest = first.split(maxsplit=2)
+    assert (standing, rest) == ("confirmed", "f/a: regressed since run 2, last seen in 3")
+    assert second.strip() == f"{A}: {REASON}"
+    linked = project.run("history", "link", number[:6], "jax-ml/jax#1")
+    assert linked.out.startswith(f"known      {number}")
+    assert linked.out.splitlines()[0].endswith("last seen in 3, jax-ml/jax#1")
+    made(project, 4)
+    project.run("history", "add", "reports/runs")
+    assert project.run("history", "regressions").out == "nothing is open\n"
+    assert "fixed in 4, jax-ml/jax#1" in project.run("history", "regressions", "--all").out
+    data = project.run("history", "regressions", "--all", "--json").json
+    (told,) = data["regressions"]
+    assert (told["standing"], told["verdict"], told["places"]) == ("fixed", "regressed", [A])
+    assert [(e["kind"], e["run"]) for e in data["events"]] == [
+        ("new", 2), ("confirmed", 3), ("fixed", 4),
+    ]  # fmt: skip
+    assert project.run("history", "link", number, "--remove").out.startswith("fixed")
+    both = project.run("history", "link", number, "o/r#1", "--remove")
+    assert (both.code, both.error) == (2, "expected either an issue or --remove")
+
+
+def test_a_job_that_was_repeated_is_confirmed(project: Project) -> None:
+    """By its attempts; one without is new."""
+    made(project, 1, Verdict.REGRESSED, attempts=2)
+    project.run("history", "add", "reports/runs")
+    assert project.run("history", "regressions").out.startswith("confirmed")
+
+
+def test_old_runs_go(project: Project) -> None:
+    """What they showed stays as the beginning."""
+    made(project, 1, Verdict.REGRESSED)
+    made(project, 35, Verdict.REGRESSED)
+    project.run("history", "add", "reports/runs")
+    ending = project.run("history", "prune", "--keep-days", "30")
+    assert ending.out == "removed 1 runs, 0 jobs, 0 changes\n"
+    assert len(project.run("history", "runs").out.splitlines()) == 1
+    assert "confirmed" in project.run("history", "regressions").out
+
+
+def test_another_store(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an option, else of the environment."""
+    run = made(project, 1)
+    one, other = tmp_path / "deep" / "one.db", tmp_path / "other.db"
+    monkeypatch.setenv("CONFORMANCE_STORE", str(other))
+    assert project.run("history", "add", run, "--store", one).code == 0
+    assert (one.is_file(), other.exists()) == (True, False)
+    assert project.run("history", "runs").out.startswith("no run was added yet")
+    assert other.is_file()
+    assert not (project.path / "reports" / "history.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("store", "code"),
+    [
+        (f"postgresql://me:{SECRET}@127.0.0.1:1/nights", ExitCode.INFRA),
+        (f"mysql://me:{SECRET}@127.0.0.1/nights", ExitCode.USAGE),
+    ],
+)
+def test_how_to_get_in_is_never_told(
+    project: Project, monkeypatch: pytest.MonkeyPatch, store: str, code: int
+) -> None:
+    """Neither by the option nor by the environment."""
+    ending = project.run("history", "runs", "--store", store)
+    assert (ending.code, ending.out) == (code, "")
+    assert SECRET not in ending.err
+    monkeypatch.setenv("CONFORMANCE_STORE", store)
+    for arguments in (["runs"], ["runs", "--help"], ["runs", "--unknown"]):
+        ending = project.run("history", *arguments)
+        assert SECRET not in ending.out + ending.err
+
+
+def test_a_damaged_store_is_mended_and_said(project: Project) -> None:
+    """On standard error: what a machine reads stays JSON."""
+    made(project, 1)
+    project.run("history", "add", "reports/runs")
+    file = project.path / "reports" / "history.db"
+    file.write_bytes(file.read_bytes()[:5000])
+    ending = project.run("history", "runs", "--json")
+    assert len(json.loads(ending.out)) == 1
+    assert ending.error.startswith(f"{file}: damaged: ")
+
+
+def test_other_commands_do_without_a_database() -> None:
+    """What it takes to import is paid by who asks for it."""
+    code = (
+        "import importlib, sys\n"
+        "from conformance.cli import COMMANDS\n"
+        "for name in COMMANDS.keys() - {'history'}: importlib.import_module(COMMANDS[name])\n"
+        "print({'sqlalchemy', 'alembic'} & sys.modules.keys() or '')\n"
+        "import conformance.cli.history\n"
+        "print('sqlalchemy' in sys.modules, 'alembic' in sys.modules)\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.splitlines() == ["", "True False"]
+
+
+def test_outcomes_that_say_nothing_are_no_regressions(project: Project) -> None:
+    """An environment that could not be made."""
+    run = write(
+        project.path / "reports" / "runs" / "night",
+        record("f/a", A, Verdict.INFRA, outcome=Outcome.INFRA),
+    )
+    project.run("history", "add", run.path)
+    assert project.run("history", "regressions", "--all").out == "nothing is open\n"
