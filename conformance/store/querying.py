@@ -5,15 +5,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy import select
+from sqlalchemy import Integer, select, type_coerce
 
 from conformance.engine.digests import State
-from conformance.model.outcome import GATING, Conformance, Outcome, Verdict
+from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.store import plans, schema
-from conformance.store.replay import Change, Link, Replay
+from conformance.store.replay import Changes, Link, Replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -171,22 +172,14 @@ def replay_of(connection: Connection) -> Replay:
         job: (case, place)
         for job, case, place in connection.execute(select(jobs.id, jobs.case, jobs.place))
     }
-    states = _states(connection)
-    rows = (
-        select(changes.run, changes.job, changes.state, changes.repeated)
-        .where(changes.job.in_(_worth_replaying()))
-        .order_by(changes.run, changes.job)
-    )
-    replay = Replay(names, states, [Change(*row) for row in connection.execute(rows)])
+    # As numbers, for there are many.
+    columns = (changes.job, changes.run, changes.state, type_coerce(changes.repeated, Integer))
+    rows = connection.execute(select(*columns).order_by(changes.job, changes.run)).all()
+    table = np.fromiter(chain.from_iterable(rows), np.int64, len(rows) * len(columns))
+    job, run, state, repeated = table.reshape(-1, len(columns)).T
+    replay = Replay(names, _states(connection), Changes(job, run, state, repeated > 0))
     replay.run(_sequence(connection), _plans(connection))
     return replay
-
-
-def _worth_replaying() -> Select[tuple[int]]:
-    """Return the query of the jobs that may ever have been unexpected."""
-    changes, kept = schema.changes.c, schema.states.c
-    found = select(kept.id).where(kept.verdict.in_([*GATING, Verdict.NEW]))
-    return select(changes.job).where(changes.state.in_(found)).distinct()
 
 
 def links_of(connection: Connection) -> dict[str, Link]:

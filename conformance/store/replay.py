@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -52,13 +52,25 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A run showed of a job what was not known of it."""
+class Changes:
+    """What runs showed of jobs that was not known of them, by job and run.
 
-    run: int
-    job: int
-    state: int
-    repeated: bool
+    Attributes:
+        job: The job of each.
+        run: The run.
+        state: What it showed.
+        repeated: Whether it was shown several times.
+    """
+
+    job: Numbers
+    run: Numbers
+    state: Numbers
+    repeated: NDArray[np.bool_]
+
+    def __getitem__(self, which: NDArray[Any]) -> Changes:
+        """Return some of them."""
+        columns = (self.job, self.run, self.state, self.repeated)
+        return Changes(*(column[which] for column in columns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,33 +155,54 @@ class Replay:
     Args:
         jobs: Case and place of every job.
         states: Every state.
-        changes: What was not known of a job, by run.
+        changes: What was not known of a job.
     """
 
     def __init__(
-        self,
-        jobs: Mapping[int, tuple[str, str]],
-        states: Mapping[int, State],
-        changes: Iterable[Change],
+        self, jobs: Mapping[int, tuple[str, str]], states: Mapping[int, State], changes: Changes
     ) -> None:
         self._jobs, self._states = jobs, states
-        self._known: dict[tuple[str, str, str], int] = {}
         self._followed: list[_Followed] = []
         self.events: list[Event] = []
-        self._changes: dict[int, list[Change]] = defaultdict(list)
-        telling = {n for n, state in states.items() if state.unexpected and state.telling}
-        every = list(changes)
-        # Most jobs are fine all the time.
-        ever = {change.job for change in every if change.state in telling}
-        for change in every:
-            if change.job in ever:
-                self._changes[change.run].append(change)
-        size = max(ever, default=0) + 1
-        self._ever = np.array(sorted(ever), np.int64)
-        self._cause = np.full(size, FINE, np.int64)
-        """What is known of each job; of a silent one what was known before."""
-        self._shown = np.full(size, FINE, np.int64)
+        bad = np.zeros(max(states, default=0) + 1, bool)
+        bad[[n for n, state in states.items() if state.unexpected and state.telling]] = True
+        self._ever = np.zeros(max(jobs, default=0) + 1, bool)
+        """Which jobs were ever unexpected: most are fine all the time."""
+        self._ever[changes.job[bad[changes.state]]] = True
+        changes = changes[self._ever[changes.job]]
+        causes = self._causes(changes, bad)
+        before = _before(changes.job, causes)
+        moves = (causes != SILENT) & (causes != before)
+        again = changes.repeated & (causes > FINE)
+        self._shows = _by_run(changes.run, changes.job, causes)
+        self._moves = _by_run(changes.run[moves], changes.job[moves], before[moves], causes[moves])
+        self._repeated = _by_run(changes.run[again], causes[again])
+        self._shown = np.full(len(self._ever), FINE, np.int64)
         """What the last run that ran it showed of each job."""
+
+    def _causes(self, changes: Changes, bad: NDArray[np.bool_]) -> Numbers:
+        """Return the cause of every change, `FINE` or `SILENT`; each cause is followed."""
+        silent = np.zeros(len(bad), bool)
+        silent[[n for n, state in self._states.items() if not state.telling]] = True
+        causes = np.where(silent[changes.state], SILENT, FINE)
+        at = np.nonzero(bad[changes.state])[0]
+        at = at[np.lexsort((changes.job[at], changes.run[at]))]
+        known: dict[tuple[str, str, str], int] = {}
+        pairs: dict[tuple[str, int], int] = {}
+        found = []
+        rows = (column[at].tolist() for column in (changes.job, changes.state, changes.run))
+        for job, number, run in zip(*rows, strict=True):
+            case = self._jobs[job][0]
+            if (case, number) not in pairs:
+                state = self._states[number]
+                key = (case, str(state.verdict), state.cause)
+                if key not in known:
+                    self._followed.append(_Followed(regression_id(*key), case, state, run))
+                    known[key] = len(self._followed)
+                pairs[case, number] = known[key]
+            found.append(pairs[case, number])
+        causes[at] = found
+        return causes
 
     def run(self, runs: Sequence[tuple[int, int]], plans: Mapping[int, Numbers]) -> None:
         """Take in all runs.
@@ -179,52 +212,37 @@ class Replay:
             plans: The jobs of every plan.
         """
         start = runs[0][0] if runs else 0
-        for run in sorted(run for run in self._changes if run < start):
-            self._move_all(run)
+        for run in sorted(run for run in self._shows if run < start):
+            self._take(run)
         for followed in self._followed:
-            # What holds from before the beginning was judged then.
-            followed.seen, followed.last = CONFIRMED, followed.first
+            if followed.ever:  # what holds from before the beginning was judged then
+                followed.seen, followed.last = CONFIRMED, followed.first
         self.events.clear()
-        within = {number: np.intersect1d(self._ever, jobs) for number, jobs in plans.items()}
+        within = {number: jobs[self._ever[jobs]] for number, jobs in plans.items()}
         for run, plan in runs:
-            self._move_all(run)
-            self._see(run, within[plan])
+            self._take(run)
+            shown = self._shown[within[plan]]
+            for cause in np.unique(shown[shown > FINE]).tolist():
+                self._seen(run, self._followed[cause - 1], 1)
 
-    def _move_all(self, run: int) -> None:
+    def _take(self, run: int) -> None:
         """Take in the changes of a run."""
+        for jobs, causes in self._shows.get(run, ()):
+            self._shown[jobs] = causes
         gone: dict[int, list[int]] = defaultdict(list)
         come: dict[int, list[int]] = defaultdict(list)
-        repeated = set()
-        for change in self._changes.get(run, ()):
-            now = self._cause_of(run, change)
-            before = int(self._cause[change.job])
-            self._shown[change.job] = now
-            if now > FINE and change.repeated:
-                repeated.add(now)
-            if now in (SILENT, before):
-                continue
-            self._cause[change.job] = now
-            if before > FINE:
-                gone[before].append(change.job)
-            if now > FINE:
-                come[now].append(change.job)
-        for cause in sorted(gone.keys() | come.keys(), key=lambda c: self._followed[c - 1].id):
+        for moved in self._moves.get(run, ()):
+            for job, before, now in zip(*(column.tolist() for column in moved), strict=True):
+                gone[before].append(job)
+                come[now].append(job)
+        for cause in sorted((gone.keys() | come.keys()) - {FINE}, key=self._id_of):
             self._move(run, self._followed[cause - 1], gone.get(cause, ()), come.get(cause, ()))
-        for cause in sorted(repeated):
-            self._seen(run, self._followed[cause - 1], CONFIRMED)
+        for (causes,) in self._repeated.get(run, ()):
+            for cause in np.unique(causes).tolist():
+                self._seen(run, self._followed[cause - 1], CONFIRMED)
 
-    def _cause_of(self, run: int, change: Change) -> int:
-        state = self._states[change.state]
-        if not state.telling:
-            return SILENT
-        if not state.unexpected:
-            return FINE
-        case = self._jobs[change.job][0]
-        key = (case, str(state.verdict), state.cause)
-        if key not in self._known:
-            self._followed.append(_Followed(regression_id(*key), case, state, run))
-            self._known[key] = len(self._followed)
-        return self._known[key]
+    def _id_of(self, cause: int) -> str:
+        return self._followed[cause - 1].id
 
     def _move(
         self, run: int, followed: _Followed, gone: Sequence[int], come: Sequence[int]
@@ -245,12 +263,6 @@ class Replay:
             followed.reopened += again
             kind = Standing.REOPENED if again else Standing.NEW
         self._tell(kind, followed, run, gone if was_open else come)
-
-    def _see(self, run: int, jobs: Numbers) -> None:
-        """Count the regressions that a run shows."""
-        shown = self._shown[jobs]
-        for cause in np.unique(shown[shown > FINE]).tolist():
-            self._seen(run, self._followed[cause - 1], 1)
 
     def _seen(self, run: int, followed: _Followed, times: int) -> None:
         followed.last = run
@@ -294,3 +306,23 @@ def _urgency(regression: Regression) -> tuple[bool, int, str, str]:
     fixed = regression.fixed_in
     at = regression.first if fixed is None else fixed
     return fixed is not None, -at, regression.case, regression.id
+
+
+def _before(jobs: Numbers, causes: Numbers) -> Numbers:
+    """Return what was known before each change, which are by job and run.
+
+    Where a job was silent, what was known of it stays.
+    """
+    known = np.full(len(jobs), FINE, np.int64)
+    at = np.nonzero(causes != SILENT)[0]
+    follows = jobs[at][1:] == jobs[at][:-1]
+    known[at[1:][follows]] = causes[at[:-1][follows]]
+    return known
+
+
+def _by_run(runs: Numbers, *columns: Numbers) -> dict[int, list[tuple[Numbers, ...]]]:
+    """Return rows by their run."""
+    order = np.argsort(runs, kind="stable")
+    found, starts = np.unique(runs[order], return_index=True)
+    parts = zip(*(np.split(column[order], starts[1:]) for column in columns), strict=True)
+    return {run: [part] for run, part in zip(found.tolist(), parts, strict=False)}
