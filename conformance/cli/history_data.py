@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.digests import State
     from conformance.store.querying import Span
-    from conformance.store.replay import Event, Regression
+    from conformance.store.standing import Event, Regression
 
 
 def case_data(case: str, spans: Mapping[str, Sequence[Span]]) -> dict[str, Any]:

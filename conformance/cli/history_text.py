@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.store.querying import Span, StoredRun
-    from conformance.store.replay import Regression
+    from conformance.store.standing import Regression
 
 _LONGEST = 160
 

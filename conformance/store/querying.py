@@ -14,7 +14,8 @@ from sqlalchemy import Integer, select, type_coerce
 from conformance.engine.digests import State
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.store import plans, schema
-from conformance.store.replay import Changes, Link, Replay
+from conformance.store.replay import Changes, Replay
+from conformance.store.standing import Link
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -174,10 +175,11 @@ def replay_of(connection: Connection) -> Replay:
     }
     # As numbers, for there are many.
     columns = (changes.job, changes.run, changes.state, type_coerce(changes.repeated, Integer))
-    rows = connection.execute(select(*columns).order_by(changes.job, changes.run)).all()
+    rows = connection.execute(select(*columns)).all()
     table = np.fromiter(chain.from_iterable(rows), np.int64, len(rows) * len(columns))
     job, run, state, repeated = table.reshape(-1, len(columns)).T
-    replay = Replay(names, _states(connection), Changes(job, run, state, repeated > 0))
+    order = np.lexsort((run, job))
+    replay = Replay(names, _states(connection), Changes(job, run, state, repeated > 0)[order])
     replay.run(_sequence(connection), _plans(connection))
     return replay
 

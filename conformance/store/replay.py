@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from conformance.engine.digests import regression_id
+from conformance.store.standing import Event, Regression, Standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from conformance.engine.digests import State
+    from conformance.store.standing import Link
 
     Numbers = NDArray[np.int64]
 
@@ -26,29 +27,6 @@ SILENT: Final = -1
 """In the place of a cause: the job says nothing about JAX."""
 CONFIRMED: Final = 2
 """Times that a regression is seen before it is confirmed."""
-
-
-class Standing(StrEnum):
-    """Where a regression stands, or what happened to it."""
-
-    NEW = "new"
-    """One run showed it, once."""
-    CONFIRMED = "confirmed"
-    """Two runs showed it, or one in which it was repeated."""
-    KNOWN = "known"
-    """An issue is linked, since it was opened last."""
-    FIXED = "fixed"
-    """Every job of it has run since, and shows it no more."""
-    REOPENED = "reopened"
-    """It was fixed, and is open again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """An issue of a regression, and the newest run when it was linked."""
-
-    issue: str
-    run: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,54 +49,6 @@ class Changes:
         """Return some of them."""
         columns = (self.job, self.run, self.state, self.repeated)
         return Changes(*(column[which] for column in columns))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Something happened to a regression.
-
-    Attributes:
-        kind: What.
-        regression: Id of the regression.
-        run: Number of the run that showed it.
-        places: Where: the places that came to show it, or ceased to; all of a confirmation.
-    """
-
-    kind: Standing
-    regression: str
-    run: int
-    places: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Regression:
-    """Jobs of a case that were unexpected for the same reason.
-
-    Attributes:
-        id: Stays the same as long as case, verdict and cause do.
-        case: The case.
-        state: What its first job showed.
-        standing: Where it stands.
-        issue: The linked issue, empty if there is none.
-        first: Number of the first run that showed it, as far as runs are kept.
-        last: Number of the last run that showed it.
-        fixed_in: Number of the run that first showed it gone; None while it is open.
-        reopened: How often it came back.
-        places: Every place that ever showed it.
-        open_places: The places that still do, as far as is known.
-    """
-
-    id: str
-    case: str
-    state: State
-    standing: Standing
-    issue: str
-    first: int
-    last: int
-    fixed_in: int | None
-    reopened: int
-    places: tuple[str, ...]
-    open_places: tuple[str, ...]
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from conformance.store.address import Address
     from conformance.store.entries import Entry
     from conformance.store.querying import Span, StoredRun
-    from conformance.store.replay import Event, Regression
+    from conformance.store.standing import Event, Regression
 
 _ISSUE: Final = re.compile(r"[\w.-]+/[\w.-]+#\d+")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from conformance.errors import UsageError
 from conformance.report.history import history
 from conformance.report.regressions import Lifecycle
-from conformance.store.replay import Standing
+from conformance.store.standing import Standing
 from tests.store.nights import BAD, FINE, GONE, START, WORSE, A, B, night, one, shown
 
 if TYPE_CHECKING:
