@@ -146,7 +146,7 @@ def _alone(file: Path) -> Iterator[None]:
     try:
         with FileLock(file.with_name(f".{file.name}.lock")):
             yield
-    except PermissionError as error:
+    except OSError as error:
         raise disk_error(file, error) from None
 
 
