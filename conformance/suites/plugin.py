@@ -9,6 +9,7 @@ ends the process, can garble what was told before.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import json
@@ -277,6 +278,9 @@ def main(descriptor: int, order: dict[str, Any]) -> None:
     if loaded and importlib.util.find_spec("xdist"):
         arguments.append("-n0")  # the tests of one session are told of by one process
     status = pytest.main(arguments, plugins=[Plugin(teller, order["tests"])])
+    for stream in (sys.stdout, sys.stderr):  # what is over is ended at once
+        with contextlib.suppress(Exception):  # whatever a test has put in their place
+            stream.flush()
     teller.say("over", status=int(status))
 
 
