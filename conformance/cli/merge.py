@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from conformance.cli.named_files import check_writable
-from conformance.cli.options import json_option
+from conformance.cli.options import json_option, site_option
 from conformance.cli.run import show
 from conformance.cli.setting import here
 from conformance.collecting import uncollected
@@ -28,10 +28,7 @@ from conformance.errors import UsageError
 )  # fmt: skip
 @click.option("--run-dir", type=click.Path(path_type=Path, file_okay=False), help="Run directory.")
 @json_option("the whole result")
-@click.option(
-    "--report/--no-report", "site", default=None,
-    help="Make pages of the run, as `conformance report` does.  [default: in a terminal]",
-)  # fmt: skip
+@site_option
 @click.option("--verbose", "-v", is_flag=True, help="Show every case, not only families.")
 def command(
     *,

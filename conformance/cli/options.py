@@ -30,6 +30,35 @@ def json_option(what: str) -> Decorator:
     )  # fmt: skip
 
 
+def cells_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options `--matrix` and `--cell` of commands about the cells of a run.
+
+    Args:
+        command: The command.
+    """
+    matrix = click.option(
+        "--matrix", metavar="NAME|FILE", help="Cells to run in.  [default: smoke]"
+    )
+    cell = click.option(
+        "--cell", multiple=True, metavar="SELECTOR",
+        help="A cell id, release, specifier, latest, latest-N or path:PYTHON, each maybe with "
+        "@PLATFORM; repeatable. Narrows --matrix when both are given.",
+    )  # fmt: skip
+    return matrix(cell(command))
+
+
+def site_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option `--report` of commands that make a run, whose value is called `site`.
+
+    Args:
+        command: The command.
+    """
+    return click.option(
+        "--report/--no-report", "site", default=None,
+        help="Make pages of the run, as `conformance report` does.  [default: in a terminal]",
+    )(command)  # fmt: skip
+
+
 def jobs_option() -> Decorator:
     """Return the option `--jobs` of commands that try one thing in several cells."""
     return click.option(

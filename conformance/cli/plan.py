@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from conformance.cli.options import with_option
+from conformance.cli.options import cells_options, with_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.run import nothing_to_run
 from conformance.cli.setting import here
@@ -39,8 +39,7 @@ RUNNERS: Final[Mapping[str, str | list[str]]] = {
 
 @click.command("plan", short_help="What a run would do, and how it is divided among runners.")
 @click.argument("select", nargs=-1)
-@click.option("--matrix", metavar="NAME|FILE", help="Cells to run in.  [default: smoke]")
-@click.option("--cell", multiple=True, metavar="SELECTOR", help="As for run; repeatable.")
+@cells_options
 @with_option
 @click.option(
     "--shards", "count", type=click.IntRange(1, 256), default=1, show_default=True,

@@ -14,7 +14,7 @@ from conformance.cells.accelerators import Turns
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.overlay import absolute_wanted
 from conformance.cli.named_files import as_json, check_writable, write_file
-from conformance.cli.options import json_option, with_option
+from conformance.cli.options import cells_options, json_option, site_option, with_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.progress import live_progress
 from conformance.cli.setting import DEFAULT_MATRIX, default_jobs, here
@@ -63,12 +63,7 @@ class Request:
 
 @click.command("run", short_help="Run cases in cells and judge what they do.")
 @click.argument("select", nargs=-1)
-@click.option("--matrix", metavar="NAME|FILE", help="Cells to run in.  [default: smoke]")
-@click.option(
-    "--cell", multiple=True, metavar="SELECTOR",
-    help="A cell id, release, specifier, latest, latest-N or path:PYTHON, each maybe with "
-    "@PLATFORM; repeatable. Narrows --matrix when both are given.",
-)  # fmt: skip
+@cells_options
 @click.option(
     "--jobs", "-j", type=click.IntRange(1, 256), default=default_jobs,
     show_default="one a core", help="Jobs at the same time.",
@@ -84,10 +79,7 @@ class Request:
 @click.option("--spawn", is_flag=True, help="A fresh interpreter per job instead of a fork.")
 @with_option
 @json_option("the whole result")
-@click.option(
-    "--report/--no-report", "site", default=None,
-    help="Make pages of the run, as `conformance report` does.  [default: in a terminal]",
-)  # fmt: skip
+@site_option
 @click.option("--verbose", "-v", is_flag=True, help="Show every case, not only families.")
 def command(
     *,
@@ -185,6 +177,26 @@ def show(
     """
     report = Report((LoadedRun.of(directory, info, records),))
     print_report(console, report, directory=directory.path, verbose=verbose)
+    hand_out(report, directory, console, json_file=json_file, site=site)
+
+
+def hand_out(
+    report: Report,
+    directory: RunDirectory,
+    console: Console,
+    *,
+    json_file: Path | None,
+    site: bool | None,
+) -> None:
+    """Write what a run came to as JSON and as pages, where that is asked for.
+
+    Args:
+        report: What it came to.
+        directory: The run.
+        console: What tells whether there is a terminal.
+        json_file: Where JSON goes, None for nowhere.
+        site: Whether pages are made; None for where there is a terminal.
+    """
     if json_file is not None:
         write_file("--json", json_file, as_json(report_json(report)))
     if site or (site is None and console.is_terminal):

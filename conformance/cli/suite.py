@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from conformance.cli.named_files import as_json, check_writable, write_file
-from conformance.cli.options import json_option, with_option
+from conformance.cli.named_files import check_writable
+from conformance.cli.options import cells_options, json_option, site_option, with_option
 from conformance.cli.progress import live_progress
-from conformance.cli.run import write_site_of
+from conformance.cli.run import hand_out
 from conformance.cli.setting import DEFAULT_MATRIX, default_jobs, here
 from conformance.cli.suites import TIMEOUT, SuiteInCells, prepare_suite, suite_wanted
 from conformance.engine.cache import ResultCache
@@ -22,7 +22,6 @@ from conformance.engine.rundir import new_run
 from conformance.engine.runner import Run, exit_code
 from conformance.errors import NothingSelectedError
 from conformance.model.outcome import ExitCode
-from conformance.report.data import report_json
 from conformance.report.report import Report
 from conformance.report.suite_text import suite_lines
 from conformance.suites.suite import suite_of
@@ -47,12 +46,7 @@ def command() -> None:
 
 @command.command("run", short_help="Run a suite in cells.")
 @click.argument("words", metavar="PATH... [-- PYTEST ARGUMENTS...]", nargs=-1, required=True)
-@click.option("--matrix", metavar="NAME|FILE", help="Cells to run in.  [default: smoke]")
-@click.option(
-    "--cell", multiple=True, metavar="SELECTOR",
-    help="A cell id, release, specifier, latest, latest-N or path:PYTHON, each maybe with "
-    "@PLATFORM; repeatable. Narrows --matrix when both are given.",
-)  # fmt: skip
+@cells_options
 @with_option
 @click.option(
     "--timeout", type=click.FloatRange(0.1), default=TIMEOUT, show_default=True,
@@ -64,10 +58,7 @@ def command() -> None:
 )  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Run every test, also those that have not changed.")
 @json_option("the whole result")
-@click.option(
-    "--report/--no-report", "site", default=None,
-    help="Make pages of the run, as `conformance report` does.  [default: in a terminal]",
-)  # fmt: skip
+@site_option
 @click.option("--verbose", "-v", is_flag=True, help="Name every test that fails.")
 def run(
     *,
@@ -137,11 +128,8 @@ def run(
     for line in suite_lines(records, by_id, plan.exclusions, named=named, every=verbose):
         console.print(line, soft_wrap=True)
     console.print(f"results in {directory.path}", soft_wrap=True)
-    if json_file is not None:
-        report = Report((LoadedRun.of(directory, info, records),))
-        write_file("--json", json_file, as_json(report_json(report)))
-    if site or (site is None and console.is_terminal):
-        write_site_of(directory.path)
+    report = Report((LoadedRun.of(directory, info, records),))
+    hand_out(report, directory, console, json_file=json_file, site=site)
     return code
 
 

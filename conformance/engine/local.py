@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import queue
 import re
 import threading
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.checking import UnsupportedCellError
 from conformance.engine.client import WorkerDiedError
 from conformance.engine.job import Finished
 from conformance.engine.observe import abnormal
+from conformance.engine.slots import in_slots
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from conformance.cells.accelerators import Turns
     from conformance.engine.client import Worker
     from conformance.engine.job import Job, PlannedCell
+    from conformance.engine.slots import Tell
 
     OpenWorker = Callable[[PlannedCell], Worker]
 
@@ -169,48 +171,21 @@ class LocalExecutor:
         accelerator has one slot, whatever the number of cells on it.
         """
         board = _Board(jobs, self._worker, self._turns)
-        results: queue.SimpleQueue[Finished | BaseException | None] = queue.SimpleQueue()
-        threads = [
-            threading.Thread(
-                target=self._work, args=(board, results), name=f"slot-{n}", daemon=True
-            )
-            for n in range(self._slots)
-        ]
-        for thread in threads:
-            thread.start()
-        ended = 0
-        try:
-            while ended < len(threads):
-                result = results.get()
-                if result is None:
-                    ended += 1
-                elif isinstance(result, BaseException):
-                    raise result
-                else:
-                    yield result
-        finally:
-            board.abandon()
-            for thread in threads:
-                thread.join()
+        yield from in_slots(partial(_work, board), self._slots, board.abandon)
 
     def _worker(self, planned: PlannedCell) -> Worker:
         worker = self._open(planned)
         self._identities[planned.cell.id] = worker.identity
         return worker
 
-    def _work(
-        self, board: _Board, results: queue.SimpleQueue[Finished | BaseException | None]
-    ) -> None:
-        try:
-            while (cell := board.take_cell()) is not None:
-                while (job := board.take_job(cell)) is not None:
-                    finished = cell.worker.run(job)
-                    if not board.abandoned:
-                        results.put(finished)
-                board.leave(cell)
-        except BaseException as error:  # noqa: BLE001 - a fault of ours ends the run, loudly
-            results.put(error)
-        results.put(None)
+
+def _work(board: _Board, tell: Tell) -> None:
+    while (cell := board.take_cell()) is not None:
+        while (job := board.take_job(cell)) is not None:
+            finished = cell.worker.run(job)
+            if not board.abandoned:
+                tell(finished)
+        board.leave(cell)
 
 
 class _Board:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections import deque
 from functools import partial
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.engine.checking import UnsupportedCellError
 from conformance.engine.job import Finished
+from conformance.engine.slots import in_slots
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 from conformance.suites.cells import check_identity
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
     from conformance.cells.accelerators import Turns
     from conformance.engine.job import Job, PlannedCell
+    from conformance.engine.slots import Tell
     from conformance.suites.cells import Place, SuiteCells
     from conformance.suites.collection import Collection
     from conformance.suites.suite import Suite
-
-    Results = queue.SimpleQueue[Finished | BaseException | None]
 
 
 class SuiteExecutor:
@@ -57,41 +56,22 @@ class SuiteExecutor:
         """Run tests and yield each as it ends; see `Executor.run`."""
         self._stopped.clear()
         parts = deque(divided(jobs, self._slots))
-        results: Results = queue.SimpleQueue()
-        threads = [
-            threading.Thread(target=self._work, args=(parts, results), daemon=True)
-            for _ in range(min(self._slots, len(parts)))
-        ]
-        for thread in threads:
-            thread.start()
-        ended = 0
-        try:
-            while ended < len(threads):
-                result = results.get()
-                if result is None:
-                    ended += 1
-                elif isinstance(result, BaseException):
-                    raise result
-                else:
-                    yield result
-        finally:
-            parts.clear()
-            self._stopped.set()
-            for thread in threads:
-                thread.join()
+        yield from in_slots(
+            partial(self._work, parts), min(self._slots, len(parts)), partial(self._abandon, parts)
+        )
 
-    def _work(self, parts: deque[Sequence[Job]], results: Results) -> None:
-        try:
-            while True:
-                try:
-                    jobs = parts.popleft()
-                except IndexError:
-                    break
-                for finished in self._ran(jobs):
-                    results.put(finished)
-        except BaseException as error:  # noqa: BLE001 - a fault of ours ends the run, loudly
-            results.put(error)
-        results.put(None)
+    def _work(self, parts: deque[list[Job]], tell: Tell) -> None:
+        while True:
+            try:
+                jobs = parts.popleft()
+            except IndexError:
+                return
+            for finished in self._ran(jobs):
+                tell(finished)
+
+    def _abandon(self, parts: deque[list[Job]]) -> None:
+        parts.clear()
+        self._stopped.set()
 
     def _ran(self, jobs: Sequence[Job]) -> Iterator[Finished]:
         """Run tests of one cell; what cannot be run ends with the reason."""
