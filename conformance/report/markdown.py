@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from conformance.engine.causes import root_causes
 from conformance.engine.transitions import ENDING, TOLD, Kind
 from conformance.model.case import Policy
 from conformance.model.outcome import Outcome, Verdict
@@ -14,7 +15,7 @@ from conformance.report.commands import rerun
 from conformance.report.exclusions import EVERY, exclusion_groups, unsupported
 from conformance.report.markup import Entry, Section, block, code, fitted, row
 from conformance.report.story import story_of
-from conformance.report.summary import ir_groups, root_causes
+from conformance.report.summary import ir_groups
 from conformance.report.verdicts import LETTERS, WORST_FIRST
 
 if TYPE_CHECKING:
@@ -74,17 +75,17 @@ def _sections(report: Report) -> Iterator[Section]:
             what="runs",
             share=0.3,
         )
-    groups = root_causes(report.records)
-    telling = [group for group in groups if group[1][0].verdict is not Verdict.INFRA]
+    causes = root_causes(report.records)
+    telling = [cause for cause in causes if cause.telling]
     if telling:
         yield Section(
             head=f"## Unexpected: {_number(len(telling), 'root cause')}",
-            entries=[Entry(partial(_cause, members), len(members)) for _, members in telling],
+            entries=[Entry(partial(_cause, one.records), len(one.records)) for one in telling],
             what="root causes",
             gap="\n\n",
             share=0.75,
         )
-    silent = [members for _, members in groups if members[0].verdict is Verdict.INFRA]
+    silent = [cause.records for cause in causes if not cause.telling]
     if silent or report.not_run:
         yield _indeterminate(silent, report.not_run)
     yield from _irs(report)

@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from conformance.engine.causes import root_causes
 from conformance.engine.runner import unexpected
 from conformance.engine.transitions import TOLD
 from conformance.model.outcome import Verdict
-from conformance.report.summary import root_causes
 from conformance.report.text import one_line
 from conformance.report.tracks import release_order
 from conformance.report.verdicts import WORST_FIRST
@@ -69,11 +69,10 @@ def story_of(report: Report) -> Story:
     records = report.records
     counts = Counter(record.verdict for record in records)
     wrong = Counter(record.verdict for record in records if unexpected(record))
-    telling = [m for _, m in root_causes(records) if m[0].verdict is not Verdict.INFRA]
     return Story(
         jobs=len(records),
         unexpected={str(v): wrong[v] for v in WORST_FIRST if wrong[v]},
-        causes=len(telling),
+        causes=sum(cause.telling for cause in root_causes(records)),
         infra=counts[Verdict.INFRA],
         not_run=len(report.not_run),
         counts={str(v): counts[v] for v in WORST_FIRST if counts[v]},

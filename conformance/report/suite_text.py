@@ -6,9 +6,9 @@ from collections import Counter
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
+from conformance.engine.causes import root_causes
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.exclusions import exclusion_lines
-from conformance.report.summary import root_causes
 from conformance.report.text import listed, visible
 
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ def suite_lines(
     margin = max(map(len, cells), default=0)
     for cell in cells:
         yield f"{cell:{margin}}  {_counts([one for one in records if one.cell == cell])}"
-    for reason, members in root_causes(records):
+    for cause in root_causes(records):
         yield ""
-        yield from _group(reason, members, every=every)
-        first = members[0]
+        yield from _group(cause.reason, cause.records, every=every)
+        first = cause.records[0]
         if first.outcome is not Outcome.NOT_RUN:
             cell = quote(named.get(first.cell, first.cell))
             yield f"  conformance suite run --cell {cell} {visible(cases[first.case].arguments)}"

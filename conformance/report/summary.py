@@ -6,11 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.engine.runner import unexpected
 from conformance.ir.graph import kind_of_artifact
-from conformance.judge.errors import cause_of
-from conformance.judge.ir import FACT
-from conformance.judge.verdict import IF_INTENDED
 from conformance.model.case import Policy
 from conformance.model.outcome import Verdict
 from conformance.model.record import IrStatus
@@ -82,35 +78,3 @@ def understood(records: Iterable[Record]) -> tuple[int, int]:
     """Return how many IRs were looked at, and how many of them were understood to the last word."""
     kept = [ir for record in records for ir in record.ir.values()]
     return len(kept), sum(not ir.not_understood for ir in kept)
-
-
-def root_causes(records: Iterable[Record]) -> list[tuple[str, list[Record]]]:
-    """Return what is unexpected, grouped by what is the same about it, largest group first.
-
-    Args:
-        records: Judged records.
-
-    Returns:
-        For each group the first reason of its first record, and its records.
-    """
-    groups: dict[tuple[str, ...], list[Record]] = {}
-    for record in records:
-        if unexpected(record) or record.verdict is Verdict.INFRA:
-            groups.setdefault(_cause(record), []).append(record)
-    ordered = sorted(groups.values(), key=lambda members: -len(members))
-    return [(members[0].reasons[0] if members[0].reasons else "", members) for members in ordered]
-
-
-def _cause(record: Record) -> tuple[str, ...]:
-    """Return what unexpected jobs of one root cause have in common.
-
-    The same error, and the same fact that differs, are one cause in whatever case. What else is
-    said, of values above all, is one for the parametrisations of a case, whatever its numbers.
-    """
-    reason = (record.reasons[0] if record.reasons else "").partition(IF_INTENDED)[0]
-    verdict = str(record.verdict)
-    if record.verdict is Verdict.INFRA or reason.startswith(FACT):
-        return verdict, reason
-    if record.error is not None:
-        return verdict, record.error.signature or record.error.type
-    return verdict, record.case.partition("[")[0], cause_of(reason)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
+from conformance.engine.causes import root_causes
 from conformance.model.case import Policy
 from conformance.model.outcome import Verdict
 from conformance.model.record import IrStatus
 from conformance.report.exclusions import exclusion_lines, unsupported
-from conformance.report.summary import IrGroup, counts, ir_groups, root_causes, understood
+from conformance.report.summary import IrGroup, counts, ir_groups, understood
 from conformance.report.text import LISTED, listed, visible
 from conformance.report.verdicts import LETTERS, WORST_FIRST
 
@@ -88,8 +89,8 @@ def print_report(
         for text in _timelines(rows, labels, console.width):
             console.print(text, soft_wrap=True)
     console.print(_legend(records))
-    for reason, members in root_causes(records):
-        console.print(_group(reason, members))
+    for cause in root_causes(records):
+        console.print(_group(cause.reason, cause.records))
     for group in ir_groups(report.cases, records):
         if group.policy is not Policy.INFORM or verbose:
             console.print(_ir_group(group), soft_wrap=True)
@@ -203,7 +204,7 @@ def _legend(records: Sequence[Record]) -> Text:
     return text
 
 
-def _group(reason: str, members: list[Record]) -> Text:
+def _group(reason: str, members: Sequence[Record]) -> Text:
     first = members[0]
     style = STYLES[first.verdict]
     text = Text("\n")

@@ -7,30 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from rich.console import Console
 
 from conformance.engine.describing import describe
 from conformance.engine.loading import LoadedRun
 from conformance.engine.plan import Plan
 from conformance.engine.rundir import RunDirectory
-from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
+from conformance.model.outcome import Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus, Record
 from conformance.report.report import Report
-from conformance.report.summary import counts, ir_groups, root_causes
+from conformance.report.summary import counts, ir_groups
 from conformance.report.terminal import STYLES, cell_labels, print_report
+from tests.engine.records import record
 from tests.engine.worlds import job, planned
 
 if TYPE_CHECKING:
     from conformance.model.run import Exclusion, RunCell
-
-
-def record(case: str, cell: str, verdict: Verdict, *reasons: str, **more: Any) -> Record:
-    """Return a judged record that conforms."""
-    return Record(
-        case=case, cell=cell, case_hash="", cell_hash="", outcome=Outcome.OK, stage=Stage.EXECUTE,
-        conformance=Conformance.CONFORMS, verdict=verdict, reasons=reasons, **more,
-    )  # fmt: skip
 
 
 def plan(*releases: str, exclusions: tuple[Exclusion, ...] = ()) -> Plan:
@@ -62,44 +54,6 @@ def test_counts_are_in_the_order_of_the_verdicts() -> None:
     """Only verdicts that occur."""
     found = [record("f/a", "c", v) for v in (Verdict.NEW, Verdict.MATCH, Verdict.NEW)]
     assert list(counts(found).items()) == [("match", 1), ("new", 2)]
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        (("f/a", "raised E: m", "E: m"), ("g/b", "raised E: m", "E: m"), True),
-        (("f/a", "raised E: m", "E: m"), ("f/a", "raised E: n", "E: n"), False),
-        (("f/a[x]", "out 3 of 4 differ", ""), ("f/a[y]", "out 9 of 16 differ", ""), True),
-        (("f/a", "out 3 of 4 differ", ""), ("g/b", "out 3 of 4 differ", ""), False),
-        (("f/a", "fact donation: 1 gone", ""), ("g/b", "fact donation: 1 gone", ""), True),
-        (("f/a", "fact loops: 1, golden 2", ""), ("g/b", "fact loops: 1, golden 3", ""), False),
-        (("f/a", "fact x: y; if intended: conformance accept f/a", ""),
-         ("g/b", "fact x: y; if intended: conformance accept g/b", ""), True),
-    ],
-)  # fmt: skip
-def test_what_is_one_cause(
-    one: tuple[str, str, str], other: tuple[str, str, str], same: bool
-) -> None:
-    """An error or a fact in whatever case; of values, what one function computes."""
-    records = [
-        record(case, "c", Verdict.REGRESSED, reason,
-               error=ErrorInfo(type="E", message="", signature=said) if said else None)
-        for case, reason, said in (one, other)
-    ]  # fmt: skip
-    assert len(root_causes(records)) == (1 if same else 2)
-
-
-def test_causes_are_grouped_largest_first() -> None:
-    """The same reason of the same case is one cause; infrastructure is one for all its cases."""
-    records = [
-        record("f/a", "c1", Verdict.REGRESSED, "dtype"),
-        record("f/b", "c1", Verdict.INFRA, "no network"),
-        record("f/a", "c1", Verdict.MATCH),
-        record("f/c", "c1", Verdict.INFRA, "no network"),
-        record("f/a", "c2", Verdict.REGRESSED, "value"),
-    ]
-    found = [(reason, [r.case for r in members]) for reason, members in root_causes(records)]
-    assert found == [("no network", ["f/b", "f/c"]), ("dtype", ["f/a"]), ("value", ["f/a"])]
 
 
 CHANGED = IrRecord(status=IrStatus.CHANGED, changes=("semantic: a", "semantic: b x2"))

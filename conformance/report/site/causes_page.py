@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from conformance.engine.causes import root_causes
 from conformance.model.outcome import Verdict
 from conformance.report.site.addresses import CAUSES
 from conformance.report.site.rendering import render
-from conformance.report.summary import root_causes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.model.record import Record
     from conformance.report.report import Report
@@ -46,12 +46,12 @@ def causes_of(records: Iterable[Record]) -> tuple[list[Cause], list[Cause]]:
     Args:
         records: Judged records.
     """
-    found = [_cause(reason, members) for reason, members in root_causes(records)]
+    found = [_cause(cause.reason, cause.records) for cause in root_causes(records)]
     telling = [cause for cause in found if cause.verdict is not Verdict.INFRA]
     return telling, [cause for cause in found if cause.verdict is Verdict.INFRA]
 
 
-def _cause(reason: str, records: list[Record]) -> Cause:
+def _cause(reason: str, records: Sequence[Record]) -> Cause:
     cells: dict[str, list[str]] = {}
     for record in records:
         cells.setdefault(record.case, []).append(record.cell)

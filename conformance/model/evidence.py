@@ -1,0 +1,56 @@
+"""What was found out about a root cause: the contract of `evidence.json` in a run directory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+EVIDENCE: Final = "evidence.json"
+"""Its name in a run directory."""
+REPRODUCTIONS: Final = "repro"
+"""Folder of the reproductions in a run directory."""
+
+
+class Culprit(msgspec.Struct, frozen=True, kw_only=True):
+    """A package that makes the difference.
+
+    Attributes:
+        package: Its name.
+        before: Its version where all was well.
+        after: Its version where it is not.
+    """
+
+    package: str
+    before: str
+    after: str
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found out about one root cause, by one job that stands for it.
+
+    Attributes:
+        cause: Id of the root cause.
+        case: The case that was looked into.
+        cell: Id of the cell.
+        good: Where it was known to be right: what the search began at, empty if nothing is.
+        last_good: The last release, night or environment that was right.
+        first_bad: The first that was not.
+        confirmed: Whether both showed the same once more.
+        culprits: The packages that make the difference between these two.
+        repro: Path of the reproduction, relative to the run directory; empty if there is none.
+        command: The command that runs it.
+        untold: What could not be found out, and why, one sentence each.
+    """
+
+    cause: str
+    case: str
+    cell: str
+    good: str = ""
+    last_good: str = ""
+    first_bad: str = ""
+    confirmed: bool = False
+    culprits: tuple[Culprit, ...] = ()
+    repro: str = ""
+    command: str = ""
+    untold: tuple[str, ...] = ()
