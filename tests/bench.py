@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from conformance.cells.cache import cache_root
+from conformance.cells.disk import ENVIRONMENTS
 from conformance.cells.locks import find_lock
 from conformance.cells.provision import provision
 from conformance.cells.releases import load_releases
@@ -57,6 +58,22 @@ def python_of(planned: PlannedCell) -> Path:
     """Return the interpreter of a planned cell, provisioned from its committed lock."""
     lock = lock_of(planned.cell)
     return provision(planned.cell, lock=lock, cache=cache_root()).python
+
+
+def cache_beside(folder: Path) -> Path:
+    """Return a cache folder that has everything of its own, but for the environments.
+
+    They take long to make, and nothing that is done with them changes them: all tests have those of
+    the user's cache.
+
+    Args:
+        folder: The cache folder, made if need be.
+    """
+    environments = cache_root() / ENVIRONMENTS
+    environments.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
+    (folder / ENVIRONMENTS).symlink_to(environments)
+    return folder
 
 
 def source_of(body: str, decorator: str = "probe()", top: str = "") -> str:

@@ -15,6 +15,7 @@ import pytest
 from conformance.cells.accelerators import missing_accelerator
 from conformance.cells.platform.platform import get_platform
 from conformance.engine.rundir import RunDirectory
+from tests.bench import cache_beside
 from tests.projects import CELL, GOOD, HEAD, ONE, ROOT, Project, case, make_project
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ BOTH = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdis
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder for this module."""
-    return tmp_path_factory.mktemp("cache")
+    """A cache folder of this module's own, but for the environments that are there already."""
+    return cache_beside(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture

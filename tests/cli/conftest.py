@@ -8,6 +8,7 @@ import pytest
 
 from conformance.cells.inspection import inspect_path_environment
 from conformance.cells.interpreters import find_interpreter
+from tests.bench import cache_beside
 from tests.projects import Project, make_project
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder for the session: the cell is provisioned once."""
-    return tmp_path_factory.mktemp("conformance-cache")
+    """A cache folder of the session's own, but for the environments, which all have in common."""
+    return cache_beside(tmp_path_factory.mktemp("conformance-cache"))
 
 
 @pytest.fixture(autouse=True)

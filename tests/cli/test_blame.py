@@ -19,6 +19,7 @@ from conformance.engine.local import LocalExecutor
 from conformance.engine.prepare import Provider
 from conformance.engine.trying import Trier
 from conformance.triage.blame.cases import blame_case
+from tests.bench import planned_cell, python_of
 from tests.projects import HEAD
 
 from .packages import packaged
@@ -168,16 +169,9 @@ def test_a_pin(project: Project) -> None:
     assert ending.json["packages"] == [NUMPY]
 
 
-def environment(shared_cache: Path) -> str:
-    """Return a selector of an environment that was made for 0.6.0."""
-    python = next(shared_cache.glob("envs/jax0.6.0-py311-????????????/bin/python"))
-    return f"path:{python}"
-
-
-def test_an_environment_that_exists(project: Project, shared_cache: Path) -> None:
+def test_an_environment_that_exists(project: Project) -> None:
     """It is not touched: another one with its versions stands for it."""
-    project.run("blame", "report.py", "0.6.0", "0.6.1")
-    path = environment(shared_cache)
+    path = f"path:{python_of(planned_cell('0.6.0'))}"
     ending = project.run("blame", "report.py", path, "0.6.1")
     assert ending.code == 0, ending.err
     assert "a new environment with the same versions, stands for it" in ending.out

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.bench import cache_beside
 from tests.projects import GOOD, SMOKE, case
 
 if TYPE_CHECKING:
@@ -225,14 +226,11 @@ def test_a_blob_that_is_gone_is_made_again(new_project: MakeProject, how: str) -
 def test_a_broken_cache_is_made_again(
     new_project: MakeProject,
     tmp_path: Path,
-    shared_cache: Path,
     monkeypatch: pytest.MonkeyPatch,
     how: str,
 ) -> None:
     """A blob or an entry of the cache that is broken costs a second run of its job, no more."""
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    (cache / "envs").symlink_to(shared_cache / "envs")
+    cache = cache_beside(tmp_path / "cache")
     monkeypatch.setenv("CONFORMANCE_CACHE", str(cache))
     project = new_project({TOPIC: case("return Observed(7, reference=7)")})
     project.run("run")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.bench import cache_beside
 from tests.projects import GOOD, HEAD
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def test_a_cache_on_a_full_disk(
     project = new_project({TOPIC: FIRST_SMALL})
     assert project.run("run", "fam/two").code == 0  # so that the environment is there
     disk = new_disk("size=2m")
-    (disk / "envs").symlink_to(shared_cache / "envs")
+    cache_beside(disk)
     monkeypatch.setenv("CONFORMANCE_CACHE", str(disk))
     ending = project.run("run", "--jobs", "1")
     assert ending.code == 4

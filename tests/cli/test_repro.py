@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.judge.errors import signature
-from tests.projects import ENVIRONMENT, ROOT
+from tests.bench import planned_cell, python_of
+from tests.projects import RELEASE, ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,13 +136,13 @@ from jax.sharding import PartitionSpec as P  # noqa: F401
 def loud(text):
     return f"{text}!"
 """
-TPU = f"{ENVIRONMENT}-tpu"
+TPU = f"jax{RELEASE}-tpu:v5e:2x2"
 
 
 @pytest.fixture
 def project(new_project: MakeProject) -> Project:
     """A project with cases of every ending, and the lock of a TPU cell."""
-    lock = f"matrix/locks/{TPU}.txt"
+    lock = f"matrix/locks/{ENVIRONMENT}-tpu.txt"
     return new_project({
         "cases/family/topic.py": CASES,
         "cases/family/_helpers.py": HELPERS,
@@ -149,10 +150,9 @@ def project(new_project: MakeProject) -> Project:
     })  # fmt: skip
 
 
-def alone(file: Path, cache: Path, environment: str = ENVIRONMENT) -> tuple[int, str]:
+def alone(file: Path, selector: str = RELEASE) -> tuple[int, str]:
     """Run a file by the interpreter of a cell, as a user would, and return how it ended."""
-    # A hash follows, and not the platform or a pin of another environment.
-    (python,) = cache.glob(f"envs/{environment}-{'[0-9a-f]' * 6}*/bin/python")
+    python = python_of(planned_cell(selector))
     kept = {n: v for n, v in os.environ.items() if not n.startswith(("PYTHON", "JAX", "XLA"))}
     done = subprocess.run(
         [python, file], env=kept, cwd=file.parent, capture_output=True, text=True, check=False
@@ -176,15 +176,13 @@ def alone(file: Path, cache: Path, environment: str = ENVIRONMENT) -> tuple[int,
         ("accepted", 1, "AssertionError: ran, expected Raises(type='TypeError', match='')"),
     ],
 )
-def test_a_file_ends_as_the_case_did(
-    project: Project, shared_cache: Path, case: str, code: int, said: str
-) -> None:
+def test_a_file_ends_as_the_case_did(project: Project, case: str, code: int, said: str) -> None:
     """Nothing of ours is on its path; a formatter and a linter leave it as it is."""
     ending = project.run("repro", f"family/{case}", "--cell", "0.6.2", "--out", "bug.py")
     assert ending.code == 0, ending.err
     file = project.path / "bug.py"
     assert "conformance" not in re.sub(r"^#.*$", "", file.read_text(), flags=re.MULTILINE)
-    got, text = alone(file, shared_cache)
+    got, text = alone(file)
     assert (got, said in text) == (code, True), text
     for command in (
         ("check", "--select", "F,E9"),
@@ -207,7 +205,7 @@ def test_a_way_that_a_file_does_not_go_is_named(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_an_error_keeps_its_signature(project: Project, shared_cache: Path) -> None:
+def test_an_error_keeps_its_signature(project: Project) -> None:
     """As a run recorded it; the report of it quotes what a case says without breaking."""
     run = project.path / "run"
     case = "family/sharded[does_not]"
@@ -220,7 +218,7 @@ def test_an_error_keeps_its_signature(project: Project, shared_cache: Path) -> N
     told = json.loads((project.path / "told.json").read_text())
     assert told["cell"] == "jax0.6.2-py311-cpu8"
     assert told["command"] == f"uv run {told['file']}"
-    code, text = alone(project.path / told["file"], shared_cache)
+    code, text = alone(project.path / told["file"])
     last = text.rstrip().rpartition("\nValueError: ")[2]
     assert code == 1
     assert signature("ValueError", last) == record["error"]["signature"]
@@ -242,16 +240,14 @@ def _records(run: Path) -> list[dict[str, dict[str, str]]]:
 
 
 @pytest.mark.cell
-def test_a_program_is_compiled_for_a_tpu_that_is_not_here(
-    project: Project, shared_cache: Path
-) -> None:
+def test_a_program_is_compiled_for_a_tpu_that_is_not_here(project: Project) -> None:
     """The claim on its HLO fails as it did."""
     ending = project.run(
         "repro", "family/summed", "--cell", "jax0.6.2-tpu:v5e:2x2", "--out", "bug.py"
     )
     assert ending.code == 0, ending.err
     assert '#     "libtpu==' in (project.path / "bug.py").read_text()
-    code, text = alone(project.path / "bug.py", shared_cache, TPU)
+    code, text = alone(project.path / "bug.py", TPU)
     assert (code, "AssertionError: {'all-reduce': 1}" in text) == (1, True), text
 
 

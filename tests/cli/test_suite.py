@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.projects import CELL, ENVIRONMENT, ROOT
+from tests.bench import planned_cell, python_of
+from tests.projects import CELL, ROOT
 
 from .packages import packaged
 
@@ -186,11 +187,9 @@ def test_where_tests_do_not_run(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_an_environment_that_exists(project: Project, shared_cache: Path) -> None:
+def test_an_environment_that_exists(project: Project) -> None:
     """Its own packages; pytest lies beside it, for it has none."""
-    project.run("suite", "run", "tests/test_good.py", "--cell", "0.6.2")
-    # Others have pins in their names.
-    (python,) = shared_cache.glob(f"envs/{ENVIRONMENT}-{'[0-9a-f]' * 6}*/bin/python")
+    python = python_of(planned_cell("0.6.2"))
     ending = project.run("suite", "run", "tests/test_good.py", "--cell", f"path:{python}")
     assert ending.code == 0, ending
     assert "2 passed, 1 skipped" in ending.out

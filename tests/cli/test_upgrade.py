@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.engine.rundir import RunDirectory
+from tests.bench import planned_cell, python_of
 from tests.projects import HEAD, ROOT
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.projects import Project
 
     from .conftest import MakeProject
@@ -203,11 +202,9 @@ def test_what_a_lock_pins_is_an_end(project: Project) -> None:
 
 
 @pytest.mark.cell
-def test_an_environment_upgraded_to_its_twin(project: Project, shared_cache: Path) -> None:
+def test_an_environment_upgraded_to_its_twin(project: Project) -> None:
     """Nothing changes, and nothing is said to."""
-    project.run("run", "family/the_same", "--cell", "0.6.2")
-    # A hash follows, and not the platform or a pin of another environment.
-    (python,) = shared_cache.glob(f"envs/jax0.6.2-py311-{'[0-9a-f]' * 6}*/bin/python")
+    python = python_of(planned_cell("0.6.2"))
     twin = project.path / "twin" / "bin" / "python"
     twin.parent.parent.symlink_to(python.parent.parent)
     ending = project.run("upgrade", f"path:{python}", f"path:{twin}", "--json", "-", "--fresh")

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from conformance.cells.cache import cache_root
+from tests.bench import cache_beside
 
 pytestmark = pytest.mark.cell
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -36,10 +36,7 @@ def slow(env, n):
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """A cache folder of this test's own, but for the environments that are there already."""
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    (cache_root() / "envs").mkdir(exist_ok=True)
-    (cache / "envs").symlink_to(cache_root() / "envs")
+    cache = cache_beside(tmp_path / "cache")
     paths = {"CONFORMANCE_CACHE": str(cache), "PYTHONPATH": str(CHECKOUT)}
     return {**os.environ, **paths}
 
