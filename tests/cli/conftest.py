@@ -24,6 +24,12 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cache_beside(tmp_path_factory.mktemp("conformance-cache"))
 
 
+@pytest.fixture(scope="session")
+def private_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder for environments that nobody else shall have: of packages that are made up."""
+    return tmp_path_factory.mktemp("private-cache")
+
+
 @pytest.fixture(autouse=True)
 def _surroundings(monkeypatch: pytest.MonkeyPatch, shared_cache: Path) -> None:
     find_interpreter.cache_clear()

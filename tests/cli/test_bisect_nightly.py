@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.cells.cell import Cell
-from conformance.cells.locks import find_lock
-from conformance.cells.provision import provision
-from conformance.cells.releases import load_releases
+from tests.bench import planned_cell, python_of
 from tests.cells.fake_index import FakeIndex, serve
-from tests.projects import ROOT, case
+from tests.projects import case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,12 +27,9 @@ LABELS = [f"0.8.3.dev{night}" for night in NIGHTS]
 
 
 @pytest.fixture(scope="session")
-def jaxes(shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def jaxes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Return folders with the code of jax 0.8.3: as it is, and without `jax.numpy.signbit`."""
-    releases = load_releases(ROOT / "matrix")
-    cell = Cell(release="0.8.3", python="3.11")
-    lock = find_lock(cell, releases, folders=[ROOT / "matrix"], cache=shared_cache)
-    python = provision(cell, lock=lock, cache=shared_cache).python
+    python = python_of(planned_cell("0.8.3"))
     (source,) = python.parents[1].glob("lib/python3*/site-packages/jax")
     folders = []
     for name in ("before", "after"):
@@ -80,8 +74,14 @@ def index(tmp_path: Path, jaxes: tuple[Path, Path]) -> Iterator[FakeIndex]:
 
 
 @pytest.fixture
-def project(new_project: MakeProject, index: FakeIndex, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(
+    new_project: MakeProject,
+    index: FakeIndex,
+    private_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Project:
     """A project that names the index, with a script that one night broke."""
+    monkeypatch.setenv("CONFORMANCE_CACHE", str(private_cache))
     monkeypatch.delenv("CONFORMANCE_NIGHTLY_INDEX", raising=False)
     settings = f'[tool.conformance]\nnightly-index = "{index.url}"\n'
     made = new_project({"report.py": SCRIPT, "pyproject.toml": settings})

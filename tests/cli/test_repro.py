@@ -12,7 +12,7 @@ import pytest
 
 from conformance.judge.errors import signature
 from tests.bench import planned_cell, python_of
-from tests.projects import RELEASE, ROOT
+from tests.projects import ENVIRONMENT, RELEASE, ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
