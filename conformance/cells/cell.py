@@ -13,6 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from conformance.cells.nightly import is_nightly_selector, spelled
 from conformance.cells.platform.platform import DEFAULT_CPU_DEVICES, Platform, get_platform
 from conformance.errors import UsageError
 
@@ -37,7 +38,8 @@ class Cell:
     """One place to run cases; construction normalises pins, config and flags.
 
     Attributes:
-        release: Exact jax release, or `path:/abs/bin/python` for an existing environment.
+        release: Exact jax release, or `path:/abs/bin/python` for an existing environment; `nightly`
+            and the like where their index does not tell which that is.
         python: Python of the cell, `major.minor`.
         platform: Name of its platform, see `conformance.cells.platform`.
         devices: Devices the platform offers; a case states how many it needs. 0 is the
@@ -100,6 +102,11 @@ class Cell:
         return {name: _setting(text) for name, text in self.config}
 
     @property
+    def is_unresolved(self) -> bool:
+        """Whether it is one of a nightly of which it is not known which one that is."""
+        return is_nightly_selector(self.release)
+
+    @property
     def env_id(self) -> str:
         """Name of what must be installed for it, alike for all devices and flags."""
         return "-".join((self._install_id(), *self._install_options()))
@@ -115,7 +122,7 @@ class Cell:
         python = f"py{self.python.replace('.', '')}"
         path = self.interpreter
         if path is None:
-            return f"jax{self.release}-{python}"
+            return f"jax{spelled(self.release)}-{python}"
         stem = re.sub(r"[^A-Za-z0-9_.]+", "_", path.parent.parent.name) or "root"
         digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
         return f"path-{stem}-{digest}-{python}"
@@ -202,6 +209,8 @@ def _canonical_release(release: str) -> str:
         path = Path(release.removeprefix(PATH_PREFIX))
         if not path.is_absolute():
             raise UsageError(f"release {release!r} of a cell: expected an absolute path")
+        return release
+    if is_nightly_selector(release):
         return release
     try:
         return str(Version(release))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from conformance.cells.cell import COMPACT_PIN, RESERVED_FACTOR, Cell
+from conformance.cells.nightly import NIGHTLY, is_nightly_selector, read_spelled
 from conformance.cells.platform.platform import FORMS
 from conformance.cells.releases import is_nightly
 from conformance.errors import UsageError
@@ -14,7 +15,7 @@ from conformance.errors import UsageError
 if TYPE_CHECKING:
     from conformance.cells.releases import Releases
 
-_HEAD = re.compile(r"jax(?P<release>\d.*)")
+_HEAD = re.compile(rf"jax(?P<release>\d.*|{NIGHTLY}(?:[.-].*)?)")
 _PYTHON = re.compile(r"py(\d)(\d+)")
 _DEVICES = re.compile(r"(cpu|gpu|tpu)([1-9]\d*)?")
 _PROCESSES = re.compile(r"mp\d+")
@@ -44,12 +45,14 @@ def parse_cell(text: str, releases: Releases) -> Cell:
     match = _HEAD.fullmatch(head)
     if match is None:
         raise UsageError(f"cell {text!r}: expected jaxVERSION-pyXY-cpuN, e.g. jax0.6.0-py311-cpu8")
-    release = match["release"]
+    release = read_spelled(match["release"])
     fields: dict[str, Any] = {}
     for factor in factors:
         _read_factor(factor, fields, text)
+    if is_nightly_selector(release):
+        fields.setdefault("python", releases.python_for(releases.newest.version))
     # The full id of a nightly reads the same when its index has forgotten it.
-    if not (is_nightly(release) and "python" in fields):
+    elif not (is_nightly(release) and "python" in fields):
         release = releases.get(release).version
         fields.setdefault("python", releases.python_for(release))
     return Cell(release=release, **fields)

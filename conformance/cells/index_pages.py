@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from email.message import Message
 
 INDEX_VARIABLES = ("CONFORMANCE_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+_OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>: ")
 TIMEOUT = 30.0
 """Seconds in which an index must answer, or go on answering."""
 
@@ -57,12 +58,15 @@ class Wheel:
 
 
 @contextmanager
-def open_index(url: str, advice: str = f"set {INDEX_VARIABLES[0]}") -> Iterator[PyPISimple]:
+def open_index(
+    url: str, advice: str = f"set {INDEX_VARIABLES[0]}", name: str = "package index"
+) -> Iterator[PyPISimple]:
     """Yield a client of a package index; one that does not answer is a fault of the host.
 
     Args:
         url: The index.
         advice: How to choose another one.
+        name: What messages call it.
 
     Yields:
         The client.
@@ -75,7 +79,7 @@ def open_index(url: str, advice: str = f"set {INDEX_VARIABLES[0]}") -> Iterator[
             yield client
     except (requests.RequestException, UnsupportedRepoVersionError) as error:
         raise InfrastructureError(
-            f"package index: {masked(str(error))}; check the network, or {advice}"
+            f"{name}: {masked(_OBJECT.sub('', str(error)))}; check the network, or {advice}"
         ) from error
 
 

@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 
 from conformance.cells.inspection import inspect_path_environment
 from conformance.cells.lock import MAGIC, NIGHTLIES, Lock, read_lock, store_lock
+from conformance.cells.nightly import resolve_nightly
 from conformance.cells.releases import is_nightly
 from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, cause, nightly_names
 from conformance.cells.uvtool import NoSolutionError
@@ -71,6 +72,9 @@ def find_lock(cell: Cell, releases: Releases, *, folders: Sequence[Path], cache:
         raise UsageError(f"{cell.id}: {cell.place.refused}")
     if cell.interpreter is not None:
         return _installed(cell, cell.interpreter)
+    if cell.is_unresolved:
+        found = resolve_nightly(cell.release, releases.nightlies)
+        raise InfrastructureError(f"{cell.id}: that is {found}, the index answers again; run again")
     cached = read_lock(cache / "locks" / f"{cell.env_id}.txt")
     if cached is not None and is_nightly(cell.release) and not _is_known(cell, releases):
         return _from(releases, cached)
@@ -99,7 +103,7 @@ def _from(releases: Releases, lock: Lock) -> Lock:
         return lock
     try:
         return replace(lock, nightly_index=releases.nightlies.url)
-    except UsageError:  # none is configured any more: what is installed can be used
+    except ConformanceError:  # none is configured any more: what is installed can be used
         return lock
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.cells.cell import Cell
 from conformance.cells.matrix_file import AXES, Exclusion, read_matrix_file
-from conformance.cells.selectors import cell_python, matches_selector, resolve_selector
+from conformance.cells.selectors import matches_selector, named_releases
 from conformance.cells.suggest import did_you_mean
-from conformance.errors import UsageError
+from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +69,8 @@ def load_matrix(name_or_path: str, folders: Sequence[Path], releases: Releases) 
 
     Raises:
         UsageError: If there is no such matrix, or its file is not as it must be.
-        InfrastructureError: If the interpreter of a `path:` release does not serve.
+        InfrastructureError: If the interpreter of a `path:` release does not serve. An index of
+            nightlies that does not answer is none: its cells are told by their selector.
     """
     path = _find(name_or_path, folders)
     entry = read_matrix_file(path)
@@ -108,19 +109,21 @@ def _find(name_or_path: str, folders: Sequence[Path]) -> Path:
 
 
 def _expand(axes: Mapping[str, tuple[Any, ...]], releases: Releases) -> Iterator[Cell]:
-    for release in _named_releases(axes["jax"], releases):
-        pythons = axes["python"] or (cell_python(release, releases),)
+    for release, own in _named_releases(axes["jax"], releases):
+        pythons = axes["python"] or (own,)
         for python, *values in itertools.product(pythons, *(axes[name] for name in _OPTIONS)):
             fields = dict(zip(_OPTIONS, values, strict=True))
             fields["config"] = tuple(fields["config"].items())
             yield Cell(release=release, python=python, **fields)
 
 
-def _named_releases(selectors: Sequence[str], releases: Releases) -> list[str]:
-    found = [resolve_selector(selector, releases) for selector in selectors]
-    named = set(itertools.chain.from_iterable(found))
+def _named_releases(selectors: Sequence[str], releases: Releases) -> list[tuple[str, str]]:
+    """Return releases, the oldest first, each with its Python."""
+    found = [named_releases(selector, releases) for selector in selectors]
+    named = dict(itertools.chain.from_iterable(found))
     in_order = [version for version in releases.versions if version in named]
-    return in_order + sorted(named.difference(releases.versions))
+    others = sorted(named.keys() - releases.versions)
+    return [(release, named[release]) for release in (*in_order, *others)]
 
 
 def _exclude(
@@ -142,15 +145,25 @@ def _matches(entry: Exclusion, cell: Cell, releases: Releases) -> bool:
 
 def _has_one_of(cell: Cell, axis: str, values: Sequence[Any], releases: Releases) -> bool:
     if axis == "jax":
-        return any(matches_selector(text, cell.release, releases) for text in values)
+        return any(_is_meant(text, cell.release, releases) for text in values)
     value = getattr(cell, axis)
     return (dict(value) if axis == "config" else value) in values
 
 
+def _is_meant(selector: str, release: str, releases: Releases) -> bool:
+    try:
+        return matches_selector(selector, release, releases)
+    except InfrastructureError:  # which nightly is meant cannot be known now
+        return False
+
+
 def _refusal(cell: Cell, releases: Releases) -> str:
-    if cell.interpreter is not None:
+    if cell.interpreter is not None or cell.is_unresolved:
         return ""
-    release = releases.get(cell.release)
+    try:
+        release = releases.get(cell.release)
+    except InfrastructureError:  # of a nightly: whoever looks for its lock is told
+        return ""
     if release.admits(cell.python):
         return ""
     pythons = ", ".join(filter(release.admits, release.pythons))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
 
-from conformance.errors import UsageError
+from conformance.cells.masking import masked
+from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 NIGHTLY: Final = "nightly"
 _SELECTOR = re.compile(rf"{NIGHTLY}(?:-(\d+)|:(.*))?")
+_SPELLED = re.compile(rf"{NIGHTLY}(?:\.(?P<back>\d+)|\.(?P<day>\d+\.\d+\.\d+))?")
 _DAY = len("20251120")
 _NEAR = 3
 
@@ -51,6 +53,24 @@ def is_nightly_selector(text: str) -> bool:
     return _SELECTOR.fullmatch(text) is not None
 
 
+def spelled(text: str) -> str:
+    """Return a nightly in the words in which the id of a cell names it, a selector or a version.
+
+    An id is divided at its dashes, and no colon can stand in it: `nightly-3` is `nightly.3`.
+    """
+    return re.sub("[-:]", ".", text) if is_nightly_selector(text) else text
+
+
+def read_spelled(text: str) -> str:
+    """Return what `spelled` wrote; of what it did not write, the text as it is."""
+    match = _SPELLED.fullmatch(text)
+    if match is None:
+        return text
+    if match["day"]:
+        return f"{NIGHTLY}:{match['day'].replace('.', '-')}"
+    return f"{NIGHTLY}-{match['back']}" if match["back"] else text
+
+
 def resolve_nightly(text: str, index: Nightlies) -> str:
     """Return the nightly that a selector names.
 
@@ -64,7 +84,7 @@ def resolve_nightly(text: str, index: Nightlies) -> str:
 
     Raises:
         UsageError: If there is none, the text is no such selector, or no index is configured.
-        InfrastructureError: If the index cannot be reached or read.
+        InfrastructureError: If the index cannot be reached or read, or has none to be installed.
     """
     match = _SELECTOR.fullmatch(text)
     if match is None:
@@ -78,6 +98,11 @@ def resolve_nightly(text: str, index: Nightlies) -> str:
             if left == 0:
                 return version
             left -= 1
+    if left == back:
+        raise InfrastructureError(
+            f"nightly index {masked(index.url)}: none of its {len(index.versions)} nightlies can "
+            "be installed: no jaxlib goes with them, or their wheels are gone"
+        )
     raise UsageError(
         f"selector {text!r}: only {back - left} nightlies can be installed, of the "
         f"{len(index.versions)} that the index has"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from http import HTTPStatus
@@ -21,17 +22,19 @@ from conformance.cells.index_pages import (
 )
 from conformance.cells.masking import masked
 from conformance.cells.nightly import NotInstallableError, nearest, night_of
-from conformance.cells.releases import CHOOSE_NIGHTLIES, NO_NIGHTLIES, Release
+from conformance.cells.releases import CHOOSE_NIGHTLIES, Release
 from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pypi_simple import DistributionPackage
 
     from conformance.cells.index_pages import Wheel
 
 VARIABLE: Final = "CONFORMANCE_NIGHTLY_INDEX"
+PUBLIC: Final = "https://us-python.pkg.dev/ml-oss-artifacts-published/jax/simple/"
+"""Where JAX publishes its nightlies, as its own installation guide says."""
 ERA: Final = timedelta(days=2)
 """After a night began: wheels of one night trickle in over hours."""
 
@@ -41,7 +44,7 @@ class NightlyIndex:
 
     Args:
         find_url: Returns what the project says of it, empty when it says nothing; the environment
-            comes before it.
+            comes before it. Where neither says anything it is JAX's own.
         released: Known releases: a night without a jaxlib may go with a released one.
     """
 
@@ -51,17 +54,16 @@ class NightlyIndex:
         self._reading = RLock()
         self._wheels_of: dict[str, Mapping[Version, Sequence[Wheel]]] = {}
         self._rows: dict[Version, Release] = {}
+        self._failed: dict[str, str] = {}
 
     @cached_property
     def url(self) -> str:
         """Where it is.
 
         Raises:
-            UsageError: If nothing says so, or it is no URL.
+            UsageError: If what says so is no URL.
         """
-        url = os.environ.get(VARIABLE) or self._find_url()
-        if not url:
-            raise UsageError(NO_NIGHTLIES)
+        url = os.environ.get(VARIABLE) or self._find_url() or PUBLIC
         if not url.startswith(("http://", "https://")):
             raise UsageError(
                 f"nightly index {masked(url)!r}: expected http(s)://; {CHOOSE_NIGHTLIES}"
@@ -73,13 +75,13 @@ class NightlyIndex:
         """The jax of each night, oldest first; one of a night, though not all can be installed.
 
         Raises:
-            UsageError: If no index is configured.
+            UsageError: If what is configured is no URL.
             InfrastructureError: If it cannot be reached or read, or has no nightly of jax.
         """
         nights = {night_of(version): str(version) for version in sorted(self._wheels("jax"))}
         if not nights:
             raise InfrastructureError(
-                f"package index: {masked(self.url)} has no nightly of jax, expected wheels like "
+                f"{self._name} has no nightly of jax, expected wheels like "
                 f"jax-0.8.3.dev20251120-py3-none-any.whl; {CHOOSE_NIGHTLIES}"
             )
         return tuple(sorted(nights.values(), key=Version))
@@ -97,14 +99,30 @@ class NightlyIndex:
 
         Raises:
             NotInstallableError: If no jaxlib goes with it, or its wheel is gone.
-            UsageError: If there is no such nightly, or no index is configured.
+            UsageError: If there is no such nightly, or what is configured is no URL.
             InfrastructureError: If the index cannot be reached or read.
         """
         wanted = Version(version)
         with self._reading:
             if wanted not in self._rows:
-                self._rows[wanted] = self._read_row(wanted)
+                with self._once(version):
+                    self._rows[wanted] = self._read_row(wanted)
             return self._rows[wanted]
+
+    @property
+    def _name(self) -> str:
+        return f"nightly index {masked(self.url)}"
+
+    @contextmanager
+    def _once(self, what: str) -> Iterator[None]:
+        """Remember that something cannot be read: nobody waits for an answer twice."""
+        if what in self._failed:
+            raise InfrastructureError(self._failed[what])
+        try:
+            yield
+        except InfrastructureError as error:
+            self._failed[what] = str(error)
+            raise
 
     def newest(self, package: str, night: date) -> str | None:
         """Return the newest nightly of a package that is not later than a night, if any."""
@@ -134,7 +152,7 @@ class NightlyIndex:
         requires = f"=={jax}" if jax in self._wheels("jaxlib") else None
         if python is not None and requires is not None:
             return python, requires
-        with open_index(self.url, CHOOSE_NIGHTLIES) as client:
+        with open_index(self.url, CHOOSE_NIGHTLIES, self._name) as client:
             try:
                 if python is None:
                     python = str(read_metadata(client, package).get("Requires-Python", ""))
@@ -170,11 +188,12 @@ class NightlyIndex:
     def _wheels(self, project: str) -> Mapping[Version, Sequence[Wheel]]:
         with self._reading:
             if project not in self._wheels_of:
-                self._wheels_of[project] = self._read(project)
+                with self._once(project):
+                    self._wheels_of[project] = self._read(project)
             return self._wheels_of[project]
 
     def _read(self, project: str) -> Mapping[Version, Sequence[Wheel]]:
-        with open_index(self.url, CHOOSE_NIGHTLIES) as client:
+        with open_index(self.url, CHOOSE_NIGHTLIES, self._name) as client:
             try:
                 return read_nightly_wheels(client, project)
             except requests.HTTPError as error:

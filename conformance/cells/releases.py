@@ -131,10 +131,10 @@ class Releases:
         """The index of nightlies.
 
         Raises:
-            UsageError: If there is none.
+            InfrastructureError: If there is none.
         """
         if self.find_nightlies is None:
-            raise UsageError(NO_NIGHTLIES)
+            raise InfrastructureError(NO_NIGHTLIES)
         return self.find_nightlies()
 
     def get(self, version: str) -> Release:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from conformance.cells.inspection import inspect_path_environment
 from conformance.cells.nightly import is_nightly_selector, resolve_nightly
 from conformance.cells.platform.platform import get_platform
 from conformance.cells.releases import REFRESH, is_nightly
-from conformance.errors import UsageError
+from conformance.errors import InfrastructureError, UsageError
 from conformance.model.ranges import in_range
 
 if TYPE_CHECKING:
@@ -64,6 +65,30 @@ def resolve_selector(selector: str, releases: Releases) -> tuple[str, ...]:
     return found
 
 
+def named_releases(selector: str, releases: Releases) -> tuple[tuple[str, str], ...]:
+    """Return the releases a selector names, each with the Python that its cells have by default.
+
+    A nightly that its index cannot tell now stays as it is named, with the Python of the newest
+    release: cells of it can be planned, and whoever looks for their lock is told why there is none.
+
+    Args:
+        selector: As for `resolve_selector`.
+        releases: Known releases.
+
+    Raises:
+        UsageError: If it is no selector, or names no known release.
+        InfrastructureError: If the interpreter of a `path:` selector does not serve.
+    """
+    try:
+        found = resolve_selector(selector, releases)
+        return tuple((release, cell_python(release, releases)) for release in found)
+    except InfrastructureError:
+        text = selector.strip()
+        if not (is_nightly_selector(text) or is_nightly(text)):
+            raise
+        return ((text, releases.python_for(releases.newest.version)),)
+
+
 def matches_selector(selector: str, release: str, releases: Releases) -> bool:
     """Say whether a selector names a release; unlike resolving, naming none is no error.
 
@@ -82,6 +107,8 @@ def matches_selector(selector: str, release: str, releases: Releases) -> bool:
     text = selector.strip()
     if text.startswith(PATH_PREFIX) or release.startswith(PATH_PREFIX):
         return text.startswith(PATH_PREFIX) and _absolute(text) == release
+    if is_nightly_selector(release):
+        return text == release
     if is_nightly_selector(text):
         return is_nightly(release) and release in resolve_selector(text, releases)
     if _LATEST.fullmatch(text):
@@ -104,15 +131,24 @@ def select_cells(text: str, releases: Releases) -> tuple[Cell, ...]:
 
     Raises:
         UsageError: If it is neither.
-        InfrastructureError: If the interpreter of a `path:` selector does not serve.
+        InfrastructureError: If the interpreter of a `path:` selector does not serve; an index of
+            nightlies that does not answer is none.
     """
     if is_cell_id(text):
-        return (parse_cell(text, releases),)
+        return (_told_now(parse_cell(text, releases), releases),)
     selector, place = split_platform(text)
     return tuple(
-        Cell(release=release, python=cell_python(release, releases), **place)
-        for release in resolve_selector(selector, releases)
+        Cell(release=release, python=python, **place)
+        for release, python in named_releases(selector, releases)
     )
+
+
+def _told_now(cell: Cell, releases: Releases) -> Cell:
+    """Return a cell whose nightly was not known once, of the one that it is now."""
+    if not cell.is_unresolved:
+        return cell
+    ((release, python),) = named_releases(cell.release, releases)
+    return replace(cell, release=release, python=python)
 
 
 def split_platform(text: str) -> tuple[str, dict[str, Any]]:

@@ -41,8 +41,9 @@ def cells_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     cell = click.option(
         "--cell", multiple=True, metavar="SELECTOR",
-        help="A cell id, release, specifier, latest, latest-N or path:PYTHON, each maybe with "
-        "@PLATFORM; repeatable. Narrows --matrix when both are given.",
+        help="A cell id, release, specifier, latest, latest-N, nightly or path:PYTHON, each maybe "
+        "with @PLATFORM; repeatable. Narrows --matrix when both are given, but path:PYTHON comes "
+        "to it.",
     )  # fmt: skip
     return matrix(cell(command))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.cells.cache import cache_root
+from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.cells.matrix import load_matrix
 from conformance.cells.releases import load_releases
@@ -194,10 +195,12 @@ class Setting:
 
         Args:
             matrix: Name or file of a matrix; None is the default, unless there are selectors.
-            selectors: Cell ids or release selectors; with a matrix they narrow it.
+            selectors: Cell ids or release selectors; with a matrix they narrow it, but an
+                environment (`path:`) that the matrix has no cell of comes to it.
 
         Returns:
-            Cells, and what the matrix leaves out.
+            Cells, and what the matrix leaves out. A nightly that its index does not tell is called
+            by its selector.
         """
         if selectors and matrix is None:
             chosen = [cell for text in selectors for cell in select_cells(text, self.releases)]
@@ -207,15 +210,25 @@ class Setting:
             Exclusion(case="", cell=exclusion.cell, reason=exclusion.reason)
             for exclusion in loaded.exclusions
         )
-        if not selectors:
-            return loaded.cells, left_out
-        chosen = [cell for cell in loaded.cells if self._selected(cell, selectors)]
+        added = [text for text in selectors if self._comes_to(text, loaded.cells)]
+        beside = [cell for text in added for cell in select_cells(text, self.releases)]
+        narrowing = [text for text in selectors if text not in added]
+        if not narrowing:
+            return tuple(dict.fromkeys((*loaded.cells, *beside))), left_out
+        chosen = [cell for cell in loaded.cells if self._selected(cell, narrowing)]
         if not chosen:
             names = ", ".join(cell.id for cell in loaded.cells)
             raise NothingSelectedError(
-                f"no cell of matrix {loaded.name} matches {', '.join(selectors)}; it has {names}"
+                f"no cell of matrix {loaded.name} matches {', '.join(narrowing)}; it has {names}"
             )
-        return tuple(chosen), tuple(e for e in left_out if self._asked_for(e.cell, selectors))
+        told = tuple(e for e in left_out if self._asked_for(e.cell, narrowing))
+        return tuple(dict.fromkeys((*chosen, *beside))), told
+
+    def _comes_to(self, selector: str, cells: Sequence[Cell]) -> bool:
+        """Say whether a selector names an environment that a matrix knows nothing of."""
+        if not selector.strip().startswith(PATH_PREFIX):
+            return False
+        return not any(matches_cell(selector, cell, self.releases) for cell in cells)
 
     def _asked_for(self, cell_id: str, selectors: Sequence[str]) -> bool:
         # The id of a `path:` cell does not say what it is: told once too often.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from conformance.corpus.claims import FILECHECK
-from conformance.engine.irs import ANALYSED, analysed, changed_lines, neutral_text
+from conformance.engine.irs import ANALYSED, Differing, analysed, changed, neutral_text
 from conformance.engine.sharing import SharedFacts
 from conformance.engine.ways import ways_seen
 from conformance.golden.errors import GoldenError
@@ -63,6 +63,7 @@ def record_of(finished: Finished, blobs: BlobStore) -> Record:
         ir=irs,
         seconds={stage: round(seconds, 4) for stage, seconds in finished.seconds.items()},
         max_rss_bytes=finished.max_rss_bytes,
+        notes=finished.notes,
     )
 
 
@@ -167,7 +168,8 @@ class Judge:
             return self._judged_test(record, attempts)
         planned = job.planned
         record = self._current(record)
-        golden, problem = self._golden(job)
+        # What was not seen has no golden; its cell may not even have a release.
+        golden, problem = self._golden(job) if record.outcome.observed else (None, "")
         judgement = judge(
             job.case,
             planned.release,
@@ -218,19 +220,21 @@ class Judge:
     ) -> dict[str, IrRecord]:
         """Return what is kept of each IR with how it compares with its golden."""
         irs: dict[str, IrRecord] = {}
-        known: dict[tuple[str, str], tuple[str, ...]] = {}
+        known: dict[tuple[str, str], Differing] = {}
         for ir, kept in record.ir.items():
             status = judgement.ir.get(ir, IrStatus.UNKNOWN)
-            changes: tuple[str, ...] = ()
+            differing = Differing()
             if status is IrStatus.CHANGED and golden is not None:
                 recorded = golden.ir[ir]
                 # One change of all platforms is looked into once.
                 pair = (recorded.neutral, kept.neutral)
                 if pair not in known:
                     seen = neutral_text(record, self._blobs, ir)
-                    known[pair] = changed_lines(recorded.text, seen)
-                changes = known[pair]
-            irs[ir] = replace(kept, status=status, changes=changes)
+                    known[pair] = changed(recorded.text, seen)
+                differing = known[pair]
+            irs[ir] = replace(
+                kept, status=status, changes=differing.changes, begins=differing.begins
+            )
         return irs
 
     def rejudge(self, job: Job, record: Record) -> Record:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.version import InvalidVersion, Version
 
+from conformance.cells.nightly import is_nightly_selector
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -90,7 +92,7 @@ def _order(cell: RunCell) -> tuple[tuple[Version, str], str]:
 
 
 def release_order(release: str) -> tuple[Version, str]:
-    """Return what releases are sorted by; what is no version comes first.
+    """Return what releases are sorted by; what is no version comes first, a nightly last.
 
     Args:
         release: A release of jax, or what a cell calls its own.
@@ -98,4 +100,4 @@ def release_order(release: str) -> tuple[Version, str]:
     try:
         return Version(release), release
     except InvalidVersion:
-        return Version("0"), release
+        return Version("9999" if is_nightly_selector(release) else "0"), release

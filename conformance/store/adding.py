@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, func, insert, select, update
 
 from conformance.model.outcome import Verdict
 from conformance.store import plans, schema
-from conformance.store.places import places_of
+from conformance.cells.places import places_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

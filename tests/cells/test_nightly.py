@@ -11,10 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from conformance.cells.cell_id import parse_cell
+from conformance.cells.cell import Cell
+from conformance.cells.cell_id import is_cell_id, parse_cell
+from conformance.cells.locks import find_lock
 from conformance.cells.matrix import load_matrix
 from conformance.cells.nightly import NotInstallableError, night_of, nights, resolve_nightly
-from conformance.cells.selectors import matches_selector, resolve_selector, select_cells
+from conformance.cells.selectors import (
+    matches_cell,
+    matches_selector,
+    resolve_selector,
+    select_cells,
+)
 from conformance.errors import InfrastructureError, UsageError
 
 from .builders import release, table
@@ -140,16 +147,100 @@ def test_the_full_id_of_a_night_reads_without_an_index() -> None:
     """A record of it may be older than what the index keeps."""
     text = "jax0.8.3.dev20240101-py312-cpu8"
     assert parse_cell(text, table("0.8.2")).id == text
-    with pytest.raises(UsageError, match="no nightly index is configured"):
+    with pytest.raises(InfrastructureError, match="no nightly index is configured"):
         parse_cell("jax0.8.3.dev20240101-cpu8", table("0.8.2"))
+
+
+class Silent(Index):
+    """An index that does not answer."""
+
+    def get(self, version: str) -> Release:
+        """Refuse."""
+        raise InfrastructureError("nightly index: refused")
+
+
+@pytest.fixture
+def silent() -> Releases:
+    """Releases, and an index of nightlies that does not answer."""
+    return replace(table("0.8.2", "0.11.0"), find_nightlies=Silent)
 
 
 def test_an_index_that_does_not_answer_is_not_taken_for_no_night() -> None:
     """What it raises comes through."""
-
-    class Silent(Index):
-        def get(self, version: str) -> Release:
-            raise InfrastructureError("package index: refused")
-
     with pytest.raises(InfrastructureError, match="refused"):
         resolve_nightly("nightly", Silent())
+
+
+def test_nights_of_which_none_can_be_installed_are_a_fault_of_the_index() -> None:
+    """Not of who asks for the newest; that it has not so many is."""
+
+    class Broken(Index):
+        versions = NIGHTS[2:3]
+
+    with pytest.raises(InfrastructureError, match="none of its 1 nightlies can be installed"):
+        resolve_nightly("nightly", Broken())
+    with pytest.raises(UsageError, match="only 3 nightlies can be installed, of the 4"):
+        resolve_nightly("nightly-5", Index())
+
+
+SELECTORS = st.one_of(
+    st.just("nightly"),
+    st.integers(1, 10**6).map("nightly-{}".format),
+    st.dates(date(1000, 1, 1)).map("nightly:{}".format),
+)
+
+
+@given(selector=SELECTORS, platform=st.sampled_from(["cpu", "tpu:v5e:2x2"]), x64=st.booleans())
+def test_a_night_that_is_not_known_has_a_cell_whose_id_reads_back(
+    selector: str, platform: str, x64: bool
+) -> None:
+    """As every cell's does, with the Python or without, and it matches what it was named by."""
+    releases = table("0.8.2", "0.11.0")
+    cell = Cell(release=selector, python="3.12", platform=platform, x64=x64)
+    assert cell.is_unresolved
+    assert is_cell_id(cell.id)
+    assert parse_cell(cell.id, releases) == cell
+    assert parse_cell(cell.id.replace("-py312", ""), releases) == cell
+    assert matches_cell(cell.id, cell, releases)
+    assert matches_selector(selector, cell.release, releases)
+    assert not matches_selector(">=0.1", cell.release, releases)
+
+
+def test_what_only_looks_like_it_is_no_cell() -> None:
+    """A nightly is counted back, or of a day."""
+    with pytest.raises(UsageError, match=r"unknown jax release 'nightly\.x'"):
+        parse_cell("jaxnightly.x-py312-cpu8", table("0.8.2"))
+
+
+def test_cells_of_nights_that_are_not_known_are_in_a_matrix(
+    silent: Releases, tmp_path: Path
+) -> None:
+    """With what else there is, in the place that they would have; an exact one keeps its name."""
+    exact = "0.13.0.dev20260102"
+    jax = f'["nightly", "nightly-1", "latest", "{exact}"]'
+    axes = f'{{jax = {jax}, platform = ["cpu", "tpu:v5e:2x2"]}}'
+    exclude = '[{jax = ["nightly-1"], reason = "one is enough"}]'
+    file = tmp_path / "m.toml"
+    file.write_text(f"[matrix]\naxes = {axes}\nexclude = {exclude}")
+    matrix = load_matrix(str(file), [], silent)
+    assert [cell.id for cell in matrix.cells] == [
+        "jax0.11.0-py312-cpu8", "jax0.11.0-py312-tpu.v5e.2x2",
+        f"jax{exact}-py312-cpu8", f"jax{exact}-py312-tpu.v5e.2x2",
+        "jaxnightly-py312-cpu8", "jaxnightly-py312-tpu.v5e.2x2",
+    ]  # fmt: skip
+    assert {left_out.reason for left_out in matrix.exclusions} == {"one is enough"}
+
+
+def test_a_night_that_was_not_known_is_looked_for_again(silent: Releases, known: Releases) -> None:
+    """By the id that it had: a run of it can be repeated as it was asked for."""
+    (cell,) = select_cells("jaxnightly-py312-cpu4", silent)
+    assert cell.id == "jaxnightly-py312-cpu4"
+    (found,) = select_cells(cell.id, known)
+    assert found.id == f"jax{NIGHTS[3]}-py311-cpu4"
+
+
+def test_its_lock_is_the_reason_why_it_is_not_known(silent: Releases, tmp_path: Path) -> None:
+    """Whoever wants to install it is told."""
+    (cell,) = select_cells("nightly", silent)
+    with pytest.raises(InfrastructureError, match="nightly index: refused"):
+        find_lock(cell, silent, folders=[], cache=tmp_path)

@@ -14,7 +14,7 @@ import pytest
 from conformance.cells import index_pages
 from conformance.cells.index import package_versions
 from conformance.cells.nightly import NotInstallableError
-from conformance.cells.nightly_index import NightlyIndex
+from conformance.cells.nightly_index import PUBLIC, NightlyIndex
 from conformance.errors import InfrastructureError, UsageError
 
 from .builders import release
@@ -113,16 +113,15 @@ def test_the_newest_of_another_package(three: FakeIndex) -> None:
 
 
 def test_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment comes before the project; neither is an error that says what to set."""
+    """The environment comes before the project; where neither says anything it is JAX's own."""
     monkeypatch.delenv("CONFORMANCE_NIGHTLY_INDEX", raising=False)
     assert NightlyIndex(lambda: "http://project/").url == "http://project/"
-    with pytest.raises(UsageError, match=r"set CONFORMANCE_NIGHTLY_INDEX, or nightly-index below"):
-        NightlyIndex(lambda: "").versions  # noqa: B018 - a property that reads
+    assert NightlyIndex(lambda: "").url == PUBLIC
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", "http://environment/")
     assert NightlyIndex(lambda: "http://project/").url == "http://environment/"
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", "ftp://user:secret@host/")
     with pytest.raises(UsageError, match=r"'ftp://\*\*\*@host/': expected http"):
-        NightlyIndex(lambda: "").versions  # noqa: B018
+        NightlyIndex(lambda: "").versions  # noqa: B018 - a property that reads
 
 
 @pytest.fixture
@@ -213,11 +212,28 @@ def test_an_index_that_hangs_is_given_up(
 
 
 def test_an_index_that_refuses_is_told() -> None:
-    """Without waiting."""
+    """Without waiting, by its address, and in the same words every time."""
     url = "http://user:secret@127.0.0.1:9/simple/"
-    with pytest.raises(InfrastructureError, match=r"refused.*set CONFORMANCE_NIGHTLY_INDEX") as got:
+    said = r"nightly index http://\*\*\*@127.*refused.*set CONFORMANCE_NIGHTLY_INDEX"
+    with pytest.raises(InfrastructureError, match=said) as got:
         NightlyIndex(lambda: url).versions  # noqa: B018
     assert "secret" not in str(got.value)
+    assert " object at " not in str(got.value)
+    with pytest.raises(InfrastructureError) as another:
+        NightlyIndex(lambda: url).versions  # noqa: B018
+    assert str(another.value) == str(got.value)
+
+
+def test_nobody_waits_for_an_answer_twice(
+    three: FakeIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What failed once has failed, for every cell that asks."""
+    index = opened()
+    monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", f"{three.url}nowhere/")
+    for _ in range(3):
+        with pytest.raises(InfrastructureError, match="404"):
+            index.versions  # noqa: B018
+    assert three.requests == ["/simple/nowhere/jax/"]
 
 
 def test_a_wheel_that_is_gone_cannot_be_installed(three: FakeIndex) -> None:

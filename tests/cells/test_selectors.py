@@ -66,7 +66,6 @@ def test_matching_and_resolving_agree(selector: str) -> None:
         ("", "is not understood"),
         (">=six", "is not understood"),
         ("latest-5", "only 5 releases are known"),
-        ("nightly", "no nightly index is configured"),
     ],
 )
 def test_a_selector_that_names_nothing_is_one_clear_error(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.store.places import places_of
+from conformance.cells.places import places_of
 
 EXACT = "jax0.6.2-py311-cpu8-x64"
 OWN = "path-env-0123abcd-py311-cpu8"
@@ -28,6 +28,16 @@ def test_neither_the_date_nor_the_python_of_a_nightly_counts() -> None:
         EXACT: EXACT,
     }
     assert places_of([nightly(2, python="py313")]) == {nightly(2, python="py313"): "nightly-cpu8"}
+
+
+def test_a_night_that_is_not_known_has_the_place_of_the_one_before() -> None:
+    """Nothing is known of it but where it would have been."""
+    cells = ["jaxnightly-py312-cpu8", "jaxnightly-py312-tpu.v5e.2x2", "jaxnightly.3-py312-cpu8"]
+    places = ["nightly-cpu8", "nightly-tpu.v5e.2x2", "nightly-1-cpu8"]
+    assert places_of(cells) == dict(zip(cells, places, strict=True))
+    days = ["jaxnightly.2026.05.01-py312-cpu8", "jaxnightly.2026.05.02-py312-cpu8"]
+    assert places_of(days) == {days[1]: "nightly-cpu8", days[0]: "nightly-1-cpu8"}
+    assert places_of([nightly(3), cells[0]])[cells[0]] == "nightly-1-cpu8"
 
 
 def test_several_nightlies_of_one_run_stay_apart() -> None:
