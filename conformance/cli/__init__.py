@@ -27,6 +27,7 @@ COMMANDS = {
     "diff": "conformance.cli.diff",
     "report": "conformance.cli.report",
     "history": "conformance.cli.history",
+    "notify": "conformance.cli.notify",
     "accept": "conformance.cli.accept",
     "plan": "conformance.cli.plan",
     "merge": "conformance.cli.merge",

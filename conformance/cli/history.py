@@ -14,6 +14,7 @@ from conformance.cli.history_text import case_lines, regression_lines, run_lines
 from conformance.cli.setting import default_jobs, here
 from conformance.engine.digest_store import DigestStore
 from conformance.engine.loading import runs_in
+from conformance.engine.rundir import latest_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.model.outcome import ExitCode
 from conformance.store.address import address_of
@@ -72,18 +73,20 @@ def command() -> None:
 
 @command.command("add", short_help="Add runs.")
 @click.argument(
-    "folders", metavar="DIR...", nargs=-1, required=True,
+    "folders", metavar="[DIR]...", nargs=-1,
     type=click.Path(path_type=Path, exists=True, file_okay=False),
 )  # fmt: skip
 @store_option
 def add(*, folders: tuple[Path, ...], store: str | None) -> int:
     """Add runs that ended; one that is there already changes nothing.
 
-    DIR is the directory of a run, or a folder of them. Of parts of a run add what `conformance
-    merge` makes of them.
+    DIR is the directory of a run, or a folder of them; the newest run by default. Of parts of a
+    run add what `conformance merge` makes of them.
     """
+    setting = here()
     found = [run for folder in folders for run in runs_in(folder)]
-    digests, problems = DigestStore(here().cache / "digests", default_jobs()).get_all(found)
+    found = found if folders else [latest_run(setting.project.root)]
+    digests, problems = DigestStore(setting.cache / "digests", default_jobs()).get_all(found)
     entries: list[Entry] = []
     for directory, digest in digests.items():
         try:
@@ -92,7 +95,7 @@ def add(*, folders: tuple[Path, ...], store: str | None) -> int:
             problems.append(str(error))
     if not entries:
         raise NothingSelectedError("\n".join(problems))
-    for entry, number in zip(entries, _opened(store).add(*entries), strict=True):
+    for entry, number in zip(entries, opened_store(store).add(*entries), strict=True):
         said = "is there already" if number is None else f"added as {number}"
         click.echo(f"{entry.digest.run}: {said}")
     for problem in problems:
@@ -105,7 +108,7 @@ def add(*, folders: tuple[Path, ...], store: str | None) -> int:
 @as_json
 def runs(*, store: str | None, as_json: bool) -> int:
     """List the runs, in the order they were added."""
-    found = _opened(store).runs()
+    found = opened_store(store).runs()
     _print(found if as_json else run_lines(found), as_json=as_json)
     return ExitCode.OK
 
@@ -120,7 +123,7 @@ def show(*, case: str, store: str | None, as_json: bool) -> int:
     A nightly is called so, whatever its date: `conformance history runs --json` tells which
     release it was.
     """
-    opened = _opened(store)
+    opened = opened_store(store)
     spans = opened.case(case)
     if not spans:
         raise NothingSelectedError(
@@ -139,7 +142,7 @@ def regressions(*, every: bool, store: str | None, as_json: bool) -> int:
 
     With --json the events of all runs are told, too.
     """
-    found, events = _opened(store).regressions()
+    found, events = opened_store(store).regressions()
     shown = [one for one in found if every or one.fixed_in is None]
     _print(regression_data(shown, events) if as_json else regression_lines(shown), as_json=as_json)
     return ExitCode.OK
@@ -154,7 +157,7 @@ def link(*, regression: str, issue: str | None, remove: bool, store: str | None)
     """Link ISSUE, owner/repository#number, to the regression whose id begins so."""
     if remove is (issue is not None):
         raise UsageError("expected either an issue or --remove")
-    linked = _opened(store).link(regression, issue or "")
+    linked = opened_store(store).link(regression, issue or "")
     click.echo("\n".join(regression_lines([linked])))
     return ExitCode.OK
 
@@ -171,12 +174,17 @@ def prune(*, keep_days: int, store: str | None) -> int:
     Jobs that none of those that stay has run are forgotten.
     """
     before = datetime.now(UTC) - timedelta(days=keep_days)
-    pruned = _opened(store).prune(before)
+    pruned = opened_store(store).prune(before)
     click.echo(f"removed {pruned.runs} runs, {pruned.jobs} jobs, {pruned.changes} changes")
     return ExitCode.OK
 
 
-def _opened(store: str | None) -> Store:
+def opened_store(store: str | None) -> Store:
+    """Return the store that `--store` names, or that of the project.
+
+    Args:
+        store: What the option was given.
+    """
     address = address_of(store or str(here().project.root / DEFAULT))
     return Store(address, lambda said: click.echo(f"conformance: {said}", err=True))
 

@@ -17,7 +17,7 @@ from conformance.store.database import WAIT, Database
 from conformance.store.pruning import Pruned, prune
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -107,10 +107,9 @@ class Store:
             UsageError: If it is no issue, or not one regression.
             ConformanceError: If the store cannot be written.
         """
-        if issue and not _ISSUE.fullmatch(issue):
-            raise UsageError(f"issue {issue!r}: expected owner/repository#number")
+        _check_issue(issue)
         with self._writing() as connection:
-            replay, links = querying.replay_of(connection), schema.links
+            replay = querying.replay_of(connection)
             regressions = replay.regressions({})
             found = [one.id for one in regressions if one.id.startswith(regression)]
             if len(found) != 1:
@@ -118,13 +117,24 @@ class Store:
                     f"{regression!r} is {len(found)} regressions of {self._database.address.name}, "
                     "expected one; conformance history regressions shows their ids"
                 )
-            connection.execute(delete(links).where(links.c.regression == found[0]))
-            if issue:
-                newest = connection.execute(select(func.max(schema.runs.c.seq))).scalar_one()
-                row = {"regression": found[0], "issue": issue, "run": newest}
-                connection.execute(insert(links), [row])
+            _link(connection, found, issue)
             linked = replay.regressions(querying.links_of(connection))
             return next(one for one in linked if one.id == found[0])
+
+    def link_all(self, regressions: Collection[str], issue: str) -> None:
+        """Link an issue to several regressions at once, in the place of those that are linked.
+
+        Args:
+            regressions: Their whole ids.
+            issue: `owner/repository#number`.
+
+        Raises:
+            UsageError: If it is no issue.
+            ConformanceError: If the store cannot be written.
+        """
+        _check_issue(issue)
+        with self._writing() as connection:
+            _link(connection, regressions, issue)
 
     def prune(self, before: datetime) -> Pruned:
         """Remove runs that began before a time, up to the first that did not; the newest stays.
@@ -155,3 +165,19 @@ class Store:
             yield
         except sqlite3.Error as error:
             raise self._database.error_of_file(error) from None
+
+
+def _check_issue(issue: str) -> None:
+    if issue and not _ISSUE.fullmatch(issue):
+        raise UsageError(f"issue {issue!r}: expected owner/repository#number")
+
+
+def _link(connection: Connection, regressions: Collection[str], issue: str) -> None:
+    """Link an issue to regressions, as of the newest run; an empty one is none."""
+    links = schema.links
+    for one in regressions:
+        connection.execute(delete(links).where(links.c.regression == one))
+    if issue:
+        newest = connection.execute(select(func.max(schema.runs.c.seq))).scalar_one()
+        rows = [{"regression": one, "issue": issue, "run": newest} for one in regressions]
+        connection.execute(insert(links), rows)

@@ -1,0 +1,198 @@
+"""The text of an issue about a root cause, and of comments on it. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from conformance.notify.marks import Body, tame
+from conformance.report.markup import MOST_BLOCK, Entry, Section, block, code, fitted
+from conformance.report.site.addresses import CAUSES, case_page
+from conformance.report.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from conformance.model.evidence import Evidence
+    from conformance.notify.topic import Job, Topic
+
+LIMIT: Final = 65_536
+"""Characters that GitHub takes of the text of an issue."""
+ROOM: Final = 4_000
+"""Characters that our part needs at least."""
+_FACTS: Final = 20_000
+"""Characters that the cases may take."""
+_LISTED: Final = 20
+"""Cases that a comment names."""
+_PLACES: Final = 12
+"""Places that are named of a case."""
+_UNATTACHED: Final = (
+    "GitHub takes no attachments from programs, so it is shown here; the file itself is "
+)
+
+
+def new_body(topic: Topic, url: str) -> str:
+    """Return the text of a new issue.
+
+    Args:
+        topic: The root cause.
+        url: Where the site is, empty if it is nowhere.
+    """
+    return _written(Body(cause=topic.id, status=""), topic, url).text
+
+
+def rewritten(body: Body, topic: Topic, url: str) -> Body | None:
+    """Return a text with our part of it written anew; None if people left no room for it.
+
+    What was found out on another night stays where nothing was tonight.
+
+    Args:
+        body: The text.
+        topic: The root cause.
+        url: Where the site is, empty if it is nowhere.
+    """
+    return None if LIMIT - body.others < ROOM else _written(body, topic, url)
+
+
+def _written(body: Body, topic: Topic, url: str) -> Body:
+    status = f"Open: first seen in {code(topic.first)}." if topic.first else "Open."
+    if topic.good:
+        status += f" Last good before it: {code(topic.good)}."
+    room = LIMIT - body.others - len(status)
+    facts = tame(_facts(topic, url, min(_FACTS, room)))
+    room -= len(facts)
+    evidence = body.evidence
+    if topic.evidence is not None:
+        evidence = tame(_evidence(topic.evidence, topic.reproduction, room))
+    if len(evidence) > room:
+        evidence = ""
+    return replace(body, status=tame(status), facts=facts, evidence=evidence)
+
+
+def fixed(body: Body, run: str) -> Body | None:
+    """Return a text that says that the cause is gone; None if it does already, or cannot.
+
+    Args:
+        body: The text.
+        run: The run that showed it gone.
+    """
+    status = tame(f"Fixed: all of its jobs ran up to {code(run)} and are fine.")
+    told = replace(body, status=status)
+    return None if body.status == status or len(told.text) > LIMIT else told
+
+
+def _facts(topic: Topic, url: str, most: int) -> str:
+    cases: dict[str, list[str]] = defaultdict(list)
+    for job in topic.jobs:
+        cases[job.case].append(job.place)
+    section = Section(
+        head=f"**Where:** {len(topic.jobs):,} jobs of {len(cases):,} cases",
+        entries=[
+            Entry(partial(_place_line, case, places), len(places)) for case, places in cases.items()
+        ],
+        what="cases",
+    )
+    return fitted("\n\n".join(_what(topic, url)), [section], most).rstrip()
+
+
+def _what(topic: Topic, url: str) -> Iterator[str]:
+    yield f"**What:** {code(str(topic.verdict))}\n\n{block(topic.reason)}"
+    releases = dict.fromkeys(job.release for job in topic.jobs if job.release)
+    if releases:
+        yield f"**Releases of jax:** {', '.join(map(code, list(releases)[:_PLACES]))}" + (
+            f" and {len(releases) - _PLACES} more" if len(releases) > _PLACES else ""
+        )
+    if topic.command:
+        yield f"**Run it again:**\n\n{block(topic.command)}"
+    if url:
+        base = url.rstrip("/")
+        page = f"{base}/{case_page(topic.jobs[0].case)}"
+        yield f"**Reports:** [root causes]({base}/{CAUSES}), [the first case]({page})"
+
+
+def _place_line(case: str, places: list[str]) -> str:
+    more = f" and {len(places) - _PLACES} more" if len(places) > _PLACES else ""
+    return f"- {code(case)} on {', '.join(map(code, places[:_PLACES]))}{more}"
+
+
+def _evidence(found: Evidence, reproduction: str, most: int) -> str:
+    text = "\n\n".join(_findings(found))
+    if not found.repro:
+        return text
+    told = f"**Reproduction:** {_UNATTACHED}{code(found.repro)} in the directory of the run."
+    if found.command:
+        told += f" It is run with {code(found.command)}."
+    text = "\n\n".join(filter(None, (text, told)))
+    shown = _whole_lines(reproduction, most - len(text) - MOST_BLOCK)
+    if not shown:
+        return text
+    left = reproduction.count("\n") - shown.count("\n")
+    note = f"\n\n*{left:,} more lines are left out.*" if shown != reproduction else ""
+    python = block(shown, len(shown)).replace("text\n", "python\n", 1)
+    return f"{text}\n\n<details><summary>The file</summary>\n\n{python}{note}\n\n</details>"
+
+
+def _findings(found: Evidence) -> Iterator[str]:
+    yield f"**Looked into:** {code(found.case)} on {code(found.cell)}"
+    if found.first_bad:
+        good = found.last_good or found.good
+        told = f"**By search:** first bad {code(found.first_bad)}"
+        told += f", last good {code(good)}" if good else ""
+        yield told + (", both confirmed by another run" if found.confirmed else "")
+    if found.culprits:
+        lines = (
+            f"- {code(one.package)}: {code(one.before)} to {code(one.after)}"
+            for one in found.culprits
+        )
+        yield "**To blame:**\n\n" + "\n".join(lines)
+    if found.untold:
+        yield "**Not found out:**\n\n" + "\n".join(f"- {code(one)}" for one in found.untold)
+
+
+def _whole_lines(text: str, most: int) -> str:
+    """Return as much of a text as fits, up to the end of a line."""
+    shown = visible(text, len(text))
+    if len(shown) <= most:
+        return shown
+    return shown[: shown.rfind("\n", 0, max(0, most)) + 1]
+
+
+def grown(jobs: Iterable[Job], run: str) -> str:
+    """Return the comment on what else shows a cause since a run.
+
+    Args:
+        jobs: The jobs that are new.
+        run: The run.
+    """
+    return f"Also seen since {code(run)}:\n\n{_listed(jobs)}"
+
+
+def seen_again(jobs: Iterable[Job], run: str) -> str:
+    """Return the comment on a cause that is there again.
+
+    Args:
+        jobs: The jobs that show it.
+        run: The run.
+    """
+    return f"This was closed as completed, and is seen in {code(run)}:\n\n{_listed(jobs)}"
+
+
+def gone(jobs: int, run: str) -> str:
+    """Return the comment on a cause that is gone.
+
+    Args:
+        jobs: How many jobs ever showed it.
+        run: The run that showed it gone.
+    """
+    return f"Fixed: all {jobs:,} jobs that showed it ran up to {code(run)} and are fine."
+
+
+def _listed(jobs: Iterable[Job]) -> str:
+    cases: dict[str, list[str]] = defaultdict(list)
+    for job in jobs:
+        cases[job.case].append(job.place)
+    lines = [_place_line(case, places) for case, places in cases.items()]
+    more = len(lines) - _LISTED
+    return "\n".join([*lines[:_LISTED], *([f"- and {more:,} more cases"] if more > 0 else [])])

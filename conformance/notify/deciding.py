@@ -1,0 +1,258 @@
+"""What is to be done about issues, from a night, the store and the issues that there are. Pure.
+
+What people decide stands: an issue that they closed as not planned stays closed, one that they
+opened again stays open, and a regression that is linked to any issue asks for no other.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from conformance.notify import body as text
+from conformance.notify.actions import Action, Kind
+from conformance.notify.marks import Body, cause_in, parts_of
+from conformance.notify.tracker import Closed
+from conformance.store.standing import Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from conformance.notify.topic import Night, Topic
+    from conformance.notify.tracker import Issue
+    from conformance.store.standing import Regression
+
+
+class When(StrEnum):
+    """Which regressions open an issue."""
+
+    CONFIRMED = "confirmed"
+    """What was seen in two runs, or repeated in one."""
+    NEW = "new"
+    """What was seen once, too."""
+
+
+_SURE: Final = frozenset({Standing.CONFIRMED, Standing.KNOWN, Standing.REOPENED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How a night is told.
+
+    Attributes:
+        repository: Where the issues are, `owner/name`; empty if nothing is known of them.
+        when: Which regressions open an issue.
+        limit: How many issues one night may open, those opened again among them.
+        url: Where the site is, empty if it is nowhere.
+    """
+
+    repository: str = ""
+    when: When = When.CONFIRMED
+    limit: int = 10
+    url: str = ""
+
+    def reference(self, number: int) -> str:
+        """Return what an issue is called in the store."""
+        return f"{self.repository}#{number}"
+
+    def number(self, reference: str) -> int | None:
+        """Return the number of an issue that the store has; None of one that is elsewhere."""
+        where, _, number = reference.rpartition("#")
+        ours = bool(where) and where.casefold() == self.repository.casefold()
+        return int(number) if ours else None
+
+
+def wanted(regressions: Iterable[Regression], policy: Policy) -> set[int]:
+    """Return the numbers of the issues that the store is linked to.
+
+    Args:
+        regressions: Those of the store.
+        policy: Where the issues are.
+    """
+    numbers = (policy.number(one.issue) for one in regressions)
+    return {number for number in numbers if number is not None}
+
+
+def decide(
+    night: Night, regressions: Iterable[Regression], issues: Iterable[Issue], policy: Policy
+) -> list[Action]:
+    """Return what is to be done, in order: the largest root cause first, what is gone last.
+
+    Args:
+        night: The run.
+        regressions: Every regression of the store, which has the run.
+        issues: The issues, ours and others.
+        policy: How it is told.
+    """
+    return list(_Deciding(night, {one.id: one for one in regressions}, policy).actions(issues))
+
+
+@dataclass(slots=True)
+class _Deciding:
+    night: Night
+    known: Mapping[str, Regression]
+    policy: Policy
+    taken: set[str] = field(default_factory=set)
+    """Regressions that an action of tonight links."""
+    opened: int = 0
+
+    def actions(self, issues: Iterable[Issue]) -> Iterator[Action]:
+        ours = _by_cause(issues)
+        live = [topic for topic in self.night.topics if self._open(topic)]
+        for topic in live:
+            action = self._about(topic, ours.get(topic.id))
+            self.taken.update(action.regressions)
+            yield action
+        told = {topic.id for topic in live}
+        yield from (self._gone(issue) for cause, issue in ours.items() if cause not in told)
+
+    def _open(self, topic: Topic) -> list[Regression]:
+        """Return those regressions of a topic that no later run showed fixed."""
+        found = (self.known[one] for one in topic.regressions if one in self.known)
+        return [one for one in found if one.fixed_in is None]
+
+    def _free(self, topic: Topic) -> list[Regression]:
+        """Return those of them that no issue is linked to."""
+        return [one for one in self._open(topic) if not one.issue and one.id not in self.taken]
+
+    def _sure(self, regressions: Iterable[Regression]) -> list[Regression]:
+        if self.policy.when is When.NEW:
+            return list(regressions)
+        return [one for one in regressions if one.standing in _SURE]
+
+    def _linked(self, issue: Issue) -> list[Regression]:
+        return [one for one in self.known.values() if self.policy.number(one.issue) == issue.number]
+
+    def _about(self, topic: Topic, issue: Issue | None) -> Action:
+        if issue is None:
+            return self._without(topic)
+        if issue.closed is not None:
+            return self._closed(topic, issue, issue.closed)
+        return self._update(topic, issue)
+
+    def _without(self, topic: Topic) -> Action:
+        free = self._free(topic)
+        if not free:
+            issues = {one.issue for one in self._open(topic) if one.issue}
+            return _nothing(topic.id, f"known: {', '.join(sorted(issues)) or 'told with another'}")
+        if not self._sure(free):
+            return _nothing(topic.id, "seen once; another run must show it")
+        what = Action(
+            kind=Kind.OPEN,
+            cause=topic.id,
+            why=f"{len(topic.jobs):,} jobs show it",
+            title=topic.title,
+            body=text.new_body(topic, self.policy.url),
+            regressions=tuple(one.id for one in free),
+        )
+        return self._within_limit(what)
+
+    def _within_limit(self, action: Action) -> Action:
+        if self.opened >= self.policy.limit:
+            why = f"this night opened {self.opened} issues already; --limit allows more"
+            return Action(
+                kind=Kind.HOLD, cause=action.cause, why=why, issue=action.issue, title=action.title
+            )
+        self.opened += 1
+        return action
+
+    def _closed(self, topic: Topic, issue: Issue, closed: Closed) -> Action:
+        if closed is Closed.DECLINED:
+            return _nothing(topic.id, "people closed it as not planned", issue)
+        if issue.closed_at is not None and issue.closed_at >= self.night.started:
+            return _nothing(topic.id, "it was closed after this run began", issue)
+        if not self._sure(self._open(topic)):
+            return _nothing(topic.id, "seen once since; another run must show it", issue)
+        linked = {one.id for one in self._linked(issue)}
+        mine = [one.id for one in self._open(topic) if one.id in linked]
+        what = Action(
+            kind=Kind.REOPEN,
+            cause=topic.id,
+            why="it was closed as completed, and is seen again",
+            issue=issue.number,
+            body=self._rewritten(topic, issue) or issue.body,
+            comment=text.seen_again(topic.jobs, self.night.run),
+            regressions=(*mine, *(one.id for one in self._free(topic))),
+        )
+        return self._within_limit(what)
+
+    def _update(self, topic: Topic, issue: Issue) -> Action:
+        linked = {one.id for one in self._linked(issue)}
+        again = [
+            one.id
+            for one in self._open(topic)
+            if one.id in linked and one.standing is Standing.REOPENED
+        ]
+        more = [one.id for one in self._sure(self._free(topic))]
+        # Where the store knows of no link at all it is the store that is new, not what is seen.
+        cases = {self.known[one].case for one in more} if linked else set()
+        jobs = [job for job in topic.jobs if job.case in cases]
+        body = self._rewritten(topic, issue)
+        if not (body or more or again):
+            return _nothing(topic.id, "all of it is told", issue)
+        return Action(
+            kind=Kind.UPDATE,
+            cause=topic.id,
+            why="more shows it" if jobs else "what is told of it is written anew",
+            issue=issue.number,
+            body=body,
+            comment=text.grown(jobs, self.night.run) if jobs else "",
+            regressions=(*again, *more),
+        )
+
+    def _rewritten(self, topic: Topic, issue: Issue) -> str:
+        """Return the new text of an issue, empty if it stays as it is."""
+        parts = parts_of(issue.body)
+        made = None if parts is None else text.rewritten(parts, topic, self.policy.url)
+        return "" if made is None or made == parts else made.text
+
+    def _gone(self, issue: Issue) -> Action:
+        cause = cause_in(issue.body)
+        if issue.closed is not None:
+            return _nothing(cause, "closed, and not seen", issue)
+        linked = self._linked(issue)
+        if not linked:
+            return _nothing(cause, "the store knows no regression of it", issue)
+        if any(one.fixed_in is None for one in linked):
+            return _nothing(cause, "not seen, but not all of its jobs have run since", issue)
+        if self._otherwise(linked):
+            return _nothing(cause, "its jobs are not fine: they show something else", issue)
+        number = max(one.fixed_in for one in linked if one.fixed_in is not None)
+        run = self.night.runs.get(number, f"run {number}")
+        parts = parts_of(issue.body)
+        body: Body | None = None if parts is None else text.fixed(parts, run)
+        if body is None:
+            return _nothing(cause, "people opened it again, or changed our marks in it", issue)
+        jobs = len({(one.case, place) for one in linked for place in one.places})
+        return Action(
+            kind=Kind.CLOSE,
+            cause=cause,
+            why="all of its jobs ran and are fine",
+            issue=issue.number,
+            body=body.text,
+            comment=text.gone(jobs, run),
+        )
+
+    def _otherwise(self, fixed: Iterable[Regression]) -> bool:
+        """Say whether jobs of fixed regressions show others."""
+        places: dict[str, set[str]] = defaultdict(set)
+        for one in fixed:
+            places[one.case].update(one.places)
+        return any(not places[one.case].isdisjoint(one.open_places) for one in self.known.values())
+
+
+def _by_cause(issues: Iterable[Issue]) -> dict[str, Issue]:
+    """Return the issue of each root cause: of several the open one, and the oldest."""
+    found: dict[str, Issue] = {}
+    for issue in sorted(issues, key=lambda one: (one.closed is not None, one.number)):
+        cause = cause_in(issue.body)
+        if cause:
+            found.setdefault(cause, issue)
+    return found
+
+
+def _nothing(cause: str, why: str, issue: Issue | None = None) -> Action:
+    number = None if issue is None else issue.number
+    return Action(kind=Kind.NOTHING, cause=cause, why=why, issue=number)
