@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.ir.analysis import analyse
 from conformance.ir.difference import diff_modules
@@ -82,8 +82,20 @@ def neutral_text(record: Record, blobs: BlobStore, ir: str) -> str:
     return analyse(text, kind_of_artifact(ir), with_text=True).text
 
 
-def changed_lines(golden: str, seen: str) -> tuple[str, ...]:
-    """Return how two IRs in the form `neutral` differ, one line for each pattern.
+class Differing(NamedTuple):
+    """How two IRs differ.
+
+    Attributes:
+        changes: A line for each pattern, the gravest first.
+        begins: Where they begin to differ.
+    """
+
+    changes: tuple[str, ...] = ()
+    begins: tuple[str, ...] = ()
+
+
+def changed(golden: str, seen: str) -> Differing:
+    """Return how two IRs in the form `neutral` differ.
 
     Args:
         golden: Text of the one.
@@ -93,8 +105,9 @@ def changed_lines(golden: str, seen: str) -> tuple[str, ...]:
     try:
         found = diff_modules(loads(golden), loads(seen), *texts)
     except Exception as error:  # noqa: BLE001 - that they differ is known, and ends no run
-        return (f"semantic: how cannot be said ({type(error).__name__}: {error}); please report",)
-    return tuple(change.line for change in found.changes)
+        said = f"semantic: how cannot be said ({type(error).__name__}: {error}); please report"
+        return Differing(changes=(said,))
+    return Differing(tuple(change.line for change in found.changes), found.begins)
 
 
 def differing(ir: str, one: bytes, other: bytes) -> tuple[str, ...]:
@@ -118,7 +131,7 @@ def differing(ir: str, one: bytes, other: bytes) -> tuple[str, ...]:
     said = [analyse(_text(text), kind, with_text=True) for text in (one, other)]
     if said[0].neutral == said[1].neutral:
         return ()
-    return changed_lines(said[0].text, said[1].text)
+    return changed(said[0].text, said[1].text).changes
 
 
 def _text(artifact: bytes) -> str:

@@ -82,6 +82,7 @@ class IrDiff:
         equal: Whether they are the same in the form `structure`.
         neutral_equal: Whether they are the same in the form `neutral`.
         changes: What differs, the gravest first; empty if and only if `equal`.
+        begins: Where it begins to, see `conformance.ir.beginnings`; empty if `neutral_equal`.
         facts: The facts of both, `a` and `b`.
         matched: Instructions of both that correspond and do the same.
         changed: Instructions that correspond and differ.
@@ -93,6 +94,7 @@ class IrDiff:
     equal: bool
     neutral_equal: bool
     changes: tuple[Change, ...] = ()
+    begins: tuple[str, ...] = ()
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     matched: int = 0
     changed: int = 0

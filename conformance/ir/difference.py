@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.ir.alignment import align
+from conformance.ir.beginnings import beginnings
 from conformance.ir.change import Change, IrDiff, Severity
 from conformance.ir.deltas import Delta, Rewrite, Side, rewrites
 from conformance.ir.excerpts import Excerpts
@@ -87,6 +88,7 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
         equal=False,
         neutral_equal=False,
         changes=tuple(sorted(changes, key=_gravity)),
+        begins=beginnings(found),
         facts=facts,
         not_understood=unknown,
         **_tally(alignment.alike, len(alignment.to_b), found),

@@ -51,6 +51,7 @@ class IrRecord:
             under the message of the syntax error when nothing of it was understood.
         status: Against the golden.
         changes: How it differs from the golden, one line for each pattern, the gravest first.
+        begins: Where it begins to: what was changed, without all that merely follows from it.
     """
 
     structure: str = ""
@@ -59,6 +60,7 @@ class IrRecord:
     not_understood: dict[str, int] = field(default_factory=dict)
     status: IrStatus = IrStatus.UNKNOWN
     changes: tuple[str, ...] = ()
+    begins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +89,8 @@ class Record:
         attempts: How many times the job ran.
         max_rss_bytes: Peak resident memory of the job's process.
         cached: Whether the observation came from the cache.
+        notes: What is to be known of how it ran, whatever its verdict: that it was near its
+            timeout, that it was killed from outside and run again.
     """
 
     case: str
@@ -106,3 +110,4 @@ class Record:
     attempts: int = 1
     max_rss_bytes: int = 0
     cached: bool = False
+    notes: tuple[str, ...] = ()

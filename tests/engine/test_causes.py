@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 
 from conformance.engine.causes import root_causes
 from conformance.model.outcome import Verdict
-from conformance.model.record import ErrorInfo
+from conformance.model.record import ErrorInfo, IrRecord, IrStatus
 from tests.engine.records import record
+
+if TYPE_CHECKING:
+    from conformance.model.record import Record
 
 
 @pytest.mark.parametrize(
@@ -58,3 +64,72 @@ def test_a_cause_has_the_same_id_every_night() -> None:
     )
     assert one.id == other.id
     assert (len(one.records), len(other.records)) == (1, 4)
+
+
+def begins(
+    case: str, *where: str, ir: str = "jaxpr", verdict: Verdict = Verdict.REGRESSED, said: str = ""
+) -> Record:
+    """Return the record of a job one of whose IRs begins to differ somewhere."""
+    one = record(case, "c", verdict, said or f"out of {case} differs")
+    return replace(one, ir={ir: IrRecord(status=IrStatus.CHANGED, begins=where)})
+
+
+def test_where_the_program_begins_to_differ_is_one_cause() -> None:
+    """Of whatever cases, with whatever values and verdicts."""
+    (one,) = root_causes(
+        [
+            begins("f/a", "mul reads otherwise"),
+            begins("g/b", "mul reads otherwise", verdict=Verdict.CHANGED),
+            begins("h/c", "mul reads otherwise", said="fact loops: 1, golden 2"),
+        ]
+    )
+    assert [record.case for record in one.records] == ["f/a", "g/b", "h/c"]
+
+
+def test_what_two_causes_meet_in_is_told_under_the_more_frequent() -> None:
+    """They stay two."""
+    found = root_causes(
+        [
+            begins("f/a", "mul reads otherwise"),
+            begins("f/b", "mul reads otherwise"),
+            begins("f/c", "all_gather new"),
+            begins("f/d", "all_gather new", "mul reads otherwise"),
+        ]
+    )
+    told = [[record.case for record in one.records] for one in found]
+    assert told == [["f/a", "f/b", "f/d"], ["f/c"]]
+
+
+def test_what_is_as_frequent_where_all_is_well_is_no_cause() -> None:
+    """A release that writes all programs otherwise does not make one cause of all that fails."""
+    records = [
+        begins("f/a", "pvary new", "mul reads otherwise"),
+        begins("f/b", "pvary new"),
+        begins("f/c", "pvary new"),
+        *(begins(f"g/{n}", "pvary new", verdict=Verdict.MATCH) for n in range(3)),
+    ]
+    assert [len(one.records) for one in root_causes(records)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("ir", "same"), [("jaxpr", True), ("stablehlo", True), ("hlo", False)]
+)  # fmt: skip
+def test_the_programs_own_ir_tells_more_than_a_fact(ir: str, same: bool) -> None:
+    """The compiler's tells less."""
+    facts = ("fact loops: 1, golden 2", "fact loops: 3, golden 4")
+    records = [begins(f"f/{n}", "add new", ir=ir, said=said) for n, said in enumerate(facts)]
+    assert len(root_causes(records)) == (1 if same else 2)
+
+
+def test_what_the_compiler_made_tells_more_than_a_value() -> None:
+    """Where the program's own IR is what it was."""
+    assert (
+        len(root_causes([begins("f/a", "add new", ir="hlo"), begins("g/b", "add new", ir="hlo")]))
+        == 1
+    )
+
+
+def test_what_is_flaky_is_no_cause_of_what_is_not() -> None:
+    """Also where the program begins to differ in the same place."""
+    found = root_causes([begins("f/a", "add new"), begins("f/b", "add new", verdict=Verdict.FLAKY)])
+    assert len(found) == 2
