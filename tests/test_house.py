@@ -24,6 +24,7 @@ MODULES = {
 }
 LAYERS = (
     {"cli", "pytest_plugin", "__main__"},
+    {"review"},
     {"notify"},
     {"triage", "suites", "report", "store"},
     {"engine"},

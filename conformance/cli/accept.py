@@ -3,41 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 import msgspec
 
 from conformance.cells.suggest import did_you_mean
-from conformance.cli.preparing import prepare_in
 from conformance.cli.run import request_of
 from conformance.cli.setting import here
 from conformance.corpus.select import matches
-from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.irs import neutral_text
-from conformance.engine.judging import Judge, golden_at_fault, observation_of, variant
-from conformance.engine.plan import make_plan
 from conformance.engine.rundir import RunDirectory, latest_run
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.golden.accept import AcceptPlan, Candidate, Change, apply, plan_accept
-from conformance.model.outcome import Conformance, Outcome, Verdict
+from conformance.golden.accept import AcceptPlan, Change, apply
+from conformance.report.text import visible
+from conformance.review.judged import judged_run
+from conformance.review.refusing import passed_over, refusal
+from conformance.review.writing import accept_plans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from conformance.cli.setting import Setting
     from conformance.engine.job import Job
-    from conformance.golden.store import GoldenStore
     from conformance.model.record import Record
 
-NEVER = frozenset(
-    {Verdict.INFRA, Verdict.EXCLUDED, Verdict.FLAKY, Verdict.CRASHED, Verdict.TIMED_OUT}
-)
-CASE_ERROR = "CaseError"
-"""Exception by which the harness says that the case itself is wrong."""
+
+class Left(NamedTuple):
+    """A job that is not accepted, and why."""
+
+    record: Record
+    reason: str
 
 
 @click.command("accept", short_help="Make what a run saw the golden.")
@@ -60,8 +56,9 @@ def command(
     """Make what a run saw the golden.
 
     What deviates from its reference undeclared, crashed, timed out or was flaky is not accepted:
-    declare a deviation first, or fix the case. Cases, cells and releases that are not in the run
-    keep their goldens. Nothing is written when the variable CI is set.
+    declare a deviation first, or fix the case. What a nightly or a development build showed is
+    never golden. Cases, cells and releases that are not in the run keep their goldens. Nothing is
+    written when the variable CI is set. To look at changes first: conformance review.
 
     \b
     conformance accept                                   all of the newest run
@@ -77,11 +74,16 @@ def command(
     ]
     if not seen:
         raise NothingSelectedError(_nothing(directory, select, cell))
-    chosen = [(job, record) for job, record in seen if acceptable(record)]
-    refused = [record for _, record in seen if not acceptable(record)]
-    plans = _plans(setting, directory, chosen)
+    reasons = [refusal(record, job.planned.versions) for job, record in seen]
+    chosen = [pair for pair, reason in zip(seen, reasons, strict=True) if not reason]
+    refused = [
+        Left(record, reason)
+        for (job, record), reason in zip(seen, reasons, strict=True)
+        if reason and not passed_over(record, job.planned.versions)
+    ]
+    plans = accept_plans(chosen, directory.blobs, setting.releases.versions)
     if not dry_run:
-        _check_writable(setting, chosen)
+        check_goldens_writable(setting, (job.case.file for job, _ in chosen))
         for plan in plans:
             apply(plan)
     _say(plans, refused, as_json=as_json)
@@ -106,30 +108,13 @@ def judged(
         UsageError: If a case changed since the run.
         CorruptRunError: If the directory cannot be read.
     """
-    request = request_of(directory)
-    cells, _ = setting.cells(request.matrix, request.cell)
-    preparation = prepare_in(setting, cells)
-    plan = make_plan(setting.cases(request.select), preparation.cells)
-    records = {(record.case, record.cell): record for record in directory.read_records()}
-    judge = Judge(directory.blobs)
-    pairs = []
-    for job in plan.jobs:
-        record = records.get(job.id)
-        if record is None or not _wanted(job, select):
-            continue
-        if record.case_hash != job.case.content_hash:
-            raise UsageError(
-                f"{job.case.file} changed since {directory.path}: run {job.case.id} again first"
-            )
-        try:
-            settled = judge.rejudge(job, record)
-        except CorruptBlobError as error:
-            reason = f"{error}; run it again: conformance run {job.case.id}"
-            settled = replace(
-                record, outcome=Outcome.INFRA, verdict=Verdict.INFRA, reasons=(reason,)
-            )
-        pairs.append((job, settled))
-    return pairs
+    cases = setting.cases(request_of(directory).select)
+    wanted = [case for case in cases if not select or any(matches(case, s) for s in select)]
+    found = judged_run(directory, wanted, setting.releases)
+    if found.changed:
+        case = found.changed[0]
+        raise UsageError(f"{case.file} changed since {directory.path}: run {case.id} again first")
+    return list(found.jobs)
 
 
 def _nothing(directory: RunDirectory, select: Sequence[str], cells: Sequence[str]) -> str:
@@ -143,60 +128,38 @@ def _nothing(directory: RunDirectory, select: Sequence[str], cells: Sequence[str
     )
 
 
-def acceptable(record: Record) -> bool:
-    """Say whether a record may become golden.
+def check_goldens_writable(setting: Setting, files: Iterable[Path]) -> None:
+    """Make sure that goldens beside some case files may be written.
 
-    What its case did wrong is nothing about jax; a golden that cannot be read is put right.
+    Args:
+        setting: Surroundings of the command.
+        files: The case files.
+
+    Raises:
+        UsageError: If they are data of an installed package.
     """
-    if record.error is not None and record.error.type == CASE_ERROR:
-        return False
-    if golden_at_fault(record):
-        return True
-    undeclared = record.verdict is Verdict.REGRESSED and record.conformance is Conformance.DEVIATES
-    return record.verdict not in NEVER and not undeclared
-
-
-def _wanted(job: Job, select: Sequence[str]) -> bool:
-    return not select or any(matches(job.case, name) for name in select)
-
-
-def _plans(
-    setting: Setting, directory: RunDirectory, chosen: Iterable[tuple[Job, Record]]
-) -> list[AcceptPlan]:
-    judge = Judge(directory.blobs)
-    by_store: dict[Path, tuple[GoldenStore, list[Candidate]]] = {}
-    for job, record in chosen:
-        store = judge.store(job)
-        candidate = Candidate(
-            case=job.case,
-            variant=variant(job),
-            release=job.planned.release,
-            observation=observation_of(record, directory.blobs),
-            text=partial(neutral_text, record, directory.blobs),
-        )
-        by_store.setdefault(store.root, (store, []))[1].append(candidate)
-    known = setting.releases.versions
-    return [plan_accept(store, candidates, known) for store, candidates in by_store.values()]
-
-
-def _check_writable(setting: Setting, chosen: Iterable[tuple[Job, Record]]) -> None:
     own = setting.project.cases
-    if not setting.project.writable and any(own in job.case.file.parents for job, _ in chosen):
+    if not setting.project.writable and any(own in file.parents for file in files):
         raise UsageError(
             f"{own}: goldens of an installed package cannot be changed; accept in a checkout, or "
             "keep the cases in a folder of yours"
         )
 
 
-def _say(plans: Iterable[AcceptPlan], refused: Sequence[Record], *, as_json: bool) -> None:
+def _say(plans: Iterable[AcceptPlan], refused: Sequence[Left], *, as_json: bool) -> None:
     plans = list(plans)
     entries = [entry for plan in plans for entry in plan.entries]
     if as_json:
         data = {
             "entries": entries,
             "refused": [
-                {"case": r.case, "cell": r.cell, "verdict": r.verdict, "reasons": r.reasons}
-                for r in refused
+                {
+                    "case": record.case,
+                    "cell": record.cell,
+                    "verdict": record.verdict,
+                    "reasons": (*record.reasons, reason),
+                }
+                for record, reason in refused
             ],
             "conflicts": [conflict for plan in plans for conflict in plan.conflicts],
         }
@@ -204,8 +167,9 @@ def _say(plans: Iterable[AcceptPlan], refused: Sequence[Record], *, as_json: boo
         return
     for conflict in (conflict for plan in plans for conflict in plan.conflicts):
         click.echo(conflict)
-    for record in refused:
+    for record, why in refused:
         reason = record.reasons[0] if record.reasons else ""
-        click.echo(f"not accepted: {record.case} on {record.cell}: {record.verdict}: {reason}")
+        told = f"{record.verdict}: {reason}" if reason else str(record.verdict)
+        click.echo(visible(f"not accepted: {record.case} on {record.cell}: {told} ({why})"))
     found = Counter(entry.change for entry in entries)
     click.echo(", ".join(f"{found[change]} {change}" for change in Change))

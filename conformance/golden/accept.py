@@ -20,7 +20,7 @@ from conformance.golden.layout import (
     file_name,
     folder_of,
 )
-from conformance.golden.spans import insert, lookup, version
+from conformance.golden.spans import insert, is_release, lookup, version
 from conformance.golden.sweep import remove_unreferenced
 from conformance.ir.fact_table import STATED_BY
 from conformance.ir.graph import CROSS_LOWERED
@@ -134,7 +134,8 @@ def plan_accept(
         What to write. Cases, variants and releases without a candidate stay as they are.
 
     Raises:
-        UsageError: If an outcome says nothing about JAX (infra, unsupported, not run).
+        UsageError: If an outcome says nothing about JAX (infra, unsupported, not run), or was
+            seen on no release: goldens are for spans of releases.
         GoldenError: If a TOML file concerned is corrupt; missing or edited contents are
             recorded anew instead.
     """
@@ -189,6 +190,11 @@ def _content(candidate: Candidate) -> Content:
             f"{candidate.case.id} on {candidate.variant} with jax {candidate.release}: outcome "
             f"{observation.outcome} says nothing about jax, expected one that was observed; "
             "run the cell again before accepting"
+        )
+    if not is_release(candidate.release):
+        raise UsageError(
+            f"{candidate.case.id} on {candidate.variant}: jax {candidate.release} is no release, "
+            "expected one: what a nightly or a development build shows is never golden"
         )
     return content_of(observation)
 

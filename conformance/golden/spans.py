@@ -56,6 +56,16 @@ def version(release: str) -> Version:
     return Version(release)
 
 
+def is_release(text: str) -> bool:
+    """Say whether a version is of a release: no nightly, no candidate, no build of one's own.
+
+    Args:
+        text: A PEP 440 version.
+    """
+    found = version(text)
+    return not found.is_prerelease and found.local is None
+
+
 def parse(text: str, content: T) -> Span[T]:
     """Return the span that `str(span)` wrote.
 

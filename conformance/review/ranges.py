@@ -1,0 +1,115 @@
+"""Releases in few words: as a specifier that a deviation is declared for, and as spans. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from packaging.version import Version
+
+from conformance.golden.spans import version
+from conformance.model.ranges import in_range
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+_DOTS: Final = ".."
+
+
+def tightest(seen: Collection[str], unseen: Collection[str], known: Iterable[str]) -> str:
+    """Return the tightest specifier that covers some releases and none of others.
+
+    A bound is left out where there is no release beyond it, so what the newest one shows is
+    declared for those to come. Releases within the bounds that nobody ran are covered.
+
+    Args:
+        seen: Releases that it must cover, one at least; nightlies may be among them.
+        unseen: Releases that it must not; one that is `seen` too is covered.
+        known: Every release there is.
+
+    Returns:
+        A PEP 440 specifier; empty for every release.
+    """
+    first, last = (one(seen, key=version) for one in (min, max))
+    without = {release for release in unseen if release not in seen}
+    order = sorted({*known, *seen, *without}, key=version)
+    newer = [release for release in order if version(release) > version(last)]
+    parts: list[str] = []
+    if any(version(release) < version(first) for release in order):
+        older = [r for r in without if version(r) < version(first)]
+        parts.append(_bound(">=", first, seen, older))
+    if newer and newer[0] in without:
+        beyond = [r for r in without if version(r) > version(last)]
+        parts.append(_bound("<", newer[0], seen, beyond))
+    elif newer:
+        parts.append(f"<={_public(last)}")
+    within = (r for r in order if r in without and version(first) < version(r) < version(last))
+    parts += [f"!={_public(release)}" for release in within if in_range(release, ",".join(parts))]
+    return ",".join(parts)
+
+
+def _bound(sign: str, release: str, seen: Iterable[str], unseen: Iterable[str]) -> str:
+    """Return a bound: by the release that a nightly leads to, where that tells all apart."""
+    short = f"{sign}{_short(version(release).base_version)}"
+    told = all(in_range(r, short) for r in seen) and not any(in_range(r, short) for r in unseen)
+    return short if told else f"{sign}{_public(release)}"
+
+
+def _short(release: str) -> str:
+    """Return `0.6.0` as `0.6`, which a bound means alike."""
+    return release.removesuffix(".0") if release.count(".") > 1 else release
+
+
+def _public(release: str) -> str:
+    return Version(release).public
+
+
+def compact(releases: Collection[str], known: Iterable[str]) -> str:
+    """Return releases as spans: those between which nothing known is missing are one.
+
+    Args:
+        releases: The releases.
+        known: Every release that there could be in a span.
+
+    Returns:
+        E.g. `0.5.0..0.6.2, 0.7.0`.
+    """
+    order = sorted({*known, *releases}, key=version)
+    runs: list[list[str]] = []
+    together = False
+    for release in order:
+        if release not in releases:
+            together = False
+            continue
+        if together:
+            runs[-1].append(release)
+        else:
+            runs.append([release])
+        together = True
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]}{_DOTS}{run[-1]}" for run in runs)
+
+
+def narrowed(
+    specifier: str, gone: Collection[str], seen: Collection[str], known: Iterable[str]
+) -> str | None:
+    """Return a specifier for what is left of another one when some releases show it no more.
+
+    A release that nobody ran is as the nearest older one that was; older than all, it stays.
+
+    Args:
+        specifier: The range as it is.
+        gone: Releases that no longer show what is declared for it.
+        seen: Releases that still do.
+        known: Every release there is.
+
+    Returns:
+        The narrower range; None where no release is left in it.
+    """
+    everything = sorted({*known, *gone, *seen}, key=version)
+    left: list[str] = []
+    shows = True
+    for release in everything:
+        if release in gone or release in seen:
+            shows = release in seen
+        if shows and in_range(release, specifier):
+            left.append(release)
+    return tightest(left, [r for r in everything if r not in left], everything) if left else None
