@@ -20,6 +20,8 @@ from conformance.cli.run import Request, info_of
 from conformance.cli.setting import Setting
 from conformance.corpus.discover import BrokenCasesError, discover, duplicates
 from conformance.engine.cache import ResultCache
+from conformance.engine.calibration import load_calibration
+from conformance.engine.confirming import is_enough, settle, to_be_confirmed
 from conformance.engine.describing import described_cases
 from conformance.engine.job import Job
 from conformance.engine.judging import Judge, record_of
@@ -27,7 +29,7 @@ from conformance.engine.local import CellWorker
 from conformance.engine.plan import Plan, why_not
 from conformance.engine.prepare import Provider
 from conformance.engine.rundir import Results, RunDirectory, new_run
-from conformance.engine.runner import CONFIRMED, judged_from_cache, unexpected
+from conformance.engine.runner import judged_from_cache, unexpected
 from conformance.errors import ConformanceError, UsageError
 from conformance.model.outcome import Verdict
 from conformance.model.record import Record
@@ -35,6 +37,7 @@ from conformance.model.record import Record
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
+    from conformance.engine.calibration import Calibration
     from conformance.engine.job import PlannedCell
     from conformance.model.case import Case
 
@@ -123,6 +126,11 @@ class Bench:
         return ResultCache(self.setting.cache, fresh=self.config.option.fresh)
 
     @cached_property
+    def calibration(self) -> Calibration:
+        """What is known not to be stable on this host."""
+        return load_calibration(self.setting.cache)
+
+    @cached_property
     def judge(self) -> Judge:
         """Judges against the goldens beside the cases."""
         return Judge(self.directory.blobs)
@@ -134,17 +142,18 @@ class Bench:
         return Provider(self.preparation.locks, self.setting.cache, require_platform=required)
 
     def run(self, job: Job) -> Record:
-        """Run one job, twice when what it does is unexpected, and judge it."""
+        """Run one job, again when what it does is unexpected, and judge it."""
         blobs = self.directory.blobs
-        unchanged = judged_from_cache(job, self.cache, self.judge, blobs)
-        if unchanged is not None:
-            return unchanged
-        record = self._execute(job)
-        judged = self.judge.judge(job, record)
-        if judged.verdict in CONFIRMED:
-            judged = self.judge.judge(job, record, [self._execute(replace(job, alone=True))])
-        if judged.verdict is not Verdict.FLAKY:
-            self.cache.put(job, record, blobs)
+        judged = judged_from_cache(job, self.cache, self.judge, blobs)
+        attempts = [judged or self._execute(job)]
+        judged = judged or self.judge.judge(job, attempts[0])
+        if to_be_confirmed(judged):
+            unstable = self.calibration.of(job)
+            while not is_enough(judged, len(attempts), unstable):
+                attempts.append(self._execute(replace(job, alone=True)))
+                judged = settle(self.judge, job, attempts, unstable)
+        if judged.verdict is not Verdict.FLAKY and not judged.cached:
+            self.cache.put(job, replace(attempts[-1], attempts=len(attempts)), blobs)
         return judged
 
     def _execute(self, job: Job) -> Record:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.calibration import Calibration
+from conformance.engine.confirming import is_enough, settle, to_be_confirmed
 from conformance.engine.judging import Judge, golden_at_fault, record_of
 from conformance.engine.rundir import Results
 from conformance.model.outcome import ExitCode, Outcome, Verdict, is_unexpected
@@ -22,9 +24,7 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
 
     Progress = Callable[[Record], None]
-
-CONFIRMED = frozenset({Verdict.REGRESSED, Verdict.CHANGED, Verdict.CRASHED, Verdict.TIMED_OUT})
-"""Verdicts that are seen twice before they are reported."""
+    _Unsure = dict[tuple[str, str], tuple[Job, list[Record]]]
 
 
 @dataclass(slots=True)
@@ -37,6 +37,7 @@ class Run:
         executor: Runs what is neither recorded nor cached.
         cache: Observations of earlier runs.
         progress: Called with each record as it is final.
+        calibration: What is known not to be stable on this host.
     """
 
     plan: Plan
@@ -44,6 +45,7 @@ class Run:
     executor: Executor
     cache: ResultCache
     progress: Progress = field(default=lambda _: None)
+    calibration: Calibration = field(default_factory=Calibration)
 
     def execute(self) -> list[Record]:
         """Run the plan to its end.
@@ -57,29 +59,47 @@ class Run:
         """
         judge = Judge(self.directory.blobs)
         records = self._recorded(judge)
+        unsure: _Unsure = {}
         with contextlib.closing(Results(self.directory)) as results:
             for job in self.plan.jobs:
                 if job.id in records:
                     continue
                 unchanged = judged_from_cache(job, self.cache, judge, self.directory.blobs)
-                if unchanged is not None:
+                if unchanged is None:
+                    continue
+                if to_be_confirmed(unchanged):
+                    unsure[job.id] = (job, [unchanged])
+                else:
                     records[job.id] = self._final(unchanged, results, sync=False)
-            unsure: dict[tuple[str, str], tuple[Job, Record]] = {}
-            for job, record in self._executed([j for j in self.plan.jobs if j.id not in records]):
+            known = records.keys() | unsure.keys()
+            for job, record in self._executed([j for j in self.plan.jobs if j.id not in known]):
                 judged = judge.judge(job, record)
-                if judged.verdict in CONFIRMED:
-                    unsure[job.id] = (job, record)
+                if to_be_confirmed(judged):
+                    unsure[job.id] = (job, [record])
                     continue
                 records[job.id] = self._final(judged, results)
                 # Only now: a cache whose disk is full does not cost the run this record.
                 self.cache.put(job, record, self.directory.blobs)
+            for settled in self._confirmed(judge, unsure):
+                records[settled.case, settled.cell] = self._final(settled, results)
+        return [records[job.id] for job in self.plan.jobs]
+
+    def _confirmed(self, judge: Judge, unsure: _Unsure) -> Iterator[Record]:
+        """Try what is unexpected again, in another order, each job in a process of its own."""
+        while unsure:
             once_more = [replace(job, alone=True) for job, _ in reversed(unsure.values())]
             for job, again in self._executed(once_more):
-                judged = judge.judge(job, unsure[job.id][1], [again])
-                records[job.id] = self._final(judged, results)
-                if judged.verdict is not Verdict.FLAKY:
-                    self.cache.put(job, again, self.directory.blobs)
-        return [records[job.id] for job in self.plan.jobs]
+                attempts = unsure[job.id][1]
+                attempts.append(again)
+                unstable = self.calibration.of(job)
+                settled = settle(judge, job, attempts, unstable)
+                if not is_enough(settled, len(attempts), unstable):
+                    continue
+                del unsure[job.id]
+                yield settled
+                if settled.verdict is not Verdict.FLAKY and unstable is None:
+                    seen = replace(again, attempts=len(attempts))
+                    self.cache.put(job, seen, self.directory.blobs)
 
     def _recorded(self, judge: Judge) -> dict[tuple[str, str], Record]:
         """Return what this directory holds already, judged anew: goldens may have changed."""
@@ -131,7 +151,7 @@ def judged_from_cache(
     if record is None:
         return None
     try:
-        return judge.judge(job, record)
+        return replace(judge.judge(job, record), attempts=record.attempts)
     except CorruptBlobError:
         cache.forget(record)
         blobs.drop_broken(record.artifacts.values())

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine.cache import ResultCache
+from conformance.engine.calibration import Calibration, Unstable
 from conformance.engine.job import Job
 from conformance.engine.plan import Plan
 from conformance.engine.rundir import RunDirectory
 from conformance.engine.runner import Run, exit_code
+from conformance.golden.accept import Candidate, apply, plan_accept
+from conformance.golden.store import GoldenStore
 from conformance.model.outcome import Conformance, ExitCode, Outcome, Stage, Verdict
 from conformance.model.record import Record
+from tests.builders import f32, ok
 
 from .worlds import Script, bad, good, job, planned
 
@@ -34,6 +38,7 @@ class World:
         self.folder = folder
         self.jobs = [job(folder / "cases", name) for name in ("one", "two", "three")]
         self.script = Script()
+        self.calibration = Calibration()
 
     def run(self, name: str = "run", *, fresh: bool = True) -> list[Record]:
         """Run the plan in a run directory of this name, without its cache unless told so."""
@@ -41,7 +46,8 @@ class World:
         plan = Plan(jobs=tuple(self.jobs), exclusions=(), cells=(self.jobs[0].planned,))
         self.directory = RunDirectory(self.folder / name)
         cache = ResultCache(self.folder / "cache", fresh=fresh)
-        return Run(plan, self.directory, self.script, cache).execute()
+        run = Run(plan, self.directory, self.script, cache, calibration=self.calibration)
+        return run.execute()
 
 
 @pytest.fixture
@@ -173,29 +179,96 @@ def test_what_is_bad_is_seen_twice(world: World) -> None:
     assert records[1].attempts == 2
 
 
+def test_whatever_is_unexpected_is_seen_twice(world: World) -> None:
+    """Also a new job that nothing vouches for; again in another order, each process its own."""
+    world.script.answers |= {name: [partial(good, reference=False)] for name in ("one", "three")}
+    records = world.run()
+    assert world.script.asked == ["one", "two", "three", "three", "one"]
+    assert [record.attempts for record in records] == [2, 1, 2]
+
+
 @pytest.mark.parametrize(
-    ("first", "second"),
+    ("first", "second", "rate"),
     [
-        (wrong, good),
-        (wrong, bad),
-        (partial(bad, outcome=Outcome.CRASHED), good),
-        (partial(bad, outcome=Outcome.TIMED_OUT), good),
+        (wrong, good, "of 5 attempts: 4 new, 1 regressed"),
+        (wrong, bad, "of 5 attempts: 4 new, 1 regressed"),
+        (partial(bad, outcome=Outcome.CRASHED), good, "of 5 attempts: 4 new, 1 crashed"),
+        (partial(bad, outcome=Outcome.TIMED_OUT), good, "of 5 attempts: 4 new, 1 timed_out"),
     ],
 )
-def test_attempts_that_disagree_are_flaky(world: World, first: object, second: object) -> None:
-    """Neither the first nor the second is believed."""
+def test_attempts_that_disagree_are_flaky(
+    world: World, first: object, second: object, rate: str
+) -> None:
+    """Neither the first nor the second is believed; three more say how often."""
     world.script.answers["two"] = [first, second]
     records = world.run()
     assert verdicts(records) == ["new", "flaky", "new"]
-    assert records[1].attempts == 2
+    assert records[1].attempts == 5
+    assert records[1].reasons[-1] == rate
+    assert world.script.asked.count("two") == 5
+
+
+def test_a_fault_of_the_host_confirms_nothing(world: World) -> None:
+    """An attempt that says nothing about JAX is not counted."""
+    world.script.answers["two"] = [wrong, partial(bad, outcome=Outcome.INFRA)]
+    records = world.run()
+    assert (records[1].verdict, records[1].attempts) == (Verdict.REGRESSED, 1)
 
 
 def test_a_flaky_job_stays_flaky_when_resumed(world: World) -> None:
-    """Its record says that it was seen twice; it is not judged anew from one attempt."""
+    """Its record says that it was seen often; it is not judged anew from one attempt."""
     world.script.answers["two"] = [wrong, good]
     world.run()
     assert verdicts(world.run()) == ["new", "flaky", "new"]
     assert world.script.asked == []
+
+
+def test_what_was_confirmed_once_is_not_again(world: World) -> None:
+    """A regression that has not changed since comes from the cache, as often seen as it was."""
+    world.script.answers["two"] = [wrong]
+    world.run("a")
+    records = world.run("b", fresh=False)
+    assert (records[1].verdict, records[1].attempts) == (Verdict.REGRESSED, 2)
+    assert world.script.asked == []
+
+
+def test_what_became_unexpected_without_running_is_run_again(world: World) -> None:
+    """What was seen once, and was fine then, is tried again when a golden says otherwise."""
+    world.run("a")
+    two = world.jobs[1]
+    seen = Candidate(case=two.case, variant="cpu", release="0.6.0", observation=ok(f32(7, 7)))
+    apply(plan_accept(GoldenStore(two.case.families), [seen], ["0.6.0"]), {})
+    records = world.run("b", fresh=False)
+    assert (records[1].verdict, records[1].attempts) == (Verdict.CHANGED, 2)
+    assert world.script.asked == ["two"]
+
+
+def unstable(one: Job) -> Calibration:
+    """Return that a job is known not to be stable."""
+    known = Unstable(
+        case=one.case.id, cell=one.planned.cell.id, case_hash=one.case.content_hash,
+        attempts=20, differing=3, example="x", day="2026-05-01",
+    )  # fmt: skip
+    return Calibration(unstable=(known,))
+
+
+def test_what_is_not_stable_on_this_host_is_known(world: World) -> None:
+    """Attempts that disagree are no news; the reasons say why, and how often."""
+    world.calibration = unstable(world.jobs[1])
+    world.script.answers["two"] = [wrong, good]
+    records = world.run()
+    assert verdicts(records) == ["new", "known", "new"]
+    first, _, last = records[1].reasons
+    assert first.startswith("not stable on this host: 3 of 20 attempts were unlike the first")
+    assert last == "of 5 attempts: 4 new, 1 regressed"
+
+
+def test_what_is_wrong_every_time_is_no_instability(world: World) -> None:
+    """Where attempts are known to disagree, it takes five that agree to make a regression."""
+    world.calibration = unstable(world.jobs[1])
+    world.script.answers["two"] = [wrong]
+    records = world.run()
+    assert (records[1].verdict, records[1].attempts) == (Verdict.REGRESSED, 5)
 
 
 def test_progress_hears_of_each_job_once(world: World) -> None:
