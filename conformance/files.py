@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from conformance.errors import InfrastructureError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 TEMPORARY = ".writing-"
@@ -26,16 +28,55 @@ def write_atomically(path: Path, data: bytes) -> None:
     Raises:
         InfrastructureError: If the disk refuses; the file is then as it was before.
     """
-    temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            temporary.write_bytes(data)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        if not _written_nameless(path, data):
+            with _temporary(path) as temporary:
+                temporary.write_bytes(data)
     except OSError as error:
         raise disk_error(path, error) from error
+
+
+def _written_nameless(path: Path, data: bytes) -> bool:
+    """Write a file that has no name until it is whole: who is killed meanwhile leaves nothing.
+
+    Returns:
+        Whether the system and the file system can do that.
+
+    Raises:
+        OSError: If the disk refuses the content.
+    """
+    try:
+        descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
+    except (AttributeError, OSError):  # what else is wrong, the other way will say
+        return False
+    with open(descriptor, "wb") as file:  # noqa: PTH123 - it has no path
+        file.write(data)
+        file.flush()
+        try:
+            _name(descriptor, path)
+        except FileExistsError:
+            with _temporary(path) as temporary:
+                _name(descriptor, temporary)
+        except OSError:
+            return False
+    return True
+
+
+def _name(descriptor: int, path: Path) -> None:
+    # A folder's descriptor makes it the call that follows links, though none is needed.
+    os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor, follow_symlinks=True)
+
+
+@contextmanager
+def _temporary(path: Path) -> Iterator[Path]:
+    """Give a name for a file that takes the place of another in the end."""
+    temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(4)}-{path.name}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def said_by(error: OSError) -> str:

@@ -28,6 +28,7 @@ class Children:
         cwd: Path,
         env: Mapping[str, str],
         stdin: str = "",
+        holds: Sequence[int] = (),
     ) -> subprocess.CompletedProcess[str]:
         """Run a program to its end.
 
@@ -36,6 +37,7 @@ class Children:
             cwd: Folder to run in.
             env: Its environment.
             stdin: Text on its standard input.
+            holds: Descriptors that it inherits.
 
         Returns:
             Exit status, standard output and standard error.
@@ -54,6 +56,7 @@ class Children:
             errors="replace",
             cwd=cwd,
             env=env,
+            pass_fds=holds,
         ) as process:
             self._running.add(process)
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SUFFIX = ".used"
+PATIENCE = 1800.0
+"""Seconds that making an environment is waited for."""
+_LOOK_AGAIN = 0.05
+"""Seconds between two looks at whether another has ended."""
 
 
 @contextmanager
@@ -71,6 +76,39 @@ def unused(folder: Path) -> Iterator[bool]:
             yield False
         else:
             yield True
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def made_alone(folder: Path, patience: float = PATIENCE) -> Iterator[int]:
+    """Wait until nobody else makes a folder, and keep others from it.
+
+    Args:
+        folder: What is to be made.
+        patience: Seconds to wait.
+
+    Yields:
+        A descriptor; a process that inherits it keeps others from the folder until it ends. So
+        what a killed run had at work there is not disturbed.
+
+    Raises:
+        TimeoutError: If another makes it for too long.
+        OSError: If the folder above cannot be written.
+    """
+    descriptor = os.open(folder.with_name(f"{folder.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        end = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise TimeoutError from None
+                time.sleep(_LOOK_AGAIN)
+            else:
+                break
+        yield descriptor
     finally:
         os.close(descriptor)
 

@@ -20,7 +20,7 @@ _SECRET_NAME: Final = re.compile(
 )
 _NO_SECRETS: Final = frozenset({"PWD", "OLDPWD"})
 _SHORTEST: Final = 6
-"""Characters from which a value is masked wherever it stands; a shorter one may be a common word."""
+"""Characters from which a value is masked wherever it stands; a shorter one may be any word."""
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -64,6 +64,7 @@ def _secrets(environment: Mapping[str, str]) -> Iterator[str]:
     for name, value in environment.items():
         if "://" in value:
             for found in _USER_INFO.findall(value):
-                yield from (part for part in found[:-1].split(":")[1:] if len(part) >= _SHORTEST)
+                user, *password = found[:-1].split(":", 1)
+                yield from (part for part in password or [user] if len(part) >= _SHORTEST)
         elif len(value) >= _SHORTEST and is_secret(name, value):
             yield value

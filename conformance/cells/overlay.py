@@ -10,10 +10,10 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from filelock import FileLock
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
+from conformance.cells.in_use import made_alone
 from conformance.cells.uvtool import run_uv
 from conformance.errors import UsageError
 from conformance.files import disk_error, write_atomically
@@ -126,15 +126,15 @@ def overlay(python: Path, lock: Lock, requirements: tuple[str, ...], cache: Path
     folder = cache / OVERLAYS / hashlib.sha256(facts.encode()).hexdigest()[:24]
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{folder}.lock"):
+        with made_alone(folder) as held:
             if not (folder / _DONE).exists():
-                _make(folder, python, lock, requirements)
+                _make(folder, python, lock, requirements, held)
     except OSError as error:
         raise disk_error(folder, error) from error
     return folder
 
 
-def _make(folder: Path, python: Path, lock: Lock, requirements: tuple[str, ...]) -> None:
+def _make(folder: Path, python: Path, lock: Lock, requirements: tuple[str, ...], held: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
         constraints = Path(scratch) / "constraints.txt"
@@ -147,7 +147,7 @@ def _make(folder: Path, python: Path, lock: Lock, requirements: tuple[str, ...])
         given = Path(scratch) / "given.txt"
         given.write_text("\n".join(lock.nightlies))
         how += ["--excludes", str(given)]
-        run_uv(["pip", "install", *where, *how, *requirements], cwd=Path(scratch))
+        run_uv(["pip", "install", *where, *how, *requirements], cwd=Path(scratch), holds=(held,))
     (folder / _DONE).touch()
 
 

@@ -7,8 +7,6 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
-
 from conformance.cells.disk import ENVIRONMENTS, room_problem, usage_of
 from conformance.cells.facts import (
     drop_facts,
@@ -17,7 +15,7 @@ from conformance.cells.facts import (
     python_of,
     store_facts,
 )
-from conformance.cells.in_use import in_use
+from conformance.cells.in_use import PATIENCE, in_use, made_alone
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.lock import check_host
 from conformance.cells.releases import NO_NIGHTLIES
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
 
-PATIENCE = 1800.0
 _MAKE_ROOM = "set CONFORMANCE_CACHE to a folder that can be written and has room"
 # As uv prints them: no space left, quota exceeded, read-only, permission denied.
 _DISK_ERRORS = re.compile(r"\(os error (28|122|30|13)\)")
@@ -103,29 +100,29 @@ def provision(cell: Cell, *, lock: Lock, cache: Path) -> Environment:
 
 
 def _make_once(folder: Path, base: Path, lock: Lock) -> None:
-    with FileLock(f"{folder}.lock", timeout=PATIENCE):
+    with made_alone(folder) as held:
         if not facts_hold(folder, lock):  # another run may have made it while this one waited
-            _make(folder, base, lock)
+            _make(folder, base, lock, held)
 
 
-def _make(folder: Path, base: Path, lock: Lock) -> None:
+def _make(folder: Path, base: Path, lock: Lock, held: int) -> None:
     # In place, for a virtual environment knows its own path; the facts go first and come last,
     # so an interrupted set-up is never taken for a finished one.
     drop_facts(folder)
     _remove(folder)
     try:
-        run_uv(["venv", "--no-project", "--python", base, folder], cwd=folder.parent)
+        run_uv(["venv", "--no-project", "--python", base, folder], cwd=folder.parent, holds=(held,))
         released, nightly = lock.parts()
-        _install(folder, "lock.txt", released)
+        _install(folder, "lock.txt", released, held)
         if nightly:
-            _install(folder, "nightly.txt", nightly, index=_nightly_index(lock))
+            _install(folder, "nightly.txt", nightly, held, index=_nightly_index(lock))
         store_facts(folder, gather_facts(folder, lock, usage_of(folder).apparent))
     except BaseException:
         _remove(folder)
         raise
 
 
-def _install(folder: Path, name: str, text: str, *, index: str = "") -> None:
+def _install(folder: Path, name: str, text: str, held: int, *, index: str = "") -> None:
     requirements = folder / name
     requirements.write_text(text, encoding="utf-8")
     run_uv(
@@ -135,6 +132,7 @@ def _install(folder: Path, name: str, text: str, *, index: str = "") -> None:
         ],
         cwd=folder.parent,
         index=index,
+        holds=(held,),
     )
 
 
@@ -151,7 +149,7 @@ def _remove(folder: Path) -> None:
 
 
 def _disk_problem(cell: Cell, folder: Path, error: OSError) -> str:
-    if isinstance(error, Timeout):
+    if isinstance(error, TimeoutError):
         return f"{cell.id}: {folder}.lock has been held for {PATIENCE:.0f} s by another run"
     return f"{cell.id}: cannot set up {folder}: {said_by(error)}; {_MAKE_ROOM}"
 

@@ -71,7 +71,12 @@ class NoSolutionError(UvError):
 
 
 def run_uv(
-    arguments: Sequence[str | os.PathLike[str]], *, cwd: Path, stdin: str = "", index: str = ""
+    arguments: Sequence[str | os.PathLike[str]],
+    *,
+    cwd: Path,
+    stdin: str = "",
+    index: str = "",
+    holds: Sequence[int] = (),
 ) -> str:
     """Run uv and return what it prints.
 
@@ -80,6 +85,7 @@ def run_uv(
         cwd: Folder to run in; outside of any project, lest its settings be read.
         stdin: Text on standard input.
         index: The only index to look in, instead of those that the environment chooses.
+        holds: Descriptors that it keeps open until it ends, also where this process is killed.
 
     Returns:
         Standard output.
@@ -97,6 +103,7 @@ def run_uv(
             cwd=cwd,
             env=_environment(index),
             stdin=stdin,
+            holds=holds,
         )
     except OSError as error:
         raise InfrastructureError(f"uv: does not run in {cwd}: {said_by(error)}") from error

@@ -76,6 +76,8 @@ class ResultCache:
             InfrastructureError: If the disk refuses.
         """
         cell = job.planned.cell
+        if record.notes:
+            return  # what is told of it is to be seen again: that it is near its timeout
         if record.outcome not in CACHED or cell.interpreter is not None or cell.place.real:
             return  # what an environment of the user's, or an accelerator, does is not known by id
         try:

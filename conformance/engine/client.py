@@ -12,6 +12,7 @@ import tempfile
 import threading
 from typing import TYPE_CHECKING, Any
 
+from conformance.cells.masking import without_secrets
 from conformance.corpus.project import PACKAGE
 from conformance.engine.observe import Transcript
 from conformance.engine.ranks import RankTranscripts
@@ -64,6 +65,8 @@ def worker_environment(
 ) -> dict[str, str]:
     """Return the environment of a worker: nothing of the caller's that jax, XLA or Python heed.
 
+    Nor any secret of the caller's: what a case prints is kept and shown.
+
     Args:
         outer: Environment of the orchestrator.
         variables: What the cell's platform sets.
@@ -73,7 +76,7 @@ def worker_environment(
     Returns:
         Variables for the worker, with thread counts, hash seed, locale and time zone pinned.
     """
-    kept = {name: value for name, value in outer.items() if not name.startswith(DROPPED)}
+    kept = without_secrets({n: value for n, value in outer.items() if not n.startswith(DROPPED)})
     if keep_python_path and "PYTHONPATH" in outer:
         kept["PYTHONPATH"] = outer["PYTHONPATH"]
     return {**kept, **PINNED, **variables}

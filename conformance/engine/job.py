@@ -126,6 +126,9 @@ class Finished:
         blobs: Artifacts by name: `value` and a reference value as safetensors, the rest text.
         seconds: Wall-clock seconds by stage, and `job` for the whole.
         max_rss_bytes: Peak resident memory of the job's process.
+        killed: Whether it was ended by a SIGKILL that none of its limits sent: by the host, which
+            was out of memory, by somebody, or by itself.
+        notes: What is to be known of how it ran, whatever its verdict.
     """
 
     job: Job
@@ -135,6 +138,8 @@ class Finished:
     blobs: Mapping[str, bytes] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     max_rss_bytes: int = 0
+    killed: bool = False
+    notes: tuple[str, ...] = ()
 
 
 class Executor(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 TRIES = 2
 """Workers that may die with a job in their hands before the job itself is held to kill them."""
+ONCE: Final = "was killed from outside (SIGKILL) and run again; this is the second time"
+TWICE: Final = "was killed (SIGKILL) two times, by none of its limits: is the host out of memory?"
 DEVICE_ERROR: Final = re.compile(
     r"CUDA_ERROR_|cudaError|HIP_ERROR|hipError|illegal memory access"
     r"|XLA:(GPU|TPU).*(fault|fail)|device.*(halted|lost|fallen off)",
@@ -55,6 +57,7 @@ class CellWorker:
         self._lock = threading.Lock()
         self._worker: Worker | None = None
         self._failure: ConformanceError | None = None
+        self._others: list[CellWorker] = []
 
     def run(self, job: Job) -> Finished:
         """Run one job to its end, whatever that is.
@@ -69,6 +72,8 @@ class CellWorker:
         try:
             with self._turns.of(self.planned.cell.place, self._go_on):
                 finished = self._tried(job)
+                if finished.killed:
+                    finished = self._again(job)
                 if self.planned.cell.place.real and device_error(finished):
                     self._retire()
         except UnsupportedCellError as error:
@@ -93,6 +98,28 @@ class CellWorker:
         killer = abnormal("worker", f"{TRIES} workers ended with this job: {last}", job)
         return Finished(job=job, outcome=Outcome.CRASHED, stage=Stage.IMPORT, error=killer)
 
+    def _again(self, job: Job) -> Finished:
+        """Run a job that was killed from outside once more, in a worker that nobody killed.
+
+        That it was killed says nothing of JAX, unless it always is: the second end is what counts.
+        What a killed process did for others, as the import of their file, is not relied on either.
+        """
+        if self.planned.cell.place.real:  # one worker at a time
+            self._retire()
+            finished = self._tried(job)
+        else:
+            other = CellWorker(self.planned, self._open, self._turns)
+            with self._lock:
+                self._go_on()
+                self._others.append(other)
+            try:
+                finished = other._tried(job)
+            finally:
+                with self._lock:
+                    self._others.remove(other)
+                other.close()
+        return replace(finished, notes=(*finished.notes, TWICE if finished.killed else ONCE))
+
     def _living(self, dead: Worker | None) -> Worker:
         """Return the worker, started first, or in the place of the dead one."""
         with self._lock:
@@ -115,6 +142,9 @@ class CellWorker:
         """
         with self._lock:
             self._failure = InfrastructureError("the run was interrupted")
+            others = list(self._others)
+        for other in others:
+            other.interrupt()
         self.close()
 
     def close(self) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from conformance.engine.job import Job
 
+NEAR_TIMEOUT = 0.8
+"""Part of its timeout beyond which a job is told to be near it."""
 OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "MemoryError", "Out of memory")
 
 
@@ -115,6 +117,8 @@ class Transcript:
             blobs=self.blobs,
             seconds={**self.seconds, "job": done.get("seconds", 0.0)},
             max_rss_bytes=done.get("max_rss_bytes", 0),
+            killed=killed(done),
+            notes=near_timeout(done, job),
         )
 
     def _ending(self, job: Job, done: Mapping[str, Any]) -> tuple[Outcome, ErrorInfo | None]:
@@ -197,6 +201,28 @@ def cut_short(done: Mapping[str, Any], job: Job) -> tuple[Outcome, str]:
             return Outcome.CRASHED, "the job wrote into the worker's own channel"
         case _:
             return Outcome.INFRA, str(done.get("stderr") or done["ended"])
+
+
+def killed(done: Mapping[str, Any]) -> bool:
+    """Say whether a process was ended by a SIGKILL that its supervisor did not send.
+
+    Args:
+        done: How it ended.
+    """
+    return not done.get("ended") and done.get("signal") == signal.SIGKILL
+
+
+def near_timeout(done: Mapping[str, Any], job: Job) -> tuple[str, ...]:
+    """Return a note on a job that ended by itself but nearly too late, empty for any other.
+
+    Args:
+        done: The supervisor's last word.
+        job: The job.
+    """
+    took, timeout = done.get("seconds", 0.0), job.case.timeout
+    if done.get("ended") or took <= NEAR_TIMEOUT * timeout:
+        return ()
+    return (f"took {took:.1f} s, near its timeout of {timeout:g} s",)
 
 
 def crash(done: Mapping[str, Any], job: Job, who: str = "the process") -> ErrorInfo:

@@ -14,6 +14,8 @@ from conformance.engine.observe import (
     abnormal,
     crash,
     cut_short,
+    killed,
+    near_timeout,
     raised,
     value_from_wire,
 )
@@ -104,6 +106,8 @@ class RankTranscripts:
             blobs=blobs,
             seconds={**self._seconds(), "job": done.get("seconds", 0.0)},
             max_rss_bytes=done.get("max_rss_bytes", 0),
+            killed=killed(done) or any(map(killed, self._lost.values())),
+            notes=near_timeout(done, job),
         )
 
     def _ending(self, job: Job, done: Mapping[str, Any]) -> tuple[Outcome, ErrorInfo | None, Stage]:

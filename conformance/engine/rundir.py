@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import re
 import secrets
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
 from conformance.engine.blobs import BlobStore
 from conformance.errors import ConformanceError, UsageError
-from conformance.files import disk_error, said_by, write_atomically
+from conformance.files import TEMPORARY, disk_error, said_by, write_atomically
 from conformance.model.record import Record
 from conformance.model.run import RunInfo
 
@@ -26,6 +29,8 @@ RUN = "run.json"
 RESULTS = "results.jsonl"
 UPGRADE = "upgrade.json"
 """What an upgrade came to, in the directory of a run that was one."""
+_SECOND: Final = "%Y%m%d-%H%M%S"
+_NAME: Final = re.compile(r"(\d{8}-\d{6}-\d{3})[0-9a-f]{4}")
 ANEW = "restore it, or run anew: what has not changed is taken from the cache"
 
 
@@ -48,6 +53,30 @@ class RunDirectory:
     def blobs(self) -> BlobStore:
         """The run's blobs."""
         return BlobStore(self.path / "blobs")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other runs from writing here, and remove what one that was killed left half written.
+
+        Whoever holds it may be killed: then it is free again at once.
+
+        Raises:
+            UsageError: If another run is writing here.
+            InfrastructureError: If the disk refuses.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise disk_error(self.path, error) from None
+        try:
+            _lock(descriptor, self.path)
+            for folder in (self.path, self.blobs.folder):
+                for left in folder.glob(f"{TEMPORARY}*"):
+                    left.unlink(missing_ok=True)
+            yield
+        finally:
+            os.close(descriptor)
 
     def write_run(self, info: RunInfo) -> None:
         """Write `run.json`, whole or not at all.
@@ -164,6 +193,18 @@ def _line_by_line(path: Path, data: memoryview, decoder: msgspec.json.Decoder[T]
             ) from None
 
 
+def _lock(descriptor: int, path: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UsageError(
+            f"{path}: another run is writing to it; wait for its end, or name another folder with "
+            "--run-dir"
+        ) from None
+    except OSError:  # a file system that cannot lock folders
+        return
+
+
 class Results:
     """Appends records to `results.jsonl`, each on the disk before the next job is counted."""
 
@@ -216,11 +257,24 @@ class Results:
 
 
 def new_run(root: Path) -> RunDirectory:
-    """Return a run directory with a new name below `reports/runs`, not made yet."""
-    now = datetime.now(UTC)
-    # Names sort by time, also those of runs that began within the same second.
-    name = f"{now:%Y%m%d-%H%M%S}-{now.microsecond // 1000:03d}{secrets.token_hex(2)}"
-    return RunDirectory(root / "reports" / "runs" / name)
+    """Return a run directory with a new name below `reports/runs`, not made yet.
+
+    Names sort in the order of the runs, also of those that began within the same second, and of
+    those that began after the clock was set back: these are named as if it had gone on.
+    """
+    folder = root / "reports" / "runs"
+    now = max(datetime.now(UTC), _last_named(folder) + timedelta(milliseconds=1))
+    name = f"{now:{_SECOND}}-{now.microsecond // 1000:03d}{secrets.token_hex(2)}"
+    return RunDirectory(folder / name)
+
+
+def _last_named(folder: Path) -> datetime:
+    """Return the time in the last name among those of runs."""
+    last = max((m[1] for path in folder.glob("*") if (m := _NAME.fullmatch(path.name))), default="")
+    try:
+        return datetime.strptime(last, f"{_SECOND}-%f").replace(tzinfo=UTC)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
 
 
 def latest_run(root: Path) -> RunDirectory:

@@ -79,9 +79,9 @@ def test_two_at_once_make_it_once(lock: Lock, cache: Path, monkeypatch: pytest.M
     made: list[Path] = []
     make = provision_module._make
 
-    def counted(folder: Path, base: Path, lock: Lock) -> None:
+    def counted(folder: Path, base: Path, lock: Lock, held: int) -> None:
         made.append(folder)
-        make(folder, base, lock)
+        make(folder, base, lock, held)
 
     monkeypatch.setattr(provision_module, "_make", counted)
     with ThreadPoolExecutor(4) as pool:

@@ -74,7 +74,7 @@ def test_a_blob_is_copied_where_links_are_refused(
 ) -> None:
     """As between file systems."""
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise OSError(18, "Invalid cross-device link")
 
     monkeypatch.setattr("os.link", refuse)
