@@ -39,6 +39,7 @@ COMMANDS = {
     "blame": "conformance.cli.blame",
     "passes": "conformance.cli.passes",
     "shrink": "conformance.cli.shrink",
+    "calibrate": "conformance.cli.calibrate",
     "doctor": "conformance.cli.doctor",
 }
 """Module of each subcommand; only the one that is called is imported, for it is start-up time."""

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from conformance.judge.agreement import DISAGREE
 from conformance.model.outcome import Verdict, is_unexpected
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def settle(
     reasons = judged.reasons
     if judged.verdict is not Verdict.FLAKY:
         other = next(one for one in alone if one.verdict is not alone[0].verdict)
-        reasons = (f"attempts disagree: {_said(alone[0])}, then {_said(other)}",)
+        reasons = (f"{DISAGREE}{_said(alone[0])}, then {_said(other)}",)
     rate = ", ".join(f"{number} {verdict}" for verdict, number in found.most_common())
     reasons = (*reasons, f"of {len(alone)} attempts: {rate}")
     if unstable is None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from conformance.model.golden import GoldenEntry
     from conformance.model.observation import Observation
 
+DISAGREE: Final = "attempts disagree: "
+"""How a sentence about two attempts of a job begins."""
 AGAIN: Final = "then"
 """What the other attempt is called in messages."""
 Difference = tuple[Agreement, tuple[str, ...]]
@@ -86,16 +88,16 @@ def disagreement(one: Observation, other: Observation, tolerance: Tolerance) -> 
         One sentence; empty when outcome, error signature and value (within tolerance) agree.
     """
     if one.outcome is not other.outcome:
-        return f"attempts disagree: {ending(one)}, then {ending(other)}"
+        return f"{DISAGREE}{ending(one)}, then {ending(other)}"
     if one.outcome is not Outcome.OK:
         if same_ending(recorded_error(one), recorded_error(other)):
             return ""
-        return f"attempts disagree: {ending(one)}, then {ending(other)}"
+        return f"{DISAGREE}{ending(one)}, then {ending(other)}"
     if one.value is None or other.value is None:
-        return "" if one.value is other.value else "attempts disagree: one gave no value"
+        return "" if one.value is other.value else f"{DISAGREE}one gave no value"
     compared = compare_values(one.value, other.value, tolerance, word=AGAIN)
     if not compared.agrees:
-        return f"attempts disagree: {compared.messages[0]}"
+        return f"{DISAGREE}{compared.messages[0]}"
     return next(_disagreeing_ways(one, other, tolerance), "")
 
 
@@ -103,15 +105,11 @@ def _disagreeing_ways(one: Observation, other: Observation, tolerance: Tolerance
     for way in one.ways.keys() & other.ways.keys():
         seen, again = one.ways[way], other.ways[way]
         if seen.outcome is not again.outcome:
-            yield (
-                f"attempts disagree: {SAME_AS} {way}: {way_ending(seen)}, then {way_ending(again)}"
-            )
+            yield (f"{DISAGREE}{SAME_AS} {way}: {way_ending(seen)}, then {way_ending(again)}")
         elif seen.value is not None and again.value is not None:
             compared = compare_values(seen.value, again.value, tolerance, word=AGAIN)
             yield from (
-                ()
-                if compared.agrees
-                else (f"attempts disagree: {SAME_AS} {way}: {compared.messages[0]}",)
+                () if compared.agrees else (f"{DISAGREE}{SAME_AS} {way}: {compared.messages[0]}",)
             )
 
 

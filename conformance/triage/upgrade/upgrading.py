@@ -12,7 +12,7 @@ from conformance.engine.job import Job
 from conformance.engine.judging import observation_of
 from conformance.engine.plan import why_not
 from conformance.engine.transitions import transition
-from conformance.judge.agreement import disagreement
+from conformance.judge.agreement import DISAGREE, disagreement
 from conformance.judge.ir import changed_facts
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance
@@ -127,7 +127,7 @@ class Line:
         tolerance = Tolerance.of(self.case)
         said = disagreement(observation_of(*first), observation_of(*again), tolerance)
         facts = changed_facts(again.record.facts, first.record.facts)
-        said = said or next((f"attempts disagree: {one}" for one in facts), "")
+        said = said or next((f"{DISAGREE}{one}" for one in facts), "")
         if said and not self.flaky:
             self.flaky = f"{self.axis.labels[place]}: {said}"
 

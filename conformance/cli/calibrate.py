@@ -1,0 +1,136 @@
+"""`conformance calibrate`: which jobs do not do the same each time on this host."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+import msgspec
+from rich.console import Console
+
+from conformance.cells.accelerators import Turns
+from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.options import cells_options, json_option, with_option
+from conformance.cli.preparing import prepare_in
+from conformance.cli.run import nothing_to_run
+from conformance.cli.setting import default_jobs, here
+from conformance.engine.blobs import BlobStore
+from conformance.engine.calibrating import Calibrator
+from conformance.engine.calibration import load_calibration, store_calibration
+from conformance.engine.local import LocalExecutor
+from conformance.engine.plan import make_plan
+from conformance.engine.prepare import Provider
+from conformance.errors import NothingSelectedError
+from conformance.model.outcome import ExitCode
+from conformance.report.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.cli.setting import Setting
+    from conformance.engine.calibration import Calibration
+    from conformance.engine.plan import Plan
+    from conformance.engine.prepare import Preparation
+
+ATTEMPTS: Final = 5
+LONGEST: Final = 2_000
+"""Characters that are shown of how attempts differ."""
+
+
+@click.command("calibrate", short_help="Learn which jobs are not stable on this host.")
+@click.argument("select", nargs=-1)
+@cells_options
+@click.option(
+    "--attempts", type=click.IntRange(2, 1000), default=ATTEMPTS, show_default=True,
+    help="How often each job is tried.",
+)  # fmt: skip
+@click.option(
+    "--jobs", "-j", type=click.IntRange(1, 256), default=default_jobs,
+    show_default="one a core", help="Jobs at the same time.",
+)  # fmt: skip
+@with_option
+@click.option("--show", is_flag=True, help="Show what is known, and try nothing.")
+@json_option("what is known of this host")
+def command(
+    *,
+    select: tuple[str, ...],
+    matrix: str | None,
+    cell: tuple[str, ...],
+    attempts: int,
+    jobs: int,
+    wanted: tuple[str, ...],
+    show: bool,
+    json_file: Path | None,
+) -> int:
+    """Learn which jobs do not do the same each time on this host.
+
+    Nothing is compared with a golden: each job is tried several times, in another order each time,
+    and its attempts are compared with each other. A run takes it as known that those attempts
+    disagree that were seen to here, and asks for five that agree before it reports anything of such
+    a job. What is learned is kept in the cache folder, with the facts of the host.
+
+    \b
+    conformance calibrate                                 the smoke matrix, five attempts
+    conformance calibrate --matrix nightly --attempts 20
+    conformance calibrate nnx_vmap_while --cell latest
+    conformance calibrate --show
+    """  # noqa: D301 - \b is click's own mark
+    setting = here()
+    if json_file is not None:
+        check_writable("--json", json_file)
+    known = load_calibration(setting.cache)
+    console = Console(stderr=str(json_file) == "-", highlight=False, soft_wrap=True)
+    looked_at = 0
+    if not show:
+        plan, preparation = _plan(setting, select, matrix, cell, wanted)
+        provider = Provider(preparation.locks, setting.cache)
+        executor = LocalExecutor(provider.open, slots=jobs, turns=Turns(setting.cache))
+        with tempfile.TemporaryDirectory(dir=setting.cache) as folder:
+            tried = Calibrator(plan.jobs, executor, BlobStore(Path(folder)))
+            _try(tried, plan, attempts, console)
+        looked_at = len(tried.looked_at)
+        known = known.with_new(tried.looked_at, tried.unstable)
+        store_calibration(setting.cache, known)
+        console.print(f"{len(tried.unstable)} of {looked_at} jobs are not stable")
+    for line in _lines(known):
+        console.print(line, markup=False)
+    if json_file is not None:
+        write_file("--json", json_file, as_json(msgspec.to_builtins(known)))
+    return ExitCode.OK if show or looked_at else ExitCode.INFRA
+
+
+def _plan(
+    setting: Setting,
+    select: tuple[str, ...],
+    matrix: str | None,
+    cell: tuple[str, ...],
+    wanted: tuple[str, ...],
+) -> tuple[Plan, Preparation]:
+    cells, left_out = setting.cells(matrix, cell)
+    preparation = prepare_in(setting, cells, wanted)
+    exclusions = (*left_out, *preparation.exclusions)
+    plan = make_plan(setting.cases(select), preparation.cells, exclusions)
+    if not plan.jobs:
+        raise NothingSelectedError(nothing_to_run(plan.exclusions))
+    return plan, preparation
+
+
+def _try(tried: Calibrator, plan: Plan, attempts: int, console: Console) -> None:
+    console.print(f"{len(plan.jobs)} jobs in {len(plan.cells)} cells, {attempts} attempts of each")
+    for number in range(1, attempts + 1):
+        start = time.monotonic()
+        tried.attempt()
+        took = f"{time.monotonic() - start:.0f} s"
+        unlike = len(tried.unstable)
+        console.print(f"attempt {number}: {took}, {unlike} jobs unlike their first attempt so far")
+
+
+def _lines(known: Calibration) -> Iterator[str]:
+    for one in known.unstable:
+        rate = f"{one.differing} of {one.attempts} attempts"
+        yield visible(f"{one.case} on {one.cell}: {rate} on {one.day}: {one.example}", LONGEST)
+    if not known.unstable:
+        yield "nothing is known that is not stable on this host"

@@ -1,0 +1,84 @@
+"""`conformance calibrate`: learning what is not stable, and runs that know it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.engine.calibration import calibration_file
+from tests.projects import CELL, HEAD, ONE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.projects import Project
+
+    from .conftest import MakeProject
+
+pytestmark = pytest.mark.cell
+CASES = f"""\
+{HEAD}
+
+
+{ONE}
+
+
+@probe()
+def counter(env):
+    from pathlib import Path
+    count = Path(__file__).with_name("count")
+    count.write_text(f"{{count.read_text() if count.exists() else ''}}x")
+    return Observed(np.int32(len(count.read_text()) % 2), reference=np.int32(1))
+"""
+
+
+@pytest.fixture
+def project(new_project: MakeProject, shared_cache: Path) -> Project:
+    """A project with a case that is steady, and one that is right every other time."""
+    calibration_file(shared_cache).unlink(missing_ok=True)
+    return new_project({"cases/fam/topic.py": CASES})
+
+
+def test_what_is_learned_is_known_to_runs(project: Project) -> None:
+    """Before it is flaky, after it is known, with both rates."""
+    (project.path / "cases" / "fam" / "count").write_text("x")  # so that the first one is wrong
+    code, records = project.results("--fresh")
+    assert (code, records["counter"].verdict) == (1, "flaky")
+    assert records["counter"].reasons[-1] == "of 5 attempts: 3 regressed, 2 new"
+    ending = project.run("calibrate", "--attempts", "4", "--json", "-")
+    assert ending.code == 0, ending.err
+    (learned,) = ending.json["unstable"]
+    assert (learned["case"], learned["cell"], learned["differing"]) == ("fam/counter", CELL, 2)
+    assert "1 of 2 jobs are not stable" in ending.err
+    code, records = project.results("--fresh")
+    assert (code, records["counter"].verdict) == (0, "known")
+    assert records["counter"].reasons[0].startswith("not stable on this host: 2 of 4 attempts")
+
+
+def test_what_is_known_is_shown(project: Project) -> None:
+    """Nothing at first, and nothing is tried for it."""
+    ending = project.run("calibrate", "--show")
+    assert ending.code == 0
+    assert ending.out == "nothing is known that is not stable on this host\n"
+    project.run("calibrate", "fam/counter", "--attempts", "2")
+    ending = project.run("calibrate", "--show")
+    assert ending.out.startswith(f"fam/counter on {CELL}: 1 of 2 attempts on ")
+
+
+def test_a_broken_file_stops_what_would_use_it(project: Project, shared_cache: Path) -> None:
+    """It says which file, and what to do."""
+    file = calibration_file(shared_cache)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("{")
+    for command in ("run", "calibrate"):
+        ending = project.run(command)
+        assert ending.code == 2
+        assert f"{file}: " in ending.error
+        assert "conformance calibrate" in ending.error
+    file.unlink()
+
+
+def test_nothing_to_try(project: Project) -> None:
+    """As for a run."""
+    assert project.run("calibrate", "no/such").code == 3

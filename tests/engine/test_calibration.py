@@ -1,0 +1,68 @@
+"""What is known of this host: kept, found again, and good for a case as it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.engine.calibration import (
+    Calibration,
+    Unstable,
+    calibration_file,
+    load_calibration,
+    store_calibration,
+)
+from conformance.engine.job import Job
+from conformance.errors import UsageError
+
+from .worlds import job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def unstable(one: Job, **more: object) -> Unstable:
+    """Return that a job is not stable."""
+    fields = {
+        "case": one.case.id, "cell": one.planned.cell.id, "case_hash": one.case.content_hash,
+        "attempts": 5, "differing": 1, "example": "out 1 against 2", "day": "2026-05-01", **more,
+    }  # fmt: skip
+    return Unstable(**fields)  # type: ignore[arg-type]
+
+
+def test_what_is_stored_is_found(tmp_path: Path) -> None:
+    """With the facts of the host; of a host that was never looked at nothing is known."""
+    assert load_calibration(tmp_path).unstable == ()
+    known = Calibration().with_new((), [unstable(job(tmp_path))])
+    store_calibration(tmp_path, known)
+    assert load_calibration(tmp_path) == known
+    assert known.host
+
+
+def test_it_is_about_a_case_as_it_was(tmp_path: Path) -> None:
+    """Another content of the case, another cell and another case are not concerned."""
+    one = job(tmp_path)
+    known = Calibration(unstable=(unstable(one),))
+    assert known.of(one) == unstable(one)
+    assert known.of(Job(case=replace(one.case, content_hash="new"), planned=one.planned)) is None
+    assert known.of(job(tmp_path, "two")) is None
+
+
+def test_what_was_looked_at_again_is_replaced(tmp_path: Path) -> None:
+    """What is stable now is forgotten; the rest stays."""
+    one, two, three = (job(tmp_path, name) for name in ("one", "two", "three"))
+    known = Calibration(unstable=(unstable(one), unstable(two)))
+    after = known.with_new({one.id, three.id}, [unstable(three)])
+    assert [u.case for u in after.unstable] == ["family/three", "family/two"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"unstable": [{"case": 3}]}', "\udcff"])
+def test_a_file_that_is_broken_is_named(tmp_path: Path, text: str) -> None:
+    """With what to do."""
+    file = calibration_file(tmp_path)
+    file.parent.mkdir()
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(UsageError, match="remove it, and make it anew with: conformance calib"):
+        load_calibration(tmp_path)
