@@ -110,7 +110,7 @@ def case_of(connection: Connection, case: str) -> dict[str, list[Span]]:
     for job, run, state in connection.execute(rows):
         known[job].append((run, state))
     shown = select(changes.state).where(changes.job.in_(places))
-    states = _states(connection, shown)
+    states = states_of(connection, shown)
     ran = _ran(connection, np.array(sorted(places), np.int64))
     return {
         place: list(_spans(known[job], states, [(run, job in jobs) for run, jobs in ran]))
@@ -122,9 +122,9 @@ def _ran(connection: Connection, jobs: Numbers) -> list[tuple[int, frozenset[int
     """Return which of some jobs ran in each run, in order."""
     within = {
         number: frozenset(np.intersect1d(jobs, found).tolist())
-        for number, found in _plans(connection).items()
+        for number, found in plans_of(connection).items()
     }
-    return [(run, within[plan]) for run, plan in _sequence(connection)]
+    return [(run, within[plan]) for run, plan in sequence_of(connection)]
 
 
 def _spans(
@@ -162,7 +162,7 @@ def states_at(connection: Connection, run: int) -> dict[tuple[str, str], State]:
         for job, case, place in connection.execute(select(jobs.id, jobs.case, jobs.place))
     }
     ran = plans.unpacked(content).tolist()
-    states = _states(connection)
+    states = states_of(connection)
     return {names[job]: states[last[job]] for job in ran}
 
 
@@ -179,8 +179,8 @@ def replay_of(connection: Connection) -> Replay:
     table = np.fromiter(chain.from_iterable(rows), np.int64, len(rows) * len(columns))
     job, run, state, repeated = table.reshape(-1, len(columns)).T
     order = np.lexsort((run, job))
-    replay = Replay(names, _states(connection), Changes(job, run, state, repeated > 0)[order])
-    replay.run(_sequence(connection), _plans(connection))
+    replay = Replay(names, states_of(connection), Changes(job, run, state, repeated > 0)[order])
+    replay.run(sequence_of(connection), plans_of(connection))
     return replay
 
 
@@ -191,7 +191,7 @@ def links_of(connection: Connection) -> dict[str, Link]:
     return {regression: Link(issue, run) for regression, issue, run in rows}
 
 
-def _states(connection: Connection, some: Select[tuple[int]] | None = None) -> dict[int, State]:
+def states_of(connection: Connection, some: Select[tuple[int]] | None = None) -> dict[int, State]:
     """Return states by number: all, or some."""
     kept = schema.states.c
     query = select(kept.id, kept.verdict, kept.outcome, kept.conformance, kept.reason, kept.cause)
@@ -203,14 +203,15 @@ def _states(connection: Connection, some: Select[tuple[int]] | None = None) -> d
     }
 
 
-def _sequence(connection: Connection) -> list[tuple[int, int]]:
+def sequence_of(connection: Connection) -> list[tuple[int, int]]:
     """Return number and plan of every run, in order."""
     runs = schema.runs.c
     rows = connection.execute(select(runs.seq, runs.plan).order_by(runs.seq))
     return [(run, plan) for run, plan in rows]
 
 
-def _plans(connection: Connection) -> dict[int, Numbers]:
+def plans_of(connection: Connection) -> dict[int, Numbers]:
+    """Return the jobs of every plan, by its number."""
     kept = schema.plans.c
     rows = connection.execute(select(kept.id, kept.jobs))
     return {number: plans.unpacked(content) for number, content in rows}

@@ -15,6 +15,7 @@ from conformance.store import adding, querying, schema
 from conformance.store.backup import back_up, damage, restore
 from conformance.store.database import WAIT, Database
 from conformance.store.pruning import Pruned, prune
+from conformance.store.restoring import digests_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from conformance.engine.digests import State
+    from conformance.engine.digests import Digest, State
     from conformance.store.address import Address
     from conformance.store.entries import Entry
     from conformance.store.querying import Span, StoredRun
@@ -86,6 +87,11 @@ class Store:
         """Return the state of every job of a run, by case and place."""
         with self._database.reading() as connection:
             return querying.states_at(connection, run)
+
+    def digests(self) -> list[Digest]:
+        """Return the digest of every run, in the order they were added."""
+        with self._database.reading() as connection:
+            return list(digests_of(connection))
 
     def regressions(self) -> tuple[list[Regression], list[Event]]:
         """Return every regression, the open ones first, and what happened to them by run."""

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from conformance.errors import UsageError
 from conformance.report.history import history
 from conformance.report.regressions import Lifecycle
+from conformance.store.entries import Entry
 from conformance.store.standing import Standing
 from tests.store.nights import BAD, FINE, GONE, START, WORSE, A, B, night, one, shown
 
 if TYPE_CHECKING:
-    from conformance.engine.digests import State
-    from conformance.store.entries import Entry
+    from conformance.engine.digests import Digest, State
     from conformance.store.store import Store
     from tests.store.conftest import NewStore
 
@@ -44,13 +45,22 @@ def test_what_is_added_comes_back(
     assert store.add(*entries) == list(range(1, len(nights) + 1))
     for number, entry in enumerate(entries, 1):
         assert store.states_at(number) == shown(entry)
-    assert [entry.digest.run for entry in entries] == [run.name for run in store.runs()]
+    _as_they_were(store.digests(), entries)
     _as_reported(store, entries)
     store.prune(START + timedelta(days=cut))
     kept = {run.number for run in store.runs()}
     assert kept == {n for n in range(1, len(nights) + 1) if n >= min(cut, len(nights))}
     for number in kept:
         assert store.states_at(number) == shown(entries[number - 1])
+    _as_they_were(store.digests(), [entries[number - 1] for number in sorted(kept)])
+
+
+def _as_they_were(digests: list[Digest], entries: list[Entry]) -> None:
+    """Digests are those of the runs, but for the order of their states."""
+    for found, entry in zip(digests, entries, strict=True):
+        assert shown(Entry(digest=found)) == shown(entry)
+        alike = {"states": (), "grid": b""}
+        assert structs.replace(found, **alike) == structs.replace(entry.digest, **alike)
 
 
 def _as_reported(store: Store, entries: list[Entry]) -> None:
