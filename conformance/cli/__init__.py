@@ -28,6 +28,7 @@ COMMANDS = {
     "report": "conformance.cli.report",
     "history": "conformance.cli.history",
     "notify": "conformance.cli.notify",
+    "review": "conformance.cli.review",
     "accept": "conformance.cli.accept",
     "plan": "conformance.cli.plan",
     "merge": "conformance.cli.merge",
@@ -39,6 +40,7 @@ COMMANDS = {
     "blame": "conformance.cli.blame",
     "passes": "conformance.cli.passes",
     "shrink": "conformance.cli.shrink",
+    "triage": "conformance.cli.triage",
     "calibrate": "conformance.cli.calibrate",
     "doctor": "conformance.cli.doctor",
 }

@@ -173,14 +173,26 @@ def apply(plan: AcceptPlan, env: Mapping[str, str] = os.environ) -> None:
         UsageError: If the variable CI is set: goldens are written by people.
         InfrastructureError: If the disk refuses.
     """
-    if env.get("CI", "").lower() not in {"", "0", "false"}:
-        raise UsageError("goldens are never written in CI (CI is set); accept them locally")
+    refuse_in_ci(env)
     for file, data in plan.contents.items():
         write_atomically(file, data)
     for file, text in plan.documents.items():
         write_atomically(file, text.encode())
     for folder in sorted({file.parent for file in plan.documents}):
         remove_unreferenced(folder)
+
+
+def refuse_in_ci(env: Mapping[str, str] = os.environ) -> None:
+    """Make sure that what is reviewed is not written in CI.
+
+    Args:
+        env: Environment variables.
+
+    Raises:
+        UsageError: If the variable CI is set.
+    """
+    if env.get("CI", "").lower() not in {"", "0", "false"}:
+        raise UsageError("goldens are never written in CI (CI is set); accept them locally")
 
 
 def _content(candidate: Candidate) -> Content:

@@ -11,6 +11,7 @@ from conformance.golden.errors import GoldenError
 from conformance.golden.layout import CONTENT_NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 _ABANDONED_AFTER = 3600.0
@@ -27,23 +28,43 @@ def remove_unreferenced(folder: Path) -> tuple[Path, ...]:
     Returns:
         The files removed.
     """
-    named: set[str] = set()
-    for toml in folder.glob("*.toml"):
-        try:
-            document = loads(toml.read_text(encoding="utf-8"), toml)
-        except (GoldenError, UnicodeDecodeError):
-            return ()
-        if document.tainted:
-            return ()
-        named |= document.contents()
     removed = [
-        file
-        for file in sorted(folder.iterdir())
-        if (CONTENT_NAME.fullmatch(file.name) and file.name not in named) or _is_abandoned(file)
+        *unreferenced(folder),
+        *(file for file in sorted(folder.iterdir()) if _is_abandoned(file)),
     ]
     for file in removed:
         file.unlink(missing_ok=True)
     return tuple(removed)
+
+
+def unreferenced(folder: Path, planned: Mapping[Path, str] | None = None) -> tuple[Path, ...]:
+    """Return the contents of a topic that none of its TOML files names.
+
+    Args:
+        folder: A topic's golden folder; of one with a TOML file that cannot be read, or is of
+            another format, nothing is returned.
+        planned: TOML files as they are to be, by path; the others are read.
+    """
+    texts = dict(planned or {})
+    named: set[str] = set()
+    try:
+        for toml in folder.glob("*.toml"):
+            if toml not in texts:
+                texts[toml] = toml.read_text(encoding="utf-8")
+        for toml, text in texts.items():
+            document = loads(text, toml)
+            if document.tainted:
+                return ()
+            named |= document.contents()
+    except (GoldenError, UnicodeDecodeError):
+        return ()
+    if not folder.is_dir():
+        return ()
+    return tuple(
+        file
+        for file in sorted(folder.iterdir())
+        if CONTENT_NAME.fullmatch(file.name) and file.name not in named
+    )
 
 
 def _is_abandoned(file: Path) -> bool:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 IF_INTENDED: Final = "; if intended: "
 """Between a reason and what is to be done about it."""
+TAINTED: Final = "golden is tainted"
+"""How the reason begins where a golden is of another format or normal form."""
 Answer = tuple[Verdict, tuple[str, ...]]
 
 
@@ -269,7 +271,7 @@ def abnormal(seen: Observation) -> Verdict:
 def _by_golden(evidence: _Evidence) -> Answer:
     if evidence.tainted:
         return Verdict.NEW, (
-            f"golden is tainted: regenerate with conformance accept {evidence.case.id}",
+            f"{TAINTED}: regenerate with conformance accept {evidence.case.id}",
         )
     if evidence.golden is None:
         text = f"no golden yet: conformance accept {evidence.case.id}"

@@ -12,9 +12,9 @@ from conformance.engine.causes import root_causes
 from conformance.engine.judging import golden_at_fault
 from conformance.engine.runner import unexpected
 from conformance.ir.graph import kind_of_artifact
-from conformance.judge.verdict import IF_INTENDED
+from conformance.judge.verdict import IF_INTENDED, TAINTED
 from conformance.model.case import Policy
-from conformance.model.outcome import Verdict
+from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.run import RunCase
 from conformance.report.summary import ir_groups
 from conformance.report.text import one_line
@@ -39,7 +39,7 @@ class Kind(StrEnum):
     UNEXPECTED = "unexpected"
     """Value, error or facts are not as recorded, or no longer as declared."""
     NEW = "new"
-    """Nothing is recorded yet, and it conforms."""
+    """It ended well, and nothing is recorded of it yet."""
     IR = "ir"
     """All is as recorded but an IR of which a change warns."""
 
@@ -121,8 +121,8 @@ def groups(members: Iterable[Member]) -> tuple[Group, ...]:
     found = list(_unexpected(everything))
     taken = {key for group in found for key in map(_key, group.members)}
     rest = {key: member for key, member in everything.items() if key not in taken}
-    new = [member for member in rest.values() if member.record.verdict is Verdict.NEW]
-    others = [member for member in rest.values() if member.record.verdict is not Verdict.NEW]
+    new = [member for member in rest.values() if _is_new(member.record)]
+    others = [member for member in rest.values() if not _is_new(member.record)]
     return (*found, *_by_ir(others), *_new(new))
 
 
@@ -131,7 +131,8 @@ def _key(member: Member) -> tuple[str, str]:
 
 
 def _unexpected(everything: dict[tuple[str, str], Member]) -> Iterable[Group]:
-    pending = [m.record for m in everything.values() if _is_unexpected(m.record)]
+    records = (member.record for member in everything.values())
+    pending = [one for one in records if _is_unexpected(one) and not _is_new(one)]
     for cause in root_causes(pending):
         yield Group(
             id=cause.id,
@@ -143,6 +144,11 @@ def _unexpected(everything: dict[tuple[str, str], Member]) -> Iterable[Group]:
 
 def _is_unexpected(record: Record) -> bool:
     return unexpected(record) or golden_at_fault(record)
+
+
+def _is_new(record: Record) -> bool:
+    """Say whether a job ended well, and nothing is recorded of it; a failure is a cause."""
+    return record.verdict is Verdict.NEW and record.outcome is Outcome.OK
 
 
 def _by_ir(members: Sequence[Member]) -> Iterable[Group]:
@@ -172,18 +178,19 @@ def _stage(ir: str) -> tuple[int, str]:
 
 
 def _new(members: Iterable[Member]) -> Iterable[Group]:
-    by_topic: dict[tuple[str, str], list[Member]] = {}
+    by_topic: dict[tuple[str, ...], list[Member]] = {}
     for member in members:
         case = member.job.case
-        by_topic.setdefault((case.family, case.topic), []).append(member)
-    for topic, found in by_topic.items():
-        reason = found[0].record.reasons[0] if found[0].record.reasons else ""
-        tainted = " tainted " in f" {reason.partition(':')[0]} "
-        what = "golden is tainted" if tainted else "no golden yet"
-        title = f"{what}: {'/'.join(topic)}, which conforms to its references"
-        yield Group(
-            id=_hash(Kind.NEW, *topic), kind=Kind.NEW, title=_line(title), members=tuple(found)
-        )
+        vouched = member.record.conformance is Conformance.CONFORMS
+        tainted = any(reason.startswith(TAINTED) for reason in member.record.reasons)
+        what = TAINTED if tainted else "no golden yet"
+        how = "conforms to its references" if vouched else "no reference vouches for it"
+        key = (what, f"{case.family}/{case.topic}", how)
+        by_topic.setdefault(key, []).append(member)
+    for (what, topic, how), found in by_topic.items():
+        identity = _hash(Kind.NEW, what, topic, how)
+        title = _line(f"{what}: {topic}, {how}")
+        yield Group(id=identity, kind=Kind.NEW, title=title, members=tuple(found))
 
 
 def _line(text: str) -> str:

@@ -1,0 +1,108 @@
+"""What the terminal shows of a review, as lines of a width. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.text import Text
+
+from conformance.report.text import one_line
+from conformance.review.browsing import KEYS, SHORT_KEYS
+from conformance.review.lines import Tone
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.review.browsing import Browsing
+    from conformance.review.lines import Line
+
+STYLES: Final = {
+    Tone.HEAD: "bold",
+    Tone.PLAIN: "",
+    Tone.QUIET: "bright_black",
+    Tone.BEFORE: "red",
+    Tone.AFTER: "green",
+    Tone.WARNING: "yellow",
+}
+HANG: Final = 2
+"""Columns by which a line that goes on is set in."""
+LEAST_WIDTH: Final = 20
+_ABOVE: Final = 3
+_BELOW: Final = 3
+_MESSAGE: Final = 2
+
+
+def folded(lines: Sequence[Line], width: int) -> list[Text]:
+    """Return lines folded to a width, what goes on set in further than it began.
+
+    Args:
+        lines: The lines.
+        width: Columns there are.
+    """
+    width = max(width, LEAST_WIDTH)
+    console = Console(width=width)
+    told: list[Text] = []
+    for text, tone in lines:
+        body = text.lstrip(" ")
+        indent = min(len(text) - len(body), width // 2)
+        style = STYLES[tone]
+        first = Text(body, style=style).wrap(console, width - indent, overflow="fold")
+        told.append(Text(" " * indent) + (first[0] if first else Text()))
+        if len(first) > 1:
+            rest = body[len(first[0].plain) :].lstrip()
+            hang = indent + HANG
+            parts = Text(rest, style=style).wrap(console, width - hang, overflow="fold")
+            told += [Text(" " * hang) + part for part in parts]
+    for one in told:
+        one.rstrip()
+    return told
+
+
+def page_of(height: int) -> int:
+    """Return how many lines of evidence a screen of a height has."""
+    return max(1, height - _ABOVE - _BELOW)
+
+
+def frame(
+    browsing: Browsing, body: Sequence[Text], width: int, height: int, asks: str = ""
+) -> list[Text]:
+    """Return a screen: where one is, a page, what the last key came to, and the keys.
+
+    Args:
+        browsing: Where the reviewer is.
+        body: What the page is of.
+        width: Columns.
+        height: Lines.
+        asks: A question in the place of the keys.
+    """
+    group, page = browsing.group, page_of(height)
+    shown = list(body[browsing.top : browsing.top + page])
+    more = len(body) - browsing.top - len(shown)
+    told = f" {browsing.place} {browsing.state}  {group.id}  {group.size} "
+    above = [
+        _cut(Text(told.ljust(width), style="reverse"), width),
+        _cut(Text(one_line(group.title), style="bold"), width),
+        Text("-" * width, style="bright_black"),
+    ]
+    shown += [Text()] * (page - len(shown))
+    rest = f"-- {more} more lines (space) " if more > 0 else ""
+    return [*above, *shown, _rule(rest, width), *_below(browsing.message, width, asks)][:height]
+
+
+def _rule(text: str, width: int) -> Text:
+    return _cut(Text(text.ljust(width, "-"), style="bright_black"), width)
+
+
+def _below(message: str, width: int, asks: str) -> list[Text]:
+    keys = asks or (KEYS if len(KEYS) <= width else SHORT_KEYS)
+    return [
+        _cut(Text(one_line(message), style="yellow"), width),
+        _cut(Text(keys, style="bold"), width),
+    ]
+
+
+def _cut(text: Text, width: int) -> Text:
+    text = text.copy()
+    text.truncate(width)
+    return text

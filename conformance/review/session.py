@@ -1,0 +1,265 @@
+"""A review under way: what is pending in a run, what was decided, and writing that."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from conformance.corpus.discover import discover
+from conformance.engine.rundir import CorruptRunError
+from conformance.errors import UsageError
+from conformance.files import said_by, write_atomically
+from conformance.golden.accept import apply, refuse_in_ci
+from conformance.model.evidence import EVIDENCE, Evidence
+from conformance.review.decisions import (
+    REVIEW,
+    Choice,
+    Decided,
+    Decision,
+    Review,
+    as_written,
+    chosen,
+    decide,
+    decided,
+    decision_on,
+    dumps,
+    job_of,
+    loads,
+    take_back,
+)
+from conformance.review.evidence import Files, proposals
+from conformance.review.groups import Member, groups
+from conformance.review.judged import judged_run
+from conformance.review.writing import outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from conformance.cells.releases import Releases
+    from conformance.engine.rundir import RunDirectory
+    from conformance.model.case import Case
+    from conformance.review.decisions import Chosen
+    from conformance.review.groups import Group
+    from conformance.review.proposing import Wish
+    from conformance.review.writing import Outcomes
+
+    Wanted = Callable[[Member], bool]
+
+
+class Session:
+    """A review of one run.
+
+    Args:
+        directory: The run.
+        cases: Returns the cases as they are now.
+        releases: Known releases.
+        wanted: Which jobs it is about.
+        by: Who decides.
+
+    Attributes:
+        groups: What is pending, by the goldens as they were when last looked at.
+        changed: Cases whose file changed since the run.
+        review: What is decided.
+    """
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        cases: Callable[[], Sequence[Case]],
+        releases: Releases,
+        *,
+        wanted: Wanted,
+        by: str,
+    ) -> None:
+        self.directory = directory
+        self.by = by
+        self._cases = cases
+        self._releases = releases
+        self._wanted = wanted
+        self.review = self._kept()
+        self.groups: tuple[Group, ...] = ()
+        self.changed: tuple[Case, ...] = ()
+        self._everything: tuple[Member, ...] = ()
+        self._found = self._evidence()
+        self.reload()
+
+    def reload(self) -> None:
+        """Look at the run anew: goldens and case files may have changed."""
+        found = judged_run(self.directory, self._cases(), self._releases, self.review.same)
+        self._everything = tuple(Member(job=job, record=record) for job, record in found.jobs)
+        self.changed = found.changed
+        self.groups = groups(member for member in self._everything if self._wanted(member))
+
+    @property
+    def files(self) -> Files:
+        """What evidence is read from."""
+        return Files(
+            blobs=self.directory.blobs,
+            everything=self._everything,
+            known=self._releases.versions,
+            found=self._found,
+        )
+
+    @property
+    def pending(self) -> tuple[Group, ...]:
+        """The groups on which, or on some jobs of which, nothing is decided."""
+        return tuple(g for g in self.groups if self.decided(g) is not Decided.DONE)
+
+    def decided(self, group: Group) -> Decided:
+        """Say how far a group is decided on."""
+        return decided(self.review, group)
+
+    def decision(self, group: Group) -> Decision | None:
+        """Return what is decided on a group, None for nothing."""
+        return decision_on(self.review, group)
+
+    def group(self, text: str) -> Group:
+        """Return the group of an id, or of the beginning of one.
+
+        Raises:
+            UsageError: If there is none, or several.
+        """
+        found = [group for group in self.groups if text and group.id.startswith(text)]
+        if len(found) != 1:
+            known = ", ".join(group.id for group in self.groups) or "none"
+            raise UsageError(f"{text!r} names {len(found)} groups, expected one of {known}")
+        return found[0]
+
+    def refusal(self, group: Group, choice: Choice) -> str:
+        """Return why a decision cannot be taken, empty if it can."""
+        if choice is Choice.ACCEPT:
+            reasons = dict.fromkeys(member.refusal for member in group.members)
+            return "" if "" in reasons else "; ".join(reasons)
+        return proposals(group, self.files)[0] if choice is Choice.DEVIATION else ""
+
+    def made(self, group: Group, choice: Choice, wish: Wish) -> Decision:
+        """Return a decision on a group, not taken yet.
+
+        Args:
+            group: The group.
+            choice: What becomes of it.
+            wish: Why; and of a deviation, how it is to be.
+
+        Raises:
+            UsageError: If it cannot be taken, or would not come to what it should.
+        """
+        if why := self.refusal(group, choice):
+            other = choice is Choice.ACCEPT and not self.refusal(group, Choice.DEVIATION)
+            hint = "; declare a deviation, or reject it" if other else "; reject it, or leave it"
+            raise UsageError(f"{group.id}: no {choice}: {why}{hint}")
+        if choice is not Choice.ACCEPT and not wish.reason.strip():
+            raise UsageError(f"{group.id}: a {choice} needs a reason, got none")
+        made = Decision(
+            group=group.id,
+            choice=choice,
+            jobs=tuple(job_of(m) for m in group.members if self._takes(m, choice)),
+            title=group.title,
+            reason=wish.reason.strip(),
+            issue=wish.issue.strip(),
+            releases=wish.releases,
+            platform=wish.platform,
+            match=wish.match,
+            by=self.by,
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        if choice is Choice.DEVIATION:
+            self._outcomes(chosen(Review(decisions=(made,)), self.groups))
+        return made
+
+    @staticmethod
+    def _takes(member: Member, choice: Choice) -> bool:
+        return choice is not Choice.ACCEPT or not member.refusal
+
+    def decide(self, decision: Decision) -> None:
+        """Take a decision, and keep it.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        self.keep(decide(self.review, decision))
+
+    def take_back(self, group: Group) -> None:
+        """Take back what is decided on a group.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        self.keep(take_back(self.review, group))
+
+    def keep(self, review: Review) -> None:
+        """Keep decisions beside the run.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        write_atomically(self.directory.path / REVIEW, dumps(review))
+        self.review = review
+
+    @property
+    def taken(self) -> tuple[Chosen, ...]:
+        """The decisions that are not written yet, those that reject among them."""
+        return chosen(self.review, self.groups)
+
+    def outcomes(self) -> Outcomes:
+        """Return what the decisions come to.
+
+        Raises:
+            UsageError: If a case file cannot be edited, or a deviation is not shown.
+        """
+        return self._outcomes(self.taken)
+
+    def _outcomes(self, taken: Sequence[Chosen]) -> Outcomes:
+        told = [one for one in taken if one.decision.choice is not Choice.REJECT]
+        files = self.files
+        return outcomes(told, files.everything, files.blobs, files.known)
+
+    def write(self, done: Outcomes, env: Mapping[str, str]) -> None:
+        """Write goldens and case files, and look at the run anew.
+
+        Args:
+            done: What the decisions come to.
+            env: Environment variables.
+
+        Raises:
+            UsageError: If the variable CI is set.
+            InfrastructureError: If the disk refuses.
+        """
+        refuse_in_ci(env)
+        before = {member.job.case.file: member.job.case.content_hash for member in self._everything}
+        ran = {
+            member.record.case_hash: member.job.case.file
+            for member in self._everything
+            if member.job.case.file in done.sources
+        }
+        for plan in done.plans:
+            apply(plan, env)
+        for file, data in done.sources.items():
+            write_atomically(file, data)
+        after = {file: discover([file])[0].content_hash for file in done.sources}
+        same = {before[file]: now for file, now in after.items()}
+        same |= {hashed: after[file] for hashed, file in ran.items()}
+        self.keep(as_written(self.review, done.settled, same))
+        self.reload()
+
+    def _kept(self) -> Review:
+        path = self.directory.path / REVIEW
+        try:
+            return loads(path.read_bytes(), str(path))
+        except FileNotFoundError:
+            return Review()
+        except OSError as error:
+            raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
+
+    def _evidence(self) -> dict[str, Evidence]:
+        path = self.directory.path / EVIDENCE
+        try:
+            found = msgspec.json.decode(path.read_bytes(), type=tuple[Evidence, ...])
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise CorruptRunError(
+                f"{path}: expected what was found out: {str(error).lower()}; delete it"
+            ) from None
+        return {one.cause: one for one in found}
