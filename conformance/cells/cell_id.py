@@ -28,6 +28,12 @@ def is_cell_id(text: str) -> bool:
     return _HEAD.fullmatch(text) is not None
 
 
+def is_unresolved_id(text: str) -> bool:
+    """Say whether a text is the id of a cell of a nightly of which it is not known which it is."""
+    match = _HEAD.fullmatch(text.partition("-")[0])
+    return match is not None and is_nightly_selector(read_spelled(match["release"]))
+
+
 def parse_cell(text: str, releases: Releases) -> Cell:
     """Return the cell an id names.
 

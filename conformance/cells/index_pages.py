@@ -79,8 +79,15 @@ def open_index(
             yield client
     except (requests.RequestException, UnsupportedRepoVersionError) as error:
         raise InfrastructureError(
-            f"{name}: {masked(_OBJECT.sub('', str(error)))}; check the network, or {advice}"
+            f"{name}: {masked(_said_by(error))}; check the network, or {advice}"
         ) from error
+
+
+def _said_by(error: Exception) -> str:
+    """Return what went wrong, without the calls around it and what differs every time."""
+    inner = error.args[0] if error.args else None
+    reason = getattr(inner, "reason", None)
+    return _OBJECT.sub("", str(reason if isinstance(reason, Exception) else error))
 
 
 def read_wheels(client: PyPISimple, project: str) -> dict[Version, list[Wheel]]:

@@ -46,10 +46,17 @@ class NightlyIndex:
         find_url: Returns what the project says of it, empty when it says nothing; the environment
             comes before it. Where neither says anything it is JAX's own.
         released: Known releases: a night without a jaxlib may go with a released one.
+        until: The last night that counts, None for all.
     """
 
-    def __init__(self, find_url: Callable[[], str], released: Sequence[Release] = ()) -> None:
+    def __init__(
+        self,
+        find_url: Callable[[], str],
+        released: Sequence[Release] = (),
+        until: date | None = None,
+    ) -> None:
         self._find_url = find_url
+        self._until = until or date.max
         self._released = released
         self._reading = RLock()
         self._wheels_of: dict[str, Mapping[Version, Sequence[Wheel]]] = {}
@@ -78,7 +85,8 @@ class NightlyIndex:
             UsageError: If what is configured is no URL.
             InfrastructureError: If it cannot be reached or read, or has no nightly of jax.
         """
-        nights = {night_of(version): str(version) for version in sorted(self._wheels("jax"))}
+        known = ((night_of(v), str(v)) for v in sorted(self._wheels("jax")))
+        nights = {night: version for night, version in known if night and night <= self._until}
         if not nights:
             raise InfrastructureError(
                 f"{self._name} has no nightly of jax, expected wheels like "

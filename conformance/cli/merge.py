@@ -13,11 +13,11 @@ from conformance.cli.named_files import check_writable
 from conformance.cli.options import json_option, site_option
 from conformance.cli.run import show
 from conformance.cli.setting import here
+from conformance.cli.since import Asked, concluded, fail_on_option, since_options
 from conformance.collecting import uncollected
 from conformance.engine.loading import LoadedRun, runs_in
 from conformance.engine.merging import in_order, merged
 from conformance.engine.rundir import RunDirectory, new_run
-from conformance.engine.runner import exit_code
 from conformance.errors import UsageError
 
 
@@ -28,12 +28,17 @@ from conformance.errors import UsageError
 )  # fmt: skip
 @click.option("--run-dir", type=click.Path(path_type=Path, file_okay=False), help="Run directory.")
 @json_option("the whole result")
+@since_options
+@fail_on_option(None)
 @site_option
 @click.option("--verbose", "-v", is_flag=True, help="Show every case, not only families.")
 def command(
     *,
     parts: tuple[Path, ...],
     run_dir: Path | None,
+    since: str | None,
+    store: str | None,
+    fail_on: str | None,
     json_file: Path | None,
     site: bool | None,
     verbose: bool,
@@ -41,14 +46,18 @@ def command(
     """Put the shards of a run together: what comes of it is the run undivided.
 
     DIR is the directory of a shard's run, or a folder of them. They must be all parts of one run;
-    they are read, and stay as they are. Exit status is that of the whole run.
+    they are read, and stay as they are. Exit status is that of the whole run, which is compared
+    with the last one of the same matrix.
 
     \b
     conformance run --matrix nightly --shard 1/4 --run-dir shard-1     on a runner
     conformance merge shard-*                                          in the end
     conformance merge shard-* --run-dir night --json night.json
+    conformance merge shard-* --since yesterday --fail-on new
     """  # noqa: D301 - \b is click's own mark
     setting = here()
+    asked = Asked(since=since, store=store, folder=setting.project.root / "reports" / "runs")
+    asked.check()
     if json_file is not None:
         check_writable("--json", json_file)
     directory = _empty(run_dir) if run_dir else new_run(setting.project.root)
@@ -57,12 +66,16 @@ def command(
         info, records = merged(ordered)
     for one in ordered:
         _adopt(one, directory)
-    code = exit_code(records)
-    info = replace(info, exit=int(code))
+    if fail_on is not None:
+        info = replace(info, request={**info.request, "fail_on": fail_on})
     directory.write_records(records)
+    changed, code = concluded(directory, info, records, asked)
+    info = replace(info, exit=int(code))
     directory.write_run(info)
     console = Console(stderr=str(json_file) == "-", highlight=False)
-    show(directory, info, records, console, json_file=json_file, site=site, verbose=verbose)
+    show(
+        directory, info, records, console, changed, json_file=json_file, site=site, verbose=verbose
+    )
     return code
 
 

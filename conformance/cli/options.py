@@ -48,6 +48,19 @@ def cells_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return matrix(cell(command))
 
 
+def night_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option `--night` of commands about the cells of a run.
+
+    Args:
+        command: The command.
+    """
+    return click.option(
+        "--night", metavar="DAY", default="",
+        help="Count no nightly after that of DAY, e.g. 2025-11-20: so that all runners of a run "
+        "mean the same.",
+    )(command)  # fmt: skip
+
+
 def site_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option `--report` of commands that make a run, whose value is called `site`.
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from conformance.cli.options import cells_options, with_option
+from conformance.cli.nights import newest_night
+from conformance.cli.options import cells_options, night_option, with_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.run import nothing_to_run
 from conformance.cli.setting import here
@@ -41,6 +42,7 @@ RUNNERS: Final[Mapping[str, str | list[str]]] = {
 @click.argument("select", nargs=-1)
 @cells_options
 @with_option
+@night_option
 @click.option(
     "--shards", "count", type=click.IntRange(1, 256), default=1, show_default=True,
     help="Parts that it is divided into.",
@@ -65,6 +67,7 @@ def command(
     matrix: str | None,
     cell: tuple[str, ...],
     wanted: tuple[str, ...],
+    night: str,
     count: int,
     runners: tuple[str, ...],
     form: str,
@@ -81,7 +84,7 @@ def command(
     conformance plan --learn reports/runs                     keep how long jobs took
     conformance plan --matrix nightly --shards 8 --format github --runner gpu=self-hosted,h100
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
+    setting = here(night)
     labels = _labels(runners)
     durations = durations_of(setting)
     if runs:
@@ -94,7 +97,7 @@ def command(
     if not plan.jobs:
         raise NothingSelectedError(nothing_to_run(plan.exclusions))
     parts = shards(plan.jobs, count, durations.of)
-    asked = _arguments(select, matrix, cell, wanted)
+    asked = _arguments(select, matrix, cell, wanted, newest_night(cells))
     if form == "text":
         for line in shard_lines(parts, plan.exclusions, labels):
             click.echo(line)
@@ -126,10 +129,15 @@ def _found(folders: Iterable[Path]) -> Iterable[RunDirectory]:
 
 
 def _arguments(
-    select: Iterable[str], matrix: str | None, cells: Iterable[str], wanted: Iterable[str]
+    select: Iterable[str],
+    matrix: str | None,
+    cells: Iterable[str],
+    wanted: Iterable[str],
+    night: str,
 ) -> str:
     """Return arguments of `conformance run` for what is asked, as a shell has them."""
     words = [*select, *(["--matrix", matrix] if matrix else [])]
     for option, values in (("--cell", cells), ("--with", wanted)):
         words += chain.from_iterable((option, value) for value in values)
+    words += ["--night", night] if night else []
     return shlex.join(words)

@@ -16,7 +16,8 @@ from conformance.cli.state import write_state
 from conformance.engine.diff_cache import DiffCache
 from conformance.engine.digest_store import DigestStore
 from conformance.engine.loading import load_all, runs_in
-from conformance.engine.rundir import UPGRADE, latest_run
+from conformance.engine.rundir import UPGRADE, CorruptRunError, RunDirectory, latest_run
+from conformance.engine.since_file import read_since
 from conformance.errors import ConformanceError, NothingSelectedError, UsageError
 from conformance.model.outcome import ExitCode
 from conformance.report.choice import shown
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from conformance.cli.setting import Setting
-    from conformance.engine.rundir import RunDirectory
+    from conformance.model.since import Since
     from conformance.report.upgrade_file import UpgradeFile
 
 STATE: Final = Path("reports") / "README.md"
@@ -155,11 +156,21 @@ def _chosen(setting: Setting, given: Sequence[Path]) -> Chosen:
     ordered = sorted(loaded, key=lambda run: (run.info.started, run.id))
     newest = next(run.path for run in wanted if run.id == ordered[-1].id)
     upgrades, worst = _upgrades(wanted, {run.id for run in loaded})
+    since, worst_of_all = _since(RunDirectory(newest))
+    problems = list(dict.fromkeys([*problems, *worse, *worst, *worst_of_all]))
     return Chosen(
-        report=Report(tuple(ordered), tuple(dict.fromkeys([*problems, *worse, *worst])), upgrades),
+        report=Report(tuple(ordered), tuple(problems), upgrades, since),
         history=history(digests.values()),
         newest=newest,
     )
+
+
+def _since(newest: RunDirectory) -> tuple[Since | None, list[str]]:
+    """Return what changed in the newest run since the one before, and what is wrong with that."""
+    try:
+        return read_since(newest), []
+    except CorruptRunError as error:
+        return None, [str(error)]
 
 
 def _upgrades(

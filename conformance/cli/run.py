@@ -14,16 +14,26 @@ from conformance.cells.accelerators import Turns
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.overlay import absolute_wanted
 from conformance.cli.named_files import as_json, check_writable, write_file
-from conformance.cli.options import cells_options, json_option, site_option, with_option
+from conformance.cli.nights import drop_untold, nights_of, with_its_nights
+from conformance.cli.options import (
+    cells_options,
+    json_option,
+    night_option,
+    site_option,
+    with_option,
+)
 from conformance.cli.preparing import prepare_in
 from conformance.cli.progress import live_progress
 from conformance.cli.setting import DEFAULT_MATRIX, default_jobs, here
 from conformance.cli.sharding import durations_of, part_of
+from conformance.cli.since import Asked, concluded, fail_on_option, since_options
 from conformance.engine.cache import ResultCache
+from conformance.engine.calibration import load_calibration
 from conformance.engine.describing import describe, ended
 from conformance.engine.loading import LoadedRun
 from conformance.engine.local import LocalExecutor
 from conformance.engine.plan import Plan, make_plan
+from conformance.engine.policy import FailOn
 from conformance.engine.prepare import Provider
 from conformance.engine.rundir import (
     ANEW,
@@ -33,8 +43,9 @@ from conformance.engine.rundir import (
     latest_run,
     new_run,
 )
-from conformance.engine.runner import Run, exit_code
+from conformance.engine.runner import Run
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
+from conformance.files import TEMPORARY
 from conformance.model.outcome import ExitCode
 from conformance.report.data import report_json
 from conformance.report.report import Report
@@ -47,6 +58,7 @@ if TYPE_CHECKING:
     from conformance.engine.prepare import Preparation
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunInfo
+    from conformance.model.since import Since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +71,10 @@ class Request:
     shard: str = "1/1"
     require_platform: bool = False
     wanted: tuple[str, ...] = ()
+    fail_on: str = FailOn.UNEXPECTED
+    night: str = ""
+    nights: tuple[str, ...] = ()
+    """Ids of the cells of nightlies that it began with."""
 
 
 @click.command("run", short_help="Run cases in cells and judge what they do.")
@@ -78,6 +94,9 @@ class Request:
 )  # fmt: skip
 @click.option("--spawn", is_flag=True, help="A fresh interpreter per job instead of a fork.")
 @with_option
+@night_option
+@since_options
+@fail_on_option(str(FailOn.UNEXPECTED))
 @json_option("the whole result")
 @site_option
 @click.option("--verbose", "-v", is_flag=True, help="Show every case, not only families.")
@@ -93,6 +112,10 @@ def command(
     shard: str,
     require_platform: bool,
     wanted: tuple[str, ...],
+    night: str,
+    since: str | None,
+    store: str | None,
+    fail_on: str,
     spawn: bool,
     json_file: Path | None,
     site: bool | None,
@@ -111,23 +134,31 @@ def command(
     conformance run --cell path:/opt/jax-dev/bin/python my/cases/topic.py
     conformance run --cell 'latest@tpu:v5e:2x2'         compiled for TPUs that are not here
     conformance run --cell path:/usr/bin/python3@gpu4   a container's own jax, on its GPUs
+    conformance run --matrix nightly --cell path:/opt/jax-dev/bin/python
+                                                        ... and that beside it
+    conformance run --matrix nightly --fail-on new      what the last night showed is no news
     conformance run --resume                            after a crash or Ctrl-C
     """  # noqa: D301 - \b is click's own mark
     request = Request(
         select=select, matrix=matrix, cell=cell, shard=shard,
-        require_platform=require_platform, wanted=wanted,
+        require_platform=require_platform, wanted=wanted, fail_on=fail_on, night=night,
     )  # fmt: skip
-    setting = here()
+    setting = here(night)
+    asked = Asked(since=since, store=store, folder=setting.project.root / "reports" / "runs")
+    asked.check()
     if json_file is not None:
         check_writable("--json", json_file)
     if resume and request != Request():
-        raise UsageError("--resume continues a run as it was asked for: give no SELECT, --matrix, "
-                         "--cell, --shard, --require-platform or --with with it")  # fmt: skip
+        raise UsageError(
+            "--resume continues a run as it was asked for: give no SELECT, --matrix, --cell, "
+            "--shard, --require-platform, --with, --night or --fail-on with it"
+        )
     directory = _directory(setting, run_dir, resume=resume)
     if resume:
         request = request_of(directory)
+        setting = here(request.night)
     console = Console(stderr=str(json_file) == "-", highlight=False)
-    planned, preparation = _plan(setting, request)
+    request, planned, preparation = _plan(setting, request)
     required = request.require_platform
     provider = Provider(preparation.locks, setting.cache, spawn=spawn, require_platform=required)
     executor = LocalExecutor(provider.open, slots=jobs, turns=Turns(setting.cache))
@@ -138,7 +169,10 @@ def command(
         directory=directory,
         executor=executor,
         cache=ResultCache(setting.cache, fresh=fresh or spawn),
+        calibration=load_calibration(setting.cache),
     )
+    if resume:
+        drop_untold(directory, planned)
     try:
         with live_progress(console, len(planned.jobs), len(planned.cells)) as run.progress:
             records = run.execute()
@@ -147,10 +181,12 @@ def command(
         return ExitCode.INTERRUPTED
     except InfrastructureError as error:
         raise InfrastructureError(f"{error}; {_how_to_resume(directory)}") from error
-    code = exit_code(records)
+    changed, code = concluded(directory, info, records, asked)
     info = ended(info, code, executor.identities)
     directory.write_run(info)
-    show(directory, info, records, console, json_file=json_file, site=site, verbose=verbose)
+    show(
+        directory, info, records, console, changed, json_file=json_file, site=site, verbose=verbose
+    )
     return code
 
 
@@ -159,6 +195,7 @@ def show(
     info: RunInfo,
     records: Iterable[Record],
     console: Console,
+    since: Since | None,
     *,
     json_file: Path | None,
     site: bool | None,
@@ -171,11 +208,12 @@ def show(
         info: What is said of it.
         records: Its jobs.
         console: Where to.
+        since: What changed since the run before, None where there is none.
         json_file: Where JSON goes, None for nowhere.
         site: Whether pages are made; None for where there is a terminal.
         verbose: Whether every case is shown.
     """
-    report = Report((LoadedRun.of(directory, info, records),))
+    report = Report((LoadedRun.of(directory, info, records),), since=since)
     print_report(console, report, directory=directory.path, verbose=verbose)
     hand_out(report, directory, console, json_file=json_file, site=site)
 
@@ -204,9 +242,15 @@ def hand_out(
 
 
 def _begun(directory: RunDirectory, info: RunInfo, *, resume: bool) -> RunInfo:
-    """Write what is known before the first job; a run that goes on began when it began."""
+    """Write what is known before the first job; a run that goes on began when it began.
+
+    The directory is held until the command ends.
+    """
+    click.get_current_context().with_resource(directory.held())
     if resume:
         info = replace(info, started=directory.read_run().started or info.started)
+    else:
+        _check_empty(directory.path)  # another run may have come first
     directory.write_run(info)
     return info
 
@@ -225,10 +269,16 @@ def _directory(setting: Setting, given: Path | None, *, resume: bool) -> RunDire
         return RunDirectory(given) if given else latest_run(setting.project.root)
     if given is None:
         return new_run(setting.project.root)
-    directory = RunDirectory(given)
-    if given.exists() and any(given.iterdir()):
-        raise UsageError(f"{given} is not empty; continue it with --resume, or name another folder")
-    return directory
+    _check_empty(given)
+    return RunDirectory(given)
+
+
+def _check_empty(folder: Path) -> None:
+    # What a run was writing when it was killed is nothing yet.
+    if folder.exists() and any(not one.name.startswith(TEMPORARY) for one in folder.iterdir()):
+        raise UsageError(
+            f"{folder} is not empty; continue it with --resume, or name another folder"
+        )
 
 
 def request_of(directory: RunDirectory) -> Request:
@@ -248,14 +298,17 @@ def request_of(directory: RunDirectory) -> Request:
         ) from None
 
 
-def _plan(setting: Setting, request: Request) -> tuple[Plan, Preparation]:
+def _plan(setting: Setting, request: Request) -> tuple[Request, Plan, Preparation]:
+    """Return what is asked for with the nights that it means, what to run, and in what cells."""
     cases = setting.cases(request.select)
-    cells, left_out = setting.cells(request.matrix, request.cell)
+    meant, left_out = setting.cells(request.matrix, request.cell)
+    cells = with_its_nights(meant, request.nights, setting.releases)
     preparation = prepare_in(setting, cells, request.wanted)
     whole = make_plan(cases, preparation.cells, (*left_out, *preparation.exclusions))
     if not whole.jobs:
         raise NothingSelectedError(nothing_to_run(whole.exclusions))
-    return part_of(whole, request.shard, durations_of(setting)), preparation
+    request = replace(request, nights=nights_of(cells))
+    return request, part_of(whole, request.shard, durations_of(setting)), preparation
 
 
 def nothing_to_run(exclusions: tuple[Exclusion, ...]) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import os
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +49,8 @@ class Setting:
     """The surroundings of a command, looked up as they are asked for."""
 
     start: Path
+    night: str = ""
+    """The day of the last nightly that counts, empty for all."""
 
     @cached_property
     def project(self) -> Project:
@@ -70,8 +73,17 @@ class Setting:
     def _nightlies(self, known: Releases) -> Nightlies:
         # Its client of the network is imported when it is wanted: few commands do.
         module = importlib.import_module(NIGHTLY_INDEX)
-        found: Nightlies = module.NightlyIndex(lambda: self.settings.nightly_index, known.rows)
+        found: Nightlies = module.NightlyIndex(
+            lambda: self.settings.nightly_index, known.rows, self._last_night
+        )
         return found
+
+    @property
+    def _last_night(self) -> date | None:
+        try:
+            return date.fromisoformat(self.night) if self.night else None
+        except ValueError:
+            raise UsageError(f"--night {self.night}: expected a day, e.g. 2025-11-20") from None
 
     @cached_property
     def cache(self) -> Path:
@@ -267,6 +279,10 @@ def default_jobs() -> int:
     return os.cpu_count() or 1
 
 
-def here() -> Setting:
-    """Return the setting of the working directory."""
-    return Setting(Path.cwd())
+def here(night: str = "") -> Setting:
+    """Return the setting of the working directory.
+
+    Args:
+        night: The day of the last nightly that counts, empty for all.
+    """
+    return Setting(Path.cwd(), night)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import msgspec
 
+from conformance.engine.policy import FailOn
 from conformance.engine.runner import exit_code
 from conformance.engine.transitions import Kind  # noqa: TC001 - msgspec reads the annotations
 from conformance.model.outcome import ExitCode
 from conformance.model.record import Record
 from conformance.model.run import Exclusion  # noqa: TC001 - msgspec reads the annotations
+from conformance.model.since import Since  # noqa: TC001 - msgspec reads the annotations
 from conformance.report.summary import counts, understood
 from conformance.report.text import visible
 
@@ -98,6 +100,7 @@ class ReportJson(TypedDict):
         problems: What is wrong with runs that could not be read, a sentence each.
         not_run: Jobs that were planned and never ended.
         transitions: What changes between neighbouring releases.
+        since: What changed since the last night; null where there is none to compare with.
     """
 
     run: str
@@ -111,6 +114,7 @@ class ReportJson(TypedDict):
     problems: Sequence[str]
     not_run: Sequence[JobJson]
     transitions: Sequence[TransitionJson]
+    since: Since | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +150,7 @@ def report_json(report: Report) -> ReportJson:
         problems=[visible(problem) for problem in report.problems],
         not_run=[JobJson(case=case, cell=cell) for case, cell in report.not_run],
         transitions=list(_transitions(report)),
+        since=report.since,
     )
 
 
@@ -160,13 +165,17 @@ def _cells(report: Report) -> list[CellJson]:
 def exit_of(report: Report) -> ExitCode:
     """Return the exit status that a report amounts to.
 
-    What is unexpected counts first; without it, neither a run that could not be read nor a job
-    that never ended passes for success.
+    What is unexpected counts first, unless the one run that is told was asked not to fail for it;
+    without it, neither a run that could not be read nor a job that never ended passes for success.
 
     Args:
         report: What is told.
     """
     code = exit_code(report.records)
+    if code is ExitCode.UNEXPECTED and len(report.runs) == 1:
+        info = report.runs[0].info
+        lenient = info.request.get("fail_on", FailOn.UNEXPECTED) != FailOn.UNEXPECTED
+        code = ExitCode(info.exit) if lenient and info.exit is not None else code
     if code in {ExitCode.OK, ExitCode.NOTHING}:
         if report.problems:
             return ExitCode.USAGE

@@ -13,7 +13,8 @@ from conformance.model.outcome import Outcome, Verdict
 from conformance.report.changes import changes_of
 from conformance.report.commands import rerun
 from conformance.report.exclusions import EVERY, exclusion_groups, unsupported
-from conformance.report.markup import Entry, Section, block, code, fitted, row
+from conformance.report.markup import MOST_CODE, Entry, Section, block, code, fitted, row
+from conformance.report.since_text import age, counted, day_of, described, other_lines
 from conformance.report.story import story_of
 from conformance.report.summary import ir_groups
 from conformance.report.verdicts import LETTERS, WORST_FIRST
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.loading import LoadedRun
     from conformance.model.record import Record
+    from conformance.model.since import Since
     from conformance.report.changes import Change, Changes
     from conformance.report.exclusions import ExclusionGroup
     from conformance.report.report import Report
@@ -68,6 +70,8 @@ def _head(story: Story, runs: Sequence[LoadedRun]) -> Iterator[str]:
 
 
 def _sections(report: Report) -> Iterator[Section]:
+    if report.since is not None:
+        yield _since(report.since)
     if report.problems:
         yield Section(
             head="## Runs that cannot be read",
@@ -93,6 +97,28 @@ def _sections(report: Report) -> Iterator[Section]:
     if report.tracks and report.records:
         yield _table(report)
     yield from _exclusions(report)
+
+
+def _since(since: Since) -> Section:
+    """Return what changed since the last night: root causes that are new are told first."""
+    told = [
+        (f"**{kind}**", f"{described(one)}{age(one) if kind != 'new' else ''}", len(one.jobs))
+        for kind, causes in (
+            ("new", since.new), ("gone", since.gone), ("not seen", since.unseen),
+            ("still there", since.still),
+        )
+        for one in causes
+    ]  # fmt: skip
+    entries = [
+        Entry(partial("- {} {}".format, kind, code(text, MOST_CODE)), jobs)
+        for kind, text, jobs in told
+    ]
+    entries += [Entry(partial(_bullet, line)) for line in other_lines(since)]
+    head = (
+        f"## Since the last night: {counted(since)}\n\n"
+        f"Compared with run {code(since.run)} of {code(day_of(since.started))}."
+    )
+    return Section(head=head, entries=entries, what="lines", share=0.4)
 
 
 def _bullet(text: str) -> str:

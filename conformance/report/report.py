@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from conformance.engine.transitions import Transition
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell
+    from conformance.model.since import Since
     from conformance.report.upgrade_file import UpgradeFile
 
 
@@ -29,11 +30,13 @@ class Report:
         runs: The runs, the oldest first.
         problems: What is wrong with what could not be read, a sentence each.
         upgrades: What those of the runs came to that were upgrades, by run id.
+        since: What changed in the newest since the night before it, None where there is none.
     """
 
     runs: Sequence[LoadedRun]
     problems: Sequence[str] = ()
     upgrades: Mapping[str, UpgradeFile] = field(default_factory=dict)
+    since: Since | None = None
 
     @property
     def upgraded(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from conformance.model.case import Policy
 from conformance.model.outcome import Verdict
 from conformance.model.record import IrStatus
 from conformance.report.exclusions import exclusion_lines, unsupported
+from conformance.report.since_text import since_lines
 from conformance.report.summary import IrGroup, counts, ir_groups, understood
 from conformance.report.text import LISTED, listed, visible
 from conformance.report.verdicts import LETTERS, WORST_FIRST
@@ -103,6 +104,9 @@ def print_report(
     console.print(f"{tally}{unchanged}{unfinished}", soft_wrap=True)
     for line in _ir_lines(records):
         console.print(line, soft_wrap=True)
+    if report.since is not None:
+        for line in since_lines(report.since):
+            console.print(Text(visible(line, LONGEST)), soft_wrap=True)
     console.print(f"results in {directory}", soft_wrap=True, style="bright_black")
 
 

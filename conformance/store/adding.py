@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 from sqlalchemy import bindparam, func, insert, select, update
 
+from conformance.cells.places import places_of
 from conformance.model.outcome import Verdict
 from conformance.store import plans, schema
-from conformance.cells.places import places_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -187,14 +187,6 @@ def test_an_index_that_does_not_answer(
     assert "secret" not in ending.err
 
 
-def test_without_an_index_it_is_said_what_to_set(project: Project) -> None:
-    """In the environment or in the project's file."""
-    (project.path / "pyproject.toml").unlink()
-    ending = project.run("bisect", "report.py", "--good", "0.8.2", "--bad", "nightly")
-    assert ending.code == 2
-    assert "set CONFORMANCE_NIGHTLY_INDEX, or nightly-index below [tool." in ending.error
-
-
 def test_days_that_are_none(project: Project) -> None:
     """Of the index, of the calendar, or in the wrong order."""
     ends = ("--axis", "nightly", "--good", "2026-01-10", "--bad")

@@ -1,0 +1,39 @@
+"""The last night as a store has it; apart, for its database is imported when one is named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.store.address import address_of
+from conformance.store.nights import known_ones, last_night
+from conformance.store.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.engine.nights import Night
+
+Known = frozenset[tuple[str, str, str]]
+
+
+def from_store(
+    text: str, matrix: str, part: str, say: Callable[[str], None], *, own: str, name: str
+) -> tuple[Night | None, Known]:
+    """Return the last night of a matrix that a store has, and what issues are linked to.
+
+    Args:
+        text: Path or URL of the store; a file that is not there is not made.
+        matrix: Name or file of the matrix.
+        part: What of the matrix was asked for.
+        say: Told what was mended.
+        own: Id of the run that is compared, which is not meant.
+        name: Id of the night, if it is to be that one.
+
+    Raises:
+        ConformanceError: If the store cannot be read.
+    """
+    address = address_of(text)
+    if address.file is not None and not address.file.exists():
+        return None, frozenset()
+    store = Store(address, say)
+    return last_night(store, matrix, part, own=own, name=name), known_ones(store)

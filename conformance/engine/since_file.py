@@ -1,0 +1,42 @@
+"""What changed since the last night, in the directory of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from conformance.engine.rundir import CorruptRunError
+from conformance.files import said_by, write_atomically
+from conformance.model.since import SINCE, Since
+
+if TYPE_CHECKING:
+    from conformance.engine.rundir import RunDirectory
+
+
+def write_since(directory: RunDirectory, since: Since) -> None:
+    """Write what changed, whole or not at all.
+
+    Raises:
+        InfrastructureError: If the disk refuses.
+    """
+    write_atomically(directory.path / SINCE, msgspec.json.encode(since) + b"\n")
+
+
+def read_since(directory: RunDirectory) -> Since | None:
+    """Return what changed; None of a run that was compared with none.
+
+    Raises:
+        CorruptRunError: If it cannot be read.
+    """
+    path = directory.path / SINCE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Since)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
+    except ValueError as error:  # JSON or its encoding
+        raise CorruptRunError(
+            f"{path}: expected what changed since another run: {str(error).lower()}; delete it"
+        ) from None

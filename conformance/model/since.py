@@ -1,0 +1,108 @@
+"""What changed since the last night: the contract of `since.json` in a run directory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+SINCE: Final = "since.json"
+"""Its name in a run directory."""
+
+
+class JobAt(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """A job by its place, which is the same for every night.
+
+    Attributes:
+        case: Case id.
+        place: Where it runs: the id of its cell; of a nightly `nightly-cpu8` and the like.
+    """
+
+    case: str
+    place: str
+
+
+class CauseSince(msgspec.Struct, frozen=True, kw_only=True):
+    """A root cause, and since when it has been there.
+
+    Attributes:
+        id: Id of the root cause.
+        verdict: Verdict of its first job.
+        reason: Why that is unexpected.
+        jobs: Its jobs; of one that is gone or was not seen, those of the last night that showed it.
+        run: Id of the first run that showed it.
+        since: When that began, ISO 8601.
+        nights: How many nights have shown it.
+    """
+
+    id: str
+    verdict: str
+    reason: str
+    jobs: tuple[JobAt, ...]
+    run: str
+    since: str
+    nights: int = 1
+
+
+class Moved(msgspec.Struct, frozen=True, kw_only=True):
+    """What is not as it was the last night, although both are as they should be.
+
+    Attributes:
+        artifact: `value`, or the IR that does other work: `jaxpr`, `stablehlo`, `hlo`.
+        place: Where.
+        cases: Ids of the cases.
+    """
+
+    artifact: str
+    place: str
+    cases: tuple[str, ...]
+
+
+class Installed(msgspec.Struct, frozen=True, kw_only=True):
+    """A package that is not the same as the last night.
+
+    Attributes:
+        place: Where.
+        package: Its name.
+        before: Its version the last night, empty if it was not there.
+        after: Its version now, empty if it is not there.
+    """
+
+    place: str
+    package: str
+    before: str
+    after: str
+
+
+class Since(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed since the last night.
+
+    Attributes:
+        run: Id of the last night's run.
+        started: When that began, ISO 8601.
+        new: Root causes that the last night did not show.
+        still: Those that it did show.
+        gone: Those that it showed, and that no job shows any more.
+        unseen: Those that it showed, and whose jobs say nothing about JAX this time.
+        added: Jobs that the last night did not have.
+        removed: Jobs that only the last night had.
+        moved: What is not as it was, although both are as they should be.
+        installed: Packages that are not the same.
+    """
+
+    run: str
+    started: str
+    new: tuple[CauseSince, ...] = ()
+    still: tuple[CauseSince, ...] = ()
+    gone: tuple[CauseSince, ...] = ()
+    unseen: tuple[CauseSince, ...] = ()
+    added: tuple[JobAt, ...] = ()
+    removed: tuple[JobAt, ...] = ()
+    moved: tuple[Moved, ...] = ()
+    installed: tuple[Installed, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything did."""
+        told = (self.new, self.gone, self.unseen, self.added, self.removed, self.moved)
+        return any(told) or bool(self.installed)

@@ -1,0 +1,101 @@
+"""What changed since the last night, in words: for a terminal and for Markdown."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Final
+
+from conformance.report.text import listed, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from conformance.model.since import CauseSince, Installed, Since
+
+LONGEST: Final = 300
+"""Characters of one reason."""
+MOST: Final = 10
+"""Root causes of one kind that are told one by one in a terminal, but for those that are new."""
+
+
+def counted(since: Since) -> str:
+    """Return how much changed."""
+    counts = {
+        "new": len(since.new), "still there": len(since.still), "gone": len(since.gone),
+        "not seen": len(since.unseen),
+    }  # fmt: skip
+    said = [f"{number:,} {kind}" for kind, number in counts.items() if number]
+    moved = len({(case, one.place) for one in since.moved for case in one.cases})
+    jobs = {"moved": moved, "added": len(since.added), "removed": len(since.removed)}
+    said += [f"{_jobs(number)} {kind}" for kind, number in jobs.items() if number]
+    if not since.changed:
+        said.insert(0, "nothing changed")
+    return ", ".join(said) or "other packages"
+
+
+def since_lines(since: Since, most: int = MOST) -> Iterator[str]:
+    """Yield what changed, a line each, what is new first.
+
+    Args:
+        since: What changed.
+        most: Root causes of one kind that are told one by one; of those that are new all are.
+    """
+    yield f"since {one_line(since.run)} of {day_of(since.started)}: {counted(since)}"
+    for one in since.new:
+        yield f"  new: {described(one)}"
+    for kind, causes in (
+        ("gone", since.gone), ("not seen", since.unseen), ("still there", since.still),
+    ):  # fmt: skip
+        for one in causes[:most]:
+            yield f"  {kind}: {described(one)}{age(one)}"
+        if len(causes) > most:
+            yield f"  {kind}: {len(causes) - most:,} more"
+    for line in other_lines(since):
+        yield f"  {line}"
+
+
+def other_lines(since: Since) -> Iterator[str]:
+    """Yield what changed beside root causes: artifacts, jobs, packages."""
+    for one in since.moved:
+        yield f"moved: {one.artifact} of {listed(one.cases)} on {one.place}"
+    for kind, jobs in (("added", since.added), ("removed", since.removed)):
+        for place, number in Counter(job.place for job in jobs).items():
+            yield f"{kind}: {_jobs(number)} on {place}"
+    for places, packages in _alike(since.installed):
+        yield f"installed on {listed(places)}: {', '.join(packages)}"
+
+
+def described(one: CauseSince) -> str:
+    """Return what a root cause is: its verdict, where it is, and why."""
+    cases = list(dict.fromkeys(job.case for job in one.jobs))
+    what = cases[0] if len(cases) == 1 else f"{len(cases):,} cases"
+    places = list(dict.fromkeys(job.place for job in one.jobs))
+    return one_line(f"{one.verdict} {what} on {listed(places)}: {one.reason}", LONGEST)
+
+
+def day_of(moment: str) -> str:
+    """Return the day of a time, ISO 8601."""
+    return one_line(moment).partition("T")[0] or "an unknown day"
+
+
+def age(one: CauseSince) -> str:
+    """Return since when a root cause has been there."""
+    day = day_of(one.since)
+    nights = "1 night" if one.nights == 1 else f"{one.nights:,} nights"
+    return f" (since {day}, {nights})"
+
+
+def _alike(installed: Iterable[Installed]) -> list[tuple[list[str], tuple[str, ...]]]:
+    """Return packages that are not the same, and the places that have them in common."""
+    by_place: dict[str, list[str]] = defaultdict(list)
+    for one in installed:
+        versions = f"{one.before or 'none'} -> {one.after or 'none'}"
+        by_place[one.place].append(f"{one.package} {versions}")
+    places: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for place, packages in by_place.items():
+        places[tuple(packages)].append(place)
+    return [(found, packages) for packages, found in places.items()]
+
+
+def _jobs(number: int) -> str:
+    return "1 job" if number == 1 else f"{number:,} jobs"

@@ -1,0 +1,91 @@
+"""The last night as a store has it: what it showed, and what has been open since when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.engine.nights import Night, NightJob
+from conformance.model.since import CauseSince, JobAt
+from conformance.store.standing import Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from conformance.engine.digests import State
+    from conformance.store.querying import StoredRun
+    from conformance.store.standing import Regression
+    from conformance.store.store import Store
+
+
+def last_night(
+    store: Store, matrix: str, part: str, *, own: str = "", name: str = ""
+) -> Night | None:
+    """Return the newest run of a matrix that a store has.
+
+    A store knows what jobs showed, not what they made: no artifact of it is compared.
+
+    Args:
+        store: The store.
+        matrix: Name or file of the matrix.
+        part: What of the matrix was asked for, where that was not all of it.
+        own: Id of a run that is not meant.
+        name: Id of the run, if it is to be that one; the matrix does not count then.
+
+    Returns:
+        The night, None if there is none.
+    """
+    runs = store.runs()
+    found = [run for run in runs if run.name != own and _is_meant(run, matrix, part, name)]
+    if not found:
+        return None
+    last = found[-1]
+    states = store.states_at(last.number)
+    # Of other matrices the store knows, too.
+    open_ones = [
+        one
+        for one in store.regressions()[0]
+        if one.fixed_in is None and any((one.case, place) in states for place in one.open_places)
+    ]
+    cause_by = {(one.case, str(one.state.verdict), one.state.cause): one.id for one in open_ones}
+    return Night(
+        run=last.name,
+        started=last.started,
+        jobs={
+            JobAt(case=case, place=place): _shown(case, state, cause_by)
+            for (case, place), state in states.items()
+        },
+        causes={one.id: _cause(one, runs) for one in open_ones},
+    )
+
+
+def known_ones(store: Store) -> frozenset[tuple[str, str, str]]:
+    """Return what an issue is linked to: case, verdict and cause of each such regression."""
+    found, _ = store.regressions()
+    return frozenset(
+        (one.case, str(one.state.verdict), one.state.cause)
+        for one in found
+        if one.standing is Standing.KNOWN
+    )
+
+
+def _is_meant(run: StoredRun, matrix: str, part: str, name: str) -> bool:
+    return run.name == name if name else (run.matrix, run.part) == (matrix, part)
+
+
+def _cause(one: Regression, runs: Sequence[StoredRun]) -> CauseSince:
+    shown = [run for run in runs if one.first <= run.number <= one.last]
+    return CauseSince(
+        id=one.id,
+        verdict=str(one.state.verdict),
+        reason=one.state.reason,
+        jobs=tuple(JobAt(case=one.case, place=place) for place in one.open_places),
+        run=shown[0].name if shown else "",
+        since=shown[0].started if shown else "",
+        nights=max(1, len(shown)),
+    )
+
+
+def _shown(case: str, state: State, causes: Mapping[tuple[str, str, str], str]) -> NightJob:
+    shows = (str(state.verdict), state.cause) if state.unexpected else ()
+    cause = causes.get((case, *shows), "") if state.unexpected else ""
+    return NightJob(telling=state.telling, shows=shows, cause=cause)
