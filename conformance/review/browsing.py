@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.errors import UsageError
 from conformance.review.decisions import Choice, Decided
 from conformance.review.evidence import evidence_of
-from conformance.review.lines import head, line
+from conformance.review.lines import Line, head, line
 from conformance.review.proposing import Wish
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from conformance.review.decisions import Review
     from conformance.review.groups import Group
-    from conformance.review.lines import Line
     from conformance.review.session import Session
 
 HELP: Final = (
@@ -91,7 +90,7 @@ class Browsing:
     def lines(self) -> Sequence[Line]:
         """Return the evidence of the group, or what the keys do."""
         if self.helping:
-            told = (line(f"{keys:6} {what}", indent=2) for keys, what in HELP)
+            told = (Line(f"  {keys:7}{what}") for keys, what in HELP)
             return [head("keys"), *told, line(""), line("any key goes back to the evidence")]
         group = self.group
         if group.id not in self._evidence:

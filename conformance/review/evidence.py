@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.blobs import CorruptBlobError
@@ -29,13 +29,14 @@ from conformance.review.proposing import Wish, declarations, undeclarable
 from conformance.review.ranges import compact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from conformance.engine.blobs import BlobStore
     from conformance.judge.comparison import Difference
     from conformance.model.evidence import Evidence
     from conformance.model.golden import GoldenEntry
     from conformance.model.observation import Observation
+    from conformance.review.decisions import Decision
     from conformance.review.groups import Group, Member
     from conformance.review.proposing import Declaration
 
@@ -57,12 +58,20 @@ class Files:
         everything: All jobs of the run.
         known: Every jax release there is.
         found: What was found out about root causes, by id.
+        earlier: By group, the name of the last run before in which it was rejected, and that
+            decision.
     """
 
     blobs: BlobStore
     everything: Sequence[Member]
     known: Sequence[str]
     found: Mapping[str, Evidence]
+    earlier: Mapping[str, tuple[str, Decision]] = field(default_factory=dict)
+
+    @property
+    def releases(self) -> frozenset[str]:
+        """The releases of the run: what lies between two of them was not run."""
+        return frozenset(member.release for member in self.everything)
 
 
 def evidence_of(group: Group, files: Files) -> list[Line]:
@@ -78,7 +87,8 @@ def evidence_of(group: Group, files: Files) -> list[Line]:
         parts.append(_compared(example, files))
     except (CorruptBlobError, CorruptValueError) as error:
         parts.append([line(str(error), Tone.WARNING)])
-    parts += [_found_out(files.found.get(group.id)), _choices(group, files)]
+    parts += [_found_out(files.found.get(group.id)), _rejected(group, files)]
+    parts.append(_choices(group, files))
     told: list[Line] = []
     for part in parts:
         if part:
@@ -108,18 +118,18 @@ def _where(group: Group, files: Files) -> list[Line]:
     told = [head("where")]
     for case in group.cases[:_CASES]:
         mine = [member for member in group.members if member.record.case == case]
-        told.append(line(f"{case} on {places(mine, files.known)}", indent=_STEP))
+        told.append(line(f"{case} on {places(mine, files.releases)}", indent=_STEP))
     if len(group.cases) > _CASES:
         told.append(line(f"and {len(group.cases) - _CASES} more cases", Tone.QUIET, _STEP))
     return told
 
 
-def places(members: Iterable[Member], known: Sequence[str]) -> str:
+def places(members: Iterable[Member], known: Collection[str]) -> str:
     """Return the cells of some jobs, releases as ranges: `0.5.0..0.6.2 (py311-cpu8)`.
 
     Args:
         members: The jobs.
-        known: Every jax release there is.
+        known: Every release that there could be in a range.
     """
     by_rest: dict[str, list[str]] = {}
     alone: list[str] = []
@@ -226,10 +236,9 @@ def _differences(title: str, found: Sequence[Difference]) -> list[Line]:
 def _difference(one: Difference) -> str:
     if one.aspect != "numbers":
         return one.message
-    ulp = f"{one.max_ulp:,} ulp, " if one.max_ulp else ""
     return (
-        f"{one.path}: {one.count:,} of {one.size:,} elements differ, by at most {ulp}"
-        f"{one.max_abs:.3g} absolute, {one.max_rel:.3g} relative; {one.message}"
+        f"{one.message}; of all elements at most {one.max_abs:.3g} absolute, "
+        f"{one.max_rel:.3g} relative"
     )
 
 
@@ -246,6 +255,10 @@ def _irs(member: Member, golden: GoldenEntry, blobs: BlobStore) -> Iterator[Line
     for ir, kept in member.record.ir.items():
         policy = member.job.case.policy_of(ir)
         if kept.status is not IrStatus.CHANGED or policy is Policy.INFORM:
+            continue
+        own = member.record.ir.get(kind_of_artifact(ir))
+        if own is not None and own is not kept and own.changes == kept.changes:
+            yield line(f"{ir} ({policy}): as {kind_of_artifact(ir)}", indent=_STEP)
             continue
         yield line(f"{ir} ({policy}):", indent=_STEP)
         try:
@@ -281,6 +294,14 @@ def _found_out(found: Evidence | None) -> list[Line]:
         told.append(line(f"reproduction {found.repro}: {found.command}", indent=_STEP))
     told += [line(f"not found out: {text}", Tone.QUIET, _STEP) for text in found.untold]
     return told
+
+
+def _rejected(group: Group, files: Files) -> list[Line]:
+    if group.id not in files.earlier:
+        return []
+    run, decision = files.earlier[group.id]
+    who = line(f"{decision.by}, {decision.at}: {decision.reason}", indent=_STEP)
+    return [head(f"rejected before, in the run {run}"), who]
 
 
 def _choices(group: Group, files: Files) -> list[Line]:

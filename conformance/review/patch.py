@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PLAIN: Final = (
     "-c", "diff.noprefix=false", "-c", "diff.mnemonicPrefix=false", "-c", "core.quotePath=true",
     "-c", "commit.gpgSign=false", "-c", "format.signOff=false", "-c", "format.useAutoBase=false",
-    "-c", "format.attach=", "-c", "format.subjectPrefix=PATCH", "-c", "diff.renames=false",
+    "-c", "format.subjectPrefix=PATCH", "-c", "diff.renames=false",
 )  # fmt: skip
 """What a user's configuration would otherwise say of a patch."""
 _ANYBODY: Final = "conformance review <conformance@localhost>"
@@ -120,7 +120,7 @@ def patches(root: Path, commits: Sequence[Commit], when: str) -> bytes:
             [
                 *_PLAIN, "format-patch", "--stdout", "--binary", "--full-index", "--no-color",
                 "--no-ext-diff", "--no-textconv", "--no-stat", "--no-signature", "--no-thread",
-                "--no-notes", "--no-cover-letter", "--src-prefix=a/", "--dst-prefix=b/",
+                "--no-notes", "--no-cover-letter", "--no-attach", "--src-prefix=a/", "--dst-prefix=b/",
                 f"{base}..{parent}",
             ],
             root, env=env,

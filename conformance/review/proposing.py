@@ -24,8 +24,8 @@ DECLARABLE: Final = frozenset(
 _LONGEST: Final = 70
 """Characters of a proposed pattern."""
 _SHORTEST: Final = 8
-_VARYING: Final = re.compile(r"[-+]?\d[\d.,e+-]*|0x[0-9a-f]+|(?:/[\w.@~=-]+)+|\s*\n\s*")
-"""What of a message differs from case to case: numbers, addresses, paths, where lines end."""
+_VARYING: Final = re.compile(r"[-+]?\d[\d.,e+-]*|0x[0-9a-f]+|(?:/[\w.@~=-]+)+|[\x00-\x1f\x7f-\x9f]")
+"""What of a message differs from case to case: numbers, addresses, paths, control codes."""
 _SPECIAL: Final = re.compile(r"([.^$*+?{}\[\]\\|()])")
 
 

@@ -9,13 +9,12 @@ from rich.text import Text
 
 from conformance.report.text import one_line
 from conformance.review.browsing import KEYS, SHORT_KEYS
-from conformance.review.lines import Tone
+from conformance.review.lines import Line, Tone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.review.browsing import Browsing
-    from conformance.review.lines import Line
 
 STYLES: Final = {
     Tone.HEAD: "bold",
@@ -29,8 +28,8 @@ HANG: Final = 2
 """Columns by which a line that goes on is set in."""
 LEAST_WIDTH: Final = 20
 _ABOVE: Final = 3
-_BELOW: Final = 3
 _MESSAGE: Final = 2
+_BELOW: Final = 2 + _MESSAGE
 
 
 def folded(lines: Sequence[Line], width: int) -> list[Text]:
@@ -96,10 +95,9 @@ def _rule(text: str, width: int) -> Text:
 
 def _below(message: str, width: int, asks: str) -> list[Text]:
     keys = asks or (KEYS if len(KEYS) <= width else SHORT_KEYS)
-    return [
-        _cut(Text(one_line(message), style="yellow"), width),
-        _cut(Text(keys, style="bold"), width),
-    ]
+    told = folded([Line(one_line(message), Tone.WARNING)], width)[:_MESSAGE]
+    told += [Text()] * (_MESSAGE - len(told))
+    return [*(_cut(one, width) for one in told), _cut(Text(keys, style="bold"), width)]
 
 
 def _cut(text: Text, width: int) -> Text:

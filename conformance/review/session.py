@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -48,6 +49,10 @@ if TYPE_CHECKING:
     Wanted = Callable[[Member], bool]
 
 
+_EARLIER: Final = 50
+"""Runs before that are looked at."""
+
+
 class Session:
     """A review of one run.
 
@@ -83,6 +88,7 @@ class Session:
         self.changed: tuple[Case, ...] = ()
         self._everything: tuple[Member, ...] = ()
         self._found = self._evidence()
+        self._earlier = self._rejected_before()
         self.reload()
 
     def reload(self) -> None:
@@ -100,6 +106,7 @@ class Session:
             everything=self._everything,
             known=self._releases.versions,
             found=self._found,
+            earlier=self._earlier,
         )
 
     @property
@@ -251,6 +258,18 @@ class Session:
             return Review()
         except OSError as error:
             raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
+
+    def _rejected_before(self) -> dict[str, tuple[str, Decision]]:
+        """Return what was rejected in the runs before that lie beside this one."""
+        found: dict[str, tuple[str, Decision]] = {}
+        beside = sorted(self.directory.path.resolve().parent.glob(f"*/{REVIEW}"))
+        before = [file for file in beside if file.parent.name < self.directory.path.resolve().name]
+        for file in before[-_EARLIER:]:
+            with contextlib.suppress(UsageError, OSError):  # it is no part of this run
+                for one in loads(file.read_bytes(), str(file)).decisions:
+                    if one.choice is Choice.REJECT:
+                        found[one.group] = (file.parent.name, one)
+        return found
 
     def _evidence(self) -> dict[str, Evidence]:
         path = self.directory.path / EVIDENCE
