@@ -160,7 +160,7 @@ class _Deciding:
 
     def _closed(self, topic: Topic, issue: Issue, closed: Closed) -> Action:
         if closed is Closed.DECLINED:
-            return _nothing(topic.id, "people closed it as not planned", issue)
+            return self._declined(topic, issue)
         if issue.closed_at is not None and issue.closed_at >= self.night.started:
             return _nothing(topic.id, "it was closed after this run began", issue)
         if not self._sure(self._open(topic)):
@@ -178,13 +178,28 @@ class _Deciding:
         )
         return self._within_limit(what)
 
-    def _update(self, topic: Topic, issue: Issue) -> Action:
+    def _declined(self, topic: Topic, issue: Issue) -> Action:
+        """Return what is done about what people want nothing done about: it is known."""
+        known = [*self._again(topic, issue), *self._sure(self._free(topic))]
+        if not known:
+            return _nothing(topic.id, "people closed it as not planned", issue)
+        return Action(
+            kind=Kind.UPDATE,
+            cause=topic.id,
+            why="people closed it as not planned; what else shows it is linked to it, no more",
+            issue=issue.number,
+            regressions=tuple(one.id for one in known),
+        )
+
+    def _again(self, topic: Topic, issue: Issue) -> list[Regression]:
+        """Return what was fixed, is linked to an issue, and is there again."""
         linked = {one.id for one in self._linked(issue)}
-        again = [
-            one.id
-            for one in self._open(topic)
-            if one.id in linked and one.standing is Standing.REOPENED
-        ]
+        found = (one for one in self._open(topic) if one.id in linked)
+        return [one for one in found if one.standing is Standing.REOPENED]
+
+    def _update(self, topic: Topic, issue: Issue) -> Action:
+        linked = bool(self._linked(issue))
+        again = [one.id for one in self._again(topic, issue)]
         more = [one.id for one in self._sure(self._free(topic))]
         # Where the store knows of no link at all it is the store that is new, not what is seen.
         cases = {self.known[one].case for one in more} if linked else set()

@@ -10,6 +10,7 @@ to keep; githubkit brings models of the whole API and twice as many packages. It
 from __future__ import annotations
 
 import contextlib
+from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
     from github.Issue import Issue as GithubIssue
+    from github.Repository import Repository
 
 BETWEEN_WRITES: Final = 1.0
 """Seconds, as GitHub wants it."""
@@ -101,7 +103,7 @@ class GithubTracker:
             status_forcelist=[429, *range(500, 600)],
             allowed_methods=frozenset({"GET", "PATCH"}),
         )
-        client = Github(
+        self._client = Github(
             auth=Auth.Token(token) if token else None,
             base_url=api.rstrip("/"),
             timeout=TIMEOUT,
@@ -110,9 +112,12 @@ class GithubTracker:
             seconds_between_requests=0,
             seconds_between_writes=BETWEEN_WRITES,
         )
-        self._repository = client.get_repo(repository, lazy=True)
         self._known: dict[int, GithubIssue] = {}
         self._labelled = False
+
+    @cached_property
+    def _repository(self) -> Repository:
+        return self._client.get_repo(self._name)
 
     def issues(self, numbers: Collection[int]) -> list[Issue]:
         """Return the issues with our label, and those of some numbers as far as they are there.
@@ -123,7 +128,7 @@ class GithubTracker:
             listed = self._repository.get_issues(
                 state="all", labels=[self._label], sort="created", direction="asc"
             )
-            self._known = {one.number: one for one in listed if one.pull_request is None}
+            self._known = {one.number: one for one in listed if not _is_pull_request(one)}
             for number in sorted(set(numbers) - set(self._known)):
                 with contextlib.suppress(_GoneError), self._told(f"read #{number}", number):
                     self._known[number] = self._repository.get_issue(number)
@@ -245,3 +250,8 @@ def _issue(one: GithubIssue) -> Issue:
     if one.state == "closed":
         closed = Closed.DECLINED if one.state_reason in _DECLINED else Closed.COMPLETED
     return Issue(number=one.number, body=one.body or "", closed=closed, closed_at=one.closed_at)
+
+
+def _is_pull_request(one: GithubIssue) -> bool:
+    # Asked for its pull request, an issue without one would be read again, by itself.
+    return urlsplit(one.html_url).path.split("/")[-2] == "pull"
