@@ -108,6 +108,8 @@ def ask(where: str, case: str, last: int) -> None:
     told("runs", store.runs)
     told("a case", lambda: store.case(case))
     told("regressions and events", store.regressions)
+    told("digests of all runs", store.digests)
+    told("the history of them, as reports have it", lambda: history(store.digests()))
     told("states of the last run", lambda: store.states_at(last))
     for arguments in (["runs"], ["show", case], ["regressions"], ["--help"]):
         command = [sys.executable, "-m", "conformance", "history", *arguments]

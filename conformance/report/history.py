@@ -9,7 +9,9 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
+from msgspec import structs
 
+from conformance.cells.places import places_of
 from conformance.model.outcome import Verdict
 from conformance.model.run import RunCell
 from conformance.report.moments import time_of
@@ -74,7 +76,7 @@ class History:
     Attributes:
         runs: The runs.
         cases: Ids of all cases, in order.
-        cells: Ids of all cells, by track and release.
+        cells: All cells, by track and release: their ids, but for nightlies, see `places_of`.
         ranks: Rank of each verdict by run, case and cell; `NOTHING` where there is no job.
         regressions: What was unexpected, by root cause: the open ones first.
         events: What happened to them, the oldest first.
@@ -103,10 +105,11 @@ def history(digests: Iterable[Digest]) -> History:
     Args:
         digests: What is known of each, in any order; a run that is given twice counts once.
     """
-    ordered = in_order(digests)
+    named = in_order(digests)
+    ordered = [_placed(digest) for digest in named]
     names = sorted({name for digest in ordered for name in digest.cases})
     cases = {name: place for place, name in enumerate(names)}
-    cells = _cells(ordered)
+    cells = _cells(named)
     ranks = np.full((len(ordered), len(cases), len(cells)), NOTHING, np.uint8)
     follower = Follower(cases, cells)
     for run, digest in enumerate(ordered):
@@ -140,16 +143,24 @@ def _began(digest: Digest) -> datetime:
     return time_of(digest.started) or datetime.min.replace(tzinfo=UTC)
 
 
+def _placed(digest: Digest) -> Digest:
+    """Return a digest whose cells are called by their places: those of nightlies stay the same."""
+    places = places_of(digest.cells)
+    return structs.replace(digest, cells=tuple(places[cell] for cell in digest.cells))
+
+
 def _cells(digests: Iterable[Digest]) -> dict[str, int]:
-    """Return the place of every cell: by track, then by release."""
-    releases = {
-        cell: release
-        for digest in digests
-        for cell, release in zip(digest.cells, digest.releases, strict=True)
-    }
+    """Return the number of every cell's place: by track, then by release."""
+    releases: dict[str, str] = {}
+    newest: dict[str, str] = {}
+    for digest in digests:
+        releases.update(zip(digest.cells, digest.releases, strict=True))
+        newest.update((place, cell) for cell, place in places_of(digest.cells).items())
     tracks = tracks_of(RunCell(id=cell, versions={"jax": r}) for cell, r in releases.items())
     ids = [cell.id for track in tracks for cell in track.cells]
-    return {name: place for place, name in enumerate(ids)}
+    order = {name: at for at, name in enumerate(ids)}
+    ordered = sorted(newest, key=lambda place: (order[newest[place]], place))
+    return {place: number for number, place in enumerate(ordered)}
 
 
 def _point(digest: Digest) -> RunPoint:

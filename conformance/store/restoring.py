@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -48,42 +50,71 @@ class _Jobs:
             self.case[job], self.cell[job] = of_case[case], of_place[place]
 
 
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where the jobs of a plan stand in a table of cases by places.
+
+    Attributes:
+        ran: The jobs.
+        cases: The cases.
+        places: The places.
+        row: Row of each job.
+        column: Column of each job.
+    """
+
+    ran: Numbers
+    cases: tuple[str, ...]
+    places: tuple[str, ...]
+    row: Numbers
+    column: Numbers
+
+
 def digests_of(connection: Connection) -> Iterator[Digest]:
     """Yield the digest of every run, in the order they were added.
 
     Args:
         connection: In a transaction.
     """
-    jobs, states, plans = _Jobs(connection), states_of(connection), plans_of(connection)
+    jobs, states = _Jobs(connection), states_of(connection)
+    # Most runs have the jobs of the one before.
+    layouts = {plan: _layout(jobs, ran) for plan, ran in plans_of(connection).items()}
     plan_of = dict(sequence_of(connection))
     shown = np.zeros(len(jobs.case), np.int64)
-    changes = _changes(connection)
+    numbers, of_jobs, of_states = _changes(connection)
     at = 0
     for run in runs_of(connection):
-        end = int(np.searchsorted(changes[0], run.number, "right"))
-        # The last of several counts: what is assigned last stays.
-        shown[changes[1][at:end]] = changes[2][at:end]
+        end = int(np.searchsorted(numbers, run.number, "right"))
+        # Of several of one job the last counts: what is assigned last stays.
+        shown[of_jobs[at:end]] = of_states[at:end]
         at = end
-        yield _digest(run, jobs, plans[plan_of[run.number]], shown, states)
+        yield _digest(run, layouts[plan_of[run.number]], shown, states)
 
 
 def _changes(connection: Connection) -> Numbers:
     """Return run, job and state of every change, by run."""
     changes = schema.changes.c
     rows = connection.execute(select(changes.run, changes.job, changes.state)).all()
-    table = np.array([tuple(row) for row in rows], np.int64).reshape(-1, 3)
+    table = np.fromiter(chain.from_iterable(rows), np.int64, len(rows) * 3).reshape(-1, 3)
     return table[np.argsort(table[:, 0], kind="stable")].T
 
 
-def _digest(
-    run: StoredRun, jobs: _Jobs, ran: Numbers, shown: Numbers, states: Mapping[int, State]
-) -> Digest:
-    of_case, row = np.unique(jobs.case[ran], return_inverse=True)
-    of_place, column = np.unique(jobs.cell[ran], return_inverse=True)
-    numbers, state = np.unique(shown[ran], return_inverse=True)
-    table = np.zeros((len(of_case), len(of_place)), _INDEX)
-    table[row, column] = state + 1
-    cells = [run.cells[jobs.places[place]] for place in of_place.tolist()]
+def _layout(jobs: _Jobs, ran: Numbers) -> _Layout:
+    cases, row = np.unique(jobs.case[ran], return_inverse=True)
+    places, column = np.unique(jobs.cell[ran], return_inverse=True)
+    return _Layout(
+        ran=ran,
+        cases=tuple(jobs.cases[case] for case in cases.tolist()),
+        places=tuple(jobs.places[place] for place in places.tolist()),
+        row=row,
+        column=column,
+    )
+
+
+def _digest(run: StoredRun, layout: _Layout, shown: Numbers, states: Mapping[int, State]) -> Digest:
+    numbers, state = np.unique(shown[layout.ran], return_inverse=True)
+    table = np.zeros((len(layout.cases), len(layout.places)), _INDEX)
+    table[layout.row, layout.column] = state + 1
+    cells = [run.cells[place] for place in layout.places]
     order = sorted(range(len(cells)), key=lambda at: cells[at][0])
     return Digest(
         run=run.name,
@@ -92,7 +123,7 @@ def _digest(
         exit=run.exit,
         matrix=run.matrix,
         part=run.part,
-        cases=tuple(jobs.cases[case] for case in of_case.tolist()),
+        cases=layout.cases,
         cells=tuple(cells[at][0] for at in order),
         releases=tuple(cells[at][1] for at in order),
         states=tuple(states[number] for number in numbers.tolist()),

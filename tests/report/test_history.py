@@ -168,3 +168,17 @@ def test_cells_are_ordered_by_track_and_release() -> None:
     places = ("0.10.2-py311-tpu.v5e.2x2", "0.10.2-py311-cpu8", "0.9.2-py311-cpu8")
     jobs = {("f/a", f"jax{place}"): state(FINE) for place in places}
     assert history([night(0, jobs)]).cells == tuple(f"jax{place}" for place in reversed(places))
+
+
+def test_a_nightly_is_one_cell_from_day_to_day() -> None:
+    """What one night showed is fixed by the next, though its cell is called otherwise."""
+    days = ["jax0.13.0.dev20260501-py312-cpu8", "jax0.13.0.dev20260502-py312-cpu8"]
+    bad = state(Verdict.REGRESSED, "out differs")
+    told = history([
+        night(0, {("f/a", days[0]): bad, ("f/a", A): FINE}),
+        night(1, {("f/a", days[1]): FINE, ("f/a", A): FINE}),
+    ])  # fmt: skip
+    assert told.cells == (A, "nightly-cpu8")
+    (regression,) = told.regressions
+    assert (regression.first, regression.fixed_in) == (0, 1)
+    assert told.verdicts("f/a", "nightly-cpu8") == [(Verdict.REGRESSED, 1), (FINE, 1)]
