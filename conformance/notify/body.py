@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from conformance.notify.marks import Body, tame
+from conformance.notify.topic import number_of
 from conformance.report.markup import MOST_BLOCK, Entry, Section, block, code, fitted
 from conformance.report.site.addresses import CAUSES, case_page
 from conformance.report.text import visible
@@ -88,7 +89,7 @@ def _facts(topic: Topic, url: str, most: int) -> str:
     for job in topic.jobs:
         cases[job.case].append(job.place)
     section = Section(
-        head=f"**Where:** {len(topic.jobs):,} jobs of {len(cases):,} cases",
+        head=f"**Where:** {number_of(len(topic.jobs), 'job')} of {number_of(len(cases), 'case')}",
         entries=[
             Entry(partial(_place_line, case, places), len(places)) for case, places in cases.items()
         ],
@@ -129,7 +130,7 @@ def _evidence(found: Evidence, reproduction: str, most: int) -> str:
     if not shown:
         return text
     left = reproduction.count("\n") - shown.count("\n")
-    note = f"\n\n*{left:,} more lines are left out.*" if shown != reproduction else ""
+    note = f"\n\n*{number_of(left, 'more line')} left out.*" if shown != reproduction else ""
     python = block(shown, len(shown)).replace("text\n", "python\n", 1)
     return f"{text}\n\n<details><summary>The file</summary>\n\n{python}{note}\n\n</details>"
 
@@ -186,7 +187,8 @@ def gone(jobs: int, run: str) -> str:
         jobs: How many jobs ever showed it.
         run: The run that showed it gone.
     """
-    return f"Fixed: all {jobs:,} jobs that showed it ran up to {code(run)} and are fine."
+    told = "the job that showed it" if jobs == 1 else f"all {jobs:,} jobs that showed it"
+    return f"Fixed: {told} ran up to {code(run)}, and what they show is fine."
 
 
 def _listed(jobs: Iterable[Job]) -> str:
@@ -195,4 +197,6 @@ def _listed(jobs: Iterable[Job]) -> str:
         cases[job.case].append(job.place)
     lines = [_place_line(case, places) for case, places in cases.items()]
     more = len(lines) - _LISTED
-    return "\n".join([*lines[:_LISTED], *([f"- and {more:,} more cases"] if more > 0 else [])])
+    return "\n".join(
+        [*lines[:_LISTED], *([f"- and {number_of(more, 'more case')}"] if more > 0 else [])]
+    )

@@ -30,6 +30,7 @@ class Fault:
         body: What is answered.
         headers: More headers.
         times: How often.
+        after: How many requests are answered rightly before.
         done: Whether what was asked for is done nevertheless.
     """
 
@@ -39,6 +40,7 @@ class Fault:
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
     times: int = 1
+    after: int = 0
     done: bool = False
 
 
@@ -195,6 +197,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _fault(self, path: str) -> Fault | None:
         for fault in self.server.faults:
             if fault.times and fault.method == self.command and re.search(fault.path, path):
+                if fault.after:
+                    fault.after -= 1
+                    continue
                 fault.times -= 1
                 return fault
         return None

@@ -36,7 +36,7 @@ def test_all_of_it_is_told() -> None:
     for told in (
         "Open: first seen in `night-3`. Last good before it: `night-2`.",
         "**What:** `regressed`", "out[0] differs in 12 elements",
-        "**Where:** 2 jobs of 1 cases", "- `f/a` on `jax0.5.3-py311-cpu8`, `nightly-cpu8`",
+        "**Where:** 2 jobs of 1 case", "- `f/a` on `jax0.5.3-py311-cpu8`, `nightly-cpu8`",
         "**Releases of jax:** `0.5.3`, `0.13.0.dev20260501`", "conformance run f/a",
         f"[root causes]({URL}/causes.html)", "/cases/f/a.html)",
         "first bad `20260501`, last good `20260430`, both confirmed", "`jaxlib`: `0.5.2` to",
@@ -78,7 +78,7 @@ def test_a_long_reproduction_is_cut_at_a_whole_line() -> None:
     assert LIMIT - 4_000 < len(text) <= LIMIT
     shown = text.partition("```python\n")[2].partition("\n```")[0].rstrip("\n").splitlines()
     assert shown == file.splitlines()[: len(shown)]
-    assert f"*{20_000 - len(shown):,} more lines are left out.*" in text
+    assert f"*{20_000 - len(shown):,} more lines left out.*" in text
 
 
 def test_a_reproduction_that_is_not_there_is_told_by_its_path() -> None:
