@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +13,7 @@ from rich.console import Console
 
 from conformance.cli.named_files import as_json, write_file
 from conformance.cli.setting import default_jobs, here
+from conformance.cli.since import STORE_NIGHTS
 from conformance.cli.site import write_site
 from conformance.cli.state import write_state
 from conformance.engine.diff_cache import DiffCache
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from conformance.cli.setting import Setting
+    from conformance.engine.digests import Digest
     from conformance.model.since import Since
     from conformance.report.upgrade_file import UpgradeFile
 
@@ -80,6 +84,10 @@ def _file(name: str, what: str) -> Callable[[Any], Any]:
     "--out", metavar="DIR", type=click.Path(path_type=Path),
     help="Folder of the site.  [default: report in the newest run's directory]",
 )  # fmt: skip
+@click.option(
+    "--store", metavar="PATH|URL", envvar="CONFORMANCE_STORE",
+    help="Store of runs, as of `conformance history`: they are history, too.",
+)  # fmt: skip
 @click.option("--url", metavar="URL", default="", help="Where the site will be, for its feed.")
 @_file("--markdown", "Markdown for the summary of a CI job, or for an issue")
 @_file("--junit", "JUnit XML")
@@ -97,6 +105,7 @@ def command(
     *,
     runs: tuple[Path, ...],
     out: Path | None,
+    store: str | None,
     url: str,
     terminal: bool,
     goldens: bool,
@@ -114,6 +123,7 @@ def command(
     conformance report                                  the newest run
     conformance report reports/runs --out site          what stands in a folder, with its history
     conformance report night/shard-* --out site         parts of one run, put together
+    conformance report --store reports/history.db       the newest run, and all that were kept
     conformance report --markdown "$GITHUB_STEP_SUMMARY" --junit junit.xml
     conformance report --goldens                        the state of JAX, as reviewed
     """  # noqa: D301 - \b is click's own mark
@@ -123,7 +133,7 @@ def command(
             raise UsageError("--goldens tells of no run: name none with it")
         write_state(setting, out or setting.project.root / STATE, check=check)
         return ExitCode.OK
-    chosen = _chosen(setting, runs)
+    chosen = _chosen(setting, runs, _stored(store))
     asked = {name: file for name, file in files.items() if file is not None}
     console = Console(stderr="-" in map(str, asked.values()), highlight=False)
     if terminal:
@@ -141,8 +151,17 @@ def command(
     return ExitCode.USAGE if chosen.report.problems else ExitCode.OK
 
 
-def _chosen(setting: Setting, given: Sequence[Path]) -> Chosen:
-    """Return what is told of the runs that were named."""
+def _stored(store: str | None) -> list[Digest]:
+    """Return the digests of the runs of a store; its database is imported where one is named."""
+    if not store:
+        return []
+    module = importlib.import_module(STORE_NIGHTS)
+    found: list[Digest] = module.digests_in(store, partial(click.echo, err=True))
+    return found
+
+
+def _chosen(setting: Setting, given: Sequence[Path], stored: Sequence[Digest]) -> Chosen:
+    """Return what is told of the runs that were named, and of those of a store."""
     found = list(_directories(setting, given))
     every = [run for runs in found for run in runs]
     digests, problems = DigestStore(setting.cache / "digests", default_jobs()).get_all(every)
@@ -160,9 +179,20 @@ def _chosen(setting: Setting, given: Sequence[Path]) -> Chosen:
     problems = list(dict.fromkeys([*problems, *worse, *worst, *worst_of_all]))
     return Chosen(
         report=Report(tuple(ordered), tuple(problems), upgrades, since),
-        history=history(digests.values()),
+        history=history(_each_once(digests.values(), stored)),
         newest=newest,
     )
+
+
+def _each_once(own: Iterable[Digest], stored: Iterable[Digest]) -> Iterator[Digest]:
+    """Yield the digests of runs, and those of a store that are of others."""
+    known = set()
+    for digest in own:
+        known.add((digest.run, digest.started, digest.finished))
+        yield digest
+    for digest in stored:
+        if (digest.run, digest.started, digest.finished) not in known:
+            yield digest
 
 
 def _since(newest: RunDirectory) -> tuple[Since | None, list[str]]:

@@ -1,4 +1,4 @@
-"""The last night as a store has it; apart, for its database is imported when one is named."""
+"""Runs as a store has them; apart, for its database is imported when one is named."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from conformance.store.store import Store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from conformance.engine.digests import Digest
     from conformance.engine.nights import Night
 
 Known = frozenset[tuple[str, str, str]]
@@ -32,8 +33,28 @@ def from_store(
     Raises:
         ConformanceError: If the store cannot be read.
     """
+    store = _existing(text, say)
+    if store is None:
+        return None, frozenset()
+    return last_night(store, matrix, part, own=own, name=name), known_ones(store)
+
+
+def digests_in(text: str, say: Callable[[str], None]) -> list[Digest]:
+    """Return the digests of the runs that a store has.
+
+    Args:
+        text: Path or URL of the store; a file that is not there is not made.
+        say: Told what was mended.
+
+    Raises:
+        ConformanceError: If the store cannot be read.
+    """
+    store = _existing(text, say)
+    return [] if store is None else store.digests()
+
+
+def _existing(text: str, say: Callable[[str], None]) -> Store | None:
     address = address_of(text)
     if address.file is not None and not address.file.exists():
-        return None, frozenset()
-    store = Store(address, say)
-    return last_night(store, matrix, part, own=own, name=name), known_ones(store)
+        return None
+    return Store(address, say)

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,21 @@ def test_a_folder_shows_the_newest_and_knows_the_others(project: Project) -> Non
     history = (project.path / "site" / "history.html").read_text()
     assert "broken" in history
     assert "2026-05-01" in history
+
+
+def test_runs_of_a_store_are_history_when_their_directories_are_gone(project: Project) -> None:
+    """The newest run is shown, and counts once, though the store has it, too."""
+    made(project, "a", 1, verdict=Verdict.REGRESSED, reasons=("broken",))
+    made(project, "b", 2)
+    assert project.run("history", "add", "reports/runs").code == 0
+    shutil.rmtree(project.path / "reports" / "runs" / "a")
+    ending = project.run("report", "--out", "site", "--store", "reports/history.db")
+    assert (ending.code, ending.err) == (0, "")
+    history = (project.path / "site" / "history.html").read_text()
+    assert "broken" in history
+    assert "2 runs" in history
+    assert project.run("report", "--out", "site", "--store", "no.db").code == 0
+    assert not (project.path / "no.db").exists()
 
 
 def test_runs_that_are_named_are_put_together(project: Project) -> None:
