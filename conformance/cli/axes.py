@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.index import package_versions
 from conformance.cells.inspection import inspect_path_environment
 from conformance.cells.lock_files import pins_of
@@ -77,6 +78,9 @@ def axis_of(
         InfrastructureError: If an index does not answer.
     """
     older, newer = ends if find == "bad" else (ends[1], ends[0])
+    if name == JAX and newer.startswith(PATH_PREFIX):
+        (last,) = select_cells(f"{newer}@{place}" if place else newer, setting.releases)
+        return axis_to(setting, setting.release(older), last)
     suffix = f"@{place}" if place else ""
     if name == NIGHTLY:
         name = JAX
@@ -97,6 +101,47 @@ def axis_of(
     return Axis(name=name, points=package_points(cell, package, versions))
 
 
+def axis_to(setting: Setting, older: str, last: Cell) -> Axis:
+    """Return the releases up to a cell, each as that cell is but for the release.
+
+    The cell of an environment that exists already comes after the release that it says it is: it
+    may be that release with other code.
+
+    Args:
+        setting: Surroundings.
+        older: The release to begin at, or a nightly.
+        last: The cell.
+
+    Raises:
+        UsageError: If there is none to begin at.
+        InfrastructureError: If the index of nightlies, or the interpreter of the cell, does not
+            serve.
+    """
+    newest = release_of(last)
+    if Version(older) > Version(newest) or (older == newest and last.interpreter is None):
+        raise UsageError(
+            f"{older} is not older than {last.id}, which is jax {newest}; expected an older one"
+        )
+    versions, refused = _versions(setting, older, newest, ends=(older, last.release))
+    points = [Point(label=text, cell=cell_with(last, text, setting)) for text in versions]
+    if last.interpreter is not None:
+        points.append(Point(label=f"{last.release} (jax {newest})", cell=last))
+    return Axis(name=JAX, points=points, refused=refused)
+
+
+def cell_with(cell: Cell, release: str, setting: Setting) -> Cell:
+    """Return a cell with another release, on its Python where that admits it.
+
+    Args:
+        cell: The cell.
+        release: A known release, or a nightly.
+        setting: Surroundings.
+    """
+    known = setting.releases
+    python = cell.python if known.get(release).admits(cell.python) else known.python_for(release)
+    return replace(cell, release=release, python=python)
+
+
 def upgrade_points(setting: Setting, ends: tuple[str, str], place: str) -> list[Point]:
     """Return both ends of an upgrade, and the releases between them.
 
@@ -113,7 +158,7 @@ def upgrade_points(setting: Setting, ends: tuple[str, str], place: str) -> list[
     first, last = (_end(setting, text, place) for text in ends)
     if first == last:
         raise UsageError(f"{ends[0]} and {ends[1]} are both {first.label}, expected two")
-    older, newer = (Version(_release_of(point.cell)) for point in (first, last))
+    older, newer = (Version(release_of(point.cell)) for point in (first, last))
     if older > newer:
         raise UsageError(
             f"{ends[0]} is jax {older}, newer than {ends[1]}, which is jax {newer}; expected the "
@@ -137,7 +182,7 @@ def _end(setting: Setting, text: str, place: str) -> Point:
     cell = select_cells(f"{text}@{place}", setting.releases)[-1]
     if cell.interpreter is None:
         return Point(label=cell.release, cell=cell)
-    return Point(label=f"{text} (jax {_release_of(cell)})", cell=cell)
+    return Point(label=f"{text} (jax {release_of(cell)})", cell=cell)
 
 
 def _locked(setting: Setting, file: Path, place: str) -> Cell:
@@ -154,13 +199,21 @@ def _locked(setting: Setting, file: Path, place: str) -> Cell:
     return replace(cell, pins=tuple(f"{n}=={pins[n]}" for n in own if era.get(n) != pins[n]))
 
 
-def _release_of(cell: Cell) -> str:
-    """Return the version of jax in a cell."""
+def release_of(cell: Cell) -> str:
+    """Return the version of jax in a cell.
+
+    Args:
+        cell: The cell; an environment that exists already is asked.
+
+    Raises:
+        UsageError: If it has none.
+        InfrastructureError: If its interpreter does not run.
+    """
     if cell.interpreter is None:
         return cell.release
     installed = inspect_path_environment(cell.interpreter).packages
     if JAX not in installed:
-        raise UsageError(f"{cell.interpreter}: has no jax, expected one to upgrade")
+        raise UsageError(f"{cell.interpreter}: has no jax, expected one")
     return installed[JAX]
 
 
@@ -179,21 +232,35 @@ def nightlies_answer(setting: Setting) -> bool:
 
 def _of_releases(setting: Setting, older: str, newer: str, suffix: str) -> Axis:
     """Return the releases of a range; with the nightlies between them, if an end is one."""
-    known = setting.releases
-    first, last = Version(older), Version(newer)
-    versions = [text for text in known.versions if first <= Version(text) <= last]
-    refused: Mapping[str, str] = {}
-    if is_nightly(older) or is_nightly(newer):
-        found, refused = nights(first, last, known.nightlies)
-        # An exact end need not be the one of its day that is listed.
-        ends = (text for text in (older, newer) if is_nightly(text) and text not in found)
-        versions = sorted([*versions, *found, *ends], key=Version)
+    versions, refused = _versions(setting, older, newer, ends=(older, newer))
     points = [
         Point(label=cell.release, cell=cell)
         for version in versions
-        for cell in select_cells(f"{version}{suffix}", known)
+        for cell in select_cells(f"{version}{suffix}", setting.releases)
     ]
     return Axis(name=JAX, points=points, refused=refused)
+
+
+def _versions(
+    setting: Setting, older: str, newer: str, *, ends: tuple[str, str]
+) -> tuple[list[str], Mapping[str, str]]:
+    """Return the releases of a range, and of nights that cannot be installed why.
+
+    Args:
+        setting: Surroundings.
+        older: The first of them.
+        newer: The last.
+        ends: What was asked for: where one is a nightly, all nightlies between them count.
+    """
+    known = setting.releases
+    first, last = Version(older), Version(newer)
+    versions = [text for text in known.versions if first <= Version(text) <= last]
+    if not any(map(is_nightly, ends)):
+        return versions, {}
+    found, refused = nights(first, last, known.nightlies)
+    # An exact end need not be the one of its day that is listed.
+    listed = [*found, *(text for text in ends if is_nightly(text) and text not in found)]
+    return sorted([*versions, *listed], key=Version), refused
 
 
 def _night(text: str) -> str:

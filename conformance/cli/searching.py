@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from conformance.cells.lock import Lock
+    from conformance.cli.axes import Axis
     from conformance.cli.setting import Setting
     from conformance.model.case import Case
     from conformance.triage.bisect.bisection import Step
@@ -168,12 +169,33 @@ def searched(setting: Setting, subject: Subject, asked: Asked, say: Callable[[st
         InfrastructureError: If an index does not answer, an end cannot be tried now, or the disk
             refuses.
     """
-    figure = asked.figure
     place = asked.platform or ("cpu1" if subject.program else "")
     chosen = axis_of(
         setting, asked.axis, (asked.good, asked.bad), find=asked.find, values=asked.values,
         jax=asked.jax, place=place,
     )  # fmt: skip
+    return searched_on(setting, subject, asked, chosen, say)
+
+
+def searched_on(
+    setting: Setting, subject: Subject, asked: Asked, chosen: Axis, say: Callable[[str], None]
+) -> Found:
+    """Search on an axis, going on where an earlier search with the same question was.
+
+    Args:
+        setting: Surroundings.
+        subject: What is tried.
+        asked: The question; which axis it means is of no account.
+        chosen: The axis.
+        say: Is told of each step, in a line.
+
+    Raises:
+        UsageError: If options contradict each other, or an end cannot be had.
+        EndsError: If nothing tells the ends apart.
+        InfrastructureError: If an index does not answer, an end cannot be tried now, or the disk
+            refuses.
+    """
+    figure = asked.figure
     prepare = partial(prepare_in, setting, wanted=asked.wanted if subject.case else ())
     points = Points(chosen.points, prepare, check=partial(nightlies_answer, setting))
     question = (chosen.name, asked.jax, asked.platform, asked.when, asked.fact, asked.stage)

@@ -31,6 +31,8 @@ _OWN: Final = ("jaxpr", "stablehlo")
 """IRs of the program itself, in the order in which it is lowered."""
 _OPTIMISED: Final = "hlo"
 """What the compiler made of it."""
+_SAID: Final = "said"
+"""The part of a key that tells least: what is said of a case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +72,11 @@ def root_causes(records: Iterable[Record]) -> tuple[RootCause, ...]:
         if unexpected(record) or record.verdict is Verdict.INFRA
     }
     stands = _smallest(keys.values())
+    told = [(record, stands[keys[id(record)]]) for record in every if id(record) in keys]
+    beside = _beside(told)
     groups: dict[Key, list[Record]] = {}
-    for record in every:
-        if id(record) in keys:
-            groups.setdefault(stands[keys[id(record)]], []).append(record)
+    for record, key in told:
+        groups.setdefault(beside.get(id(record), key), []).append(record)
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     return tuple(
         RootCause(id=_id(key), reason=_reason(members[0]), records=tuple(members))
@@ -92,6 +95,29 @@ def _smallest(keys: Iterable[Key]) -> dict[Key, Key]:
         key: max((one for one in smallest if one <= key), key=lambda one: count[one])
         for key in count
     }
+
+
+def _beside(told: Iterable[tuple[Record, Key]]) -> dict[int, Key]:
+    """Return under what else jobs are told that run no program of their own, by their identity.
+
+    A probe shows no IR. What it shows is told under the one cause that its family has in the same
+    cell, if there is one and no other: it is asked about on its own as soon as that is gone.
+    """
+    told = list(told)
+    of: dict[tuple[str, str], set[Key]] = {}
+    for record, key in told:
+        if any(part[0] in record.ir for part in key):
+            of.setdefault(_place(record), set()).add(key)
+    return {
+        id(record): next(iter(of[_place(record)]))
+        for record, key in told
+        if not record.ir and any(part[0] == _SAID for part in key)
+        and len(of.get(_place(record), ())) == 1
+    }  # fmt: skip
+
+
+def _place(record: Record) -> tuple[str, str]:
+    return record.case.partition("/")[0], record.cell
 
 
 def _reason(record: Record) -> str:
@@ -133,7 +159,7 @@ class _Common:
                 return found
         if reason.startswith(FACT):
             return frozenset({("fact", reason)})
-        return self._begins(record, _OPTIMISED) or frozenset({("said", *said)})
+        return self._begins(record, _OPTIMISED) or frozenset({(_SAID, *said)})
 
     def _begins(self, record: Record, ir: str) -> Key:
         """Return where an IR begins to differ, but for what is as frequent where all is well."""

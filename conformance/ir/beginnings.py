@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from conformance.ir.graph import Instruction
 
 CONVERSIONS: Final = frozenset({"convert", "convert_element_type"})
+_ONE: Final = {"aliases_output": "donation", "donor": "donation"}
+"""What is said in several ways: who donates names the output, or leaves it to the compiler."""
 _WORDS: Final = {
     Side.REMOVED: "{} gone",
     Side.ADDED: "{} new",
@@ -54,8 +56,10 @@ def beginnings(found: Iterable[Rewrite]) -> tuple[str, ...]:
 
 def _tells(delta: Delta) -> bool:
     """Say whether a delta is an operation of its own."""
-    if delta.side is Side.RESULTS or delta.op == "parameter":
+    if delta.side is Side.RESULTS:
         return False
+    if delta.op == "parameter":  # within a computation it is what it is given
+        return delta.side is Side.CHANGED and delta.at.inside is None
     return not any(_is_constant(one) for one in (delta.a, delta.b) if one is not None)
 
 
@@ -91,7 +95,8 @@ def _told(delta: Delta) -> str:
     one = delta.b or delta.a
     if one is None:
         return _WORDS[delta.side].format("nothing")
-    names = f" {', '.join(delta.what)}" if delta.side is Side.CHANGED else ""
+    what = dict.fromkeys(_ONE.get(name, name) for name in delta.what)
+    names = f" {', '.join(what)}" if delta.side is Side.CHANGED else ""
     return _WORDS[delta.side].format(f"{one.op}{_types(one)}{names}")
 
 

@@ -19,11 +19,13 @@ class Culprit(msgspec.Struct, frozen=True, kw_only=True):
         package: Its name.
         before: Its version where all was well.
         after: Its version where it is not.
+        files: Its files that are not as they were installed there.
     """
 
     package: str
     before: str
     after: str
+    files: tuple[str, ...] = ()
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,11 +38,13 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         good: Where it was known to be right: what the search began at, empty if nothing is.
         last_good: The last release, night or environment that was right.
         first_bad: The first that was not.
+        asked: What the first one does that the last does not, in words.
         confirmed: Whether both showed the same once more.
         culprits: The packages that make the difference between these two.
         repro: Path of the reproduction, relative to the run directory; empty if there is none.
         command: The command that runs it.
         untold: What could not be found out, and why, one sentence each.
+        unfinished: Whether that may be found out another time: the host stood in the way.
     """
 
     cause: str
@@ -49,8 +53,10 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     good: str = ""
     last_good: str = ""
     first_bad: str = ""
+    asked: str = ""
     confirmed: bool = False
     culprits: tuple[Culprit, ...] = ()
     repro: str = ""
     command: str = ""
     untold: tuple[str, ...] = ()
+    unfinished: bool = False

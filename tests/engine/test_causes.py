@@ -133,3 +133,15 @@ def test_what_is_flaky_is_no_cause_of_what_is_not() -> None:
     """Also where the program begins to differ in the same place."""
     found = root_causes([begins("f/a", "add new"), begins("f/b", "add new", verdict=Verdict.FLAKY)])
     assert len(found) == 2
+
+
+def test_a_probe_is_told_under_the_one_cause_of_its_family() -> None:
+    """It shows no IR of its own; where there are two, or none there, it is a cause of its own."""
+    probe = record("f/probe", "c", Verdict.REGRESSED, "out differs")
+    elsewhere = replace(probe, cell="d")
+    programs = [begins("f/a", "add new"), begins("f/b", "mul new")]
+    assert [len(one.records) for one in root_causes([programs[0], probe, elsewhere])] == [2, 1]
+    assert [len(one.records) for one in root_causes([*programs, probe])] == [1, 1, 1]
+    assert [len(one.records) for one in root_causes([begins("g/a", "add new"), probe])] == [1, 1]
+    failed = replace(probe, error=ErrorInfo(type="E", message="", signature="E: m"))
+    assert [len(one.records) for one in root_causes([programs[0], failed])] == [1, 1]

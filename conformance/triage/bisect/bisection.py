@@ -269,6 +269,8 @@ class Bisection:
             point = self.points.places.get(record.cell)
             if point is None or record.outcome in SILENT:
                 continue
+            if self.points[point].cell.interpreter is not None:
+                continue  # an environment of the user's may have changed since
             if record.cell_hash == self.points[point].cell_hash != "":
                 self._past.setdefault(point, deque()).append(record)
 

@@ -246,8 +246,11 @@ class Blame:
 
     def _replay(self) -> None:
         """Take from the log what it says of cells that are what they were."""
+        originals = [one.planned.cell for one in self.originals if one is not None]
+        # An environment of the user's may have changed since.
+        theirs = {cell.id for cell in originals if cell.interpreter is not None}
         for record in self.known:
-            if record.outcome not in SILENT and record.cell_hash:
+            if record.outcome not in SILENT and record.cell_hash and record.cell not in theirs:
                 self._past.setdefault((record.cell, record.cell_hash), deque()).append(record)
 
     def _probe(self, wanted: Sequence[Units], *, again: bool = False) -> None:

@@ -119,13 +119,24 @@ class Header:
             yield from (line for para in case.doc.split("\n\n") for line in (*comment(para), "#"))
         yield from self._told()
         yield "#"
-        yield from comment(
-            f"Run it with `uv run {self._name}`, or with Python {self._job.planned.cell.python}:"
-        )
-        yield f"#     pip install {' '.join(pins)}"
-        yield f"#     python {self._name}"
+        yield from self._how(pins)
         if told := of_nightlies(self._job.planned.versions):
             yield from comment(told)
+
+    def _how(self, pins: list[str]) -> Iterator[str]:
+        """Yield how it is run: where a package has code of its own, by nothing but that."""
+        cell = self._job.planned.cell
+        if cell.interpreter is not None:
+            yield from comment(
+                "It was seen in an environment whose packages may have other code than the index "
+                "has under these versions. Run it there:"
+            )
+            yield f"#     {cell.interpreter} {self._name}"
+            yield from comment(f"With what the index has: `uv run {self._name}`, or")
+        else:
+            yield from comment(f"Run it with `uv run {self._name}`, or with Python {cell.python}:")
+        yield f"#     pip install {' '.join(pins)}"
+        yield f"#     python {self._name}"
 
     def _told(self) -> Iterator[str]:
         """Yield expected against seen, and the versions that was seen on."""

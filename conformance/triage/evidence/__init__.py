@@ -1,0 +1,1 @@
+"""What there is to say of a root cause: since when, by what, and how to see it."""
