@@ -21,7 +21,8 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from tests.faults.killing import VICTIMS, Trials
 
-MAKING = 5
+SHOWN, WIDTH = 5, 300
+MAKING = 10
 """Of so many trials one makes the environments, too."""
 
 
@@ -47,7 +48,8 @@ def main() -> int:
             good[victim] += told.killed and not told.problems
             ending = f"resumed {told.resumed}" if told.killed else "had ended before"
             print(f"{number}: {victim} at {told.moment:.2f} s, {told.recorded} recorded, {ending}")
-            print("".join(f"    {problem}\n" for problem in told.problems), end="", flush=True)
+            shown = (f"    {problem}"[:WIDTH] for problem in told.problems[:SHOWN])
+            print(*shown, sep="\n", end="\n" if told.problems else "", flush=True)
     for victim in VICTIMS:
         print(f"{victim}: killed {killed[victim]} times, {good[victim]} ended as undisturbed")
     return 0 if good == killed else 1

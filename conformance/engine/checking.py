@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.corpus.project import PACKAGE
+from conformance.engine.client import WorkerDiedError
 from conformance.engine.job import Job
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.case import Case
@@ -52,6 +53,8 @@ def check_cell(worker: Worker, planned: PlannedCell) -> None:
     finished = worker.run(Job(case=case, planned=asked))
     if finished.outcome is Outcome.OK:
         return
+    if finished.killed:
+        raise WorkerDiedError(f"{planned.cell.id}: the look at its devices was ended by SIGKILL")
     error = finished.error
     said = error.message if error is not None else str(finished.outcome)
     if finished.outcome is Outcome.UNSUPPORTED:

@@ -60,6 +60,10 @@ class WorkerDiedError(ConformanceError):
     """The worker ended, or hung, with the job in its hands."""
 
 
+class WorkerKilledError(InfrastructureError):
+    """The worker was killed from outside before it said hello."""
+
+
 def worker_environment(
     outer: Mapping[str, str], variables: Mapping[str, str], *, keep_python_path: bool
 ) -> dict[str, str]:
@@ -109,6 +113,7 @@ class Worker:
         holds: Descriptors that the worker keeps open until it ends.
 
     Raises:
+        WorkerKilledError: If it is killed before it says hello.
         InfrastructureError: If it does not start, or does not say hello.
     """
 
@@ -156,13 +161,16 @@ class Worker:
         self.identity = self._greet(python)
 
     def _greet(self, python: Path) -> dict[str, Any]:
+        hung = False
         try:
             hello = self._hello.get(timeout=HELLO_TIMEOUT)
         except queue.Empty:
-            hello = None
+            hello, hung = None, True
         if hello is None:
             tail = self.output()
             self.close()
+            if not hung and self._process.returncode == -signal.SIGKILL:
+                raise WorkerKilledError(f"worker {python} did not start: it was ended by SIGKILL")
             raise InfrastructureError(
                 f"worker {python} did not start; it said: {tail or 'nothing'}"
             )

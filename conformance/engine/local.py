@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.checking import UnsupportedCellError
-from conformance.engine.client import WorkerDiedError
+from conformance.engine.client import WorkerDiedError, WorkerKilledError
 from conformance.engine.job import Finished
 from conformance.engine.observe import abnormal
 from conformance.engine.slots import in_slots
@@ -129,11 +129,22 @@ class CellWorker:
                 self._worker = None
             if self._worker is None:
                 try:
-                    self._worker = self._open(self.planned)
+                    self._worker = self._opened()
                 except ConformanceError as error:
                     self._failure = error
                     raise
             return self._worker
+
+    def _opened(self) -> Worker:
+        """Start a worker; that one is killed meanwhile says nothing of the cell."""
+        try:
+            return self._open(self.planned)
+        except (WorkerDiedError, WorkerKilledError):
+            pass
+        try:
+            return self._open(self.planned)
+        except WorkerDiedError as error:
+            raise InfrastructureError(str(error)) from None
 
     def interrupt(self) -> None:
         """End the worker, with its jobs, and let none start again.
