@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from conformance.engine.digests import regression_id
+from conformance.engine.following import FINE, SILENT, Followed, Move
 from conformance.report.tracks import release_order
 
 if TYPE_CHECKING:
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
 
     Jobs = NDArray[np.int64]
     Cause = tuple[str, str, str]
-
-FINE: Final = 0
-"""In the place of a cause: the job ran, and is not unexpected."""
-SILENT: Final = -1
-"""In the place of a cause: the job did not run, or says nothing about JAX."""
 
 
 class Lifecycle(StrEnum):
@@ -103,27 +99,6 @@ class Regression:
         return self.state is not Lifecycle.FIXED
 
 
-@dataclass(slots=True)
-class _Followed:
-    """A regression under way."""
-
-    id: str
-    case: str
-    state: State
-    first: int
-    last: int
-    open: set[int] = field(default_factory=set)
-    ever: set[int] = field(default_factory=set)
-    fixed_in: int | None = None
-    reopened: int = 0
-
-    @property
-    def lifecycle(self) -> Lifecycle:
-        if self.fixed_in is not None:
-            return Lifecycle.FIXED
-        return Lifecycle.REOPENED if self.reopened else Lifecycle.OPEN
-
-
 class Follower:
     """Follows what is unexpected from run to run, the oldest first.
 
@@ -138,7 +113,7 @@ class Follower:
         self._last = np.full((len(cases), len(cells)), FINE, np.int32)
         self._releases: dict[str, str] = {}
         self._known: dict[Cause, int] = {}
-        self._followed: list[_Followed] = []
+        self._followed: list[Followed] = []
         self.events: list[Event] = []
 
     def add(self, run: int, digest: Digest) -> None:
@@ -185,34 +160,24 @@ class Follower:
         if key not in self._known:
             self._known[key] = len(self._followed) + 1
             name = regression_id(*key)
-            followed = _Followed(id=name, case=case, state=state, first=run, last=run)
+            followed = Followed(id=name, case=case, state=state, first=run, last=run)
             self._followed.append(followed)
         return self._known[key]
 
-    def _move(
-        self, run: int, followed: _Followed, gone: Sequence[int], come: Sequence[int]
-    ) -> None:
+    def _move(self, run: int, followed: Followed, gone: Sequence[int], come: Sequence[int]) -> None:
         """Take in which jobs ceased to show a cause, and which came to."""
-        was_open = bool(followed.open)
-        followed.open.difference_update(gone)
-        followed.open.update(come)
-        followed.ever.update(come)
-        if bool(followed.open) is was_open:
+        move = followed.move(run, gone, come)
+        if move is None:
             return
-        if was_open:
-            followed.fixed_in = run
-        elif followed.fixed_in is not None:
-            followed.fixed_in = None
-            followed.reopened += 1
         self.events.append(
             Event(
-                kind=followed.lifecycle,
+                kind=_lifecycle(followed),
                 regression=followed.id,
                 case=followed.case,
                 verdict=followed.state.verdict,
                 reason=followed.state.reason,
                 run=run,
-                cells=self._named(gone if was_open else come),
+                cells=self._named(gone if move is Move.FIXED else come),
             )
         )
 
@@ -221,7 +186,7 @@ class Follower:
         made = [self._regression(followed) for followed in self._followed]
         return tuple(sorted(made, key=_urgency))
 
-    def _regression(self, followed: _Followed) -> Regression:
+    def _regression(self, followed: Followed) -> Regression:
         cells, still = self._named(followed.ever), self._named(followed.open)
         releases = (self._releases[cell] for cell in still or cells)
         return Regression(
@@ -230,7 +195,7 @@ class Follower:
             verdict=followed.state.verdict,
             outcome=followed.state.outcome,
             reason=followed.state.reason,
-            state=followed.lifecycle,
+            state=_lifecycle(followed),
             first=followed.first,
             last=followed.last,
             fixed_in=followed.fixed_in,
@@ -243,6 +208,12 @@ class Follower:
     def _named(self, jobs: Iterable[int]) -> tuple[str, ...]:
         places = sorted({job % len(self._cells) for job in jobs})
         return tuple(self._cell_names[place] for place in places)
+
+
+def _lifecycle(followed: Followed) -> Lifecycle:
+    if followed.fixed_in is not None:
+        return Lifecycle.FIXED
+    return Lifecycle.REOPENED if followed.reopened else Lifecycle.OPEN
 
 
 def _urgency(regression: Regression) -> tuple[bool, int, str, str]:

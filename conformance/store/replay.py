@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from conformance.engine.digests import regression_id
+from conformance.engine.following import FINE, SILENT, Followed, Move
 from conformance.store.standing import Event, Regression, Standing
 
 if TYPE_CHECKING:
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.int64]
 
-FINE: Final = 0
-"""In the place of a cause: the job ran, and is not unexpected."""
-SILENT: Final = -1
-"""In the place of a cause: the job says nothing about JAX."""
 CONFIRMED: Final = 2
 """Times that a regression is seen before it is confirmed."""
+
+
+_KINDS: Final = {
+    Move.OPENED: Standing.NEW,
+    Move.FIXED: Standing.FIXED,
+    Move.REOPENED: Standing.REOPENED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +55,11 @@ class Changes:
         return Changes(*(column[which] for column in columns))
 
 
-@dataclass(slots=True)
-class _Followed:
-    """A regression under way."""
+@dataclass(slots=True, kw_only=True)
+class _Followed(Followed):
+    """A regression under way, and how often it was seen."""
 
-    id: str
-    case: str
-    state: State
-    first: int
-    last: int = 0
     seen: int = 0
-    open: set[int] = field(default_factory=set)
-    ever: set[int] = field(default_factory=set)
-    fixed_in: int | None = None
-    opened_in: int = 0
-    reopened: int = 0
 
     def standing(self, link: Link | None) -> Standing:
         if self.fixed_in is not None:
@@ -127,7 +121,9 @@ class Replay:
                 state = self._states[number]
                 key = (case, str(state.verdict), state.cause)
                 if key not in known:
-                    self._followed.append(_Followed(regression_id(*key), case, state, run))
+                    self._followed.append(
+                        _Followed(id=regression_id(*key), case=case, state=state, first=run)
+                    )
                     known[key] = len(self._followed)
                 pairs[case, number] = known[key]
             found.append(pairs[case, number])
@@ -178,21 +174,9 @@ class Replay:
         self, run: int, followed: _Followed, gone: Sequence[int], come: Sequence[int]
     ) -> None:
         """Take in which jobs ceased to show a cause, and which came to."""
-        was_open = bool(followed.open)
-        followed.open.difference_update(gone)
-        followed.open.update(come)
-        followed.ever.update(come)
-        if bool(followed.open) is was_open:
-            return
-        if was_open:
-            followed.fixed_in = run
-            kind = Standing.FIXED
-        else:
-            again = followed.fixed_in is not None
-            followed.fixed_in, followed.opened_in = None, run
-            followed.reopened += again
-            kind = Standing.REOPENED if again else Standing.NEW
-        self._tell(kind, followed, run, gone if was_open else come)
+        move = followed.move(run, gone, come)
+        if move is not None:
+            self._tell(_KINDS[move], followed, run, gone if move is Move.FIXED else come)
 
     def _seen(self, run: int, followed: _Followed, times: int) -> None:
         followed.last = run
