@@ -120,8 +120,8 @@ def patches(root: Path, commits: Sequence[Commit], when: str) -> bytes:
             [
                 *_PLAIN, "format-patch", "--stdout", "--binary", "--full-index", "--no-color",
                 "--no-ext-diff", "--no-textconv", "--no-stat", "--no-signature", "--no-thread",
-                "--no-notes", "--no-cover-letter", "--no-attach", "--src-prefix=a/", "--dst-prefix=b/",
-                f"{base}..{parent}",
+                "--no-notes", "--no-cover-letter", "--no-attach", "--src-prefix=a/",
+                "--dst-prefix=b/", f"{base}..{parent}",
             ],
             root, env=env,
         )  # fmt: skip

@@ -24,8 +24,10 @@ DECLARABLE: Final = frozenset(
 _LONGEST: Final = 70
 """Characters of a proposed pattern."""
 _SHORTEST: Final = 8
-_VARYING: Final = re.compile(r"[-+]?\d[\d.,e+-]*|0x[0-9a-f]+|(?:/[\w.@~=-]+)+|[\x00-\x1f\x7f-\x9f]")
-"""What of a message differs from case to case: numbers, addresses, paths, control codes."""
+_LOOKED_AT: Final = 1_000
+"""Characters of a message among which they are looked for."""
+_VARYING: Final = re.compile(r"\S*\d\S*|\S*/\S*|[\x00-\x1f\x7f-\x9f]")
+"""What of a message differs from cell to cell: words with numbers, paths, control codes."""
 _SPECIAL: Final = re.compile(r"([.^$*+?{}\[\]\\|()])")
 
 
@@ -133,7 +135,7 @@ def common(texts: Sequence[str]) -> str:
     Args:
         texts: Messages.
     """
-    first = texts[0].strip().partition("\n")[0] if texts else ""
+    first = texts[0].strip().partition("\n")[0][:_LOOKED_AT] if texts else ""
     pieces = [part.strip() for part in _VARYING.split(first)]
     shared = [piece for piece in pieces if all(piece in text for text in texts)]
     longest = max(shared, key=len, default="")

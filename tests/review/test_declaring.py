@@ -1,0 +1,182 @@
+"""Deviations written into case files: read back as meant, formatted, and nothing else touched."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conformance.corpus.discover import discover
+from conformance.errors import UsageError
+from conformance.model.case import Deviation
+from conformance.review.declaring import declared, ended
+from conformance.triage.new.format import find_ruff
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = '''\
+"""Cases."""
+
+import numpy as np
+
+from conformance.kit import Observed, Program, probe, program
+from conformance.kit.compat import shard_map  # another module
+
+
+@program()
+def other(env):
+    return Program(np.sin, args=(1.0,))  # as   it is
+
+
+'''
+TAIL = "\ndef case(env):\n    return Observed(np.float32([1, 2]))\n"
+SEEN = Deviation(
+    releases=">=0.5.1,<0.6",
+    error="TypeError",
+    match="must have equal types",
+    reason='by "design": ' + "a start that does not vary must be marked varying; " * 3,
+    issue="jax-ml/jax#27903",
+)
+VALUE = Deviation(releases="<0.5", outcome="ok", platform="tpu")
+DECORATORS = {
+    "empty": "@probe()",
+    "one line": '@probe(devices=4, source="jax-ml/jax#1")',
+    "many lines": '@probe(\n    devices=4,\n    source="jax-ml/jax#1",  # where from\n)',
+    "empty list": "@probe(devices=2, deviations=[])",
+    "list in a line": '@probe(deviations=[deviation("jax<0.4.35", error="X")])',
+    "list": (
+        '@probe(\n    deviations=[\n        # first\n        deviation("jax<0.4.35"),\n'
+        '        # last\n    ],\n    params={"a": {}, "b": {}},\n)'
+    ),
+    "tuple": '@probe(\n    deviations=(\n        deviation("jax<0.4.35"),\n    ),\n)',
+}
+
+
+def case_file(decorator: str) -> str:
+    """Return a case file with a decorated case, and imports of what it uses."""
+    head = HEAD
+    if "deviation(" in decorator:
+        head = HEAD.replace("Program, probe", "Program, deviation, probe", 1)
+    return f"{head}{decorator}{TAIL}"
+
+
+def read(text: str, folder: Path) -> dict[str, tuple[Deviation, ...]]:
+    """Return what discovery reads of a file."""
+    file = folder / "fam" / "topic.py"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text, newline="")
+    return {case.id.partition("/")[2]: case.deviations for case in discover([file])}
+
+
+@pytest.mark.parametrize("deviation", [SEEN, VALUE], ids=["error", "value"])
+@pytest.mark.parametrize("name", DECORATORS)
+def test_a_declared_deviation(name: str, deviation: Deviation, tmp_path: Path) -> None:
+    """It comes after those there are; the formatter finds nothing to do; the rest stays."""
+    before = case_file(DECORATORS[name])
+    after = declared(before, "case", deviation)
+    was, now = read(before, tmp_path), read(after, tmp_path)
+    assert {case: (*was[case], deviation) for case in was if case != "other"} == {
+        case: now[case] for case in now if case != "other"
+    }
+    assert (now["other"], after.endswith(TAIL)) == ((), True)
+    assert after[after.index("\n@program()") :].startswith(HEAD[HEAD.index("\n@program()") :])
+    assert "import shard_map  # another module\n" in after
+    assert all(note in after for note in ("# first", "# last") if note in before)
+    ruff = find_ruff()
+    assert ruff is not None
+    options = ["--isolated", "--line-length", "100", "-"]
+    formatted = subprocess.run(
+        [ruff, "format", *options], input=after, capture_output=True, text=True, check=True
+    )
+    assert formatted.stdout == after
+    checked = [ruff, "check", "--isolated", "--select", "I,F821", "-"]
+    subprocess.run(checked, input=after, capture_output=True, text=True, check=True)
+
+
+@pytest.mark.parametrize("name", ["empty", "many lines", "list"])
+def test_what_is_declared_and_ends_leaves_no_trace(name: str) -> None:
+    """The file is as it was, its imports too."""
+    before = case_file(DECORATORS[name])
+    assert ended(declared(before, "case", SEEN), "case", SEEN, None) == before
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=120)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(
+    name=st.sampled_from(sorted(DECORATORS)),
+    said=st.tuples(texts, texts, texts),
+    newline=st.sampled_from(["\n", "\r\n"]),
+    releases=st.sampled_from(["", "<0.6", ">=0.5,!=0.5.2"]),
+)
+def test_whatever_is_said_is_read_back_the_same(
+    name: str, said: tuple[str, str, str], newline: str, releases: str, tmp_path: Path
+) -> None:
+    """Quotes, backslashes, line ends and what does not print are no part of the code."""
+    before = case_file(DECORATORS[name]).replace("\n", newline)
+    error, reason, issue = said
+    seen = Deviation(releases=releases, error=error, reason=reason, issue=issue)
+    after = declared(before, "case", seen)
+    found = read(after, tmp_path)
+    assert all(found[case][-1] == seen for case in found if case != "other")
+    assert after.count("\n") == after.count(newline)
+    assert all(c.isprintable() or c in "\r\n" for c in after[len(before) - len(TAIL) :])
+
+
+@pytest.mark.parametrize("name", ["list", "list in a line", "tuple"])
+@pytest.mark.parametrize("releases", ["<0.4.33", ">=0.4.31,<0.4.33", ""])
+def test_a_range_that_ends_is_all_that_changes(name: str, releases: str, tmp_path: Path) -> None:
+    """The literal of the range, where it stands."""
+    before = case_file(DECORATORS[name])
+    (old,) = next(found for case, found in read(before, tmp_path).items() if case != "other")
+    after = ended(before, "case", old, releases)
+    literal = f'"jax{releases}"' if releases else '""'
+    assert after == before.replace('"jax<0.4.35"', literal)
+
+
+def test_a_range_where_none_was_said(tmp_path: Path) -> None:
+    """It comes first."""
+    before = case_file('@probe(\n    deviations=[\n        deviation(error="X"),\n    ],\n)')
+    after = ended(before, "case", Deviation(error="X"), "<0.6")
+    assert 'deviation("jax<0.6", error="X")' in after
+    assert read(after, tmp_path)["case"] == (Deviation(releases="<0.6", error="X"),)
+
+
+def test_a_decorator_looked_up_in_a_module(tmp_path: Path) -> None:
+    """So is the deviation."""
+    text = f"from conformance import kit\n\n\n@kit.probe(){TAIL}"
+    after = declared(text, "case", VALUE)
+    assert "        kit.deviation(\n" in after
+    assert read(after, tmp_path) == {"case": (VALUE,)}
+
+
+def test_a_parametrised_case(tmp_path: Path) -> None:
+    """Only the parameters named get it."""
+    after = declared(case_file(DECORATORS["list"]), "case", VALUE, ["b"])
+    found = read(after, tmp_path)
+    assert (VALUE in found["case[a]"], VALUE in found["case[b]"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def case(env):\n    pass\n", "there is no case case"),
+        ("@probe(\n", "syntax error"),
+        (case_file("@probe(devices=DEVICES)"), "expected a literal"),
+    ],
+)
+def test_what_cannot_be_edited_is_said(text: str, words: str) -> None:
+    """One line, and nothing is returned."""
+    with pytest.raises(UsageError, match=words):
+        declared(text, "case", SEEN)
+
+
+def test_a_deviation_that_is_not_declared_does_not_end() -> None:
+    """It is named."""
+    with pytest.raises(UsageError, match="declares no such deviation"):
+        ended(case_file(DECORATORS["list"]), "case", SEEN, None)

@@ -1,0 +1,123 @@
+"""What a group would have its cases declare."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.model.case import Deviation
+from conformance.model.outcome import Conformance, Outcome, Verdict
+from conformance.review.proposing import Wish, common, declarations, undeclarable
+
+from .members import KNOWN, member
+
+if TYPE_CHECKING:
+    from conformance.review.groups import Member
+
+ERROR = "TypeError: carry must have equal types, got f32[3]"
+OLD = Deviation(releases=">=0.5,<0.6", error="E")
+
+
+def raising(case: str = "fam/a", release: str = "0.6.0", **more: str) -> Member:
+    """Return a job that raises."""
+    return member(case, release, Verdict.REGRESSED, error=ERROR, **more)  # type: ignore[arg-type]
+
+
+def fine(case: str = "fam/a", release: str = "0.5.3", **more: str) -> Member:
+    """Return a job that is as recorded."""
+    return member(case, release, Verdict.MATCH, **more)  # type: ignore[arg-type]
+
+
+def proposed(showing: list[Member], *others: Member, wish: Wish | None = None) -> list[Deviation]:
+    """Return the new deviations."""
+    found = declarations(showing, [*showing, *others], KNOWN, wish or Wish())
+    return [one.deviation for one in found if one.deviation is not None]
+
+
+def test_what_is_seen_where_it_is_seen() -> None:
+    """Outcome, error, the words all have in common, and the tightest range."""
+    showing = [raising(), raising(release="0.6.2")]
+    assert proposed(showing, fine(), wish=Wish(reason="why", issue="o/r#1")) == [
+        Deviation(
+            releases=">=0.6,<=0.6.2", error="TypeError", match="carry must have equal types, got",
+            reason="why", issue="o/r#1",
+        )
+    ]  # fmt: skip
+
+
+def test_every_function_has_its_own_range() -> None:
+    """And one for the parametrisations that are alike."""
+    showing = [raising("fam/a[x]"), raising("fam/a[y]"), raising("fam/b", "0.7.0")]
+    others = [fine("fam/a[z]", "0.6.0"), fine("fam/a[x]"), fine("fam/a[y]"), fine("fam/b")]
+    found = declarations(showing, [*showing, *others], KNOWN, Wish())
+    told = [(d.function, d.params, d.deviation.releases) for d in found if d.deviation]
+    assert told == [("a", ("x", "y"), ">=0.6,<=0.6.0"), ("b", (), ">=0.7")]
+
+
+def test_the_platform_is_told_where_it_tells_apart() -> None:
+    """Not where the releases do."""
+    tpu, other = "tpu:v5e:2x2", "cpu"
+    (one,) = proposed([raising(platform=tpu)], fine(release="0.6.0", platform=other))
+    assert one.platform == tpu
+    (one,) = proposed([raising(platform=tpu)], fine(platform=other))
+    assert one.platform == ""
+
+
+def test_what_the_reviewer_says_counts() -> None:
+    """Also that it is for every release, every platform, every message."""
+    wish = Wish(releases="", platform="", match="")
+    assert proposed([raising()], fine(), wish=wish) == [Deviation(error="TypeError")]
+
+
+def test_a_value_that_deviates() -> None:
+    """It ran; the pattern is searched in the reasons."""
+    reason = "out 3 of 4 elements differ, worst at [1]: 2.0 against 1.0"
+    one = member("fam/a", "0.7.0", Verdict.REGRESSED, reason, conforms=Conformance.DEVIATES)
+    (seen,) = proposed([one], fine())
+    assert (seen.outcome, seen.error) == ("ok", "")
+    assert re.search(seen.match, reason)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.FIXED, Verdict.STALE])
+def test_what_is_fixed_ends(verdict: Verdict) -> None:
+    """By the release before, of the deviation that covers it."""
+    over = member("fam/a", "0.5.3", verdict, deviations=(OLD,))
+    known = member("fam/a", "0.5.0", Verdict.KNOWN, deviations=(OLD,))
+    (one,) = declarations([over], [over, known], KNOWN, Wish())
+    assert (one.ends, one.releases, one.deviation) == (OLD, ">=0.5,<0.5.3", None)
+    (gone,) = declarations([over], [over], ("0.5.3",), Wish())
+    assert gone.releases is None
+
+
+@pytest.mark.parametrize(
+    ("one", "words"),
+    [
+        (member(verdict=Verdict.CHANGED), "nothing to declare"),
+        (member(verdict=Verdict.FIXED), "nothing to declare"),
+        (member(verdict=Verdict.FLAKY, error=ERROR), "flaky is no deviation"),
+        (member(verdict=Verdict.NEW, error="CaseError: x"), "the case itself"),
+        (raising(), ""),
+        (member(verdict=Verdict.CRASHED, outcome=Outcome.CRASHED), ""),
+    ],
+)
+def test_what_is_no_deviation(one: Member, words: str) -> None:
+    """Why is said."""
+    why = undeclarable([one])
+    assert words in why
+    assert bool(words) is bool(why)
+
+
+@given(st.lists(st.text(max_size=80), min_size=1, max_size=3))
+def test_the_pattern_is_found_in_every_message(texts: list[str]) -> None:
+    """Whatever is said; at worst it is empty, and found in all."""
+    assert all(re.search(common(texts), text) for text in texts)
+
+
+def test_the_pattern_has_no_numbers_and_no_paths() -> None:
+    """They differ from cell to cell."""
+    said = [f"got a shape (wrong?) of ({n}, 4) at /home/u{n}/case.py:7" for n in (1, 2)]
+    assert common(said) == r"got a shape \(wrong\?\) of"

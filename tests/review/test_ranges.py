@@ -1,0 +1,82 @@
+"""Releases as a specifier, and as spans."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.golden.spans import version
+from conformance.model.ranges import in_range
+from conformance.review.ranges import compact, narrowed, tightest
+
+from .members import KNOWN
+
+NIGHT, NEXT_NIGHT = "0.7.1.dev20261121", "0.7.1.dev20261122"
+some = st.sets(st.sampled_from([*KNOWN, NIGHT, NEXT_NIGHT]))
+
+
+@pytest.mark.parametrize(
+    ("seen", "unseen", "expected"),
+    [
+        (["0.4.30", "0.5.3"], ["0.6.0"], "<0.6"),
+        (["0.6.0", "0.7.0"], ["0.5.3"], ">=0.6"),
+        (["0.6.0"], ["0.5.3", "0.6.2"], ">=0.6,<0.6.2"),
+        (["0.5.0"], ["0.6.2"], ">=0.5,<=0.5.0"),
+        (["0.5.0", "0.6.2"], ["0.6.0"], ">=0.5,<=0.6.2,!=0.6.0"),
+        (KNOWN, [], ""),
+        ([NIGHT], ["0.7.0"], ">=0.7.1"),
+        (["0.7.0"], [NIGHT], ">=0.7,<0.7.1"),
+        ([NEXT_NIGHT], [NIGHT], ">=0.7.1.dev20261122"),
+        ([NIGHT], [NEXT_NIGHT], ">=0.7.1,<0.7.1.dev20261122"),
+    ],
+)
+def test_the_tightest_range(seen: list[str], unseen: list[str], expected: str) -> None:
+    """A bound only where there is a release beyond it; nights told apart only where they must."""
+    assert tightest(seen, unseen, KNOWN) == expected
+
+
+@given(some.filter(bool), some)
+def test_a_range_covers_what_is_seen_and_nothing_that_is_not(
+    seen: set[str], unseen: set[str]
+) -> None:
+    """Nor a known release beyond its ends."""
+    text = tightest(seen, unseen, KNOWN)
+    first, last = (version(end(seen, key=version)) for end in (min, max))
+    assert all(in_range(release, text) for release in seen)
+    assert not any(in_range(release, text) for release in unseen - seen)
+    assert not any(
+        in_range(release, text) for release in KNOWN if not first <= version(release) <= last
+    )
+
+
+@pytest.mark.parametrize(
+    ("specifier", "gone", "seen", "expected"),
+    [
+        ("<0.6", ["0.5.3"], [], "<0.5.3"),
+        (">=0.6", ["0.7.0"], ["0.6.0"], ">=0.6,<0.7"),
+        (">=0.6", [NIGHT], ["0.7.0"], ">=0.6,<0.7.1"),
+        (">=0.6", ["0.6.0"], ["0.6.2"], ">=0.6.2"),
+        (">=0.5", ["0.6.0"], [], ">=0.5,<0.6"),
+        ("==0.6.0", ["0.6.0"], [], None),
+        ("", ["0.4.30"], [], None),
+    ],
+)
+def test_a_range_that_ends(
+    specifier: str, gone: list[str], seen: list[str], expected: str | None
+) -> None:
+    """What nobody ran is as the release before it."""
+    assert narrowed(specifier, gone, seen, KNOWN) == expected
+
+
+@given(some)
+def test_spans_name_what_they_are_made_of(releases: set[str]) -> None:
+    """Every release is in one of them, and no other that is known is."""
+    spans = [span.split("..") for span in compact(releases, KNOWN).split(", ") if span]
+    told = {
+        release
+        for release in [*KNOWN, NIGHT, NEXT_NIGHT]
+        if any(version(s[0]) <= version(release) <= version(s[-1]) for s in spans)
+    }
+    assert releases <= told
+    assert told & set(KNOWN) == releases & set(KNOWN)
