@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,5 +42,5 @@ def test_it_is_open_while_any_job_shows_it(runs: list[set[int]]) -> None:
         assert (one.fixed_in is None) == (bool(shows) or not one.ever)
         moves += [move] if move else []
     assert moves[:1] in ([], [Move.OPENED])
-    assert all(a is Move.FIXED or b is Move.FIXED for a, b in zip(moves, moves[1:], strict=False))
+    assert all(a is Move.FIXED or b is Move.FIXED for a, b in itertools.pairwise(moves))
     assert one.reopened == moves.count(Move.REOPENED)
