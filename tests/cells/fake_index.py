@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import zipfile
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .builders import make_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -120,3 +121,32 @@ def serve(index: FakeIndex) -> ThreadingHTTPServer:
     index.url = f"http://127.0.0.1:{server.server_port}/simple/"
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     return server
+
+
+@contextlib.contextmanager
+def serving(status: int, kind: str, body: bytes, *, late: bool = False) -> Iterator[str]:
+    """Give one answer to whatever is asked, maybe none for long; the URL has a secret in it."""
+    released = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if late:
+                released.wait(10)
+                return
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (as inherited)
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield f"http://user:secret@127.0.0.1:{server.server_port}/simple/"
+    finally:
+        released.set()
+        server.shutdown()
+        server.server_close()

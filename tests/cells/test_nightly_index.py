@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from contextlib import ExitStack
 from datetime import UTC, date, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,6 +17,7 @@ from conformance.cells.nightly_index import PUBLIC, NightlyIndex
 from conformance.errors import InfrastructureError, UsageError
 
 from .builders import release
+from .fake_index import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -127,34 +127,8 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def serve_page() -> Iterator[Serve]:
     """Serve one answer to whatever is asked, maybe late, and return the URL."""
-    servers = []
-    released = threading.Event()
-
-    def serve(status: int, kind: str, body: bytes, *, late: bool = False) -> str:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                if late:
-                    released.wait(10)
-                    return
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (as inherited)
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        servers.append(server)
-        return f"http://user:secret@127.0.0.1:{server.server_port}/simple/"
-
-    yield serve
-    released.set()
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with ExitStack() as stack:
+        yield lambda *answer, **more: stack.enter_context(serving(*answer, **more))
 
 
 ANSWERS = [

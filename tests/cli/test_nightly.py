@@ -1,0 +1,288 @@
+"""A nightly job: nightlies of an index that answers, refuses, talks nonsense, or goes away."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.cells import index_pages
+from tests.bench import planned_cell, python_of
+from tests.cells.fake_index import FakeIndex, serve, serving
+from tests.projects import CELL, GOOD, RELEASE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from http.server import ThreadingHTTPServer
+    from pathlib import Path
+
+    from tests.projects import Ending, Project
+
+    from .conftest import MakeProject
+
+NIGHTS = ("0.6.3.dev20260110", "0.6.3.dev20260111")
+MATRIX = f'[matrix]\naxes = {{ jax = ["{RELEASE}", "nightly"] }}\n'
+UNTOLD = "jaxnightly-py312-cpu8"
+REFUSING = "http://user:secret@127.0.0.1:9/simple/"
+
+
+class Upstream:
+    """An index of nightlies that can be taken away.
+
+    Args:
+        folder: For its wheels.
+        code: Folder of the code of jax.
+    """
+
+    def __init__(self, folder: Path, code: Path) -> None:
+        self._code = code
+        self.index = FakeIndex(folder=folder, html=True, upload_times=False)
+        self.server: ThreadingHTTPServer | None = serve(self.index)
+
+    def add(self, version: str) -> None:
+        """Add a night, which is the release under another name."""
+        requires = f"jaxlib>=0.6.2,<={version};numpy>=2;scipy;opt_einsum;ml_dtypes"
+        self.index.add("jax", version, requires=requires, files={"night.pth": f"{self._code}\n"})
+
+    def close(self) -> None:
+        """Take it away: from now on nobody answers."""
+        if self.server is not None:
+            self.server.shutdown()
+            self.server.server_close()
+            self.server = None
+
+
+@pytest.fixture(scope="session")
+def code() -> Path:
+    """Return the folder that has the code of the release."""
+    (source,) = python_of(planned_cell(RELEASE)).parents[1].glob("lib/python3*/site-packages/jax")
+    return source.parent
+
+
+@pytest.fixture
+def upstream(tmp_path: Path, code: Path) -> Iterator[Upstream]:
+    """An index of two nights."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    made = Upstream(folder, code)
+    for night in NIGHTS:
+        made.add(night)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def project(new_project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project of two cases, whose matrix has a nightly beside a release; its index refuses."""
+    monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", REFUSING)
+    made = new_project({"cases/fam/numbers.py": GOOD, "matrix/nightly.toml": MATRIX})
+    table = made.path / "matrix" / "releases.toml"
+    table.write_text(table.read_text().replace('packages = ["flax"]', "packages = []"))
+    return made
+
+
+def outcomes(ending: Ending) -> dict[str, set[str]]:
+    """Return how the jobs of each cell ended."""
+    found: dict[str, set[str]] = {}
+    for record in ending.json["results"]:
+        found.setdefault(record["cell"], set()).add(record["outcome"])
+    return found
+
+
+def reasons(ending: Ending) -> str:
+    """Return why jobs say nothing, which is one reason."""
+    infra = [one for one in ending.json["results"] if one["outcome"] == "infra"]
+    (reason,) = {one["error"]["message"] for one in infra}
+    return str(reason)
+
+
+@pytest.mark.cell
+def test_an_index_that_refuses_stops_its_cells_alone(project: Project) -> None:
+    """The rest runs; it is said which index, what was tried, what to do; no secret is kept."""
+    ending = project.run("run", "--matrix", "nightly", "--json", "-")
+    assert ending.code == 4
+    assert outcomes(ending) == {CELL: {"ok"}, UNTOLD: {"infra"}}
+    said = reasons(ending)
+    assert said.startswith("nightly index http://***@127.0.0.1:9/simple/: ")
+    assert "Connection refused" in said
+    assert "set CONFORMANCE_NIGHTLY_INDEX, or nightly-index below [tool.conformance]" in said
+    for file in project.newest.path.rglob("*"):
+        assert file.is_dir() or b"secret" not in file.read_bytes()
+    markdown = project.run("report", "--markdown", "-").out
+    assert "2 infra" in markdown
+
+
+ANSWERS = {"an error": (500, b"oh"), "nonsense": (200, b"<p>log in"), "nothing": (200, b"")}
+
+
+@pytest.mark.cell
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_an_index_that_talks_nonsense_stops_its_cells_alone(
+    project: Project,
+    serve_page: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+) -> None:
+    """And so does one that is none; an unexpected job of the others counts more."""
+    status, body = ANSWERS[answer]
+    monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", serve_page(status, "text/html", body))
+    ending = project.run("run", "--matrix", "nightly", "--json", "-")
+    assert (ending.code, outcomes(ending)) == (4, {CELL: {"ok"}, UNTOLD: {"infra"}})
+    assert "secret" not in ending.out
+    wrong = GOOD.replace("reference=np.int32(3)", "reference=np.int32(4)")
+    project.write({"cases/fam/numbers.py": wrong})
+    assert project.run("run", "--matrix", "nightly").code == 1
+
+
+@pytest.mark.cell
+def test_an_index_that_hangs_is_waited_for_once(
+    project: Project, serve_page: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many cells ask for it."""
+    monkeypatch.setattr(index_pages, "TIMEOUT", 0.3)
+    url = serve_page(200, "text/html", b"", late=True)
+    monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", url)
+    axes = '{ jax = ["nightly", "nightly-1"], devices = [1, 2, 4] }'
+    project.write({"matrix/many.toml": f"[matrix]\naxes = {axes}\n"})
+    ending = project.run("run", "--matrix", "many", "--json", "-")
+    assert len(outcomes(ending)) == 6
+    assert "timed out" in reasons(ending)
+
+
+@pytest.fixture
+def nightly_project(
+    project: Project, upstream: Upstream, private_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> Project:
+    """The project, with an index that answers."""
+    monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", upstream.index.url)
+    monkeypatch.setenv("CONFORMANCE_CACHE", str(private_cache))
+    return project
+
+
+@pytest.mark.cell
+def test_an_index_that_goes_away_before_the_download(
+    nightly_project: Project, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cell of that night says nothing, the rest runs."""
+    upstream.add("0.6.3.dev20260112")
+    answer = upstream.index.answer
+
+    def last(path: str) -> tuple[str, bytes] | None:
+        found = answer(path)
+        if path.endswith(".whl"):
+            threading.Thread(target=upstream.close).start()
+        return found
+
+    monkeypatch.setattr(upstream.index, "answer", last)
+    ending = nightly_project.run("run", "--matrix", "nightly", "--json", "-")
+    assert ending.code == 4
+    assert outcomes(ending) == {CELL: {"ok"}, "jax0.6.3.dev20260112-py311-cpu8": {"infra"}}
+    assert "refused" in reasons(ending).lower()
+
+
+def since(ending: Ending) -> dict[str, Any]:
+    """Return what changed since the night before."""
+    found: dict[str, Any] = ending.json["since"]
+    return found
+
+
+@pytest.mark.cell
+def test_nights_are_compared_by_their_place(
+    nightly_project: Project, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the date, and whether it is known which night it is."""
+    run = ("run", "--matrix", "nightly", "--json", "-")
+    first = nightly_project.run(*run, "--night", "2026-01-10")
+    assert outcomes(first) == {CELL: {"ok"}, f"jax{NIGHTS[0]}-py311-cpu8": {"ok"}}
+    assert since(first) is None
+    second = nightly_project.run(*run)
+    assert outcomes(second)[f"jax{NIGHTS[1]}-py311-cpu8"] == {"ok"}
+    told = since(second)
+    assert [told[kind] for kind in ("new", "gone", "added", "removed", "moved")] == [[]] * 5
+    assert told["installed"] == [
+        {"place": "nightly-cpu8", "package": "jax", "before": NIGHTS[0], "after": NIGHTS[1]}
+    ]
+    monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", REFUSING)
+    third = nightly_project.run(*run)
+    assert (third.code, outcomes(third)[UNTOLD]) == (4, {"infra"})
+    told = since(third)
+    assert [told[kind] for kind in ("new", "gone", "added", "removed", "moved")] == [[]] * 5
+
+
+@pytest.mark.cell
+def test_a_run_that_goes_on_keeps_its_nights(
+    nightly_project: Project, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though there is a newer one, or none; what could not be told is looked for again."""
+    monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", REFUSING)
+    run = ("--run-dir", "night", "--json", "-")
+    began = nightly_project.run("run", "--matrix", "nightly", *run)
+    assert outcomes(began)[UNTOLD] == {"infra"}
+    monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", upstream.index.url)
+    told = {CELL: {"ok"}, f"jax{NIGHTS[1]}-py311-cpu8": {"ok"}}
+    assert outcomes(nightly_project.run("run", "--resume", *run)) == told
+    upstream.add("0.6.3.dev20260113")
+    assert outcomes(nightly_project.run("run", "--resume", *run)) == told
+    monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", REFUSING)
+    again = nightly_project.run("run", "--resume", *run)
+    assert (again.code, outcomes(again)) == (0, told)
+    written = (nightly_project.path / "night" / "results.jsonl").read_text()
+    assert {json.loads(line)["cell"] for line in written.splitlines()} == told.keys()
+
+
+@pytest.mark.cell
+def test_runners_mean_the_same_night(nightly_project: Project) -> None:
+    """Which the plan says to them; parts of other nights are no parts of one run."""
+    plan = nightly_project.run("plan", "--matrix", "nightly", "--shards", "2", "--format", "github")
+    arguments = [part["arguments"] for part in plan.json["include"]]
+    assert arguments[0] == "--matrix nightly --night 2026-01-11 --shard 1/2"
+    nightly_project.run("run", *arguments[0].split(), "--run-dir", "one")
+    other = arguments[1].replace("2026-01-11", "2026-01-10")
+    nightly_project.run("run", *other.split(), "--run-dir", "two")
+    ending = nightly_project.run("merge", "one", "two")
+    assert ending.code == 2
+    assert "was not asked for the same night" in ending.error
+    assert nightly_project.run("run", "--night", "yesterday", "--cell", "nightly").code == 2
+
+
+@pytest.mark.cell
+def test_what_is_not_known_is_divided_and_put_together(project: Project) -> None:
+    """As every other cell is."""
+    whole = project.run("run", "--matrix", "nightly", "--json", "-")
+    plan = project.run("plan", "--matrix", "nightly", "--shards", "2")
+    assert f"{UNTOLD}" in plan.out
+    for number in (1, 2):
+        part = ("--shard", f"{number}/2", "--run-dir", f"part-{number}")
+        assert project.run("run", "--matrix", "nightly", *part).code in {0, 4}
+    merged = project.run("merge", "part-1", "part-2", "--json", "-")
+    assert (merged.code, outcomes(merged)) == (4, outcomes(whole))
+    assert since(merged)["run"] != merged.json["run"]
+    assert since(merged)["new"] == since(merged)["gone"] == []
+
+
+@pytest.mark.cell
+def test_an_environment_comes_to_a_matrix(project: Project) -> None:
+    """It does not narrow it; what it has already is narrowed to, as by any other selector."""
+    python = python_of(planned_cell("0.6.1"))
+    asked = ("--matrix", "smoke", "--cell", f"path:{python}")
+    ending = project.run("run", *asked, "--json", "-")
+    ids = [cell["id"] for cell in ending.json["cells"]]
+    assert ids[0] == CELL
+    assert ids[1].startswith("path-")
+    assert {len(found) for found in outcomes(ending).values()} == {1}
+    narrowed = project.run("run", *asked, "--cell", RELEASE, "--json", "-")
+    assert [cell["id"] for cell in narrowed.json["cells"]] == ids
+    axes = f'{{ jax = ["{RELEASE}", "path:{python}"] }}'
+    project.write({"matrix/own.toml": f"[matrix]\naxes = {axes}\n"})
+    own = project.run("run", "--matrix", "own", "--cell", f"path:{python}", "--json", "-")
+    assert [cell["id"] for cell in own.json["cells"]] == ids[1:]
+
+
+@pytest.fixture
+def serve_page() -> Iterator[Callable[..., str]]:
+    """Serve one answer to whatever is asked, maybe late, and return the URL."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *answer, **more: stack.enter_context(serving(*answer, **more))

@@ -1,0 +1,166 @@
+"""`conformance run` night after night: what changed since the last one, and the exit status."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.projects import CELL, GOOD, case
+
+if TYPE_CHECKING:
+    from tests.projects import Ending, Project
+
+    from .conftest import MakeProject
+
+WRONG = GOOD.replace("reference=np.int32(3)", "reference=np.int32(4)")
+FILE = "cases/fam/numbers.py"
+RUN = ("run", "--matrix", "smoke", "--json", "-")
+
+pytestmark = pytest.mark.cell
+
+
+@pytest.fixture
+def project(new_project: MakeProject) -> Project:
+    """Two cases that are right."""
+    return new_project({FILE: GOOD})
+
+
+def told(ending: Ending, *kinds: str) -> list[Any]:
+    """Return how many of each kind there are."""
+    since = ending.json["since"]
+    return [len(since[kind]) for kind in kinds]
+
+
+def test_night_after_night(project: Project) -> None:
+    """What comes, stays, and goes; a run that is the first is compared with none."""
+    assert project.run(*RUN).json["since"] is None
+    project.write({FILE: WRONG})
+    came = project.run(*RUN)
+    assert (came.code, told(came, "new", "still", "gone")) == (1, [1, 0, 0])
+    stayed = project.run(*RUN)
+    assert (stayed.code, told(stayed, "new", "still", "gone")) == (1, [0, 1, 0])
+    (one,) = project.run(*RUN).json["since"]["still"]
+    assert (one["nights"], one["run"]) == (3, came.json["run"])
+    assert one["jobs"] == [{"case": "fam/two", "place": CELL}]
+    project.write({FILE: GOOD})
+    went = project.run(*RUN)
+    assert (went.code, told(went, "new", "still", "gone")) == (0, [0, 0, 1])
+    lines = project.run("run", "--matrix", "smoke").out.splitlines()
+    assert (
+        f"since {went.json['run']} of {went.json['since']['started'][:10]}: nothing changed"
+        in lines
+    )
+
+
+def test_cases_that_come_and_go(project: Project) -> None:
+    """Are told; a value that is another one within the same case moved."""
+    project.run(*RUN)
+    body = "return Observed(np.float32(0.5))"
+    project.write({"cases/fam/more.py": case(body, name="more")})
+    assert told(project.run(*RUN), "added", "removed") == [1, 0]
+    (project.path / "cases" / "fam" / "more.py").unlink()
+    assert told(project.run(*RUN), "added", "removed") == [0, 1]
+
+
+def test_only_the_same_is_compared(project: Project) -> None:
+    """Of another matrix, of other cases, of a run that did not end nothing is told."""
+    project.run("run", "fam/one", "--matrix", "smoke")
+    project.run("run", "--cell", "0.6.2")
+    assert project.run(*RUN).json["since"] is None
+    unfinished = project.newest.path / "run.json"
+    said = json.loads(unfinished.read_text())
+    unfinished.write_text(json.dumps({**said, "finished": "", "exit": None}))
+    assert project.run(*RUN).json["since"] is None
+    assert project.run(*RUN, "--since", "none").json["since"] is None
+    named = project.run(*RUN, "--since", unfinished.parent.name).json["since"]
+    assert named["run"] == unfinished.parent.name
+    elsewhere = project.run(*RUN, "--since", unfinished.parent).json["since"]
+    assert elsewhere["run"] == unfinished.parent.name
+
+
+def test_a_run_that_is_not_there(project: Project) -> None:
+    """Is said before anything runs."""
+    ending = project.run("run", "--since", "20260101-000000-000abcd")
+    assert ending.code == 2
+    assert ending.error.startswith("--since 20260101-000000-000abcd: no such run, expected its")
+    assert project.runs == []
+
+
+def test_for_what_it_fails(project: Project) -> None:
+    """The policy is kept with the run, and the exit status is the same wherever it is told."""
+    project.run(*RUN)
+    project.write({FILE: WRONG})
+    assert project.run(*RUN, "--fail-on", "never").code == 0
+    (old,) = project.run(*RUN, "--fail-on", "new").json["since"]["still"]
+    ending = project.run(*RUN, "--fail-on", "new")
+    assert (ending.code, ending.json["exit"]) == (0, 0)
+    info = project.newest.read_run()
+    assert (info.exit, info.request["fail_on"]) == (0, "new")
+    assert project.run("report", "--json", "-").json["exit"] == 0
+    assert project.run(*RUN).code == 1
+    more = case("return Observed(np.int32(1), reference=np.int32(2))", name="more")
+    project.write({"cases/fam/more.py": more})
+    assert project.run(*RUN, "--fail-on", "new").code == 1
+    assert old["verdict"] == "regressed"
+
+
+def test_the_last_run_of_a_store(project: Project) -> None:
+    """Where the directory is gone; what has an issue there is no news, what has none is."""
+    project.write({FILE: WRONG})
+    first = project.run(*RUN).json["run"]
+    project.run("history", "add", project.newest.path)
+    (project.path / "reports" / "runs" / first).rename(project.path / "moved")
+    stored = (*RUN, "--store", "reports/history.db", "--fail-on", "new")
+    ending = project.run(*stored)
+    assert (ending.code, told(ending, "new", "still", "gone")) == (1, [0, 1, 0])
+    assert ending.json["since"]["run"] == first
+    (regression,) = project.run("history", "regressions", "--json").json["regressions"]
+    project.run("history", "link", regression["id"], "jax-ml/jax#1")
+    assert project.run(*stored).code == 0
+    assert project.run(*RUN, "--store", "nowhere.db").code == 1
+    assert not (project.path / "nowhere.db").exists()
+
+
+def test_a_store_that_cannot_be_read_ends_no_run(project: Project) -> None:
+    """It is said, and the run is compared with what there is."""
+    project.run(*RUN)
+    ending = project.run(*RUN, "--store", "mysql://user:secret@host/db")
+    assert ending.code == 0
+    assert "not compared: store ...://" in ending.err
+    assert "secret" not in ending.err + ending.out
+    assert ending.json["since"]["new"] == []
+
+
+def test_what_is_wrong_with_the_last_night_ends_no_run(project: Project) -> None:
+    """What is damaged is said; a root cause is as old as the run then."""
+    project.write({FILE: WRONG})
+    project.run(*RUN)
+    project.run(*RUN)
+    (project.newest.path / "since.json").write_text("{")
+    ending = project.run(*RUN)
+    assert "since.json: expected what changed since another run" in ending.err
+    (one,) = ending.json["since"]["still"]
+    assert one["nights"] == 2
+    (project.newest.path / "results.jsonl").write_text("nonsense\n")
+    ending = project.run(*RUN)
+    assert (ending.code, ending.json["since"]) == (1, None)
+    assert "not compared: " in ending.err
+
+
+def test_parts_are_compared_when_they_are_put_together(project: Project) -> None:
+    """With the last undivided run, or what was put together; the policy may be another one then."""
+    project.write({FILE: WRONG})
+    before = project.run(*RUN).json["run"]
+    for number in (1, 2):
+        shard = ("--shard", f"{number}/2", "--run-dir", f"part-{number}", "--fail-on", "never")
+        part = project.run(*RUN, *shard)
+        assert (part.code, part.json["since"]) == (0, None)
+    parts = ("merge", "part-1", "part-2", "--json", "-")
+    merged = project.run(*parts)
+    assert (merged.code, merged.json["since"]["run"]) == (0, before)
+    again = project.run(*parts, "--fail-on", "new")
+    assert (again.code, again.json["since"]["run"]) == (0, merged.json["run"])
+    assert told(again, "new", "still", "gone") == [0, 1, 0]
+    assert project.run(*parts, "--fail-on", "unexpected").code == 1

@@ -1,0 +1,98 @@
+"""What changed since the last night, in words."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from conformance.model.since import CauseSince, Installed, JobAt, Moved, Since
+from conformance.report.markdown import markdown
+from conformance.report.report import Report
+from conformance.report.since_text import since_lines
+from conformance.report.terminal import print_report
+from tests.builders import f32
+from tests.report.runs import CELLS, Directory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NASTY = "\x1b]0;title\x07 @somebody #1 `x` <b>"
+
+
+def cause(case: str, reason: str = "out 1 against 2", nights: int = 1) -> CauseSince:
+    """Return a root cause of one job."""
+    job = JobAt(case=case, place="nightly-cpu8")
+    return CauseSince(
+        id=case, verdict="regressed", reason=reason, jobs=(job,), run="run-1",
+        since="2026-05-01T03:00:00+00:00", nights=nights,
+    )  # fmt: skip
+
+
+def since(**kinds: object) -> Since:
+    """Return what changed since the first of May."""
+    return Since(run="run-1", started="2026-05-01T03:00:00+00:00", **kinds)  # type: ignore[arg-type]
+
+
+def test_everything_is_told() -> None:
+    """What is new first, without an age; what is alike in many places once."""
+    packages = [
+        Installed(place=place, package="jax", before="1", after="2")
+        for place in ("nightly-cpu8", "nightly-tpu.v5e.2x2")
+    ]
+    told = since(
+        new=(cause("f/new"),), gone=(cause("f/gone"),), still=(cause("f/still", nights=3),),
+        unseen=(cause("f/unseen"),), added=(JobAt(case="f/a", place="p"),) * 2,
+        removed=(JobAt(case="f/b", place="p"),), installed=tuple(packages),
+        moved=(Moved(artifact="hlo", place="p", cases=("f/1", "f/2", "f/3", "f/4")),),
+    )  # fmt: skip
+    why = "on nightly-cpu8: out 1 against 2"
+    counts = "1 new, 1 still there, 1 gone, 1 not seen, 4 jobs moved, 2 jobs added, 1 job removed"
+    assert list(since_lines(told)) == [
+        f"since run-1 of 2026-05-01: {counts}",
+        f"  new: regressed f/new {why}",
+        f"  gone: regressed f/gone {why} (since 2026-05-01, 1 night)",
+        f"  not seen: regressed f/unseen {why} (since 2026-05-01, 1 night)",
+        f"  still there: regressed f/still {why} (since 2026-05-01, 3 nights)",
+        "  moved: hlo of f/1, f/2, f/3 and 1 more on p",
+        "  added: 2 jobs on p",
+        "  removed: 1 job on p",
+        "  installed on nightly-cpu8, nightly-tpu.v5e.2x2: jax 1 -> 2",
+    ]
+
+
+def test_that_nothing_changed_is_a_line() -> None:
+    """Also where there is something that was there before; of much of that not all is told."""
+    assert list(since_lines(since())) == ["since run-1 of 2026-05-01: nothing changed"]
+    many = since(still=tuple(cause(f"f/{number}") for number in range(30)))
+    lines = list(since_lines(many, most=2))
+    assert lines[0].endswith(": nothing changed, 30 still there")
+    assert lines[-1] == "  still there: 28 more"
+    new = since(new=many.still)
+    assert len(list(since_lines(new, most=2))) == 31
+
+
+def test_it_comes_first_in_markdown_and_last_in_a_terminal(tmp_path: Path) -> None:
+    """Where it is looked for; nothing in it acts."""
+    run = Directory(tmp_path / "r").job("f/a", CELLS[0], f32(1)).loaded()
+    report = Report((run,), since=since(new=(cause("f/new", NASTY),)))
+    text = markdown(report)
+    heads = [line for line in text.splitlines() if line.startswith("## ")]
+    assert heads[0] == "## Since the last night: 1 new"
+    assert "- **new** ``regressed f/new on nightly-cpu8: ␛]0;title␇ @somebody #1 `x` <b>``" in text
+    out = io.StringIO()
+    print_report(Console(file=out, width=80, highlight=False), report, directory=tmp_path)
+    *_, new, last = out.getvalue().splitlines()
+    assert new.startswith("  new: regressed f/new on nightly-cpu8: ␛]0")
+    assert last.startswith("results in ")
+    assert "\x1b" not in out.getvalue()
+
+
+def test_markdown_stays_within_its_bounds(tmp_path: Path) -> None:
+    """However much changed; what is left out is counted."""
+    run = Directory(tmp_path / "r").job("f/a", CELLS[0], f32(1)).loaded()
+    new = tuple(cause(f"f/{number}", "x" * 5000) for number in range(2000))
+    text = markdown(Report((run,), since=since(new=new)))
+    assert len(text) < 60_000
+    assert "more lines are left out here, which tell of" in text

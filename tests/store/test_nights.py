@@ -1,0 +1,88 @@
+"""The last night as a store has it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from conformance.engine.nights import compare
+from conformance.model.since import JobAt
+from conformance.store.nights import known_ones, last_night
+from tests.store.nights import BAD, FINE, GONE, WORSE, A, night
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.engine.digests import State
+    from conformance.store.entries import Entry
+    from conformance.store.store import Store
+
+
+def of(entry: Entry, matrix: str, part: str = "") -> Entry:
+    """Return a run as one of another matrix."""
+    return replace(entry, digest=structs.replace(entry.digest, matrix=matrix, part=part))
+
+
+def jobs(**states: State) -> Mapping[tuple[str, str], State]:
+    """Return jobs by the name of their case."""
+    return {(f"f/{name}", A): state for name, state in states.items()}
+
+
+def test_the_last_night_of_a_matrix(store: Store) -> None:
+    """Not another matrix's, not a part of it, not the run itself, unless it is named."""
+    store.add(
+        night(1, jobs(a=FINE)),
+        night(2, jobs(a=BAD)),
+        of(night(3, jobs(a=FINE)), "smoke"),
+        of(night(4, jobs(a=FINE)), "nightly", "f/a"),
+        night(5, jobs(a=FINE)),
+    )
+
+    def name(**more: str) -> str:
+        found = last_night(store, "nightly", "", own="night-5", **more)
+        return "" if found is None else found.run
+
+    assert name() == "night-2"
+    assert name(name="night-3") == "night-3"
+    assert name(name="night-9") == ""
+    assert last_night(store, "releases", "") is None
+
+
+def test_causes_are_as_old_as_the_store_knows(store: Store) -> None:
+    """And a night of the store is beside another as one of a directory is."""
+    store.add(
+        night(1, jobs(a=FINE, b=FINE)),
+        night(2, jobs(a=BAD, b=FINE)),
+        night(3, jobs(a=BAD, b=WORSE)),
+        of(night(4, jobs(c=BAD)), "smoke"),
+    )
+    before = last_night(store, "nightly", "")
+    assert before is not None
+    (a,) = (one for one in before.causes.values() if one.jobs[0].case == "f/a")
+    assert (a.run, a.since[:10], a.nights) == ("night-2", "2026-05-03", 2)
+    assert {one.jobs[0].case for one in before.causes.values()} == {"f/a", "f/b"}
+    since = compare(before, before)
+    assert (since.changed, len(since.still)) == (False, 2)
+
+
+def test_what_said_nothing_is_still_open(store: Store) -> None:
+    """Its job was silent the last night: whoever shows it again shows nothing new."""
+    store.add(night(1, jobs(a=BAD)), night(2, jobs(a=GONE)))
+    before = last_night(store, "nightly", "")
+    assert before is not None
+    (one,) = before.causes.values()
+    assert one.jobs == (JobAt(case="f/a", place=A),)
+    assert not before.jobs[one.jobs[0]].telling
+
+
+def test_known_is_what_an_issue_is_linked_to(store: Store) -> None:
+    """As long as it was not fixed since."""
+    store.add(night(1, jobs(a=BAD, b=WORSE)))
+    (linked,) = (one for one in store.regressions()[0] if one.case == "f/a")
+    assert known_ones(store) == set()
+    store.link(linked.id, "jax-ml/jax#1")
+    assert known_ones(store) == {("f/a", "regressed", "out[0] differs")}
+    store.add(night(2, jobs(a=FINE, b=WORSE)), night(3, jobs(a=BAD, b=WORSE)))
+    assert known_ones(store) == set()
