@@ -14,6 +14,7 @@ from conformance.report.changes import changes_of
 from conformance.report.commands import rerun
 from conformance.report.exclusions import EVERY, exclusion_groups, unsupported
 from conformance.report.markup import MOST_CODE, Entry, Section, block, code, fitted, row
+from conformance.report.notes import notes
 from conformance.report.since_text import age, counted, day_of, described, other_lines
 from conformance.report.story import story_of
 from conformance.report.summary import ir_groups
@@ -92,6 +93,13 @@ def _sections(report: Report) -> Iterator[Section]:
     silent = [cause.records for cause in causes if not cause.telling]
     if silent or report.not_run:
         yield _indeterminate(silent, report.not_run)
+    if noted := notes(report.records):
+        yield Section(
+            head=f"## To be known: {_number(len(noted), 'note')}",
+            entries=[Entry(partial(_bullet, note), 1) for note in noted],
+            what="notes",
+            share=0.2,
+        )
     yield from _irs(report)
     yield from _changes(report)
     if report.tracks and report.records:

@@ -13,6 +13,7 @@ from conformance.model.case import Policy
 from conformance.model.outcome import Verdict
 from conformance.model.record import IrStatus
 from conformance.report.exclusions import exclusion_lines, unsupported
+from conformance.report.notes import note_lines
 from conformance.report.since_text import since_lines
 from conformance.report.summary import IrGroup, counts, ir_groups, understood
 from conformance.report.text import LISTED, listed, visible
@@ -102,7 +103,7 @@ def print_report(
     unchanged = f" ({cached} unchanged since an earlier run)" if cached else ""
     unfinished = f"; {len(report.not_run)} did not run" if report.not_run else ""
     console.print(f"{tally}{unchanged}{unfinished}", soft_wrap=True)
-    for line in _ir_lines(records):
+    for line in (*_ir_lines(records), *note_lines(records)):
         console.print(line, soft_wrap=True)
     if report.since is not None:
         for line in since_lines(report.since):

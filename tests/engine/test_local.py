@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections import Counter
 from dataclasses import replace
@@ -13,9 +14,9 @@ import pytest
 
 from conformance.cells.accelerators import Turns
 from conformance.cells.cache import cache_root
-from conformance.engine.client import Worker
+from conformance.engine.client import Worker, WorkerDiedError, WorkerKilledError
 from conformance.engine.job import Job
-from conformance.engine.local import LocalExecutor
+from conformance.engine.local import ONCE, TWICE, LocalExecutor
 from conformance.engine.prepare import Provider, identity_mismatch
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome, Stage
@@ -207,3 +208,77 @@ def test_an_interrupted_run_leaves_no_strays_and_no_folders(idle: Bench, opener:
     results.close()
     assert psutil.wait_procs([stray], timeout=2)[1] == []
     assert not Path(folder).exists()
+
+
+KILLED_ONCE = """
+    if not os.path.exists({marker!r}):
+        open({marker!r}, "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.cell
+def test_a_job_that_is_killed_once_ends_as_it_does_the_second_time(
+    idle: Bench, opener: Opener
+) -> None:
+    """That is no crash of JAX's; it is noted, and the other job has its worker all the time."""
+    body = KILLED_ONCE.format(marker=str(idle.folder / "marker")) + "\n    return 1"
+    jobs = [idle.job(textwrap.dedent(body)), idle.job("return 2", topic="next")]
+    executor = LocalExecutor(opener, slots=1, turns=Turns(idle.folder))
+    killed, after = executor.run(jobs)
+    assert (killed.outcome, leaf_of(killed).data, killed.notes) == (Outcome.OK, b"1", (ONCE,))
+    assert (leaf_of(after).data, after.notes) == (b"2", ())
+    assert opener.processes == []
+
+
+@pytest.mark.cell
+def test_a_job_that_is_killed_each_time_has_crashed(idle: Bench, opener: Opener) -> None:
+    """Whoever kills it: that no limit did is noted."""
+    jobs = [idle.job("os.kill(os.getpid(), signal.SIGKILL)")]
+    (killed,) = LocalExecutor(opener, slots=1, turns=Turns(idle.folder)).run(jobs)
+    assert killed.error is not None
+    assert (killed.outcome, killed.error.type, killed.notes) == (
+        Outcome.CRASHED, "SIGKILL", (TWICE,),
+    )  # fmt: skip
+
+
+@pytest.mark.cell
+def test_a_killed_import_fails_no_job_of_the_file(idle: Bench, opener: Opener) -> None:
+    """The worker takes it for the file's fault; another one imports it anew."""
+    top = "import os, signal\n" + textwrap.dedent(
+        KILLED_ONCE.format(marker=str(idle.folder / "marker"))
+    )
+    job = idle.job("return 1", top=top)
+    (finished,) = LocalExecutor(opener, slots=1, turns=Turns(idle.folder)).run([job])
+    assert (finished.outcome, finished.notes) == (Outcome.OK, (ONCE,))
+
+
+@pytest.mark.parametrize("error", [WorkerKilledError, WorkerDiedError])
+@pytest.mark.parametrize(("times", "outcome"), [(1, Outcome.OK), (2, Outcome.INFRA)])
+@pytest.mark.cell
+def test_a_worker_killed_while_it_starts_is_started_again(
+    idle: Bench, opener: Opener, error: type[Exception], times: int, outcome: Outcome
+) -> None:
+    """Once; a cell that never comes up is a fault of the host."""
+    left = [error("it was ended by SIGKILL")] * times
+
+    def killed(planned: PlannedCell) -> Worker:
+        if left:
+            raise left.pop()
+        return opener(planned)
+
+    executor = LocalExecutor(killed, slots=1, turns=Turns(idle.folder))
+    (finished,) = executor.run([idle.job("return 1")])
+    assert finished.outcome is outcome
+
+
+@pytest.mark.cell
+def test_a_worker_that_is_killed_before_it_says_hello_is_told(tmp_path: Path) -> None:
+    """Unlike one that ends by itself."""
+    python = tmp_path / "python"
+    for does, error in (("kill -9 $$", WorkerKilledError), ("exit 3", InfrastructureError)):
+        python.write_text(f"#!/bin/sh\n{does}\n")
+        python.chmod(0o755)
+        with pytest.raises(InfrastructureError, match="did not start") as caught:
+            Worker(python)
+        assert type(caught.value) is error

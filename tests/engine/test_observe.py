@@ -122,3 +122,36 @@ def test_an_unknown_event_is_loud() -> None:
     """A worker of another version must not be misread."""
     with pytest.raises(ValueError, match="expected a known one"):
         Transcript().take({"surprise": 1}, b"")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "done", "notes"),
+    [
+        (48.0, {}, ()),
+        (48.1, {}, ("took 48.1 s, near its timeout of 60 s",)),
+        (61.0, {"ended": "timeout"}, ()),
+        (59.0, {"ended": "memory"}, ()),
+    ],
+)
+def test_a_job_that_nearly_took_too_long_is_noted(
+    tmp_path: Path, seconds: float, done: dict[str, Any], notes: tuple[str, ...]
+) -> None:
+    """Beyond 80 % of its timeout, unless it was ended anyway."""
+    finished = transcript(END).finish(job(tmp_path), {"seconds": seconds, **done})
+    assert finished.notes == notes
+
+
+@pytest.mark.parametrize(
+    ("done", "killed"),
+    [
+        ({"signal": 9}, True),
+        ({"signal": 9, "ended": "memory"}, False),
+        ({"signal": 11}, False),
+        ({"exit": 0}, False),
+    ],
+)
+def test_a_kill_that_no_limit_sent_is_told(
+    tmp_path: Path, done: dict[str, Any], *, killed: bool
+) -> None:
+    """The supervisor says what it ended itself."""
+    assert transcript().finish(job(tmp_path), done).killed is killed
