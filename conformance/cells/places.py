@@ -52,7 +52,8 @@ def _is_of_a_night(release: str) -> bool:
 
 def _newest_first(releases: Iterable[str]) -> list[str]:
     """Return nightlies by age; those of which it is not known which they are come last."""
-    known, others = [], []
+    known: list[str] = []
+    others: list[str] = []
     for release in releases:
         (known if is_nightly(release) else others).append(release)
     return [*sorted(known, key=Version, reverse=True), *sorted(others, key=_back)]

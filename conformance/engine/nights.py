@@ -147,7 +147,8 @@ def compare(before: Night, after: Night) -> Since:
     """
     related = {name: set(_related(one, before, after)) for name, one in after.causes.items()}
     known = set().union(*related.values())
-    new, still = [], []
+    new: list[CauseSince] = []
+    still: list[CauseSince] = []
     for name, one in after.causes.items():
         older = [before.causes[other] for other in related[name]]
         (still if older else new).append(_older(one, older))

@@ -38,7 +38,7 @@ class Index:
     """Nightlies of four days, of which one cannot be installed."""
 
     url = "https://nightly.example/simple/"
-    versions = NIGHTS
+    versions: tuple[str, ...] = NIGHTS
     broken = NIGHTS[2]
 
     def get(self, version: str) -> Release:
