@@ -140,7 +140,8 @@ class Screen:
             width, height = os.get_terminal_size(sys.stdout.fileno())
         except OSError:
             return _DEFAULT
-        return (width or _DEFAULT[0], height or _DEFAULT[1])
+        # Where no cursor moves, what is typed and drawn goes on below: a line is kept for that.
+        return (width or _DEFAULT[0], (height or _DEFAULT[1]) - self._dumb)
 
     def _folded(self) -> Sequence[Text]:
         width = self._size()[0]

@@ -29,6 +29,7 @@ HELP: Final = (
     ("w", "write the decisions: shows what, and asks once"),
     ("q", "quit; decisions are kept, and taken up again"),
 )
+_PAGING: Final = frozenset({" ", "b", "up", "down", "page up", "page down"})
 KEYS: Final = "space page  n/p group  a accept  r reject  d deviation  s skip  u undo  w write  ? q"
 SHORT_KEYS: Final = "spc n p a r d s u w ? q"
 
@@ -91,7 +92,7 @@ class Browsing:
         """Return the evidence of the group, or what the keys do."""
         if self.helping:
             told = (Line(f"  {keys:7}{what}") for keys, what in HELP)
-            return [head("keys"), *told, line(""), line("any key goes back to the evidence")]
+            return [head("keys"), *told, line(""), line("any other key goes back to the evidence")]
         group = self.group
         if group.id not in self._evidence:
             self._evidence[group.id] = evidence_of(group, self.session.files)
@@ -115,8 +116,10 @@ class Browsing:
         """
         self.message = ""
         if self.helping and key != "q":
-            self.helping = False
-            self.top = 0
+            if total > page and key in _PAGING:
+                self._move(key, page, total)
+            else:
+                self.helping, self.top = False, 0
             return Asks.NOTHING
         match key:
             case "q":

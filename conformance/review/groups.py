@@ -120,9 +120,9 @@ def groups(members: Iterable[Member]) -> tuple[Group, ...]:
     everything = {(m.record.case, m.record.cell): m for m in members}
     found = list(_unexpected(everything))
     taken = {key for group in found for key in map(_key, group.members)}
-    rest = {key: member for key, member in everything.items() if key not in taken}
-    new = [member for member in rest.values() if _is_new(member.record)]
-    others = [member for member in rest.values() if not _is_new(member.record)]
+    rest = [m for key, m in everything.items() if key not in taken and _is_pending(m)]
+    new = [member for member in rest if _is_new(member.record)]
+    others = [member for member in rest if not _is_new(member.record)]
     return (*found, *_by_ir(others), *_new(new))
 
 
@@ -144,6 +144,11 @@ def _unexpected(everything: dict[tuple[str, str], Member]) -> Iterable[Group]:
 
 def _is_unexpected(record: Record) -> bool:
     return unexpected(record) or golden_at_fault(record)
+
+
+def _is_pending(member: Member) -> bool:
+    """Say whether something can be decided on a job: what is never golden is so if unexpected."""
+    return _is_unexpected(member.record) or not member.refusal
 
 
 def _is_new(record: Record) -> bool:

@@ -107,3 +107,15 @@ def test_ids_do_not_depend_on_what_else_is_pending() -> None:
     one = {group.title: group.id for group in groups(jobs)}
     other = {group.title: group.id for group in groups(reversed(jobs[1:]))}
     assert one == other
+
+
+def test_what_a_nightly_shows_is_pending_where_it_is_unexpected() -> None:
+    """An IR that warns, and what is new and conforms, would wait for goldens that never come."""
+    night = "0.7.1.dev20261122"
+    jobs = [
+        member("fam/a", night, Verdict.MATCH, ir=changed(jaxpr=ADDED)),
+        member("fam/b", night, Verdict.NEW, f"{NEW}fam/b"),
+        member("fam/c", night, Verdict.NEW, f"{NEW}fam/c", conforms=Conformance.UNKNOWN),
+        member("fam/d", night, Verdict.CHANGED, "fact x: y"),
+    ]
+    assert [group.cases for group in groups(jobs)] == [("fam/d",), ("fam/c",)]

@@ -1,0 +1,244 @@
+"""Reviewing by single keys, in a real terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.review.decisions import REVIEW
+from tests.terminals import Terminal
+
+from .reviewed import TOPIC, changed_project, reviewed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.projects import Project
+
+    Open = Callable[..., Terminal]
+
+__all__ = ["changed_project", "reviewed"]
+pytestmark = [
+    pytest.mark.cell,
+    pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-ttys"),
+]
+ACTING = re.compile(rb"\x1b(?!\[[0-9;]*[HJKm]|\[\?1049[hl])")
+"""What acts on a terminal and is not ours: the place, erasing, colours, the other screen."""
+
+
+@pytest.fixture
+def opened(reviewed: Project) -> Iterator[Open]:
+    """Opens a review in a terminal; whatever happens, it ends."""
+    terminals: list[Terminal] = []
+
+    def open_(*arguments: str, **how: object) -> Terminal:
+        terminals.append(Terminal("review", *arguments, folder=reviewed.path, **how))  # type: ignore[arg-type] # as Terminal has them
+        return terminals[-1]
+
+    yield open_
+    for terminal in terminals:
+        terminal.process.close(force=True)
+
+
+def kept(project: Project) -> str:
+    """Return what is kept of the review, empty if nothing is."""
+    file = project.newest.path / REVIEW
+    return file.read_text() if file.exists() else ""
+
+
+def answer(terminal: Terminal, *answers: tuple[str, str]) -> None:
+    """Answer questions, each once it is asked."""
+    for question, text in answers:
+        terminal.until(question)
+        terminal.press(f"{text}\r")
+
+
+def test_from_the_first_key_to_what_is_written(reviewed: Project, opened: Open) -> None:
+    """Accept, a refusal, deviation, reject, undo, take up again, write: all by keys."""
+    terminal = opened()
+    first = terminal.until("1/5 undecided")
+    assert "fact" not in first.splitlines()[0]
+    order = {name: number for number, name in enumerate(_order(reviewed), 1)}
+    _go(terminal, order["wrong"])
+    terminal.press("a")
+    terminal.until("no accept: it deviates from its reference")
+    terminal.press("d")
+    answer(
+        terminal, ("releases it is for", ""), ("platform", ""), ("pattern", "-"),
+        ("reason:", "computes 3"), ("issue", "jax-ml/jax#2"),
+    )  # fmt: skip
+    terminal.until("deviation: out 1 of 2")
+    _go(terminal, order["value"])
+    terminal.press("a")
+    terminal.until("accept: out 1 of 2")
+    terminal.press("u")
+    terminal.until("taken back")
+    _go(terminal, order["value"])
+    terminal.until("value", "undecided")
+    terminal.press("a")
+    _go(terminal, order["breaks"])
+    terminal.press("r")
+    answer(terminal, ("why is it rejected", "a bug of ours"))
+    terminal.until("reject: raised")
+    terminal.press("q")
+    assert terminal.ended() == 1
+    assert "3 decisions are kept in" in terminal.text
+    again = opened()
+    again.until("undecided")
+    _go(again, order["breaks"])
+    again.until("a bug of ours")
+    again.press("w")
+    assert "goldens: 0 added, 2 changed" in again.until("write this?")
+    again.press("n")
+    again.until("nothing is written")
+    assert "computes 3" not in (reviewed.path / TOPIC).read_text()
+    again.press("w")
+    again.until("write this?")
+    again.press("y")
+    again.until("written: goldens: 0 added, 2 changed", "/3 ")
+    again.press("q")
+    assert again.ended() == 1
+    assert 'reason="computes 3"' in (reviewed.path / TOPIC).read_text()
+
+
+def _order(project: Project) -> list[str]:
+    found = project.run("review", "--json").json["groups"]
+    return [group["cases"][0].partition("/")[2].partition("[")[0] for group in found]
+
+
+def _go(terminal: Terminal, number: int) -> None:
+    """Go to a group by its number."""
+    for _ in range(5):
+        terminal.press("p")
+    terminal.until("1/5")
+    for step in range(2, number + 1):
+        terminal.press("n")
+        terminal.until(f"{step}/5")
+
+
+@pytest.mark.parametrize(
+    ("size", "env"),
+    [
+        ((60, 15), {}),
+        ((80, 24), {"NO_COLOR": "1"}),
+        ((60, 20), {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "LC_ALL": "POSIX"}),
+        ((20, 8), {}),
+    ],
+)
+def test_terminals_that_can_do_less(
+    opened: Open, size: tuple[int, int], env: dict[str, str]
+) -> None:
+    """Narrow, low, without colours, without Unicode: all keys do what they do."""
+    terminal = opened(size=size, env=env)
+    terminal.until("1/5")
+    terminal.press("?")
+    terminal.until("keys")
+    terminal.press("x")
+    for number in range(2, 6):
+        terminal.press("n")
+        terminal.until(f"{number}/5")
+        terminal.press("   ")
+    terminal.press("q")
+    assert terminal.ended() == 1
+    assert not ACTING.search(terminal.raw)
+    if "NO_COLOR" in env:
+        assert not re.search(rb"\x1b\[3[0-7]m", terminal.raw)
+
+
+def test_a_terminal_that_moves_no_cursor(opened: Open) -> None:
+    """It is written line by line, without a code."""
+    terminal = opened(env={"TERM": "dumb"})
+    terminal.until("1/5")
+    terminal.press("q")
+    assert terminal.ended() == 1
+    assert b"\x1b" not in terminal.raw
+
+
+def test_nothing_in_a_message_acts(reviewed: Project, opened: Open) -> None:
+    """What a case says to clear the screen is shown, not done."""
+    terminal = opened("fam/breaks")
+    text = terminal.until("1/1")
+    assert "␛[2J bad shape of" in text
+    terminal.press("q")
+    terminal.ended()
+    assert not ACTING.search(terminal.raw)
+    assert b"\x1b[2J" not in terminal.raw
+
+
+def test_another_size(opened: Open) -> None:
+    """It is drawn anew at once, in any state."""
+    terminal = opened(size=(100, 30))
+    terminal.until("1/5", "u undo")
+    terminal.resize(60, 18)
+    terminal.until("spc n p a r d s u w ? q")
+    terminal.resize(120, 40)
+    assert "u undo" in terminal.until("space page  n/p group")
+
+
+def test_keys_that_come_at_once_are_all_done(reviewed: Project, opened: Open) -> None:
+    """Typed ahead of the program, as arrows or as letters; a text typed ahead is an answer."""
+    terminal = opened()
+    terminal.press("\x1b[C\x1b[Cn\x1bOD")
+    terminal.until("3/5")
+    terminal.press("rtyped ahead\n")
+    terminal.until("reject: ")
+    assert "typed ahead" in kept(reviewed)
+
+
+@pytest.mark.parametrize("how", ["\x03", "\x04", "hangup", "terminate"])
+def test_nothing_is_lost_when_it_ends_early(reviewed: Project, opened: Open, how: str) -> None:
+    """Ctrl-C, Ctrl-D, a terminal that hangs up, a signal: decisions are kept."""
+    terminal = opened("fam/value", "fam/breaks")
+    terminal.until("1/2")
+    terminal.press("a")
+    terminal.until("2/2")
+    if how == "hangup":
+        os.kill(terminal.process.pid, signal.SIGHUP)
+    elif how == "terminate":
+        os.kill(terminal.process.pid, signal.SIGTERM)
+    else:
+        terminal.press(how)
+    assert terminal.ended() == (1 if how == "\x04" else 130)
+    assert '"choice": "accept"' in kept(reviewed)
+    assert b"\x1b[?1049l" in terminal.raw
+
+
+def test_a_closed_terminal_ends_it(reviewed: Project, opened: Open) -> None:
+    """It does not run on without one."""
+    terminal = opened("fam/value", "fam/breaks")
+    terminal.until("1/2")
+    terminal.press("a")
+    terminal.until("2/2")
+    terminal.process.close(force=False)
+    assert not terminal.process.isalive()
+    assert '"choice": "accept"' in kept(reviewed)
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"])
+def test_a_question_can_be_called_off(reviewed: Project, opened: Open, key: str) -> None:
+    """The review goes on, undecided."""
+    terminal = opened("fam/breaks")
+    terminal.until("1/1")
+    terminal.press("r")
+    terminal.until("why is it rejected")
+    terminal.press(key)
+    terminal.until("called off", "1/1 undecided")
+    terminal.press("q")
+    assert terminal.ended() == 1
+    assert kept(reviewed) == ""
+
+
+def test_in_ci_a_person_at_a_terminal_writes_nothing(reviewed: Project, opened: Open) -> None:
+    """It says so; decisions are kept all the same."""
+    terminal = opened("fam/value", env={"CI": "true"})
+    terminal.until("1/1")
+    terminal.press("aw")
+    terminal.until("goldens are never written in CI")
+    terminal.press("q")
+    assert terminal.ended() == 0
+    assert '"choice": "accept"' in kept(reviewed)
