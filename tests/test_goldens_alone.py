@@ -38,7 +38,7 @@ def commit(folder: Path, *names: str) -> None:
 
 def check(folder: Path, base: str = "HEAD~1") -> subprocess.CompletedProcess[str]:
     """Run the check on the newest commit, or those since another."""
-    command = [sys.executable, SCRIPT, base, "HEAD"]
+    command = [sys.executable, str(SCRIPT), base, "HEAD"]
     return subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
 
 

@@ -12,6 +12,7 @@ from conformance.notify.topic import number_of
 from conformance.report.markup import MOST_BLOCK, Entry, Section, block, code, fitted
 from conformance.report.site.addresses import CAUSES, case_page
 from conformance.report.text import visible
+from conformance.triage.evidence.telling import culprit_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -141,12 +142,10 @@ def _findings(found: Evidence) -> Iterator[str]:
         good = found.last_good or found.good
         told = f"**By search:** first bad {code(found.first_bad)}"
         told += f", last good {code(good)}" if good else ""
-        yield told + (", both confirmed by another run" if found.confirmed else "")
+        told += ", both confirmed by another run" if found.confirmed else ""
+        yield told + (f": {code(found.asked)}" if found.asked else "")
     if found.culprits:
-        lines = (
-            f"- {code(one.package)}: {code(one.before)} to {code(one.after)}"
-            for one in found.culprits
-        )
+        lines = (f"- {code(culprit_line(one))}" for one in found.culprits)
         yield "**To blame:**\n\n" + "\n".join(lines)
     if found.untold:
         yield "**Not found out:**\n\n" + "\n".join(f"- {code(one)}" for one in found.untold)

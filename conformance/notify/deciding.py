@@ -6,7 +6,7 @@ opened again stays open, and a regression that is linked to any issue asks for n
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -102,12 +102,28 @@ class _Deciding:
     def actions(self, issues: Iterable[Issue]) -> Iterator[Action]:
         ours = _by_cause(issues)
         live = [topic for topic in self.night.topics if self._open(topic)]
+        told = self._issues_of(live, ours)
         for topic in live:
-            action = self._about(topic, ours.get(topic.id))
+            action = self._about(topic, told.get(topic.id))
             self.taken.update(action.regressions)
             yield action
-        told = {topic.id for topic in live}
-        yield from (self._gone(issue) for cause, issue in ours.items() if cause not in told)
+        numbers = {issue.number for issue in told.values()}
+        yield from (self._gone(issue) for issue in ours.values() if issue.number not in numbers)
+
+    def _issues_of(self, topics: Iterable[Topic], ours: Mapping[str, Issue]) -> dict[str, Issue]:
+        """Return the issue of each topic that has one.
+
+        It is the one that says so; else the one that most of its regressions are linked to: what
+        is found to be one cause may be so by another id than when the issue was opened.
+        """
+        found = {topic.id: ours[topic.id] for topic in topics if topic.id in ours}
+        free = {one.number: one for cause, one in ours.items() if cause not in found}
+        for topic in topics:
+            numbers = (self.policy.number(one.issue) for one in self._open(topic))
+            counts = Counter(number for number in numbers if number in free)
+            if topic.id not in found and counts:
+                found[topic.id] = free.pop(counts.most_common(1)[0][0])
+        return found
 
     def _open(self, topic: Topic) -> list[Regression]:
         """Return those regressions of a topic that no later run showed fixed."""

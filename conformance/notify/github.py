@@ -144,24 +144,23 @@ class GithubTracker:
 
     def edit(self, number: int, body: str) -> None:
         """Replace the text of an issue."""
-        self._edit(number, "edit", body=body)
+        with self._told(f"edit #{number}", number):
+            self._known[number].edit(body=body)
 
     def close(self, number: int, body: str) -> None:
         """Close an issue as completed, with a text."""
-        self._edit(number, "close", body=body, state="closed", state_reason="completed")
+        with self._told(f"close #{number}", number):
+            self._known[number].edit(body=body, state="closed", state_reason="completed")
 
     def reopen(self, number: int, body: str) -> None:
         """Open a closed issue again, with a text."""
-        self._edit(number, "reopen", body=body, state="open", state_reason="reopened")
+        with self._told(f"reopen #{number}", number):
+            self._known[number].edit(body=body, state="open", state_reason="reopened")
 
     def comment(self, number: int, text: str) -> None:
         """Add a comment to an issue."""
         with self._told(f"comment on #{number}", number):
             self._known[number].create_comment(text)
-
-    def _edit(self, number: int, verb: str, **fields: str) -> None:
-        with self._told(f"{verb} #{number}", number):
-            self._known[number].edit(**fields)
 
     def _ensure_label(self) -> None:
         """Make our label if it is not there; without it an issue is found by its link alone."""

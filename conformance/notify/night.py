@@ -5,28 +5,25 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 import numpy as np
 
 from conformance.cells.places import places_of
-from conformance.engine.causes import RootCause, root_causes
+from conformance.engine.causes import root_causes
 from conformance.engine.digests import Digest, State, regression_id
+from conformance.engine.evidence_file import read_evidence, read_reproduction
 from conformance.engine.loading import LoadedRun, load
-from conformance.engine.rundir import CorruptRunError
 from conformance.errors import UsageError
-from conformance.files import said_by
 from conformance.judge.verdict import IF_INTENDED
-from conformance.model.evidence import EVIDENCE, Evidence
 from conformance.model.outcome import Conformance, Verdict
 from conformance.notify.topic import Job, Night, Topic
 from conformance.report.commands import rerun
 from conformance.store.adding import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
 
     from conformance.engine.rundir import RunDirectory
+    from conformance.model.evidence import Evidence
     from conformance.model.record import Record
     from conformance.store.querying import StoredRun
     from conformance.store.standing import Regression
@@ -34,8 +31,6 @@ if TYPE_CHECKING:
 
 _SILENT: Final = frozenset({Verdict.FLAKY, Verdict.INFRA})
 """What never opens an issue: it says nothing for sure about JAX."""
-_MOST_FILE: Final = 200_000
-"""Characters that are read of a reproduction."""
 
 
 def read_night(
@@ -61,25 +56,27 @@ def read_night(
         )
     run = load(directory)
     names = {one.number: one.name for one in runs}
-    evidence = _evidence(directory)
+    evidence = read_evidence(directory)
     known = {one.id: one for one in regressions}
-    telling = root_causes(record for record in run.records if _tells(record))
     states = _states(digest)
     topics = []
-    for cause in telling:
+    for cause in root_causes(run.records):
+        records = [record for record in cause.records if _tells(record)]
+        if not records:
+            continue
         found = evidence.get(cause.id)
-        mine = _regressions(cause, states)
+        mine = _regressions(records, states)
         since = min((known[one] for one in mine if one in known), key=_first, default=None)
         topics.append(
             Topic(
                 id=cause.id,
-                verdict=cause.records[0].verdict,
-                reason=_reason(cause),
-                jobs=_jobs(cause, run),
+                verdict=records[0].verdict,
+                reason=_reason(records[0]),
+                jobs=_jobs(records, run),
                 regressions=mine,
                 first="" if since is None else names.get(since.first, ""),
                 good="" if since is None else _last_good(store, since, names),
-                command=rerun(cause.records[0].case, cause.records[0].cell),
+                command=rerun(records[0].case, records[0].cell),
                 evidence=found,
                 reproduction="" if found is None else _reproduction(directory, found),
             )
@@ -110,28 +107,26 @@ def _states(digest: Digest) -> dict[tuple[str, str], State]:
     }
 
 
-def _regressions(cause: RootCause, states: Mapping[tuple[str, str], State]) -> tuple[str, ...]:
-    """Return the ids that the store has for the jobs of a root cause."""
-    found = {}
-    for record in cause.records:
-        state = states[record.case, record.cell]
-        cause_text = storable(state.cause)
-        found[regression_id(record.case, str(state.verdict), cause_text)] = None
-    return tuple(found)
+def _regressions(
+    records: Sequence[Record], states: Mapping[tuple[str, str], State]
+) -> tuple[str, ...]:
+    """Return the ids that the store has for jobs."""
+    shown = ((record.case, states[record.case, record.cell]) for record in records)
+    found = (regression_id(case, str(one.verdict), storable(one.cause)) for case, one in shown)
+    return tuple(dict.fromkeys(found))
 
 
-def _reason(cause: RootCause) -> str:
-    error = cause.records[0].error
-    said = cause.reason.partition(IF_INTENDED)[0]
-    return said or (error.signature if error is not None else "")
+def _reason(record: Record) -> str:
+    said = next(iter(record.reasons), "").partition(IF_INTENDED)[0]
+    return said or (record.error.signature if record.error is not None else "")
 
 
-def _jobs(cause: RootCause, run: LoadedRun) -> tuple[Job, ...]:
+def _jobs(records: Sequence[Record], run: LoadedRun) -> tuple[Job, ...]:
     places = places_of(dict.fromkeys(record.cell for record in run.records))
     releases = {cell.id: cell.release for cell in run.info.cells}
     return tuple(
         Job(case=one.case, place=places[one.cell], release=releases.get(one.cell, ""))
-        for one in sorted(cause.records, key=lambda one: (one.case, one.cell))
+        for one in sorted(records, key=lambda one: (one.case, one.cell))
     )
 
 
@@ -151,32 +146,8 @@ def _last_good(store: Store, regression: Regression, names: Mapping[int, str]) -
     return names.get(max(fine, default=0), "")
 
 
-def _evidence(directory: RunDirectory) -> dict[str, Evidence]:
-    """Return what was found out, by root cause; nothing of a run that nobody looked into."""
-    path = directory.path / EVIDENCE
-    try:
-        found: Iterable[Evidence] = msgspec.json.decode(path.read_bytes(), type=list[Evidence])
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
-    except ValueError as error:  # JSON or its encoding
-        raise CorruptRunError(
-            f"{path}: expected what was found out: {str(error).lower()}; "
-            f"conformance triage {directory.path} makes it anew"
-        ) from None
-    return {one.cause: one for one in found}
-
-
 def _reproduction(directory: RunDirectory, found: Evidence) -> str:
     """Return a reproduction, empty if it is not there; only what lies in the run is read."""
-    if not found.repro:
-        return ""
-    path: Path = (directory.path / found.repro).resolve()
-    if not path.is_relative_to(directory.path.resolve()):
-        return ""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(_MOST_FILE)
-    except OSError:
-        return ""
+    path = (directory.path / found.repro).resolve()
+    within = path.is_relative_to(directory.path.resolve())
+    return read_reproduction(directory, found) if within else ""

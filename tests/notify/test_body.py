@@ -23,7 +23,8 @@ TOPIC = Topic(
 )  # fmt: skip
 FOUND = Evidence(
     cause=ID, case="f/a", cell="nightly-cpu8", good="0.5.2", last_good="20260430",
-    first_bad="20260501", confirmed=True, repro="repro/f_a.py", command="uv run repro/f_a.py",
+    first_bad="20260501", confirmed=True, asked="does it raise",
+    repro="repro/f_a.py", command="uv run repro/f_a.py",
     culprits=(Culprit(package="jaxlib", before="0.5.2", after="0.5.3"),),
     untold=("the index has no nightly of 20260429",),
 )  # fmt: skip
@@ -39,7 +40,8 @@ def test_all_of_it_is_told() -> None:
         "**Where:** 2 jobs of 1 case", "- `f/a` on `jax0.5.3-py311-cpu8`, `nightly-cpu8`",
         "**Releases of jax:** `0.5.3`, `0.13.0.dev20260501`", "conformance run f/a",
         f"[root causes]({URL}/causes.html)", "/cases/f/a.html)",
-        "first bad `20260501`, last good `20260430`, both confirmed", "`jaxlib`: `0.5.2` to",
+        "first bad `20260501`, last good `20260430`, both confirmed by another run: `does",
+        "- `jaxlib 0.5.2 -> 0.5.3`",
         "the index has no nightly of 20260429", "`repro/f_a.py` in the directory of the run",
         "It is run with `uv run repro/f_a.py`", "```python\nimport jax\nprint(1)\n\n```",
     ):  # fmt: skip

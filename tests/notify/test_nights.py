@@ -252,6 +252,19 @@ def test_two_issues_of_one_cause(nights: Nights) -> None:
     assert written == [2]
 
 
+def test_a_cause_that_is_known_by_another_id_keeps_its_issue(nights: Nights) -> None:
+    """What was linked says which it is; what else shows it is told there."""
+    nights.night(bad(reason=TWO))
+    body = nights.desk.kept[1].body
+    other = body.replace(cause_in(body), "0" * 12)
+    nights.desk.change(1, body=other)
+    assert nights.night(bad(reason=TWO)) == []
+    assert nights.night(bad(reason=TWO), bad("g/b", reason=TWO)) == ["update"]
+    assert cause_in(nights.desk.kept[1].body) == "0" * 12
+    assert nights.desk.comments[1] == [f"Also seen since `night-3`:\n\n- `g/b` on `{A}`"]
+    assert nights.night(fine(), fine("g/b")) == ["close"]
+
+
 def test_evidence_is_told(nights: Nights) -> None:
     """With its reproduction; what points out of the run is not read."""
     nights.add(bad())
