@@ -17,11 +17,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from common import ROOT, prepared, setting
 
 from conformance.cells.provision import provision
@@ -30,67 +30,32 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 CELL = "latest@cpu8"
+FILE = Path(__file__).with_suffix(".toml")
 PACKAGES = "lib/python*/site-packages/jax"
 
 
-@dataclass(frozen=True, slots=True)
-class Plant:
+class Plant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A change of one file of jax.
 
     Attributes:
         told: What it is.
         file: The file.
-        before: What stands there once.
-        after: What is put in its place.
+        edits: What stands there once, and what is put in its place.
     """
 
     told: str
     file: str
-    before: str
-    after: str
+    edits: tuple[tuple[str, str], ...]
 
 
-PLANTS = {
-    "constant": Plant(
-        "a wrong constant: the derivative of x**2 is x",
-        "_src/lax/lax.py",
-        "return mul(g, mul(_const(x, y), x))",
-        "return mul(g, mul(_const(x, y - 1), x))",
-    ),
-    "operands": Plant(
-        "swapped operands: ppermute sends from destination to source",
-        "_src/lax/parallel.py",
-        "        x, mlir.dense_int_elements(full_perm), **other_args).results",
-        "        x, mlir.dense_int_elements(np.ascontiguousarray(full_perm[:, ::-1])),\n"
-        "        **other_args).results",
-    ),
-    "gather": Plant(
-        "an extra all_gather: pmin takes the minimum of what it gathered first",
-        "_src/lax/parallel.py",
-        "      return pmin_p.bind(leaf, axes=axis_name, axis_index_groups=axis_index_groups)",
-        "      leaf = lax.reduce_min(all_gather(leaf, axis_name), [0])\n"
-        "      return pmin_p.bind(leaf, axes=axis_name, axis_index_groups=axis_index_groups)",
-    ),
-    "dtype": Plant(
-        "a dtype promotion: pmin and pmax of integers are taken as floats",
-        "_src/lax/parallel.py",
-        "def insert_collective_pvary(axis_name, x):\n",
-        "def insert_collective_pvary(axis_name, x):\n"
-        "  x = lax.convert_element_type(x, dtypes.to_inexact_dtype(x.dtype))\n",
-    ),
-    "donation": Plant(
-        "a lost donation: what jit is told to donate is not",
-        "_src/pjit.py",
-        "    donated_invars = donation_vector(ji.donate_argnums, ji.donate_argnames,\n"
-        "                                     in_tree_nones)",
-        "    donated_invars = donation_vector((), (), in_tree_nones)",
-    ),
-}
+def plants() -> dict[str, Plant]:
+    """Return the changes of `planted_changes.toml`, by name."""
+    return msgspec.toml.decode(FILE.read_bytes(), type=dict[str, Plant])
 
 
 def main() -> None:
     """Plant, run, look into it, print."""
-    names = sys.argv[1:] or list(PLANTS)
+    names = sys.argv[1:] or list(plants())
     release = release_environment()
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
         for name in names:
@@ -105,23 +70,25 @@ def release_environment() -> Path:
     return provision(planned.cell, lock=lock, cache=setting().cache).python.parent.parent
 
 
-def planted(release: Path, copy: Path, plants: Iterable[Plant]) -> Path:
+def planted(release: Path, copy: Path, chosen: Iterable[Plant]) -> Path:
     """Return the interpreter of a copy of an environment with some changes in it."""
     shutil.copytree(release, copy, symlinks=True, copy_function=os.link)
     (jax,) = copy.glob(PACKAGES)
-    for plant in plants:
+    for plant in chosen:
         file = jax / plant.file
         text = file.read_text()
-        assert text.count(plant.before) == 1, f"{plant.file}: {plant.before!r} is not there once"
+        for before, after in plant.edits:
+            assert text.count(before) == 1, f"{plant.file}: {before!r} is not there once"
+            text = text.replace(before, after)
         file.unlink()  # the release has the same file
-        file.write_text(text.replace(plant.before, plant.after))
+        file.write_text(text)
     return copy / "bin" / "python"
 
 
 def row(name: str, release: Path, folder: Path) -> None:
     """Print what comes of one copy."""
-    plants = [PLANTS[one] for one in name.split("+")]
-    python = planted(release, folder / "copy", plants)
+    chosen = [plants()[one] for one in name.split("+")]
+    python = planted(release, folder / "copy", chosen)
     start = perf_counter()
     run = folder / "run"
     conformance(
@@ -131,7 +98,7 @@ def row(name: str, release: Path, folder: Path) -> None:
     conformance("triage", str(run), "--json", str(folder / "triage.json"))
     took = f"run {middle - start:.0f} s, triage {perf_counter() - middle:.0f} s"
     told = json.loads((folder / "triage.json").read_text())
-    for plant in plants:
+    for plant in chosen:
         print(plant.told)
     print(f"  {len(told['evidence'])} root causes looked into, {len(told['left_out'])} not; {took}")
     for found in told["evidence"]:

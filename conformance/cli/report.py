@@ -18,6 +18,7 @@ from conformance.cli.site import write_site
 from conformance.cli.state import write_state
 from conformance.engine.diff_cache import DiffCache
 from conformance.engine.digest_store import DigestStore
+from conformance.engine.evidence_file import read_evidence, read_reproduction
 from conformance.engine.loading import load_all, runs_in
 from conformance.engine.rundir import UPGRADE, CorruptRunError, RunDirectory, latest_run
 from conformance.engine.since_file import read_since
@@ -27,6 +28,7 @@ from conformance.report.choice import shown
 from conformance.report.data import json_lines, report_json
 from conformance.report.history import History, history
 from conformance.report.junit import junit
+from conformance.report.looked_into import LookedInto
 from conformance.report.markdown import markdown
 from conformance.report.report import Report
 from conformance.report.site.site import first_page, site
@@ -175,10 +177,11 @@ def _chosen(setting: Setting, given: Sequence[Path], stored: Sequence[Digest]) -
     ordered = sorted(loaded, key=lambda run: (run.info.started, run.id))
     newest = next(run.path for run in wanted if run.id == ordered[-1].id)
     upgrades, worst = _upgrades(wanted, {run.id for run in loaded})
+    evidence, unread = _evidence(wanted)
     since, worst_of_all = _since(RunDirectory(newest))
-    problems = list(dict.fromkeys([*problems, *worse, *worst, *worst_of_all]))
+    problems = list(dict.fromkeys([*problems, *worse, *worst, *worst_of_all, *unread]))
     return Chosen(
-        report=Report(tuple(ordered), tuple(problems), upgrades, since),
+        report=Report(tuple(ordered), tuple(problems), upgrades, since, evidence),
         history=history(_each_once(digests.values(), stored)),
         newest=newest,
     )
@@ -215,6 +218,20 @@ def _upgrades(
                 found[run.id] = upgrade_of(content, str(run.path / UPGRADE))
         except ConformanceError as error:
             problems.append(str(error))
+    return found, problems
+
+
+def _evidence(runs: Iterable[RunDirectory]) -> tuple[dict[str, LookedInto], list[str]]:
+    """Return what was found out about root causes, and what cannot be read of it."""
+    found, problems = {}, []
+    for run in runs:
+        try:
+            evidence = read_evidence(run)
+        except ConformanceError as error:
+            problems.append(str(error))
+            continue
+        for cause, one in evidence.items():
+            found[cause] = LookedInto(one, read_reproduction(run, one))
     return found, problems
 
 

@@ -8,6 +8,7 @@ otherwise in each case, where an IR begins to differ does not.
 from __future__ import annotations
 
 import hashlib
+import heapq
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -19,11 +20,14 @@ from conformance.judge.verdict import IF_INTENDED
 from conformance.model.outcome import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from conformance.model.record import Record
 
-Key = frozenset[tuple[str, ...]]
+Part = tuple[str, ...]
+"""Something that a job shows, its kind first."""
+Key = frozenset[Part]
+"""What a job may have in common with others: each of it would do."""
 
 _ID: Final = 12
 """Digits of an id."""
@@ -66,54 +70,60 @@ def root_causes(records: Iterable[Record]) -> tuple[RootCause, ...]:
     """
     every = list(records)
     common = _Common(every)
-    keys = {
-        id(record): common.of(record)
-        for record in every
-        if unexpected(record) or record.verdict is Verdict.INFRA
-    }
-    stands = _smallest(keys.values())
-    told = [(record, stands[keys[id(record)]]) for record in every if id(record) in keys]
+    asked = [one for one in every if unexpected(one) or one.verdict is Verdict.INFRA]
+    told = list(zip(asked, _fewest([common.of(record) for record in asked]), strict=True))
     beside = _beside(told)
-    groups: dict[Key, list[Record]] = {}
-    for record, key in told:
-        groups.setdefault(beside.get(id(record), key), []).append(record)
+    groups: dict[Part, list[Record]] = {}
+    for record, part in told:
+        groups.setdefault(beside.get(id(record), part), []).append(record)
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     return tuple(
-        RootCause(id=_id(key), reason=_reason(members[0]), records=tuple(members))
-        for key, members in ordered
+        RootCause(id=_id(part), reason=_reason(members[0]), records=tuple(members))
+        for part, members in ordered
     )
 
 
-def _smallest(keys: Iterable[Key]) -> dict[Key, Key]:
-    """Return for each key the most frequent of the smallest ones that are within it.
+def _fewest(keys: Sequence[Key]) -> list[Part]:
+    """Return for each key one of its parts, so that few different ones do for all of them.
 
-    A program that two causes meet in shows what both do: it is told under one of them.
+    A program that two causes meet in shows what both do: it is told under the more frequent one.
     """
-    count = Counter(keys)
-    smallest = [key for key in count if not any(other < key for other in count)]
-    return {
-        key: max((one for one in smallest if one <= key), key=lambda one: count[one])
-        for key in count
-    }
+    of: dict[Part, list[int]] = {}
+    for number, key in enumerate(keys):
+        for part in key:
+            of.setdefault(part, []).append(number)
+    left = {part: len(numbers) for part, numbers in of.items()}
+    chosen: dict[int, Part] = {}
+    waiting = [(-count, part) for part, count in left.items()]
+    heapq.heapify(waiting)
+    while waiting:
+        count, part = heapq.heappop(waiting)
+        if -count != left[part]:  # some are told under another one by now
+            heapq.heappush(waiting, (-left[part], part))
+            continue
+        for number in of[part] if count else ():
+            if number not in chosen:
+                chosen[number] = part
+                for other in keys[number]:
+                    left[other] -= 1
+    return [chosen[number] for number in range(len(keys))]
 
 
-def _beside(told: Iterable[tuple[Record, Key]]) -> dict[int, Key]:
+def _beside(told: Sequence[tuple[Record, Part]]) -> dict[int, Part]:
     """Return under what else jobs are told that run no program of their own, by their identity.
 
     A probe shows no IR. What it shows is told under the one cause that its family has in the same
     cell, if there is one and no other: it is asked about on its own as soon as that is gone.
     """
-    told = list(told)
-    of: dict[tuple[str, str], set[Key]] = {}
-    for record, key in told:
-        if any(part[0] in record.ir for part in key):
-            of.setdefault(_place(record), set()).add(key)
+    of: dict[tuple[str, str], set[Part]] = {}
+    for record, part in told:
+        if part[0] in record.ir:
+            of.setdefault(_place(record), set()).add(part)
     return {
         id(record): next(iter(of[_place(record)]))
-        for record, key in told
-        if not record.ir and any(part[0] == _SAID for part in key)
-        and len(of.get(_place(record), ())) == 1
-    }  # fmt: skip
+        for record, part in told
+        if not record.ir and part[0] == _SAID and len(of.get(_place(record), ())) == 1
+    }
 
 
 def _place(record: Record) -> tuple[str, str]:
@@ -124,8 +134,8 @@ def _reason(record: Record) -> str:
     return record.reasons[0] if record.reasons else ""
 
 
-def _id(key: Key) -> str:
-    text = "\n".join("\0".join(part) for part in sorted(key)).encode("utf-8", "surrogatepass")
+def _id(part: Part) -> str:
+    text = "\0".join(part).encode("utf-8", "surrogatepass")
     return hashlib.sha256(text).hexdigest()[:_ID]
 
 
@@ -145,7 +155,7 @@ class _Common:
                 self._tells.update(dict.fromkeys(((ir, one) for one in kept.begins), sign))
 
     def of(self, record: Record) -> Key:
-        """Return what a job has in common with the others of its cause, part by part."""
+        """Return what a job may have in common with the others of its cause."""
         reason = _reason(record).partition(IF_INTENDED)[0]
         said = (record.case.partition("[")[0], cause_of(reason))
         if record.verdict is Verdict.INFRA:

@@ -52,3 +52,18 @@ def write_evidence(directory: RunDirectory, found: Mapping[str, Evidence]) -> No
     """
     text = msgspec.json.format(msgspec.json.encode(tuple(found.values())), indent=1)
     write_atomically(directory.path / EVIDENCE, text + b"\n")
+
+
+def read_reproduction(directory: RunDirectory, found: Evidence) -> str:
+    """Return the file that shows a root cause, empty where there is none any more.
+
+    Args:
+        directory: The run's.
+        found: What was found out about the cause.
+    """
+    if not found.repro:
+        return ""
+    try:
+        return (directory.path / found.repro).read_text("utf-8", "replace")
+    except OSError:
+        return ""

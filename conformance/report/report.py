@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell
     from conformance.model.since import Since
+    from conformance.report.looked_into import LookedInto
     from conformance.report.upgrade_file import UpgradeFile
 
 
@@ -31,12 +32,14 @@ class Report:
         problems: What is wrong with what could not be read, a sentence each.
         upgrades: What those of the runs came to that were upgrades, by run id.
         since: What changed in the newest since the night before it, None where there is none.
+        evidence: What was found out about root causes, by their id.
     """
 
     runs: Sequence[LoadedRun]
     problems: Sequence[str] = ()
     upgrades: Mapping[str, UpgradeFile] = field(default_factory=dict)
     since: Since | None = None
+    evidence: Mapping[str, LookedInto] = field(default_factory=dict)
 
     @property
     def upgraded(self) -> tuple[str, ...]:

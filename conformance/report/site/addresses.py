@@ -46,6 +46,15 @@ def upgrade_page(run: str, newest: str) -> str:
     return UPGRADE if run == newest else f"upgrades/{quote(run, safe='')}.html"
 
 
+def repro_file(cause: str) -> str:
+    """Return the path of the file that shows a root cause.
+
+    Args:
+        cause: Its id.
+    """
+    return f"repro/{quote(cause, safe='')}.py"
+
+
 def href(page: str, anchor: str = "", *, root: str = "") -> str:
     """Return what a link to a page says.
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from conformance.engine.causes import root_causes
 from conformance.model.outcome import Verdict
-from conformance.report.site.addresses import CAUSES
+from conformance.report.site.addresses import CAUSES, repro_file
 from conformance.report.site.rendering import render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.model.record import Record
+    from conformance.report.looked_into import LookedInto
     from conformance.report.report import Report
+
+NOTHING: Final[Mapping[str, LookedInto]] = MappingProxyType({})
+"""What is known of causes that nobody looked into."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +32,14 @@ class Cause:
         example: The first of them.
         cases: How many cases they are of.
         members: Case id and cells of each case, in order.
+        evidence: What was found out about it, None where nobody looked.
     """
 
     verdict: Verdict
     reason: str
     example: Record
     members: tuple[tuple[str, tuple[str, ...]], ...]
+    evidence: LookedInto | None = None
 
     @property
     def jobs(self) -> int:
@@ -40,18 +47,24 @@ class Cause:
         return sum(len(cells) for _, cells in self.members)
 
 
-def causes_of(records: Iterable[Record]) -> tuple[list[Cause], list[Cause]]:
+def causes_of(
+    records: Iterable[Record], evidence: Mapping[str, LookedInto] = NOTHING
+) -> tuple[list[Cause], list[Cause]]:
     """Return the root causes, and those that say nothing about JAX.
 
     Args:
         records: Judged records.
+        evidence: What was found out, by id of the cause.
     """
-    found = [_cause(cause.reason, cause.records) for cause in root_causes(records)]
+    found = [
+        _cause(cause.reason, cause.records, evidence.get(cause.id))
+        for cause in root_causes(records)
+    ]
     telling = [cause for cause in found if cause.verdict is not Verdict.INFRA]
     return telling, [cause for cause in found if cause.verdict is Verdict.INFRA]
 
 
-def _cause(reason: str, records: Sequence[Record]) -> Cause:
+def _cause(reason: str, records: Sequence[Record], evidence: LookedInto | None) -> Cause:
     cells: dict[str, list[str]] = {}
     for record in records:
         cells.setdefault(record.case, []).append(record.cell)
@@ -60,16 +73,17 @@ def _cause(reason: str, records: Sequence[Record]) -> Cause:
         reason=reason,
         example=records[0],
         members=tuple((case, tuple(found)) for case, found in cells.items()),
+        evidence=evidence,
     )
 
 
 def causes_pages(report: Report) -> Iterator[tuple[str, bytes]]:
-    """Yield the page of root causes.
+    """Yield the page of root causes, and the files that show them.
 
     Args:
         report: What is told.
     """
-    telling, indeterminate = causes_of(report.records)
+    telling, indeterminate = causes_of(report.records, report.evidence)
     data = {
         "causes": telling,
         "indeterminate": indeterminate,
@@ -77,3 +91,7 @@ def causes_pages(report: Report) -> Iterator[tuple[str, bytes]]:
         "records": report.records,
     }
     yield CAUSES, render("causes.html", CAUSES, data)
+    for cause in telling:
+        if cause.evidence is not None and cause.evidence.reproduction:
+            text = cause.evidence.reproduction.encode("utf-8", "replace")
+            yield repro_file(cause.evidence.found.cause), text

@@ -14,9 +14,10 @@ from pygments.lexers import PythonLexer
 from conformance import __version__
 from conformance.report.commands import rerun
 from conformance.report.moments import moment
-from conformance.report.site.addresses import case_page, href, root_of
+from conformance.report.site.addresses import case_page, href, repro_file, root_of
 from conformance.report.text import one_line, visible
 from conformance.report.verdicts import LETTERS
+from conformance.triage.evidence.telling import culprit_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,6 +59,8 @@ def _environment() -> Environment:
         upstream=upstream,
         case_page=case_page,
         rerun=rerun_of,
+        culprit=culprit_line,
+        repro_file=repro_file,
     )
     made.globals["version"] = __version__
     made.globals["letters"] = {str(verdict): letter for verdict, letter in LETTERS.items()}

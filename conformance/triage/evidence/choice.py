@@ -34,9 +34,9 @@ def stands_for(
 ) -> tuple[Record, Case, Cell]:
     """Return the job that stands for a cause, with its case and cell.
 
-    What deviates from its own reference comes before what is only not as recorded, one process
-    before several, CPUs before accelerators, a plain cell before one with options, few devices
-    before many, and then what takes least time.
+    One process comes before several, CPUs before accelerators, a plain cell before one with
+    options; then what is wrong by itself before what is only not as recorded, and that before what
+    deviates as declared, wherever it is right, too; few devices, and what takes least time.
 
     Args:
         cause: The cause.
@@ -63,16 +63,23 @@ def stands_for(
 
 def _needs(record: Record, cell: Cell, case: Case) -> tuple[object, ...]:
     """Return what a job needs, in the order of what counts."""
-    seen = record.conformance is Conformance.DEVIATES or record.outcome is not Outcome.OK
     options = (cell.deps != "era", cell.pins, cell.x64, cell.config, cell.xla_flags)
     return (
         cell.place.processes > 1,
         cell.place.kind != "cpu",
         sum(map(bool, options)),
-        not seen,
+        _shown(record),
         case.kind != "program",
         case.devices or cell.devices,
         record.seconds.get("job", sum(record.seconds.values())),
         record.case,
         record.cell,
     )
+
+
+def _shown(record: Record) -> int:
+    """Return how well a job shows by itself that something is wrong: less is better."""
+    deviates = record.conformance is Conformance.DEVIATES or record.outcome is not Outcome.OK
+    if deviates and record.verdict is Verdict.CHANGED:
+        return 2
+    return 0 if deviates else 1

@@ -43,12 +43,18 @@ def donation(hlo: str) -> list[str]:
     return sorted(f"parameter {number} -> output [{out}] {kind}" for out, number, kind in found)
 
 
+def dtypes(hlo: str) -> list[str]:
+    """Return the element types."""
+    return sorted(set(re.findall(r"\b(pred|bf16|[fsu]\d+|c64|c128)\[", hlo)))
+
+
 READINGS: Final[Mapping[str, Callable[[str], Any]]] = {
     "collectives": collectives,
     "custom_calls": custom_calls,
     "host_compute": host_compute,
     "memory_spaces": memory_spaces,
     "donation": donation,
+    "dtypes": dtypes,
 }
 
 
