@@ -13,7 +13,6 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import psutil
@@ -25,6 +24,7 @@ from tests.projects import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
 CELLS: Final = ("0.6.2", "0.10.2")
 CASES: Final = ("cases/aot_placement/donation.py", "cases/odd")
@@ -89,7 +89,9 @@ class Trials:
     Attributes:
         folder: Where everything is; the package cache is best on the same disk.
         cells: Selectors of the cells.
-        envs: Environments that are there already in trials that do not make their own.
+        cases: Files and folders of cases, in the project.
+        envs: Environments that are there already in trials that do not make their own; None makes
+            them first.
         whole: What an undisturbed run came to, by job.
         kept: What it left in the cache of results, by file.
         seconds: How long it took.
@@ -97,7 +99,8 @@ class Trials:
 
     folder: Path
     cells: tuple[str, ...] = CELLS
-    envs: Path = Path()
+    cases: tuple[str, ...] = CASES
+    envs: Path | None = None
     whole: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     kept: dict[str, dict[str, Any]] = field(default_factory=dict)
     seconds: float = 0.0
@@ -109,23 +112,25 @@ class Trials:
         (project / "cases" / "odd" / "odd.py").write_text(ODD)
         (project / "cases" / "aot_placement").symlink_to(ROOT / "cases" / "aot_placement")
         (project / "matrix").symlink_to(ROOT / "matrix")
-        self.envs = self.folder / "envs"
-        self.envs.mkdir()
-        first = _Trial(self, self.folder / "whole")
-        code, said = first.finish(first.start(*self._asked()))
-        assert code == 1, said
-        self.whole = _by_job(first.run)
-        self.kept = _cached(first.cache)
-        first.remove()
-        second = _Trial(self, self.folder / "again")  # the environments are there now
+        if self.envs is None:
+            self.envs = self.folder / "envs"
+            self.envs.mkdir()
+            self._undisturbed("making")
+        self.seconds = self._undisturbed("whole")
+
+    def _undisturbed(self, name: str) -> float:
+        """Run without a fault, keep what it came to, and return how long it took."""
+        trial = _Trial(self, self.folder / name)
         start = time.monotonic()
-        second.finish(second.start(*self._asked()))
-        self.seconds = time.monotonic() - start
-        assert not [*second.differences()]
-        second.remove()
+        code, said = trial.finish(trial.start(*self._asked()))
+        seconds = time.monotonic() - start
+        assert code == 1, said
+        self.whole, self.kept = _by_job(trial.run), _cached(trial.cache)
+        trial.remove()
+        return seconds
 
     def _asked(self) -> tuple[str, ...]:
-        return (*CASES, *(word for cell in self.cells for word in ("--cell", cell)))
+        return (*self.cases, *(word for cell in self.cells for word in ("--cell", cell)))
 
     def trial(self, number: int, victim: str, moment: float, *, making: bool = False) -> Told:
         """Kill something at some moment, resume, and compare.
@@ -173,7 +178,7 @@ class _Trial:
         self._scratch = folder / "tmp"
         self.cache.mkdir(parents=True)
         self._scratch.mkdir()
-        if not making:
+        if not making and trials.envs is not None:
             (self.cache / "envs").symlink_to(trials.envs)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
