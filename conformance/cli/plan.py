@@ -15,11 +15,10 @@ from conformance.cli.options import cells_options, night_option, with_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.run import nothing_to_run
 from conformance.cli.setting import here
-from conformance.cli.sharding import durations_file, durations_of
+from conformance.cli.sharding import durations_file, durations_of, parts_of
 from conformance.engine.durations import learned
 from conformance.engine.loading import load, runs_in
-from conformance.engine.plan import make_plan
-from conformance.engine.shards import shards
+from conformance.engine.plan import make_plan, possible_jobs
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.report.shards import github_matrix, shard_lines, shards_json
@@ -93,10 +92,11 @@ def command(
         write_atomically(durations_file(setting), durations.encoded())
     cells, left_out = setting.cells(matrix, cell)
     preparation = prepare_in(setting, cells, wanted)
-    plan = make_plan(setting.cases(select), preparation.cells, (*left_out, *preparation.exclusions))
+    cases = setting.cases(select)
+    plan = make_plan(cases, preparation.cells, (*left_out, *preparation.exclusions))
     if not plan.jobs:
         raise NothingSelectedError(nothing_to_run(plan.exclusions))
-    parts = shards(plan.jobs, count, durations.of)
+    parts = parts_of(plan, possible_jobs(cases, cells), count, durations)
     asked = _arguments(select, matrix, cell, wanted, newest_night(cells))
     if form == "text":
         for line in shard_lines(parts, plan.exclusions, labels):

@@ -32,7 +32,7 @@ from conformance.engine.calibration import load_calibration
 from conformance.engine.describing import describe, ended
 from conformance.engine.loading import LoadedRun
 from conformance.engine.local import LocalExecutor
-from conformance.engine.plan import Plan, make_plan
+from conformance.engine.plan import Plan, make_plan, possible_jobs
 from conformance.engine.policy import FailOn
 from conformance.engine.prepare import Provider
 from conformance.engine.rundir import (
@@ -308,7 +308,9 @@ def _plan(setting: Setting, request: Request) -> tuple[Request, Plan, Preparatio
     if not whole.jobs:
         raise NothingSelectedError(nothing_to_run(whole.exclusions))
     request = replace(request, nights=nights_of(cells))
-    return request, part_of(whole, request.shard, durations_of(setting)), preparation
+    possible = possible_jobs(cases, cells)
+    part = part_of(whole, possible, request.shard, durations_of(setting))
+    return request, part, preparation
 
 
 def nothing_to_run(exclusions: tuple[Exclusion, ...]) -> str:

@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING
 
 from conformance.engine.durations import FILE_NAME, Durations, decoded
 from conformance.engine.plan import Plan
-from conformance.engine.shards import shards
+from conformance.engine.shards import OPEN, shards
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import said_by
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from conformance.cli.setting import Setting
+    from conformance.engine.job import Job
+    from conformance.engine.shards import Shard
+    from conformance.model.run import Exclusion
 
 UNLIMITED = 10**6
 
@@ -34,11 +38,33 @@ def durations_of(setting: Setting) -> Durations:
         raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
 
 
-def part_of(plan: Plan, shard: str, durations: Durations) -> Plan:
+def parts_of(plan: Plan, possible: Sequence[Job], count: int, durations: Durations) -> list[Shard]:
+    """Return the parts of a plan.
+
+    They are cut from what may be, which every runner knows alike: what one of them cannot have, a
+    lock or a Python, moves no job from a part to another.
+
+    Args:
+        plan: The whole plan.
+        possible: The jobs that there may be, see `possible_jobs`.
+        count: Number of parts.
+        durations: How long jobs take: the parts take about as long as one another.
+    """
+    planned = {job.id: job for job in plan.jobs}
+    parts = shards(possible, count, durations.of)
+    for part in parts:
+        part.jobs = [planned[job.id] for job in part.jobs if job.id in planned]
+        opened = len({job.planned.cell.id for job in part.jobs})
+        part.seconds = sum(map(durations.of, part.jobs)) + OPEN * opened
+    return parts
+
+
+def part_of(plan: Plan, possible: Sequence[Job], shard: str, durations: Durations) -> Plan:
     """Return the part of a plan that a shard runs.
 
     Args:
         plan: The whole plan.
+        possible: The jobs that there may be, see `possible_jobs`.
         shard: `I/N`, the I-th of N parts, from 1.
         durations: How long jobs take: the parts take about as long as one another.
 
@@ -52,13 +78,27 @@ def part_of(plan: Plan, shard: str, durations: Durations) -> Plan:
     number, _, count = shard.partition("/")
     if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count) < UNLIMITED):
         raise UsageError(f"--shard {shard}: expected I/N with 1 <= I <= N, e.g. 1/4")
-    parts = shards(plan.jobs, int(count), durations.of)
-    if int(number) > len(parts):
+    if count == "1":
+        return plan
+    own = {job.id for job in _nth(shards(possible, int(count), durations.of), int(number))}
+    jobs = tuple(job for job in plan.jobs if job.id in own)
+    if not jobs:
         raise NothingSelectedError(f"shard {shard} of {len(plan.jobs)} jobs has none")
-    jobs = tuple(parts[int(number) - 1].jobs)
     cells = {job.planned.cell.id for job in jobs}
     return Plan(
         jobs=jobs,
-        exclusions=plan.exclusions if number == "1" else (),
+        exclusions=tuple(one for one in plan.exclusions if number == "1" or _is_of(one, own)),
         cells=tuple(planned for planned in plan.cells if planned.cell.id in cells),
     )
+
+
+def _nth(parts: Sequence[Shard], number: int) -> Sequence[Job]:
+    """Return the jobs of a part, counted from 1; none of one that there is not."""
+    return parts[number - 1].jobs if number <= len(parts) else ()
+
+
+def _is_of(exclusion: Exclusion, own: Collection[tuple[str, str]]) -> bool:
+    """Say whether what is left out would have been of a part: this host may be why it is."""
+    if exclusion.case:
+        return (exclusion.case, exclusion.cell) in own
+    return any(cell == exclusion.cell for _, cell in own)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.loading import LoadedRun
     from conformance.model.record import Record
-    from conformance.model.run import RunInfo
+    from conformance.model.run import Exclusion, RunInfo
 
 WHOLE = "1/1"
 
@@ -63,12 +63,22 @@ def merged(parts: Sequence[LoadedRun]) -> tuple[RunInfo, list[Record]]:
         request={**infos[0].request, "shard": WHOLE},
         cells=tuple(cells.values()),
         identities=_joined(info.identities for info in infos),
-        exclusions=tuple(chain.from_iterable(info.exclusions for info in infos)),
+        exclusions=_left_out(infos),
         plan=tuple(chain.from_iterable(info.plan for info in infos)),
         cases=_joined(info.cases for info in infos),
     )
     records = {(one.case, one.cell): one for run in parts for one in run.records}
     return whole, [records[job] for job in whole.plan]
+
+
+def _left_out(infos: Sequence[RunInfo]) -> tuple[Exclusion, ...]:
+    """Return what no part ran: what the host of the first cannot have, another's may."""
+    ran = set(chain.from_iterable(info.plan for info in infos))
+    ran.update([("", cell) for _, cell in ran])
+    found: dict[tuple[str, str], Exclusion] = {}
+    for one in chain.from_iterable(info.exclusions for info in infos):
+        found.setdefault((one.case, one.cell), one)
+    return tuple(one for key, one in found.items() if key not in ran)
 
 
 def _joined(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:

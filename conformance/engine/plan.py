@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 
-from conformance.engine.job import Job
+from conformance.engine.job import Job, PlannedCell
 from conformance.model.case import is_on
 from conformance.model.ranges import in_range
 from conformance.model.run import Exclusion
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from conformance.cells.cell import Cell
-    from conformance.engine.job import PlannedCell
     from conformance.model.case import Case
 
 
@@ -65,11 +64,34 @@ def why_not(case: Case, planned: PlannedCell) -> str:
         The reason, in the words of the case's own metadata.
     """
     misplaced = _misplaced(case, planned.cell)
-    if misplaced or planned.failure or planned.missing:  # its versions are not known then
+    if misplaced:
         return misplaced
-    if not in_range(planned.release, case.releases):
+    # Then its versions are not known, but for the one that it is of.
+    untold = bool(planned.failure or planned.missing)
+    known = not untold or (planned.cell.interpreter is None and not planned.cell.is_unresolved)
+    if known and not in_range(planned.release, case.releases):
         return f"applies to jax{case.releases}, the cell has {planned.release}"
-    return _missing(case.requires, planned)
+    return "" if untold else _missing(case.requires, planned)
+
+
+def possible_jobs(cases: Sequence[Case], cells: Iterable[Cell]) -> tuple[Job, ...]:
+    """Return the jobs that there may be, told without a lock: alike on every host.
+
+    Args:
+        cases: Selected cases.
+        cells: The cells, before anything of them is looked for.
+
+    Returns:
+        Jobs by cell and then by case; those of `make_plan` are among them.
+    """
+    untold = [
+        PlannedCell(
+            cell=cell, versions={"jax": cell.release}, lock_hash="", cell_hash="",
+            failure="nothing is looked for yet",
+        )
+        for cell in cells
+    ]  # fmt: skip
+    return make_plan(cases, untold).jobs
 
 
 def _misplaced(case: Case, cell: Cell) -> str:

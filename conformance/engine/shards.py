@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 OPEN = 20.0
 """Seconds that a runner takes to provide a cell's environment and to start its worker there."""
+_ROUNDING = 1e-9
 _STEPS = 60
 """Halvings of the interval in which the shortest time is."""
 
@@ -57,7 +58,8 @@ def shards(jobs: Sequence[Job], count: int, seconds: Seconds) -> list[Shard]:
     if len(kinds) > count:
         kinds = [list(jobs)]
     least = max(map(seconds, jobs), default=0.0)
-    most = sum(map(seconds, jobs)) + OPEN * len(jobs)
+    # A sum depends on its order: one part must be enough for all, whatever is added first.
+    most = (sum(map(seconds, jobs)) + OPEN * len(jobs)) * (1 + _ROUNDING)
     for _ in range(_STEPS):
         middle = (least + most) / 2
         if len(_filled(kinds, middle, seconds)) > count:

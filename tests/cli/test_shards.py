@@ -102,6 +102,31 @@ def test_what_a_run_would_do(project: Project) -> None:
 
 
 @pytest.mark.cell
+def test_a_runner_that_cannot_have_a_cell_loses_no_job(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own part of that cell says so, or is left out; the other runners' jobs stay theirs."""
+    more = {f"cases/family/{name}.py": case("return Observed(1.0)", name=name) for name in "fgh"}
+    old = case("return Observed(1.0)", 'probe(requires=["numpy<1"])', "a")
+    project.write({**more, "cases/family/a.py": old})
+    undivided = project.run("run", *CELLS, "--json", "-")
+    parts = [("run", *CELLS, "--shard", f"{number}/2", "--run-dir", f"part-{number}")
+             for number in (1, 2)]  # fmt: skip
+    project.run(*parts[0])
+    with monkeypatch.context() as there:
+        there.setenv("CONFORMANCE_CACHE", str(project.path / "another"))
+        there.setenv("CONFORMANCE_INDEX_URL", "http://127.0.0.1:9/simple/")
+        (project.path / "matrix" / "locks" / "jax0.6.2-py311.txt").rename(project.path / "kept")
+        assert project.run(*parts[1]).code == 4
+    merged = project.run("merge", "part-1", "part-2", "--json", "-")
+    jobs = [[(one["case"], one["cell"]) for one in ending.json["results"]]
+            for ending in (undivided, merged)]  # fmt: skip
+    assert len(set(jobs[1])) == len(jobs[1])
+    assert set(jobs[0]) <= set(jobs[1])
+    assert {one["verdict"] for one in merged.json["results"]} >= {"infra", "new"}
+
+
+@pytest.mark.cell
 def test_a_part_that_is_missing(project: Project) -> None:
     """It is said which; nothing is written."""
     project.run("run", "--cell", "0.6.2", "--shard", "2/3", "--run-dir", "part")

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from conformance.cells.cell import Cell
 from conformance.engine.job import Job, job_key
-from conformance.engine.plan import make_plan, why_not
+from conformance.engine.plan import make_plan, possible_jobs, why_not
 from conformance.model.case import Deviation
 from conformance.model.run import Exclusion
 
@@ -36,6 +37,18 @@ HERE = Path("cases")
 def test_why_a_case_is_left_out(needs: dict[str, Any], reason: str) -> None:
     """In the words of its own metadata; empty when it can run."""
     assert why_not(job(HERE, **needs).case, planned()) == reason
+
+
+def test_what_may_be_is_told_without_a_lock() -> None:
+    """Alike on every host: by where a case runs, and by the release where that is known."""
+    there = planned("0.6.2")
+    gone = replace(there, failure="no network", versions={"jax": "0.6.2"}, cell_hash="")
+    new, old = job(HERE, "new", releases=">=0.8").case, job(HERE, "old", releases="<0.8").case
+    assert why_not(new, gone) == why_not(new, there) == "applies to jax>=0.8, the cell has 0.6.2"
+    assert why_not(old, gone) == why_not(old, there) == ""
+    untold = Cell(release="nightly", python="3.12")
+    found = [one.id for one in possible_jobs([new, old], [there.cell, untold])]
+    assert found == [(old.id, there.cell.id), (new.id, untold.id), (old.id, untold.id)]
 
 
 def test_a_nightly_is_taken_for_the_release_that_it_leads_to() -> None:

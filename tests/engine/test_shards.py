@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conformance.engine.shards import OPEN, Shard, shards
@@ -38,6 +38,7 @@ CELLS = st.lists(st.tuples(st.just("cpu"), DURATIONS), min_size=1, max_size=6)
 
 
 @given(CELLS, st.integers(1, 20))
+@example([("cpu", [1.0]), ("cpu", [0.01])], 1)
 def test_together_they_are_the_whole(cells: list[tuple[str, list[float]]], count: int) -> None:
     """In the plan's order; as many as asked for, none of them empty."""
     jobs, seconds = plan_of(*cells)
