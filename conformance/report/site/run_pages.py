@@ -139,6 +139,11 @@ def _flat(value: object) -> str:
 
 
 def _duration(started: str, finished: str) -> float | None:
-    """Return the seconds between two times, None where one is not known."""
+    """Return the seconds between two times, None where they do not tell.
+
+    One may not be known, or the clock was set back in between.
+    """
     begun, ended = time_of(started), time_of(finished)
-    return None if begun is None or ended is None else (ended - begun).total_seconds()
+    if begun is None or ended is None or ended < begun:
+        return None
+    return (ended - begun).total_seconds()

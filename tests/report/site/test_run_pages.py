@@ -39,6 +39,13 @@ def test_a_run_that_did_not_end(tmp_path: Path) -> None:
     assert "exit status none" in found.text
 
 
+def test_a_run_in_which_the_clock_was_set_back(tmp_path: Path) -> None:
+    """It ended before it began: how long it took is not known."""
+    found = page(Directory(tmp_path).job("f/a", CELLS[0]).loaded(finished="2026-04-28T10:00:00Z"))
+    assert " after " not in found.text
+    assert "did not end" not in found.text
+
+
 def test_a_cell_tells_what_it_is_and_where_its_time_went(tmp_path: Path) -> None:
     """Identity, lock and packages; seconds by stage of the jobs that ran."""
     made = Directory(tmp_path).job("f/a", CELLS[0], f32(1), max_rss_bytes=300 * 2**20)
