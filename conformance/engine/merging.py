@@ -6,14 +6,16 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from conformance.cells.cell_id import is_unresolved_id
+from conformance.cells.places import places_of
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from conformance.engine.loading import LoadedRun
     from conformance.model.record import Record
-    from conformance.model.run import Exclusion, RunInfo
+    from conformance.model.run import Exclusion, RunCell, RunInfo
 
 WHOLE = "1/1"
 
@@ -21,13 +23,15 @@ WHOLE = "1/1"
 def in_order(runs: Iterable[LoadedRun]) -> list[LoadedRun]:
     """Return the parts of one run in their order.
 
+    A nightly that one of them could not tell is called as the others call it.
+
     Args:
         runs: The parts, in any order.
 
     Raises:
         UsageError: If one is missing or there twice, did not end, or is of another run.
     """
-    parts = sorted(runs, key=lambda run: _shard(run)[0])
+    parts = sorted(_with_nights_of_all(list(runs)), key=lambda run: _shard(run)[0])
     first = parts[0]
     for one in parts:
         if (what := _differs(first, one)) != "":
@@ -55,7 +59,11 @@ def merged(parts: Sequence[LoadedRun]) -> tuple[RunInfo, list[Record]]:
         parts: The parts, in order.
     """
     infos = [one.info for one in parts]
-    cells = {cell.id: cell for cell in chain.from_iterable(info.cells for info in infos)}
+    cells: dict[str, RunCell] = {}
+    for cell in chain.from_iterable(info.cells for info in infos):
+        # A part that could not have a cell knows less of it than the others.
+        if cell.lock or cell.id not in cells:
+            cells[cell.id] = cell
     whole = replace(
         infos[0],
         started=min(info.started for info in infos),
@@ -69,6 +77,38 @@ def merged(parts: Sequence[LoadedRun]) -> tuple[RunInfo, list[Record]]:
     )
     records = {(one.case, one.cell): one for run in parts for one in run.records}
     return whole, [records[job] for job in whole.plan]
+
+
+def _with_nights_of_all(parts: Sequence[LoadedRun]) -> list[LoadedRun]:
+    nights = [places_of(one.info.request.get("nights", ())) for one in parts]
+    told = {
+        place: cell for one in nights for cell, place in one.items() if not is_unresolved_id(cell)
+    }
+    made = []
+    for part, one in zip(parts, nights, strict=True):
+        names = {cell: told.get(place, cell) for cell, place in one.items()}
+        untold = {cell: name for cell, name in names.items() if is_unresolved_id(cell)}
+        made.append(_renamed(part, untold) if untold else part)
+    return made
+
+
+def _renamed(part: LoadedRun, names: Mapping[str, str]) -> LoadedRun:
+    """Return a part in which some cells are called otherwise."""
+    info = part.info
+    nights = [names.get(cell, cell) for cell in info.request["nights"]]
+    return replace(
+        part,
+        info=replace(
+            info,
+            request={**info.request, "nights": nights},
+            cells=tuple(replace(cell, id=names.get(cell.id, cell.id)) for cell in info.cells),
+            plan=tuple((case, names.get(cell, cell)) for case, cell in info.plan),
+            exclusions=tuple(
+                replace(one, cell=names.get(one.cell, one.cell)) for one in info.exclusions
+            ),
+        ),
+        records=tuple(replace(one, cell=names.get(one.cell, one.cell)) for one in part.records),
+    )
 
 
 def _left_out(infos: Sequence[RunInfo]) -> tuple[Exclusion, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 
+from conformance.cells.releases import is_nightly
 from conformance.engine.job import Job, PlannedCell
 from conformance.model.case import is_on
 from conformance.model.ranges import in_range
@@ -84,14 +85,17 @@ def possible_jobs(cases: Sequence[Case], cells: Iterable[Cell]) -> tuple[Job, ..
     Returns:
         Jobs by cell and then by case; those of `make_plan` are among them.
     """
-    untold = [
-        PlannedCell(
-            cell=cell, versions={"jax": cell.release}, lock_hash="", cell_hash="",
-            failure="nothing is looked for yet",
-        )
-        for cell in cells
-    ]  # fmt: skip
-    return make_plan(cases, untold).jobs
+    jobs = []
+    for cell in cells:
+        planned = PlannedCell(cell=cell, versions={}, lock_hash="", cell_hash="")
+        # Which release a nightly is of may not be known to all hosts.
+        exact = cell.interpreter is None and not (cell.is_unresolved or is_nightly(cell.release))
+        jobs += [
+            Job(case=case, planned=planned)
+            for case in cases
+            if not _misplaced(case, cell) and (not exact or in_range(cell.release, case.releases))
+        ]
+    return tuple(jobs)
 
 
 def _misplaced(case: Case, cell: Cell) -> str:

@@ -12,7 +12,7 @@ import pytest
 from conformance.cells import index_pages
 from tests.bench import planned_cell, python_of
 from tests.cells.fake_index import FakeIndex, serve, serving
-from tests.projects import CELL, GOOD, RELEASE
+from tests.projects import CELL, GOOD, RELEASE, case
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -246,6 +246,26 @@ def test_runners_mean_the_same_night(nightly_project: Project) -> None:
     assert ending.code == 2
     assert "was not asked for the same night" in ending.error
     assert nightly_project.run("run", "--night", "yesterday", "--cell", "nightly").code == 2
+
+
+@pytest.mark.cell
+def test_a_runner_without_the_index_loses_its_own_jobs_alone(
+    nightly_project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are of the night that the others tell, and say nothing about JAX."""
+    body = "return Observed(1.0, reference=1.0)"
+    files = {f"cases/fam/{name}.py": case(body, name=name) for name in "abcd"}
+    nightly_project.write({**files, "matrix/n.toml": '[matrix]\naxes = { jax = ["nightly"] }\n'})
+    run = ("run", "--matrix", "n", "--night", "2026-01-11")
+    night = f"jax{NIGHTS[1]}-py311-cpu8"
+    assert nightly_project.run(*run, "--shard", "1/2", "--run-dir", "one").code == 0
+    monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", REFUSING)
+    assert nightly_project.run(*run, "--shard", "2/2", "--run-dir", "two").code == 4
+    merged = nightly_project.run("merge", "two", "one", "--json", "-")
+    assert (merged.code, outcomes(merged)) == (4, {night: {"ok", "infra"}})
+    assert len({one["case"] for one in merged.json["results"]}) == 6
+    (cell,) = merged.json["cells"]
+    assert (cell["id"], cell["identity"]["versions"]["jax"]) == (night, NIGHTS[1])
 
 
 @pytest.mark.cell
