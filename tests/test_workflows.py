@@ -177,6 +177,8 @@ def test_the_night_on_one_machine_is_the_same_night() -> None:
     assert nightly == ["run", "merge", *order]
     config = configparser.ConfigParser(interpolation=None)
     config.read(ROOT / "tox.ini")
-    local = re.findall(r"^conformance (\w+)", config["testenv:nightly"]["commands"], re.MULTILINE)
+    local = re.findall(
+        r"^(?:- )?conformance (\w+)", config["testenv:nightly"]["commands"], re.MULTILINE
+    )
     assert local == ["run", *order]
     assert "--yes" not in config["testenv:nightly"]["commands"]

@@ -200,6 +200,14 @@ def test_arguments(project: Project, arguments: list[str], said: str) -> None:
     assert (ending.code, ending.error) == (ExitCode.USAGE, said)
 
 
+def test_the_client_is_an_extra(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is not installed that is said, and how to."""
+    monkeypatch.setattr("conformance.cli.notify.find_spec", lambda _: None)
+    ending = notify(project)
+    assert ending.code == ExitCode.USAGE
+    assert ending.error == "--github: needs PyGithub; pip install 'jax-conformance[github]'"
+
+
 def test_runs_that_cannot_be_told(project: Project) -> None:
     """One that did not end, one that is not in the store, none at all."""
     ending = notify(project)
