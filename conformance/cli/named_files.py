@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import errno
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
 
 from conformance.errors import UsageError
-from conformance.files import said_by
+from conformance.files import disk_error, said_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""What says that a disk is full, which is nobody's mistake on the command line."""
 
 
 def as_json(data: Mapping[str, Any]) -> bytes:
@@ -29,6 +33,7 @@ def check_writable(option: str, file: Path) -> None:
 
     Raises:
         UsageError: If it cannot.
+        InfrastructureError: If the disk is full.
     """
     there = str(file) == "-" or file.exists()
     _open(option, file, "ab", b"")
@@ -46,6 +51,7 @@ def write_file(option: str, file: Path, content: bytes) -> None:
 
     Raises:
         UsageError: If it cannot be written.
+        InfrastructureError: If the disk is full.
     """
     _open(option, file, "wb", content if content.endswith(b"\n") else content + b"\n")
 
@@ -56,4 +62,6 @@ def _open(option: str, file: Path, mode: str, content: bytes) -> None:
             out.write(content)
             out.flush()  # what is told of it on standard error comes after it
     except OSError as error:
+        if error.errno in FULL:
+            raise disk_error(file, error) from None
         raise UsageError(f"{option} {file}: cannot be written: {said_by(error)}") from None
