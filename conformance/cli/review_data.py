@@ -49,7 +49,7 @@ def _group(session: Session, group: Group) -> dict[str, Any]:
         "decision": None if decision is None else msgspec.to_builtins(decision),
         "cases": list(group.cases),
         "cells": list(group.cells),
-        "where": places(group.members, session.files.known),
+        "where": places(group.members, session.files.releases),
         "jobs": [
             {
                 "case": member.record.case,
@@ -94,8 +94,9 @@ def outcome_lines(done: Outcomes) -> Iterator[str]:
             yield f"deviation: {described(one)}  in {one.file}"
     for plan in done.plans:
         yield from plan.conflicts
-    for one in done.refused:
-        yield f"not accepted: {one.member.record.case} on {one.member.record.cell}: {one.reason}"
+    for refused in done.refused:
+        record = refused.member.record
+        yield f"not accepted: {record.case} on {record.cell}: {refused.reason}"
     yield f"goldens: {tally(done)}"
 
 

@@ -92,6 +92,7 @@ class Screen:
         self._browsing = Browsing(session)
         self._keys = Keys(sys.stdin.fileno())
         self._dumb = os.environ.get("TERM", "") in {"", "dumb", "unknown"}
+        self._stale = False
         self._question = ""
         self._body: Sequence[Text] | None = None
 
@@ -114,8 +115,7 @@ class Screen:
     def run(self) -> None:
         """Read keys until someone quits, nothing is left, or the terminal is gone."""
         while self._session.groups:
-            self._draw()
-            key = self._keys.read()
+            key = self._key()
             if not key:
                 return
             body = self._folded()
@@ -132,8 +132,18 @@ class Screen:
     def _again(self, *_: object) -> None:
         """Draw anew: the terminal has another size, or is ours again."""
         self._keys.take()
-        if not self._keys.prompting:
+        if self._keys.waiting:
             self._draw()
+        else:
+            self._stale = True
+
+    def _key(self) -> str:
+        """Draw, and return the next key; a size that changes meanwhile is drawn for too."""
+        self._stale = True
+        while self._stale:
+            self._stale = False
+            self._draw()
+        return self._keys.read()
 
     def _size(self) -> tuple[int, int]:
         try:
@@ -226,8 +236,7 @@ class Screen:
         self._question = "write this?  y yes  space page  any other key: no"
         try:
             while True:
-                self._draw()
-                key = self._keys.read()
+                key = self._key()
                 if key != " ":
                     break
                 self._browsing.press(key, page_of(self._size()[1]), len(self._body))

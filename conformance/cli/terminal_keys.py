@@ -35,6 +35,9 @@ class Keys:
 
     Args:
         descriptor: The terminal.
+
+    Attributes:
+        waiting: Whether a key is waited for, and nothing else is done.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -43,7 +46,8 @@ class Keys:
         self._left = ""
         self._ended = False
         self._before: list[object] = []
-        self.prompting = False
+        self._prompting = False
+        self.waiting = False
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
@@ -57,7 +61,7 @@ class Keys:
 
     def take(self) -> None:
         """Have keys come one by one; also after the terminal was someone else's for a while."""
-        if not self.prompting:
+        if not self._prompting:
             with contextlib.suppress(termios.error):
                 tty.setcbreak(self._descriptor, termios.TCSADRAIN)
 
@@ -68,7 +72,11 @@ class Keys:
     def read(self) -> str:
         """Return the next key by its character or name; empty when there is no terminal left."""
         while not self._left and not self._ended:
-            self._more()
+            self.waiting = True
+            try:
+                self._more()
+            finally:
+                self.waiting = False
         while _BEGUN.search(self._left) and self._soon():
             self._more()
         if not self._left:
@@ -84,7 +92,7 @@ class Keys:
 
         Ctrl-C and Ctrl-D call it off.
         """
-        self.prompting = True
+        self._prompting = True
         self._restore()
         try:
             while "\n" not in self._left and not self._ended:
@@ -98,7 +106,7 @@ class Keys:
             self._left = ""
             return None
         finally:
-            self.prompting = False
+            self._prompting = False
             self.take()
         return text
 

@@ -116,10 +116,7 @@ class Browsing:
         """
         self.message = ""
         if self.helping and key != "q":
-            if total > page and key in _PAGING:
-                self._move(key, page, total)
-            else:
-                self.helping, self.top = False, 0
+            self._help(key, page, total)
             return Asks.NOTHING
         match key:
             case "q":
@@ -142,6 +139,12 @@ class Browsing:
                 self._move(key, page, total)
         return Asks.NOTHING
 
+    def _help(self, key: str, page: int, total: int) -> None:
+        if total > page and key in _PAGING:
+            self._move(key, page, total)
+        else:
+            self.helping, self.top = False, 0
+
     def _move(self, key: str, page: int, total: int) -> None:
         last = max(0, total - page)
         match key:
@@ -161,13 +164,10 @@ class Browsing:
                 self.message = "no such key; ? says which there are"
 
     def _go(self, index: int) -> None:
-        count = len(self.session.groups)
-        if not 0 <= index < count:
-            self.message = "this is the last group" if index else "there are no groups"
-            if index < 0:
-                self.message = "this is the first group"
-            return
-        self._index, self.top = index, 0
+        if 0 <= index < len(self.session.groups):
+            self._index, self.top = index, 0
+        else:
+            self.message = f"this is the {'first' if index < 0 else 'last'} group"
 
     def skip(self, message: str = "every group is decided; w writes, q quits") -> None:
         """Go to the next group that is not decided, from the one looked at on."""

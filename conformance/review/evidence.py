@@ -7,35 +7,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.comparing import IrText, difference
-from conformance.engine.irs import neutral_text
-from conformance.engine.judging import Judge, observation_of, variant
 from conformance.errors import UsageError
-from conformance.golden.errors import GoldenError
-from conformance.ir.graph import IrSyntaxError, kind_of_artifact
-from conformance.judge.conformance import ending
-from conformance.judge.tolerance import Tolerance
-from conformance.judge.values import compare_reference, compare_values
 from conformance.judge.verdict import IF_INTENDED
-from conformance.model.case import Policy
 from conformance.model.codec import CorruptValueError
 from conformance.model.outcome import Outcome
-from conformance.model.record import IrStatus
-from conformance.model.value import Value
-from conformance.report.ir_facts import differing_facts
+from conformance.review.compared import compared
 from conformance.review.groups import Kind
-from conformance.review.lines import Line, Tone, head, line, lines_of
+from conformance.review.lines import Line, Tone, head, line
 from conformance.review.proposing import Wish, declarations, undeclarable
 from conformance.review.ranges import compact
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from conformance.engine.blobs import BlobStore
-    from conformance.judge.comparison import Difference
     from conformance.model.evidence import Evidence
-    from conformance.model.golden import GoldenEntry
-    from conformance.model.observation import Observation
     from conformance.review.decisions import Decision
     from conformance.review.groups import Group, Member
     from conformance.review.proposing import Declaration
@@ -82,9 +68,8 @@ def evidence_of(group: Group, files: Files) -> list[Line]:
         files: What it is read from.
     """
     parts = [_what(group), _where(group, files), _upstream(group)]
-    example = group.members[0]
     try:
-        parts.append(_compared(example, files))
+        parts.append(compared(group.members[0], files.blobs))
     except (CorruptBlobError, CorruptValueError) as error:
         parts.append([line(str(error), Tone.WARNING)])
     parts += [_found_out(files.found.get(group.id)), _rejected(group, files)]
@@ -163,119 +148,6 @@ def _upstream(group: Group) -> list[Line]:
     return (
         [head(f"about {group.members[0].job.case.id.partition('[')[0]}"), *lines] if lines else []
     )
-
-
-def _compared(example: Member, files: Files) -> list[Line]:
-    """Return how one job of the group differs from its golden, and from its reference."""
-    observation = observation_of(example.record, files.blobs)
-    golden, problem = _golden(example, files.blobs)
-    cell = example.record.cell
-    told = [head(f"seen in {example.record.case} on {cell}")]
-    if problem:
-        told.append(line(problem, Tone.WARNING, _STEP))
-    if golden is None or golden.tainted:
-        told.append(line("golden   none" if golden is None else "golden   tainted", indent=_STEP))
-    else:
-        before = ending_of_golden(golden)
-        told.append(line(f"golden   {before} ({golden.span})", Tone.BEFORE, _STEP))
-    told.append(line(f"seen     {ending(observation)}", Tone.AFTER, _STEP))
-    if observation.error is not None:
-        told += lines_of(observation.error.message, _MESSAGE, indent=2 * _STEP)
-    told += _values(example, observation, golden)
-    if golden is not None and not golden.tainted:
-        told += _facts(example, golden)
-        told += list(_irs(example, golden, files.blobs))
-    return told
-
-
-def ending_of_golden(golden: GoldenEntry) -> str:
-    """Return how the recorded job ended, in a few words."""
-    if golden.error is None:
-        return str(golden.outcome)
-    first = golden.error.message.partition("\n")[0]
-    return f"{golden.outcome} {golden.error.type}: {first}"
-
-
-def _golden(member: Member, blobs: BlobStore) -> tuple[GoldenEntry | None, str]:
-    job = member.job
-    try:
-        store = Judge(blobs).store(job)
-        return store.lookup(job.case, variant(job), job.planned.release), ""
-    except GoldenError as error:
-        return None, str(error)
-
-
-def _values(member: Member, observation: Observation, golden: GoldenEntry | None) -> list[Line]:
-    """Return how many elements differ from golden and reference, and how far."""
-    seen, case = observation.value, member.job.case
-    told: list[Line] = []
-    if seen is None:
-        return told
-    if golden is not None and golden.value is not None:
-        found = compare_values(seen, golden.value, Tolerance.of(case)).differences
-        told += _differences("against the golden", found)
-    if isinstance(observation.reference, Value):
-        found = compare_reference(seen, observation.reference, case.rtol, case.atol).differences
-        beyond = tuple(one for one in found if one.agreement > 1)
-        told += _differences("against the reference", beyond) or [
-            line("against the reference: conforms", indent=_STEP)
-        ]
-    return told
-
-
-def _differences(title: str, found: Sequence[Difference]) -> list[Line]:
-    if not found:
-        return []
-    told = [line(f"{title}:", indent=_STEP)]
-    told += [line(_difference(one), indent=2 * _STEP) for one in found[:_LEAVES]]
-    if len(found) > _LEAVES:
-        told.append(line(f"and {len(found) - _LEAVES} more leaves", Tone.QUIET, 2 * _STEP))
-    return told
-
-
-def _difference(one: Difference) -> str:
-    if one.aspect != "numbers":
-        return one.message
-    return (
-        f"{one.message}; of all elements at most {one.max_abs:.3g} absolute, "
-        f"{one.max_rel:.3g} relative"
-    )
-
-
-def _facts(member: Member, golden: GoldenEntry) -> list[Line]:
-    if not golden.facts or not member.record.facts:
-        return []
-    rows = [row for row in differing_facts(golden.facts, member.record.facts) if row.gates]
-    told = [line(f"{row.name}: {row.before} -> {row.after}", indent=2 * _STEP) for row in rows]
-    return [line("facts:", indent=_STEP), *told] if told else []
-
-
-def _irs(member: Member, golden: GoldenEntry, blobs: BlobStore) -> Iterator[Line]:
-    """Yield how the IRs differ, pattern by pattern, with lines of an example."""
-    for ir, kept in member.record.ir.items():
-        policy = member.job.case.policy_of(ir)
-        if kept.status is not IrStatus.CHANGED or policy is Policy.INFORM:
-            continue
-        own = member.record.ir.get(kind_of_artifact(ir))
-        if own is not None and own is not kept and own.changes == kept.changes:
-            yield line(f"{ir} ({policy}): as {kind_of_artifact(ir)}", indent=_STEP)
-            continue
-        yield line(f"{ir} ({policy}):", indent=_STEP)
-        try:
-            kind = kind_of_artifact(ir)
-            seen = IrText(neutral_text(member.record, blobs, ir), kind)
-            changes = difference(IrText(golden.ir[ir].text, kind), seen).changes
-        except (IrSyntaxError, CorruptBlobError) as error:
-            yield line(str(error), Tone.WARNING, 2 * _STEP)
-            continue
-        for change in changes[:_PATTERNS]:
-            yield line(change.line, indent=2 * _STEP)
-            for text in change.before[:_QUOTED]:
-                yield line(f"- {text}", Tone.BEFORE, 3 * _STEP)
-            for text in change.after[:_QUOTED]:
-                yield line(f"+ {text}", Tone.AFTER, 3 * _STEP)
-        if len(changes) > _PATTERNS:
-            yield line(f"and {len(changes) - _PATTERNS} more patterns", Tone.QUIET, 2 * _STEP)
 
 
 def _found_out(found: Evidence | None) -> list[Line]:

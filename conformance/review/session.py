@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.corpus.discover import discover
+from conformance.corpus.metadata import specifier
 from conformance.engine.rundir import CorruptRunError
 from conformance.errors import UsageError
 from conformance.files import said_by, write_atomically
@@ -165,7 +166,7 @@ class Session:
             title=group.title,
             reason=wish.reason.strip(),
             issue=wish.issue.strip(),
-            releases=wish.releases,
+            releases=None if wish.releases is None else specifier(wish.releases),
             platform=wish.platform,
             match=wish.match,
             by=self.by,

@@ -89,9 +89,11 @@ def commit(folder: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def changed_project(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Path:
+def changed_project(shared_cache: Path) -> Path:
     """A repository with goldens of `BEFORE`, and a run of `AFTER`: made once, to be copied."""
-    folder = tmp_path_factory.mktemp("reviewed") / "project"
+    folder = shared_cache / "reviewed" / "project"
+    if folder.exists():  # for another module that imports this
+        return folder
     files = {TOPIC: BEFORE, ".gitignore": "reports/\n", "matrix/smoke.toml": SMOKE}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CONFORMANCE_CACHE", str(shared_cache))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import sys
@@ -190,17 +189,18 @@ def test_keys_that_come_at_once_are_all_done(reviewed: Project, opened: Open) ->
     assert "typed ahead" in kept(reviewed)
 
 
-@pytest.mark.parametrize("how", ["\x03", "\x04", "hangup", "terminate"])
+ENDS = {"hangup": signal.SIGHUP, "terminate": signal.SIGTERM}
+
+
+@pytest.mark.parametrize("how", ["\x03", "\x04", *ENDS])
 def test_nothing_is_lost_when_it_ends_early(reviewed: Project, opened: Open, how: str) -> None:
     """Ctrl-C, Ctrl-D, a terminal that hangs up, a signal: decisions are kept."""
     terminal = opened("fam/value", "fam/breaks")
     terminal.until("1/2")
     terminal.press("a")
     terminal.until("2/2")
-    if how == "hangup":
-        os.kill(terminal.process.pid, signal.SIGHUP)
-    elif how == "terminate":
-        os.kill(terminal.process.pid, signal.SIGTERM)
+    if how in ENDS:
+        terminal.process.kill(ENDS[how])
     else:
         terminal.press(how)
     assert terminal.ended() == (1 if how == "\x04" else 130)
@@ -242,3 +242,19 @@ def test_in_ci_a_person_at_a_terminal_writes_nothing(reviewed: Project, opened: 
     terminal.press("q")
     assert terminal.ended() == 0
     assert '"choice": "accept"' in kept(reviewed)
+
+
+def test_a_range_as_people_write_it(reviewed: Project, opened: Open) -> None:
+    """With the name; what is no range, or does not cover what is seen, is said and not kept."""
+    terminal = opened("fam/breaks")
+    terminal.until("1/1")
+    for releases, words in (("soon", "no specifier"), ("jax<0.5", "would still be")):
+        terminal.press("d")
+        answer(terminal, ("releases it is for", releases))
+        answer(terminal, ("platform", ""), ("pattern", ""), ("reason:", "x"), ("issue", ""))
+        terminal.until(words, "1/1 undecided")
+    terminal.press("d")
+    answer(terminal, ("releases it is for", "jax>=0.6.1"))
+    answer(terminal, ("platform", "cpu"), ("pattern", ""), ("reason:", "x"), ("issue", ""))
+    terminal.until("1/1 deviation")
+    assert '"releases": ">=0.6.1"' in kept(reviewed)
