@@ -165,6 +165,9 @@ class Triage:
             InfrastructureError: If the disk refuses.
         """
         causes = root_causes(load(self.directory).records)
+        if not causes:
+            self.console.print("nothing is unexpected")
+            return
         self.jobs = {cause.id: len(cause.records) for cause in causes}
         known = {} if self.fresh else read_evidence(self.directory)
         of = {one.id: known[one.id] for one in causes if one.id in known}

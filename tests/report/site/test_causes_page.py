@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from conformance.engine.causes import root_causes
+from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
+from conformance.report.looked_into import LookedInto
 from conformance.report.site.addresses import CAUSES
 from conformance.report.site.causes_page import causes_of, causes_pages
 from tests.builders import f32
@@ -71,3 +75,27 @@ def test_a_cause_of_very_many_jobs_is_cut(tmp_path: Path) -> None:
     found = page(made.report())
     assert "10 more cases." in found.text
     assert found.unclosed == []
+
+
+def test_what_was_found_out_about_a_cause_is_told(tmp_path: Path) -> None:
+    """Since when, by what, what could not be found out; the file that shows it lies beside."""
+    made = Directory(tmp_path)
+    made.job("f/a", CELLS[1], error=("TypeError", "no <such> thing"), **REGRESSED)
+    report = made.report()
+    (cause,) = root_causes(report.records)
+    found = Evidence(
+        cause=cause.id, case="f/a", cell=CELLS[1], good="0.5.3", last_good="0.6.0",
+        first_bad="0.6.1", confirmed=True, asked="ends with TypeError", repro="repro/x.py",
+        culprits=(Culprit(package="jaxlib", before="0.6.0", after="0.6.1"),),
+        untold=("no <network>",),
+    )  # fmt: skip
+    evidence = {cause.id: LookedInto(found, "raise TypeError\n")}
+    files = dict(causes_pages(replace(report, evidence=evidence)))
+    shown = Page(files[CAUSES])
+    assert "confirmed: it ends with TypeError" in shown.text
+    assert "jaxlib 0.6.0 -> 0.6.1" in shown.text
+    assert "no <network>" in shown.text
+    assert f"repro/{cause.id}.py" in shown.links
+    assert files[f"repro/{cause.id}.py"] == b"raise TypeError\n"
+    assert CAUSES in files
+    assert set(dict(causes_pages(report))) == {CAUSES}

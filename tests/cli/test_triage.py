@@ -1,0 +1,142 @@
+"""`conformance triage` of a run in a copy of a real environment that somebody changed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.cells.inspection import inspect_path_environment
+from tests.projects import HEAD
+
+if TYPE_CHECKING:
+    from tests.projects import Project
+
+    from .conftest import MakeProject
+
+PLACE = "0.6.2@cpu1"
+CASES = f"""\
+{HEAD.replace("import numpy as np", "import jax" + chr(10) + "import numpy as np")}
+
+
+@program(devices=1)
+def slope(env):
+    return Program(jax.grad(lambda x: x**3), args=(np.float32(2),),
+                   reference=lambda x: 3.0 * x**2)
+
+
+@program(devices=1)
+def slopes(env):
+    return Program(lambda x: jax.vmap(jax.grad(lambda y: y**3 + y))(x).sum(),
+                   args=(np.float32([1, 2, 3]),), reference=lambda x: (3.0 * x**2 + 1).sum())
+
+
+@program(devices=1)
+def doubled(env):
+    return Program(lambda x: 2 * x, args=(np.float32(2),), reference=lambda x: 2.0 * x)
+"""
+RIGHT = "mul(g, mul(_const(x, y), integer_pow(x, y - 1)))"
+WRONG = "mul(g, mul(_const(x, y - 1), integer_pow(x, y - 1)))"
+FILE = "jax/_src/lax/lax.py"
+
+
+@pytest.fixture
+def project(new_project: MakeProject) -> Project:
+    """A project whose goldens are those of the release."""
+    made = new_project({"cases/slopes/powers.py": CASES})
+    assert made.run("run", "--cell", PLACE, "--fresh").code == 0
+    assert made.run("accept").code == 0
+    return made
+
+
+def changed(project: Project) -> tuple[Path, Path]:
+    """Return the interpreter of the release, and that of a copy with a wrong constant.
+
+    Of all but jax itself the copy has links.
+    """
+    (identity,) = project.newest.read_run().identities.values()
+    python = Path(identity["executable"])
+    copy = project.path / "copy"
+    (packages,) = python.parent.parent.glob("lib/python*/site-packages")
+    within = copy / packages.relative_to(python.parent.parent)
+    within.mkdir(parents=True)
+    for path in packages.iterdir():
+        if path.name != "jax":
+            (within / path.name).symlink_to(path)
+    shutil.copytree(packages / "jax", within / "jax")
+    text = (within / FILE).read_text()
+    assert text.count(RIGHT) == 1
+    (within / FILE).write_text(text.replace(RIGHT, WRONG))
+    shutil.copy(python.parent.parent / "pyvenv.cfg", copy)
+    (copy / "bin").mkdir()
+    (copy / "bin" / "python").symlink_to(python.resolve())
+    return python, copy / "bin" / "python"
+
+
+def ran(python: Path, file: Path) -> int:
+    """Return the exit status of a file."""
+    return subprocess.run([python, file], capture_output=True, check=False).returncode
+
+
+def test_a_changed_environment_is_one_cause_with_all_there_is_to_say(project: Project) -> None:
+    """Bisected to the copy, with the file that was changed, and a file that shows it."""
+    release, copy = changed(project)
+    assert project.run("run", "--cell", f"path:{copy}@cpu1").code == 1
+    ending = project.run("triage", "--json", "-")
+    assert ending.code == 0, ending.err
+    (found,) = ending.json["evidence"]
+    assert ending.json["jobs"] == {found["cause"]: 2}
+    assert (found["good"], found["last_good"], found["confirmed"]) == ("0.6.2", "0.6.2", True)
+    assert found["first_bad"] == f"path:{copy} (jax 0.6.2)"
+    (culprit,) = found["culprits"]
+    assert (culprit["package"], culprit["files"]) == ("jax", [FILE])
+    run = project.newest.path
+    assert [ran(python, run / found["repro"]) for python in (copy, release)] == [1, 0]
+    assert json.loads((run / "evidence.json").read_text()) == [found]
+
+    # What is known is not searched again, and the pages tell it.
+    again = project.run("triage")
+    assert (again.code, "(again)" in again.out) == (0, False)
+    assert f"culprit: jax 0.6.2 with 1 changed file: {FILE}" in again.out
+    assert project.run("report", "--out", "site").code == 0
+    assert FILE in (project.path / "site" / "causes.html").read_text()
+    shown = project.path / "site" / "repro" / f"{found['cause']}.py"
+    assert shown.read_text() == (run / found["repro"]).read_text()
+
+    # Nor is a copy believed to be what it was.
+    lax = next((project.path / "copy").glob(f"lib/python*/site-packages/{FILE}"))
+    lax.write_text(lax.read_text().replace(WRONG, RIGHT))
+    ending = project.run("triage", "--fresh")
+    assert ending.code == 1
+    assert "are alike" in ending.out
+
+
+def test_what_is_not_looked_into_is_said(project: Project) -> None:
+    """Where nothing is unexpected, where there is no time, and where the environment is gone."""
+    ending = project.run("triage")
+    assert (ending.code, ending.out) == (0, "nothing is unexpected\n")
+
+    _, copy = changed(project)
+    project.run("run", "--cell", f"path:{copy}@cpu1")
+    ending = project.run("triage", "--minutes", "0", "--json", "-")
+    assert (ending.code, ending.json["evidence"]) == (0, [])
+    assert [one["why"] for one in ending.json["left_out"]] == [
+        "no time is left; the same command goes on"
+    ]
+    assert not (project.newest.path / "evidence.json").exists()
+
+    # By hand it is the same search.
+    ends = ("--good", "0.6.2", "--bad", f"path:{copy}", "--platform", "cpu1")
+    ending = project.run("bisect", "slopes/slope", *ends, "--json", "-")
+    assert (ending.code, ending.json["last_good"]) == (0, "0.6.2")
+    assert ending.json["first_bad"] == f"path:{copy} (jax 0.6.2)"
+
+    shutil.rmtree(project.path / "copy")
+    inspect_path_environment.cache_clear()
+    ending = project.run("triage")
+    assert ending.code == 1
+    assert "is not there any more" in ending.out

@@ -1,0 +1,39 @@
+"""The file of what was found out about root causes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.engine.evidence_file import read_evidence, read_reproduction, write_evidence
+from conformance.engine.rundir import CorruptRunError, RunDirectory
+from conformance.model.evidence import Culprit, Evidence
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FOUND = Evidence(
+    cause="c", case="f/a", cell="x", repro="repro/c.py",
+    culprits=(Culprit(package="jax", before="1", after="2"),),
+)  # fmt: skip
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    """Nothing where nobody looked, and no reproduction where there is none any more."""
+    directory = RunDirectory(tmp_path)
+    assert read_evidence(directory) == {}
+    write_evidence(directory, {"c": FOUND})
+    assert read_evidence(directory) == {"c": FOUND}
+    assert read_reproduction(directory, FOUND) == ""
+    (tmp_path / "repro").mkdir()
+    (tmp_path / "repro" / "c.py").write_text("print()\n")
+    assert read_reproduction(directory, FOUND) == "print()\n"
+
+
+@pytest.mark.parametrize("text", ["{", '[{"cause": 1}]', '{"a": 1}'])
+def test_what_cannot_be_read_says_how_to_make_it_anew(tmp_path: Path, text: str) -> None:
+    """And names the file."""
+    (tmp_path / "evidence.json").write_text(text)
+    with pytest.raises(CorruptRunError, match=r"evidence\.json: .*conformance triage --fresh"):
+        read_evidence(RunDirectory(tmp_path))

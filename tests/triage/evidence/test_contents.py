@@ -1,0 +1,59 @@
+"""Files of an environment that are not what was installed there."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import InfrastructureError
+from conformance.triage.evidence.contents import edited_files
+
+
+def environment(folder: Path) -> tuple[Path, Path]:
+    """Return the interpreter of a new environment, and its folder of packages, with one in it."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = folder / "lib" / version / "site-packages"
+    info = packages / "thing-1.0.dist-info"
+    info.mkdir(parents=True)
+    base = Path(sys.executable).resolve()
+    (folder / "pyvenv.cfg").write_text(
+        f"home = {base.parent}\ninclude-system-site-packages = false\n"
+    )
+    (folder / "bin").mkdir()
+    (folder / "bin" / "python").symlink_to(base)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: Thing\nVersion: 1.0\n")
+    lines = []
+    for name in ("thing/a.py", "thing/b.py"):
+        file = packages / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"# {name}\n")
+        digest = base64.urlsafe_b64encode(hashlib.sha256(file.read_bytes()).digest())
+        lines.append(f"{name},sha256={digest.rstrip(b'=').decode()},1")
+    (info / "RECORD").write_text("\n".join([*lines, "thing-1.0.dist-info/RECORD,,", ""]))
+    return folder / "bin" / "python", packages
+
+
+def test_what_was_edited_and_what_is_gone(tmp_path: Path) -> None:
+    """By package; what was added no package knows of."""
+    python, packages = environment(tmp_path)
+    assert edited_files(python) == {}
+    (packages / "thing" / "new.py").write_text("")
+    (packages / "thing" / "b.py").write_text("other")
+    assert edited_files(python) == {"thing": ("thing/b.py",)}
+    (packages / "thing" / "a.py").unlink()
+    assert edited_files(python) == {"thing": ("thing/a.py", "thing/b.py")}
+
+
+def test_what_is_no_interpreter_is_said(tmp_path: Path) -> None:
+    """One that is not there, and one that says something else."""
+    with pytest.raises(InfrastructureError, match="does not run"):
+        edited_files(tmp_path / "python")
+    silent = tmp_path / "silent"
+    silent.write_text("#!/bin/sh\necho hello\n")
+    silent.chmod(0o755)
+    with pytest.raises(InfrastructureError, match="cannot say what is installed"):
+        edited_files(silent)
