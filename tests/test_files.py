@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,3 +35,35 @@ def test_a_write_that_fails_leaves_the_old_file(
         write_atomically(file, b"new")
     assert file.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [file]
+
+
+KILLED = """
+import os, pathlib, signal, sys
+from conformance import files
+real = os.link
+files.os.link = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
+files.write_atomically(pathlib.Path(sys.argv[1]), b"new")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files have names here from the start")
+def test_who_is_killed_while_it_writes_leaves_nothing(tmp_path: Path) -> None:
+    """Neither half a file nor a temporary one."""
+    done = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "file"], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+def test_a_file_takes_the_place_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, nameless: bool
+) -> None:
+    """Also where files cannot be without a name."""
+    if not nameless:
+        monkeypatch.delattr("os.O_TMPFILE", raising=False)
+    for content in (b"old", b"new"):
+        write_atomically(tmp_path / "file", content)
+        assert (tmp_path / "file").read_bytes() == content
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    (tmp_path / "other").write_bytes(b"")
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "other").stat().st_mode

@@ -18,7 +18,8 @@ from conformance.engine.rundir import (
     latest_run,
     new_run,
 )
-from conformance.errors import UsageError
+from conformance.errors import InfrastructureError, UsageError
+from conformance.files import TEMPORARY
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.model.run import RunInfo
@@ -131,3 +132,35 @@ def test_what_an_upgrade_came_to(tmp_path: Path) -> None:
     (run.path / UPGRADE).mkdir()
     with pytest.raises(CorruptRunError, match=r"upgrade\.json: cannot be read"):
         run.read_upgrade()
+
+
+def test_a_directory_is_held_by_one_run(tmp_path: Path) -> None:
+    """It is made, and free again when the run has ended."""
+    run = RunDirectory(tmp_path / "runs" / "r")
+    with run.held():
+        assert run.path.is_dir()
+        with pytest.raises(UsageError, match="another run is writing to it"), run.held():
+            pass
+    with run.held():
+        pass
+
+
+def test_what_a_killed_run_was_writing_is_removed(tmp_path: Path) -> None:
+    """Beside its files and its blobs; what is whole stays."""
+    run = RunDirectory(tmp_path)
+    name = run.blobs.put(b"whole")
+    for folder in (run.path, run.blobs.folder):
+        (folder / f"{TEMPORARY}1-ab-run.json").write_bytes(b"{")
+    with run.held():
+        assert list(tmp_path.rglob(f"{TEMPORARY}*")) == []
+    assert run.blobs.get(name) == b"whole"
+
+
+def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
+    """The disk's error, with where."""
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(InfrastructureError, match="file: cannot be written"),
+        RunDirectory(tmp_path / "file").held(),
+    ):
+        pass

@@ -1,0 +1,51 @@
+"""Who makes an environment is alone at it, also when the run that wanted it was killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.cells.in_use import made_alone
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STARTS_ONE = """
+import pathlib, subprocess, sys, time
+from conformance.cells.in_use import made_alone
+with made_alone(pathlib.Path(sys.argv[1])) as held:
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1.5)"], pass_fds=[held])
+    print("started", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    """Another waits no longer than it is told to."""
+    with (
+        made_alone(tmp_path / "env"),
+        pytest.raises(TimeoutError),
+        made_alone(tmp_path / "env", patience=0.1),
+    ):
+        pass
+    with made_alone(tmp_path / "env", patience=0):
+        pass
+
+
+def test_what_a_killed_run_started_is_waited_for(tmp_path: Path) -> None:
+    """It still writes into the folder."""
+    command = [sys.executable, "-c", STARTS_ONE, tmp_path / "env"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as killed:
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == b"started\n"
+        start = time.monotonic()
+        killed.kill()
+        killed.wait()
+        with pytest.raises(TimeoutError), made_alone(tmp_path / "env", patience=0.1):
+            pass
+        with made_alone(tmp_path / "env", patience=60):
+            assert time.monotonic() - start > 0.5
