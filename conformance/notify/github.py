@@ -10,6 +10,7 @@ to keep; githubkit brings models of the whole API and twice as many packages. It
 from __future__ import annotations
 
 import contextlib
+import logging
 from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -88,6 +89,8 @@ class GithubTracker:
     def __init__(
         self, repository: str, token: str, api: str, label: str, say: Callable[[str], None]
     ) -> None:
+        # What is tried again is no matter of the user's; what is given up is told as an error.
+        logging.getLogger("urllib3").setLevel(logging.ERROR)
         parts = urlsplit(api)
         encrypted = parts.scheme == "https" or parts.hostname in _LOCAL
         if not (parts.hostname and parts.scheme in {"http", "https"} and encrypted):

@@ -228,12 +228,13 @@ def test_a_repository_that_is_not_there(server: GithubServer) -> None:
     assert "github: owner/none: cannot read its issues (404)" in str(error)
 
 
-def test_nobody_answers() -> None:
-    """A port that is closed."""
+def test_nobody_answers(caplog: pytest.LogCaptureFixture) -> None:
+    """A port that is closed; of what was tried again nothing is logged."""
     client = GithubTracker(REPOSITORY, TOKEN, "http://127.0.0.1:9", LABEL, pytest.fail)
     error = refused(lambda: client.issues([]))
     assert isinstance(error, InfrastructureError)
     assert "127.0.0.1 cannot be reached to read its issues" in str(error)
+    assert [one for one in caplog.records if one.levelname != "DEBUG"] == []
 
 
 @pytest.mark.parametrize("api", ["http://github.example", "ftp://127.0.0.1", "github.example", ""])

@@ -167,6 +167,19 @@ def test_what_was_repeated_is_confirmed_at_once(store: Store) -> None:
     assert [event.kind for event in store.regressions()[1]] == ["new", "new", "confirmed"]
 
 
+def test_several_are_linked_at_once(store: Store) -> None:
+    """In the place of what they were linked to; the others stay."""
+    store.add(night(1, {("f/a", A): BAD, ("f/b", A): BAD, ("f/c", A): BAD}))
+    first, second, third = (one.id for one in store.regressions()[0])
+    store.link(first, "o/r#1")
+    store.link(third, "o/r#3")
+    store.link_all([first, second], "o/r#2")
+    found = {one.id: one.issue for one in store.regressions()[0]}
+    assert found == {first: "o/r#2", second: "o/r#2", third: "o/r#3"}
+    with pytest.raises(UsageError, match="expected owner/repository#number"):
+        store.link_all([first], "#2")
+
+
 def test_what_cannot_be_linked(store: Store) -> None:
     """No issue, no regression, or several."""
     store.add(night(1, {("f/a", A): BAD, ("f/b", A): BAD}))
