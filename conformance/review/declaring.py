@@ -28,7 +28,7 @@ from conformance.review.decorator import (
     set_range,
 )
 from conformance.review.imports import importing, not_importing
-from conformance.review.literals import call_lines
+from conformance.review.literals import WIDTH, call_lines
 from conformance.triage.new.edits import Edits
 
 if TYPE_CHECKING:
@@ -58,7 +58,14 @@ def metadata_in(text: str, function: str) -> Metadata:
         raise UsageError(f"{function}: {error}") from None
 
 
-def declared(text: str, function: str, deviation: Deviation, params: Sequence[str] = ()) -> str:
+def declared(
+    text: str,
+    function: str,
+    deviation: Deviation,
+    params: Sequence[str] = (),
+    *,
+    width: int = WIDTH,
+) -> str:
     """Return a case file in which a case declares one deviation more.
 
     Args:
@@ -66,6 +73,7 @@ def declared(text: str, function: str, deviation: Deviation, params: Sequence[st
         function: Name of the case.
         deviation: What is declared.
         params: Parametrisations that it is for; empty for all.
+        width: Columns that the formatter admits.
 
     Raises:
         UsageError: If the case is not there, or would not be read back as meant.
@@ -83,15 +91,22 @@ def declared(text: str, function: str, deviation: Deviation, params: Sequence[st
         issue=deviation.issue,
     )
     prefix = prefix_of(find(text, function).call)
-    lines = call_lines(f"{prefix}{NAME}", new)
+    lines = call_lines(f"{prefix}{NAME}", new, width)
     edited = inserted(exploded(text, function), function, KEYWORD, lines)
     if not prefix:
-        edited = importing(edited, NAME)
+        edited = importing(edited, NAME, width)
     _check(edited, function, before, (*before.deviations, new))
     return edited
 
 
-def ended(text: str, function: str, deviation: Deviation, releases: str | None) -> str:
+def ended(
+    text: str,
+    function: str,
+    deviation: Deviation,
+    releases: str | None,
+    *,
+    width: int = WIDTH,
+) -> str:
     """Return a case file in which a declared deviation is for fewer releases, or gone.
 
     Args:
@@ -99,6 +114,7 @@ def ended(text: str, function: str, deviation: Deviation, releases: str | None) 
         function: Name of the case.
         deviation: What is declared.
         releases: What its range is to be; None where it goes.
+        width: Columns that the formatter admits.
 
     Raises:
         UsageError: If the case does not declare it, or would not be read back as meant.
@@ -123,7 +139,7 @@ def ended(text: str, function: str, deviation: Deviation, releases: str | None) 
             cut_keyword(edits, text, site.call, KEYWORD)
     edited = edits.applied()
     if not left:
-        edited = not_importing(edited, NAME)
+        edited = not_importing(edited, NAME, width)
     _check(edited, function, before, tuple(left))
     return edited
 

@@ -11,15 +11,15 @@ from conformance.review.literals import INDENT
 from conformance.triage.new.edits import Edits
 
 KIT: Final = "conformance.kit"
-_WIDTH: Final = 88
 
 
-def importing(text: str, name: str) -> str:
+def importing(text: str, name: str, width: int) -> str:
     """Return a file that imports a name from the kit.
 
     Args:
         text: The file.
         name: The name.
+        width: Columns that the formatter admits.
     """
     found = _imports(text)
     if any(alias.name == name and alias.asname is None for one in found for alias in one.names):
@@ -27,7 +27,7 @@ def importing(text: str, name: str) -> str:
     edits = Edits(text)
     plain = next((one for one in found if not _has_comment(edits.text_of(one))), None)
     if plain is not None:
-        _rewrite(edits, plain, [*plain.names, ast.alias(name)], text)
+        _rewrite(edits, plain, [*plain.names, ast.alias(name)], text, width)
         return edits.applied()
     newline = "\r\n" if "\r\n" in text else "\n"
     line = f"from {KIT} import {name}"
@@ -39,12 +39,13 @@ def importing(text: str, name: str) -> str:
     return edits.applied()
 
 
-def not_importing(text: str, name: str) -> str:
+def not_importing(text: str, name: str, width: int) -> str:
     """Return a file that does not import a name from the kit, unless it is used.
 
     Args:
         text: The file.
         name: The name.
+        width: Columns that the formatter admits.
     """
     tree = ast.parse(text)
     used = any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
@@ -54,7 +55,7 @@ def not_importing(text: str, name: str) -> str:
         if used or len(left) == len(one.names) or _has_comment(edits.text_of(one)):
             continue
         if left:
-            _rewrite(edits, one, left, text)
+            _rewrite(edits, one, left, text, width)
         else:
             edits.drop(one)
     return edits.applied()
@@ -65,16 +66,18 @@ def _imports(text: str) -> list[ast.ImportFrom]:
     return [one for one in body if isinstance(one, ast.ImportFrom) and one.module == KIT]
 
 
-def _rewrite(edits: Edits, node: ast.ImportFrom, aliases: list[ast.alias], text: str) -> None:
+def _rewrite(
+    edits: Edits, node: ast.ImportFrom, aliases: list[ast.alias], text: str, width: int
+) -> None:
     """Write an import anew: the names in the order of the formatter, on a line if they fit."""
-    newline = "\r\n" if "\r\n" in text else "\n"
     names = [
         f"{alias.name} as {alias.asname}" if alias.asname else alias.name
         for alias in sorted(aliases, key=_order)
     ]
     line = f"from {KIT} import {', '.join(names)}"
     kept = node.end_lineno == node.lineno
-    if len(line) > _WIDTH or not kept:
+    newline = "\r\n" if "\r\n" in text else "\n"
+    if len(line) > width or not kept:
         inner = (f"{INDENT}{name}," for name in names)
         line = newline.join([f"from {KIT} import (", *inner, ")"])
     edits.replace(edits.start(node), edits.end(node), line)

@@ -11,20 +11,22 @@ if TYPE_CHECKING:
     from conformance.corpus.metadata import DeviationMetadata
 
 INDENT: Final = "    "
-_WIDTH: Final = 88
-"""Columns that any formatter admits."""
+WIDTH: Final = 88
+"""Columns that formatters admit where nothing else is said."""
 _ORDER: Final = ("params", "outcome", "error", "match", "platform", "packages", "reason", "issue")
 _DEFAULT_OUTCOME: Final = "raised"
 _LEAST: Final = 20
 """Columns of a piece of a long text, however deep it stands."""
 
 
-def call_lines(name: str, deviation: DeviationMetadata) -> list[str]:
+def call_lines(name: str, deviation: DeviationMetadata, width: int) -> list[str]:
     """Return the lines of a call, that of the closing bracket without a comma.
 
     Args:
         name: What is called.
         deviation: What it says; what is left out by default is left out.
+        width: Columns that the formatter admits; a text is in pieces only where it must be, for
+            the formatter joins those that fit.
     """
     lines = [f"{name}("]
     if deviation.releases:
@@ -32,20 +34,20 @@ def call_lines(name: str, deviation: DeviationMetadata) -> list[str]:
     for field in _ORDER:
         value = getattr(deviation, field)
         if value and not (field == "outcome" and value == _DEFAULT_OUTCOME):
-            lines += _keyword(field, value)
+            lines += _keyword(field, value, width)
     return [*lines, ")"]
 
 
-def _keyword(name: str, value: Any) -> Iterator[str]:
+def _keyword(name: str, value: Any, width: int) -> Iterator[str]:
     if isinstance(value, dict):
         yield f"{INDENT}{name}={_mapping(value)},"
         return
     if isinstance(value, tuple):
-        yield from _names(name, value)
+        yield from _names(name, value, width)
         return
     whole = f"{INDENT}{name}={literal(value)},"
-    pieces = _pieces(value)
-    if len(whole) + 2 * len(INDENT) <= _WIDTH or len(pieces) == 1:
+    pieces = _pieces(value, width)
+    if len(whole) + 2 * len(INDENT) <= width or len(pieces) == 1:
         yield whole
         return
     yield f"{INDENT}{name}=("
@@ -57,10 +59,10 @@ def _mapping(value: Mapping[str, str]) -> str:
     return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
 
 
-def _names(name: str, values: tuple[str, ...]) -> Iterator[str]:
+def _names(name: str, values: tuple[str, ...], width: int) -> Iterator[str]:
     inner = ", ".join(map(literal, values)) + ("," if len(values) == 1 else "")
     line = f"{INDENT}{name}=({inner}),"
-    if len(line) + 2 * len(INDENT) <= _WIDTH:
+    if len(line) + 2 * len(INDENT) <= width:
         yield line
         return
     yield f"{INDENT}{name}=("
@@ -68,9 +70,9 @@ def _names(name: str, values: tuple[str, ...]) -> Iterator[str]:
     yield f"{INDENT}),"
 
 
-def _pieces(text: str) -> list[str]:
+def _pieces(text: str, width: int) -> list[str]:
     """Return a text in pieces that fit on a line each, cut behind spaces."""
-    room = max(_LEAST, _WIDTH - 4 * len(INDENT) - 2)
+    room = max(_LEAST, width - 4 * len(INDENT))
     pieces: list[str] = []
     piece = ""
     for word in _words(text):

@@ -6,7 +6,9 @@ import io
 import tokenize
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import tomllib
 
 from conformance.corpus.metadata import deviations_of
 from conformance.engine.irs import neutral_text
@@ -18,6 +20,7 @@ from conformance.model.outcome import Verdict
 from conformance.review.decisions import Choice
 from conformance.review.declaring import declared, ended, metadata_in
 from conformance.review.groups import Member
+from conformance.review.literals import WIDTH
 from conformance.review.proposing import Wish, declarations, ending_of, undeclarable
 from conformance.review.refusing import is_undeclared
 
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.review.decisions import Chosen, Decision
     from conformance.review.proposing import Declaration
+
+_CONFIGURATIONS: Final = (".ruff.toml", "ruff.toml", "pyproject.toml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,11 +149,35 @@ def edited(edits: Iterable[Declaration]) -> dict[Path, str]:
     for edit in edits:
         text = texts[edit.file] if edit.file in texts else read(edit.file)
         if edit.deviation is not None:
-            text = declared(text, edit.function, edit.deviation, edit.params)
+            text = declared(
+                text, edit.function, edit.deviation, edit.params, width=line_length(edit.file)
+            )
         elif edit.ends is not None:
-            text = ended(text, edit.function, edit.ends, edit.releases)
+            text = ended(
+                text, edit.function, edit.ends, edit.releases, width=line_length(edit.file)
+            )
         texts[edit.file] = text
     return texts
+
+
+def line_length(file: Path) -> int:
+    """Return how many columns the formatter of a file's project admits.
+
+    Args:
+        file: The file.
+    """
+    for folder in file.resolve().parents:
+        for name in _CONFIGURATIONS:
+            try:
+                told = tomllib.loads((folder / name).read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                continue
+            tools = told.get("tool", {}) if name == "pyproject.toml" else {"ruff": told}
+            found = [tools[tool] for tool in ("ruff", "black") if tool in tools]
+            if found:
+                width = found[0].get("line-length", WIDTH)
+                return width if isinstance(width, int) else WIDTH
+    return WIDTH
 
 
 def read(file: Path) -> str:

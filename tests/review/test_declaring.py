@@ -42,6 +42,7 @@ SEEN = Deviation(
     issue="jax-ml/jax#27903",
 )
 VALUE = Deviation(releases="<0.5", outcome="ok", platform="tpu")
+LONG = Deviation(releases="<0.5", error="E", match="as long as " * 7, reason="word " * 16)
 DECORATORS = {
     "empty": "@probe()",
     "one line": '@probe(devices=4, source="jax-ml/jax#1")',
@@ -72,12 +73,13 @@ def read(text: str, folder: Path) -> dict[str, tuple[Deviation, ...]]:
     return {case.id.partition("/")[2]: case.deviations for case in discover([file])}
 
 
-@pytest.mark.parametrize("deviation", [SEEN, VALUE], ids=["error", "value"])
+@pytest.mark.parametrize("width", [88, 100, 140])
+@pytest.mark.parametrize("deviation", [SEEN, VALUE, LONG], ids=["error", "value", "long"])
 @pytest.mark.parametrize("name", DECORATORS)
-def test_a_declared_deviation(name: str, deviation: Deviation, tmp_path: Path) -> None:
+def test_a_declared_deviation(name: str, deviation: Deviation, width: int, tmp_path: Path) -> None:
     """It comes after those there are; the formatter finds nothing to do; the rest stays."""
     before = case_file(DECORATORS[name])
-    after = declared(before, "case", deviation)
+    after = declared(before, "case", deviation, width=width)
     was, now = read(before, tmp_path), read(after, tmp_path)
     assert {case: (*was[case], deviation) for case in was if case != "other"} == {
         case: now[case] for case in now if case != "other"
@@ -88,7 +90,7 @@ def test_a_declared_deviation(name: str, deviation: Deviation, tmp_path: Path) -
     assert all(note in after for note in ("# first", "# last") if note in before)
     ruff = find_ruff()
     assert ruff is not None
-    options = ["--isolated", "--line-length", "100", "-"]
+    options = ["--isolated", "--line-length", str(width), "-"]
     formatted = subprocess.run(
         [ruff, "format", *options], input=after, capture_output=True, text=True, check=True
     )
