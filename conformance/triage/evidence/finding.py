@@ -128,12 +128,14 @@ class Finding:
     def _good(self) -> tuple[str, Record] | None:
         """Return the first release at which the case is as expected, and what came of it there."""
         tried = []
+        lost = False
         for release in self.means.goods(self.case, self.cell):
             record = self.means.tried(self.case, self.cell, release)
             if record.outcome.observed and not unexpected(record):
                 return release, record
-            self._unfinished |= record.outcome is Outcome.INFRA
+            lost |= record.outcome is Outcome.INFRA
             tried.append(f"{release} ({_why(record)})")
+        self._unfinished |= lost
         self._untold.append(
             f"nothing is known where it is right; tried {', '.join(tried)}"
             if tried

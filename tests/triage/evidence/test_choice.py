@@ -38,7 +38,7 @@ CASES = {
     one.id: one
     for one in (case("one"), case("four", devices=4), case("probe", kind="probe"))
 }  # fmt: skip
-DEVIATES = {"conformance": Conformance.DEVIATES}
+DEVIATES: dict[str, Any] = {"conformance": Conformance.DEVIATES}
 
 
 def job(name: str, cell: str = "plain", verdict: Verdict = Verdict.REGRESSED, **more: Any) -> Any:
