@@ -9,11 +9,13 @@ import tempfile
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from conformance.cells.in_use import made_alone
+from conformance.cells.masking import masked
 from conformance.cells.uvtool import run_uv
 from conformance.errors import UsageError
 from conformance.files import disk_error, write_atomically
@@ -38,13 +40,28 @@ def requirement(text: str) -> Requirement:
         text: E.g. `optax>=0.2`.
 
     Raises:
-        UsageError: If it is none.
+        UsageError: If it is none, or holds a secret, which would be kept with what is run.
     """
     try:
-        return Requirement(text)
+        found = Requirement(text)
     except InvalidRequirement as error:
         said = str(error).splitlines()[0].lower()
-        raise UsageError(f"requirement {text!r}: {said}, expected e.g. 'optax>=0.2'") from None
+        raise UsageError(
+            masked(f"requirement {text!r}: {said}, expected e.g. 'optax>=0.2'")
+        ) from None
+    if found.url and _holds_secret(found.url):
+        raise UsageError(
+            f"{masked(text)}: holds a password or a token, which would be kept with the run; "
+            "put it into a netrc file, or set UV_INDEX to an index that has the package"
+        )
+    return found
+
+
+def _holds_secret(url: str) -> bool:
+    """Say whether a URL has a password, or a token in the place of a user's name."""
+    parts = urlsplit(url)
+    token = parts.username and parts.scheme.rpartition("+")[2] in {"http", "https"}
+    return bool(parts.password or token)
 
 
 def wanted_requirement(text: str, cache: Path) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.lock import MAGIC, Lock
-from conformance.cells.overlay import installed_in, overlay, wanted_requirement
-from conformance.errors import ConformanceError
+from conformance.cells.overlay import installed_in, overlay, requirement, wanted_requirement
+from conformance.errors import ConformanceError, UsageError
 from tests.cells.fake_index import FakeIndex, serve
 
 if TYPE_CHECKING:
@@ -88,3 +88,23 @@ def test_what_cannot_be_wanted(tmp_path: Path, text: str, said: str) -> None:
     """One error that says which."""
     with pytest.raises(ConformanceError, match=said):
         wanted_requirement(text.format(folder=tmp_path), tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    ("url", "refused"),
+    [
+        ("https://user:word@host/a.whl", True),
+        ("git+https://token@host/a.git", True),
+        ("https://host/a.whl", False),
+        ("git+ssh://git@host/a.git", False),
+        ("git+ssh://git:word@host/a.git", True),
+    ],
+)
+def test_a_secret_in_what_is_wanted_is_refused(url: str, *, refused: bool) -> None:
+    """It would stand in `run.json`; the message does not repeat it."""
+    if refused:
+        with pytest.raises(UsageError, match="netrc") as caught:
+            requirement(f"a @ {url}")
+        assert "://***@host/a" in str(caught.value)
+    else:
+        assert requirement(f"a @ {url}").url == url

@@ -30,7 +30,7 @@ def spawning(bench: Bench) -> Iterator[Bench]:
 
 
 def test_the_environment_of_a_worker_has_nothing_that_jax_heeds() -> None:
-    """What is set for jax, XLA, TPUs or Python does not get in, nor a secret; what is pinned does."""
+    """What is set for jax, XLA, TPUs, Python does not get in, nor a secret; what is pinned does."""
     outer = {"JAX_ENABLE_X64": "1", "XLA_FLAGS": "--x", "PYTHONPATH": "/p", "HOME": "/h", "TZ": "X"}
     outer |= {"GITHUB_TOKEN": "secret", "MY_INDEX": "https://user:secret@host/"}
     seen = worker_environment(outer, {"TPU_LOG_DIR": "disabled"}, keep_python_path=False)
