@@ -143,27 +143,20 @@ def command(
         select=select, matrix=matrix, cell=cell, shard=shard,
         require_platform=require_platform, wanted=wanted, fail_on=fail_on, night=night,
     )  # fmt: skip
-    setting = here(night)
-    asked = Asked(since=since, store=store, folder=setting.project.root / "reports" / "runs")
+    root = here().project.root
+    asked = Asked(since=since, store=store, folder=root / "reports" / "runs")
     asked.check()
     if json_file is not None:
         check_writable("--json", json_file)
-    if resume and request != Request():
-        raise UsageError(
-            "--resume continues a run as it was asked for: give no SELECT, --matrix, --cell, "
-            "--shard, --require-platform, --with, --night or --fail-on with it"
-        )
-    directory = _directory(setting, run_dir, resume=resume)
-    if resume:
-        request = request_of(directory)
-        setting = here(request.night)
+    directory, request = _opened(root, request, run_dir, resume=resume)
+    setting = here(request.night)
     console = Console(stderr=str(json_file) == "-", highlight=False)
     request, planned, preparation = _plan(setting, request)
     required = request.require_platform
     provider = Provider(preparation.locks, setting.cache, spawn=spawn, require_platform=required)
     executor = LocalExecutor(provider.open, slots=jobs, turns=Turns(setting.cache))
-    info = info_of(_from_anywhere(request, setting), planned, setting.project.root)
-    info = _begun(directory, info, resume=resume)
+    info = info_of(_from_anywhere(request, setting), planned, root)
+    info = _begun(directory, info, planned, resume=resume)
     run = Run(
         plan=planned,
         directory=directory,
@@ -171,16 +164,11 @@ def command(
         cache=ResultCache(setting.cache, fresh=fresh or spawn),
         calibration=load_calibration(setting.cache),
     )
-    if resume:
-        drop_untold(directory, planned)
     try:
-        with live_progress(console, len(planned.jobs), len(planned.cells)) as run.progress:
-            records = run.execute()
+        records = _executed(run, console)
     except KeyboardInterrupt:
         click.echo(f"conformance: interrupted; {_how_to_resume(directory)}", err=True)
         return ExitCode.INTERRUPTED
-    except InfrastructureError as error:
-        raise InfrastructureError(f"{error}; {_how_to_resume(directory)}") from error
     changed, code = concluded(directory, info, records, asked)
     info = ended(info, code, executor.identities)
     directory.write_run(info)
@@ -188,6 +176,29 @@ def command(
         directory, info, records, console, changed, json_file=json_file, site=site, verbose=verbose
     )
     return code
+
+
+def _opened(
+    root: Path, request: Request, run_dir: Path | None, *, resume: bool
+) -> tuple[RunDirectory, Request]:
+    """Return where a run is, and what it is asked for: of one that goes on, what it was."""
+    if not resume:
+        return _directory(root, run_dir, resume=False), request
+    if request != Request():
+        raise UsageError(
+            "--resume continues a run as it was asked for: give no SELECT, --matrix, --cell, "
+            "--shard, --require-platform, --with, --night or --fail-on with it"
+        )
+    directory = _directory(root, run_dir, resume=True)
+    return directory, request_of(directory)
+
+
+def _executed(run: Run, console: Console) -> list[Record]:
+    try:
+        with live_progress(console, len(run.plan.jobs), len(run.plan.cells)) as run.progress:
+            return run.execute()
+    except InfrastructureError as error:
+        raise InfrastructureError(f"{error}; {_how_to_resume(run.directory)}") from error
 
 
 def show(
@@ -241,7 +252,7 @@ def hand_out(
         write_site_of(directory.path)
 
 
-def _begun(directory: RunDirectory, info: RunInfo, *, resume: bool) -> RunInfo:
+def _begun(directory: RunDirectory, info: RunInfo, plan: Plan, *, resume: bool) -> RunInfo:
     """Write what is known before the first job; a run that goes on began when it began.
 
     The directory is held until the command ends.
@@ -249,6 +260,7 @@ def _begun(directory: RunDirectory, info: RunInfo, *, resume: bool) -> RunInfo:
     click.get_current_context().with_resource(directory.held())
     if resume:
         info = replace(info, started=directory.read_run().started or info.started)
+        drop_untold(directory, plan)
     else:
         _check_empty(directory.path)  # another run may have come first
     directory.write_run(info)
@@ -264,11 +276,11 @@ def write_site_of(run: Path) -> None:
         context.invoke(command, runs=(run,))
 
 
-def _directory(setting: Setting, given: Path | None, *, resume: bool) -> RunDirectory:
+def _directory(root: Path, given: Path | None, *, resume: bool) -> RunDirectory:
     if resume:
-        return RunDirectory(given) if given else latest_run(setting.project.root)
+        return RunDirectory(given) if given else latest_run(root)
     if given is None:
-        return new_run(setting.project.root)
+        return new_run(root)
     _check_empty(given)
     return RunDirectory(given)
 

@@ -152,17 +152,22 @@ def compare(before: Night, after: Night) -> Since:
     for name, one in after.causes.items():
         older = [before.causes[other] for other in related[name]]
         (still if older else new).append(_older(one, older))
-    silent = [one for name, one in before.causes.items() if name not in known]
-    unseen = [one for one in silent if _is_unseen(one, after)]
+    missing = [one for name, one in before.causes.items() if name not in known]
+    unseen = [one for one in missing if _is_unseen(one, after)]
     return Since(
         run=before.run,
         started=before.started,
         new=tuple(new),
         still=tuple(still),
-        gone=tuple(one for one in silent if one not in unseen),
+        gone=tuple(one for one in missing if one not in unseen),
         unseen=tuple(unseen),
         added=tuple(job for job in after.jobs if job not in before.jobs),
         removed=tuple(job for job in before.jobs if job not in after.jobs),
+        silent=tuple(
+            job
+            for job, now in after.jobs.items()
+            if not now.telling and job in before.jobs and before.jobs[job].telling
+        ),
         moved=tuple(_moved(before, after)),
         installed=tuple(_installed(before, after)),
     )

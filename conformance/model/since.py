@@ -86,6 +86,7 @@ class Since(msgspec.Struct, frozen=True, kw_only=True):
         unseen: Those that it showed, and whose jobs say nothing about JAX this time.
         added: Jobs that the last night did not have.
         removed: Jobs that only the last night had.
+        silent: Jobs that said something about JAX the last night, and do not say anything now.
         moved: What is not as it was, although both are as they should be.
         installed: Packages that are not the same.
     """
@@ -98,11 +99,13 @@ class Since(msgspec.Struct, frozen=True, kw_only=True):
     unseen: tuple[CauseSince, ...] = ()
     added: tuple[JobAt, ...] = ()
     removed: tuple[JobAt, ...] = ()
+    silent: tuple[JobAt, ...] = ()
     moved: tuple[Moved, ...] = ()
     installed: tuple[Installed, ...] = ()
 
     @property
     def changed(self) -> bool:
         """Whether anything did."""
-        told = (self.new, self.gone, self.unseen, self.added, self.removed, self.moved)
-        return any(told) or bool(self.installed)
+        causes = (self.new, self.gone, self.unseen)
+        jobs = (self.added, self.removed, self.silent, self.moved)
+        return any((*causes, *jobs, self.installed))

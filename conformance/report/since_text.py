@@ -26,7 +26,10 @@ def counted(since: Since) -> str:
     }  # fmt: skip
     said = [f"{number:,} {kind}" for kind, number in counts.items() if number]
     moved = len({(case, one.place) for one in since.moved for case in one.cases})
-    jobs = {"moved": moved, "added": len(since.added), "removed": len(since.removed)}
+    jobs = {
+        "moved": moved, "added": len(since.added), "removed": len(since.removed),
+        "silent": len(since.silent),
+    }  # fmt: skip
     said += [f"{_jobs(number)} {kind}" for kind, number in jobs.items() if number]
     if not since.changed:
         said.insert(0, "nothing changed")
@@ -58,7 +61,9 @@ def other_lines(since: Since) -> Iterator[str]:
     """Yield what changed beside root causes: artifacts, jobs, packages."""
     for one in since.moved:
         yield f"moved: {one.artifact} of {listed(one.cases)} on {one.place}"
-    for kind, jobs in (("added", since.added), ("removed", since.removed)):
+    for kind, jobs in (
+        ("added", since.added), ("removed", since.removed), ("silent", since.silent),
+    ):  # fmt: skip
         for place, number in Counter(job.place for job in jobs).items():
             yield f"{kind}: {_jobs(number)} on {place}"
     for places, packages in _alike(since.installed):

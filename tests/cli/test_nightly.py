@@ -209,6 +209,7 @@ def test_nights_are_compared_by_their_place(
     third = nightly_project.run(*run)
     assert (third.code, outcomes(third)[UNTOLD]) == (4, {"infra"})
     told = since(third)
+    assert {job["place"] for job in told["silent"]} == {"nightly-cpu8"}
     assert [told[kind] for kind in ("new", "gone", "added", "removed", "moved")] == [[]] * 5
 
 

@@ -143,6 +143,7 @@ def test_a_cause_is_as_old_as_its_first_night() -> None:
 def test_a_night_that_says_nothing_ends_no_cause() -> None:
     """It is there again when there is something to see, and as old as it was."""
     since = nights_on([fine()], [bad()], [silent()])
+    assert (since.silent, since.changed) == ((JobAt(case="f/a", place=HERE),), True)
     assert (cases_of(since.unseen), since.gone, since.new) == (["f/a"], (), ())
     since = nights_on([fine()], [bad()], [silent()], [silent()], [bad()])
     (one,) = since.still

@@ -45,12 +45,14 @@ def test_everything_is_told() -> None:
         new=(cause("f/new"),), gone=(cause("f/gone"),), still=(cause("f/still", nights=3),),
         unseen=(cause("f/unseen"),), added=(JobAt(case="f/a", place="p"),) * 2,
         removed=(JobAt(case="f/b", place="p"),), installed=tuple(packages),
+        silent=(JobAt(case="f/c", place="q"),),
         moved=(Moved(artifact="hlo", place="p", cases=("f/1", "f/2", "f/3", "f/4")),),
     )  # fmt: skip
     why = "on nightly-cpu8: out 1 against 2"
-    counts = "1 new, 1 still there, 1 gone, 1 not seen, 4 jobs moved, 2 jobs added, 1 job removed"
+    causes = "1 new, 1 still there, 1 gone, 1 not seen"
+    jobs = "4 jobs moved, 2 jobs added, 1 job removed, 1 job silent"
     assert list(since_lines(told)) == [
-        f"since run-1 of 2026-05-01: {counts}",
+        f"since run-1 of 2026-05-01: {causes}, {jobs}",
         f"  new: regressed f/new {why}",
         f"  gone: regressed f/gone {why} (since 2026-05-01, 1 night)",
         f"  not seen: regressed f/unseen {why} (since 2026-05-01, 1 night)",
@@ -58,6 +60,7 @@ def test_everything_is_told() -> None:
         "  moved: hlo of f/1, f/2, f/3 and 1 more on p",
         "  added: 2 jobs on p",
         "  removed: 1 job on p",
+        "  silent: 1 job on q",
         "  installed on nightly-cpu8, nightly-tpu.v5e.2x2: jax 1 -> 2",
     ]
 
