@@ -140,3 +140,18 @@ def test_what_is_not_looked_into_is_said(project: Project) -> None:
     ending = project.run("triage")
     assert ending.code == 1
     assert "is not there any more" in ending.out
+
+
+def test_a_release_is_searched_from_the_one_before_it(new_project: MakeProject) -> None:
+    """And what differs between the two is not told apart unless it is asked for."""
+    factor = '(3 if jax.__version__ == "0.6.2" else 2)'
+    wrong = CASES.replace("lambda x: 2 * x", f"lambda x: {factor} * x")
+    project = new_project({"cases/slopes/powers.py": wrong})
+    assert project.run("run", "slopes/doubled", "--cell", PLACE).code == 1
+    ending = project.run("triage", "--no-blame", "--json", "-")
+    assert ending.code == 0
+    (found,) = ending.json["evidence"]
+    assert (found["last_good"], found["first_bad"], found["confirmed"]) == ("0.6.1", "0.6.2", True)
+    assert found["command"] == f"uv run repro/{found['cause']}.py"
+    (told,) = found["untold"]
+    assert told.endswith("packages differ, and were not told apart")
