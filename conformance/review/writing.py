@@ -65,11 +65,6 @@ class Outcomes:
     refused: tuple[Refused, ...] = ()
 
     @property
-    def changes(self) -> bool:
-        """Whether anything would be written."""
-        return bool(self.sources) or any(plan.documents or plan.contents for plan in self.plans)
-
-    @property
     def settled(self) -> tuple[Decision, ...]:
         """The decisions that are taken care of once all is written."""
         return tuple(one.decision for one in self.decisions)
