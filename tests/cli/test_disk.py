@@ -165,7 +165,8 @@ def test_a_project_that_cannot_be_written(
     there = type(project)(disk, project.capsys)
     ending = there.run("run")
     assert ending.code == 4
-    assert "run.json: cannot be written: read-only file system; check the perm" in ending.error
+    assert f"{disk / 'reports' / 'runs'}" in ending.error
+    assert "cannot be written: read-only file system; check the permissions" in ending.error
     assert there.run("run", "--run-dir", tmp_path / "run").code == 0
     ending = there.run("accept", "--run", tmp_path / "run")
     assert ending.code == 4
