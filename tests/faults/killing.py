@@ -56,8 +56,8 @@ VICTIMS: Final = ("orchestrator", "job", "fork server")
 MEASURED: Final = ("seconds", "max_rss_bytes", "attempts", "cached", "notes")
 """What differs between two runs of the same."""
 PATIENCE: Final = 120.0
-GONE: Final = 15.0
-"""Seconds within which what was started is to be gone."""
+GONE: Final = 60.0
+"""Seconds within which what was started is to be gone: a worker imports jax before it looks."""
 MARK: Final = "KILLED_RUN"
 
 
