@@ -38,7 +38,7 @@ def test_one_at_a_time(tmp_path: Path) -> None:
 
 def test_what_a_killed_run_started_is_waited_for(tmp_path: Path) -> None:
     """It still writes into the folder."""
-    command = [sys.executable, "-c", STARTS_ONE, tmp_path / "env"]
+    command = [sys.executable, "-c", STARTS_ONE, str(tmp_path / "env")]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as killed:
         assert killed.stdout is not None
         assert killed.stdout.readline() == b"started\n"
