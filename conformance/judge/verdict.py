@@ -15,6 +15,7 @@ from conformance.judge.ways import checked_ways
 from conformance.model.case import Policy
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome, Verdict
+from conformance.model.ranges import in_range
 from conformance.model.record import IrStatus
 
 if TYPE_CHECKING:
@@ -226,9 +227,19 @@ def _refutes(evidence: _Evidence, declared: Deviation) -> bool:
 
 def _known(evidence: _Evidence, deviation: Deviation) -> Answer:
     known = f"{described(deviation)}: {_first(evidence.why, ending(evidence.seen))}"
-    if evidence.golden is None or evidence.agrees:
+    golden = evidence.golden
+    if golden is None or evidence.agrees or _is_older(golden, deviation):
         return Verdict.KNOWN, (known,)
     return Verdict.CHANGED, (known, *map(evidence.accepting, evidence.changes))
+
+
+def _is_older(golden: GoldenEntry, deviation: Deviation) -> bool:
+    """Say whether a golden is of a release before those that a deviation is declared for.
+
+    It cannot contradict it then: of a nightly above all, for which there is never a golden.
+    """
+    last = golden.span.rpartition("..")[2]
+    return not golden.exact and not in_range(last, deviation.releases)
 
 
 def _no_longer(evidence: _Evidence, declared: list[Deviation]) -> Answer:
@@ -270,9 +281,7 @@ def abnormal(seen: Observation) -> Verdict:
 
 def _by_golden(evidence: _Evidence) -> Answer:
     if evidence.tainted:
-        return Verdict.NEW, (
-            f"{TAINTED}: regenerate with conformance accept {evidence.case.id}",
-        )
+        return Verdict.NEW, (f"{TAINTED}: regenerate with conformance accept {evidence.case.id}",)
     if evidence.golden is None:
         text = f"no golden yet: conformance accept {evidence.case.id}"
         failed = evidence.seen.outcome is not Outcome.OK

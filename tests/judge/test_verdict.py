@@ -217,6 +217,25 @@ def test_a_deviation_of_another_release_does_not_apply() -> None:
     assert (judged.verdict, judged.conformance) == (Verdict.REGRESSED, Conformance.DEVIATES)
 
 
+@pytest.mark.parametrize(
+    ("releases", "release", "exact", "verdict"),
+    [
+        (">=0.6", "0.6.0.dev20250301", False, Verdict.KNOWN),
+        (">=0.6", "0.6.0", False, Verdict.KNOWN),
+        (">=0.5", "0.6.0.dev20250301", False, Verdict.CHANGED),
+        ("", "0.6.0.dev20250301", False, Verdict.CHANGED),
+        (">=0.6", "0.6.0", True, Verdict.CHANGED),
+    ],
+)
+def test_a_golden_older_than_a_deviation_does_not_contradict_it(
+    releases: str, release: str, exact: bool, verdict: Verdict
+) -> None:
+    """Of a nightly there is never one; what it is declared to show is known all the same."""
+    declared = case(deviations=(deviation(releases, error="ValueError"),))
+    golden = _value(1, exact=exact)  # of 0.5.0 to 0.5.3
+    assert judge(declared, release, "cpu", {}, RAISED, golden).verdict is verdict
+
+
 def test_a_change_names_both_values_and_the_command() -> None:
     """Where, got, expected, what to do."""
     (reason,) = _judge(PLAIN, SEEN, _value(2)).reasons
