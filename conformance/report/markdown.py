@@ -19,6 +19,7 @@ from conformance.report.since_text import age, counted, day_of, described, other
 from conformance.report.story import story_of
 from conformance.report.summary import ir_groups
 from conformance.report.verdicts import LETTERS, WORST_FIRST
+from conformance.triage.evidence.telling import evidence_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from conformance.model.since import Since
     from conformance.report.changes import Change, Changes
     from conformance.report.exclusions import ExclusionGroup
+    from conformance.report.looked_into import LookedInto
     from conformance.report.report import Report
     from conformance.report.story import Story
     from conformance.report.summary import IrGroup
@@ -85,7 +87,10 @@ def _sections(report: Report) -> Iterator[Section]:
     if telling:
         yield Section(
             head=f"## Unexpected: {_number(len(telling), 'root cause')}",
-            entries=[Entry(partial(_cause, one.records), len(one.records)) for one in telling],
+            entries=[
+                Entry(partial(_cause, one.records, report.evidence.get(one.id)), len(one.records))
+                for one in telling
+            ],
             what="root causes",
             gap="\n\n",
             share=0.75,
@@ -133,8 +138,8 @@ def _bullet(text: str) -> str:
     return f"- {code(text)}"
 
 
-def _cause(members: Sequence[Record]) -> str:
-    """Return what is told of jobs that are unexpected for one reason."""
+def _cause(members: Sequence[Record], looked_into: LookedInto | None = None) -> str:
+    """Return what is told of jobs that are unexpected for one reason, and what was found out."""
     first = members[0]
     cases = list(dict.fromkeys(member.case for member in members))
     cells = list(dict.fromkeys(member.cell for member in members))
@@ -145,6 +150,7 @@ def _cause(members: Sequence[Record]) -> str:
         [
             f"**{first.verdict}** {_listed(cases)} on {_listed(cells)}",
             block("\n".join(said)),
+            *([] if looked_into is None else [block("\n".join(evidence_lines(looked_into.found)))]),
             f"again: {code(rerun(first.case, first.cell))}",
         ]
     )

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from markdown_it import MarkdownIt
 
+from conformance.engine.causes import root_causes
+from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus
 from conformance.model.run import Exclusion
+from conformance.report.looked_into import LookedInto
 from conformance.report.markdown import markdown
 from conformance.report.report import Report
 from conformance.report.text import one_line
@@ -84,6 +87,31 @@ def test_root_causes_come_first_the_largest_first(tmp_path: Path) -> None:
     assert "```text\nout is 1, golden 2\nlook there\nat f.py:3\n```" in text
     assert f"again: `conformance run f/a --cell {MIDDLE}`" in text
     assert text.index("**regressed**") < text.index("**changed**")
+
+
+def test_what_was_found_out_stands_with_its_root_cause(tmp_path: Path) -> None:
+    """Since when, by what, and the file that shows it; text from elsewhere is code."""
+    report = job(Directory(tmp_path / "r"), NEW, Verdict.REGRESSED, "out is 1").report()
+    (cause,) = root_causes(report.records)
+    found = Evidence(
+        cause=cause.id, case="f/a", cell=NEW, last_good="0.8.2", first_bad="0.8.3", confirmed=True,
+        asked="ends with ValueError", command="uv run repro/x.py", repro="repro/x.py",
+        culprits=(Culprit(package="jaxlib", before="0.8.2", after="0.8.3"),),
+        untold=("@somebody did not answer",),
+    )  # fmt: skip
+    text = markdown(replace(report, evidence={cause.id: LookedInto(found)}))
+    assert (
+        f"""
+```text
+f/a on {NEW}
+last good 0.8.2, first bad 0.8.3, confirmed: ends with ValueError
+culprit: jaxlib 0.8.2 -> 0.8.3
+reproduction: uv run repro/x.py
+@somebody did not answer
+```
+"""
+        in text
+    )
 
 
 def test_what_says_nothing_about_jax_is_counted(tmp_path: Path) -> None:
