@@ -135,7 +135,7 @@ def command(
             raise UsageError("--goldens tells of no run: name none with it")
         write_state(setting, out or setting.project.root / STATE, check=check)
         return ExitCode.OK
-    chosen = _chosen(setting, runs, _stored(store))
+    chosen = _chosen(setting, runs, store)
     asked = {name: file for name, file in files.items() if file is not None}
     console = Console(stderr="-" in map(str, asked.values()), highlight=False)
     if terminal:
@@ -153,16 +153,18 @@ def command(
     return ExitCode.USAGE if chosen.report.problems else ExitCode.OK
 
 
-def _stored(store: str | None) -> list[Digest]:
-    """Return the digests of the runs of a store; its database is imported where one is named."""
+def _stored(store: str | None) -> tuple[list[Digest], list[str]]:
+    """Return the digests of the runs of a store, if one is named, and what is wrong with it."""
     if not store:
-        return []
-    module = importlib.import_module(STORE_NIGHTS)
-    found: list[Digest] = module.digests_in(store, partial(click.echo, err=True))
-    return found
+        return [], []
+    module = importlib.import_module(STORE_NIGHTS)  # with its database
+    try:
+        return module.digests_in(store, partial(click.echo, err=True)), []
+    except ConformanceError as error:
+        return [], [f"{error}; its runs are no history here"]
 
 
-def _chosen(setting: Setting, given: Sequence[Path], stored: Sequence[Digest]) -> Chosen:
+def _chosen(setting: Setting, given: Sequence[Path], store: str | None) -> Chosen:
     """Return what is told of the runs that were named, and of those of a store."""
     found = list(_directories(setting, given))
     every = [run for runs in found for run in runs]
@@ -179,9 +181,10 @@ def _chosen(setting: Setting, given: Sequence[Path], stored: Sequence[Digest]) -
     upgrades, worst = _upgrades(wanted, {run.id for run in loaded})
     evidence, unread = _evidence(wanted)
     since, worst_of_all = _since(RunDirectory(newest))
-    problems = list(dict.fromkeys([*problems, *worse, *worst, *worst_of_all, *unread]))
+    stored, unstored = _stored(store)
+    problems += [*worse, *worst, *worst_of_all, *unread, *unstored]
     return Chosen(
-        report=Report(tuple(ordered), tuple(problems), upgrades, since, evidence),
+        report=Report(tuple(ordered), tuple(dict.fromkeys(problems)), upgrades, since, evidence),
         history=history(_each_once(digests.values(), stored)),
         newest=newest,
     )

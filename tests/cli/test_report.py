@@ -103,6 +103,16 @@ def test_runs_of_a_store_are_history_when_their_directories_are_gone(project: Pr
     assert not (project.path / "no.db").exists()
 
 
+def test_a_store_that_cannot_be_read_costs_its_history_alone(project: Project) -> None:
+    """The run is shown; what is wrong with the store is said, and stands on every page."""
+    made(project, "a")
+    (project.path / "broken.db").write_bytes(b"no database at all" * 100)
+    ending = project.run("report", "--out", "site", "--store", "broken.db")
+    assert ending.code == 2
+    assert ending.error.endswith("; its runs are no history here")
+    assert "broken.db" in (project.path / "site" / "index.html").read_text()
+
+
 def test_runs_that_are_named_are_put_together(project: Project) -> None:
     """As parts of one run are, or a run on CPUs and one on TPUs."""
     one = made(project, "a")
