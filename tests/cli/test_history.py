@@ -204,7 +204,8 @@ def test_other_commands_do_without_a_database() -> None:
     code = (
         "import importlib, sys\n"
         "from conformance.cli import COMMANDS\n"
-        "for name in COMMANDS.keys() - {'history', 'notify'}: importlib.import_module(COMMANDS[name])\n"
+        "others = COMMANDS.keys() - {'history', 'notify'}\n"
+        "for name in others: importlib.import_module(COMMANDS[name])\n"
         "print({'sqlalchemy', 'alembic'} & sys.modules.keys() or '')\n"
         "import conformance.cli.history\n"
         "print('sqlalchemy' in sys.modules, 'alembic' in sys.modules)\n"
