@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from tests.store.servers import Server
 
+pytestmark = pytest.mark.xdist_group("store")
+
 HOLDS = """
 import sqlite3, sys, time
 connection = sqlite3.connect(sys.argv[1])

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from conformance.store.store import Store
     from tests.store.conftest import NewStore
 
+pytestmark = pytest.mark.xdist_group("store")
+
 JOBS = st.tuples(st.sampled_from(["f/a", "f/b", "g/ü[x=1]"]), st.sampled_from([A, B]))
 STATES = st.sampled_from([FINE, BAD, WORSE, GONE])
 NIGHTS = st.lists(st.dictionaries(JOBS, STATES, min_size=1), min_size=1, max_size=8)
