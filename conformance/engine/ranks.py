@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
@@ -123,7 +124,7 @@ class RankTranscripts:
             error = abnormal("unsupported", refused, job)
             return Outcome.UNSUPPORTED, error, self._stage(everyone)
         if self._lost:
-            ending = next(iter(self._lost.values()))
+            ending = self._decisive()
             lost = [rank for rank, other in self._lost.items() if other == ending]
             if "garbled" in ending:
                 text = f"{self._named(lost)} wrote into the worker's own channel"
@@ -135,6 +136,14 @@ class RankTranscripts:
             error = crash(done, job, "the launcher of the ranks")
             return Outcome.CRASHED, error, self._stage(everyone)
         return self._said(job)
+
+    def _decisive(self) -> Mapping[str, Any]:
+        """Return the ending that the others follow from: the first, but for who aborted.
+
+        That is what a rank does when it finds that another is gone, which may be seen before it.
+        """
+        every = list(self._lost.values())
+        return next((one for one in every if one.get("signal") != signal.SIGABRT), every[0])
 
     def _said(self, job: Job) -> tuple[Outcome, ErrorInfo | None, Stage]:
         """Return the ending of ranks that could all say how theirs was."""

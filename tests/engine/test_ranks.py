@@ -73,6 +73,14 @@ SEGV, ABORT = {"exit": None, "signal": 11}, {"exit": None, "signal": 6}
             [(1, {"lost": SEGV}), (0, {"lost": ABORT})],
             {}, ("crashed", "SIGSEGV", "rank 1 of 2 was ended by SIGSEGV"),
         ),
+        (  # seen after what follows from it
+            [(1, {"lost": ABORT}), (0, {"lost": {"exit": 3, "signal": None}})],
+            {}, ("crashed", "exit", "rank 0 of 2 exited with status 3 before the job ended"),
+        ),
+        (
+            both({"lost": ABORT}),
+            {}, ("crashed", "SIGABRT", "each of 2 ranks was ended by SIGABRT"),
+        ),
         (
             [(1, {"lost": SEGV}), (0, {"lost": SEGV})],
             {}, ("crashed", "SIGSEGV", "each of 2 ranks was ended by SIGSEGV"),
