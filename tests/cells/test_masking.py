@@ -44,7 +44,7 @@ def test_what_is_a_secret(name: str, value: str) -> None:
         ("KEYBOARD", "us"),
         ("PATTERN", "x"),
         ("COMPASS", "north"),
-        ("XAUTHORITY", "/root/.Xauthority"),
+        ("XAUTHORITY", "/home/me/.Xauthority"),
         ("HTTP_PROXY", "http://proxy:3128"),
         ("HOMEPAGE", "https://example.org/@someone"),
         ("LD_LIBRARY_PATH", "/usr/lib"),
@@ -66,7 +66,7 @@ def test_no_part_of_a_password_stays(user: str, password: str) -> None:
 def test_a_known_secret_is_masked_without_its_url() -> None:
     """A program may say the password alone, or a token from another variable."""
     known = {
-        "UV_DEFAULT_INDEX": "https://user:pass-word@host/simple",
+        "UV_DEFAULT_INDEX": "https://user:pass-word@host.example/simple",
         "MORE": "https://lone-token@host/",
         "GITHUB_TOKEN": "ghp_12345",
         "API_KEY": "short",
