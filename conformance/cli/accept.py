@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 import msgspec
 
 from conformance.cells.suggest import did_you_mean
+from conformance.cli.options import recorded_options
 from conformance.cli.run import request_of
 from conformance.cli.setting import here
 from conformance.corpus.select import matches
@@ -23,6 +23,7 @@ from conformance.review.writing import accept_plans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from conformance.cli.setting import Setting
     from conformance.engine.job import Job
@@ -38,11 +39,7 @@ class Left(NamedTuple):
 
 @click.command("accept", short_help="Make what a run saw the golden.")
 @click.argument("select", nargs=-1)
-@click.option(
-    "--run", "run_dir", type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Run directory; the newest by default.",
-)  # fmt: skip
-@click.option("--cell", multiple=True, metavar="ID", help="Only these cells of the run.")
+@recorded_options
 @click.option("--dry-run", is_flag=True, help="Say what would change, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(

@@ -61,6 +61,20 @@ def night_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)  # fmt: skip
 
 
+def recorded_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options `--run`, whose value is called `run_dir`, and `--cell`: of what was run.
+
+    Args:
+        command: The command.
+    """
+    run = click.option(
+        "--run", "run_dir", type=click.Path(path_type=Path, exists=True, file_okay=False),
+        help="Run directory; the newest by default.",
+    )  # fmt: skip
+    cell = click.option("--cell", multiple=True, metavar="ID", help="Only these cells of the run.")
+    return run(cell(command))
+
+
 def site_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option `--report` of commands that make a run, whose value is called `site`.
 

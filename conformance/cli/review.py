@@ -13,6 +13,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from conformance.cli.accept import check_goldens_writable
 from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.options import recorded_options
 from conformance.cli.review_data import review_data, review_lines
 from conformance.cli.review_screen import in_terminal, review_in_terminal
 from conformance.cli.run import request_of
@@ -55,11 +56,7 @@ class _Asked:
 
 @click.command("review", short_help="Decide on what a run showed: golden, deviation, or neither.")
 @click.argument("select", nargs=-1)
-@click.option(
-    "--run", "run_dir", type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Run directory; the newest by default.",
-)  # fmt: skip
-@click.option("--cell", multiple=True, metavar="ID", help="Only these cells of the run.")
+@recorded_options
 @click.option("--accept", multiple=True, metavar="ID", help="Make a group golden; repeatable.")
 @click.option("--reject", multiple=True, metavar="ID", help="Leave a group as it is; repeatable.")
 @click.option(

@@ -61,7 +61,7 @@ def settle(
     alone = [judge.judge(job, one) for one in attempts if one.outcome.observed]
     judged = replace(judged, attempts=max(len(alone), 1))
     found = Counter(str(one.verdict) for one in alone)
-    if judged.verdict is not Verdict.FLAKY and len(found) < ATTEMPTS:
+    if judged.verdict is not Verdict.FLAKY and len(found) <= 1:
         return judged
     reasons = judged.reasons
     if judged.verdict is not Verdict.FLAKY:

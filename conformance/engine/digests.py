@@ -14,6 +14,7 @@ from conformance.model.outcome import (
     Conformance,
     Outcome,
     Verdict,
+    is_telling,
     is_unexpected,
 )
 
@@ -54,8 +55,7 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     @property
     def telling(self) -> bool:
         """Whether it says anything about JAX."""
-        silent = self.verdict in {Verdict.INFRA, Verdict.EXCLUDED}
-        return self.outcome.observed and not silent
+        return is_telling(self.verdict, self.outcome)
 
 
 def regression_id(case: str, verdict: str, cause: str) -> str:

@@ -14,7 +14,7 @@ from conformance.engine.causes import root_causes
 from conformance.engine.runner import unexpected
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 from conformance.judge.errors import cause_of
-from conformance.model.outcome import Outcome, Verdict
+from conformance.model.outcome import Outcome, is_telling
 from conformance.model.since import CauseSince, Installed, JobAt, Moved, Since
 
 if TYPE_CHECKING:
@@ -120,9 +120,8 @@ def _with_their_age(
 
 
 def _shown(record: Record, cause: str) -> NightJob:
-    telling = record.outcome.observed and record.verdict not in {Verdict.INFRA, Verdict.EXCLUDED}
     return NightJob(
-        telling=telling,
+        telling=is_telling(record.verdict, record.outcome),
         shows=shown_by(record) if unexpected(record) else (),
         cause=cause,
         case_hash=record.case_hash,

@@ -92,6 +92,11 @@ GATING = frozenset(
 )
 
 
+def is_telling(verdict: Verdict, outcome: Outcome) -> bool:
+    """Say whether a job says anything about JAX."""
+    return outcome.observed and verdict not in {Verdict.INFRA, Verdict.EXCLUDED}
+
+
 def is_unexpected(verdict: Verdict, conformance: Conformance) -> bool:
     """Say whether a job makes its run fail: what has no golden yet does unless it conforms."""
     unvouched = verdict is Verdict.NEW and conformance is not Conformance.CONFORMS
