@@ -16,12 +16,14 @@ class Project:
         root: Folder that run directories are written below.
         cases: Folder of the families.
         matrices: Folder of the matrix files, `releases.toml` and `locks/`.
+        suites: Folder of the named suites, each in a folder of its own.
         writable: Whether goldens and locks may be written here; False for installed data.
     """
 
     root: Path
     cases: Path
     matrices: Path
+    suites: Path
     writable: bool
 
 
@@ -41,7 +43,13 @@ def find_project(start: Path) -> Project:
     if _is_checkout(PACKAGE.parent):
         return _checkout(PACKAGE.parent)
     data = PACKAGE / "data"
-    return Project(root=start, cases=data / "cases", matrices=data / "matrix", writable=False)
+    return Project(
+        root=start,
+        cases=data / "cases",
+        matrices=data / "matrix",
+        suites=data / "suites",
+        writable=False,
+    )
 
 
 def _is_checkout(folder: Path) -> bool:
@@ -49,4 +57,10 @@ def _is_checkout(folder: Path) -> bool:
 
 
 def _checkout(folder: Path) -> Project:
-    return Project(root=folder, cases=folder / "cases", matrices=folder / "matrix", writable=True)
+    return Project(
+        root=folder,
+        cases=folder / "cases",
+        matrices=folder / "matrix",
+        suites=folder / "suites",
+        writable=True,
+    )

@@ -18,9 +18,17 @@ if TYPE_CHECKING:
     from conformance.engine.plan import Plan
     from conformance.model.case import Case
     from conformance.model.outcome import ExitCode
+    from conformance.model.run import RunSuite
 
 
-def describe(plan: Plan, *, request: Mapping[str, Any], matrix: str, root: Path) -> RunInfo:
+def describe(
+    plan: Plan,
+    *,
+    request: Mapping[str, Any],
+    matrix: str,
+    root: Path,
+    suite: RunSuite | None = None,
+) -> RunInfo:
     """Return what is known of a run before its first job.
 
     Args:
@@ -28,6 +36,7 @@ def describe(plan: Plan, *, request: Mapping[str, Any], matrix: str, root: Path)
         request: What was asked for.
         matrix: Name or file of the matrix, empty where cells were named.
         root: Folder of the project.
+        suite: The suite that is run, None for cases.
     """
     return RunInfo(
         started=now(),
@@ -43,6 +52,7 @@ def describe(plan: Plan, *, request: Mapping[str, Any], matrix: str, root: Path)
         exclusions=plan.exclusions,
         plan=tuple(job.id for job in plan.jobs),
         cases=described_cases((job.case for job in plan.jobs), root),
+        suite=suite,
     )
 
 
@@ -73,6 +83,7 @@ def _described(case: Case, root: Path) -> RunCase:
         rtol=case.rtol,
         atol=case.atol,
         same_as=case.same_as,
+        group=case.group,
     )
 
 

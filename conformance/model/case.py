@@ -125,6 +125,7 @@ class Case:
             which they lie.
         arguments: Of a test, what `conformance suite run` is told to run it alone, spelled for a
             shell.
+        group: Of a test, the group that its suite counts it under, empty for none.
     """
 
     id: str
@@ -156,6 +157,7 @@ class Case:
     content_hash: str = ""
     home: Path | None = None
     arguments: str = ""
+    group: str = ""
 
     @property
     def families(self) -> Path:

@@ -59,6 +59,7 @@ class RunCase:
         rtol: Tolerance relative to the reference; None is the dtype's default.
         atol: Absolute tolerance; None is 0 under a stated rtol, else scaled to the leaf.
         same_as: Ways to run it in each of which it is to give the same value.
+        group: Of a test, the group that its suite counts it under.
     """
 
     file: str = ""
@@ -75,6 +76,7 @@ class RunCase:
     rtol: float | None = None
     atol: float | None = None
     same_as: tuple[str, ...] = ()
+    group: str = ""
 
     def policy_of(self, artifact: str) -> Policy:
         """Return what a change of an artifact does to a run."""
@@ -88,6 +90,25 @@ class Exclusion:
     case: str
     cell: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSuite:
+    """The pytest suite that a run is of.
+
+    Attributes:
+        name: Its name; of a user's suite its paths.
+        title: What it is called on pages.
+        revision: Commit of its checkout, empty where that is not known.
+        complete: Whether it was run whole: no path, node or argument of pytest's left tests out.
+        settings: What else was asked for: `max_examples`, `seed`, `shrink`, `standard`.
+    """
+
+    name: str
+    title: str = ""
+    revision: str = ""
+    complete: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +129,7 @@ class RunInfo:
         exclusions: What was left out.
         plan: Case id and cell id of every job, in order.
         cases: The cases, by id.
+        suite: The suite whose tests they are, None of cases.
     """
 
     started: str = ""
@@ -123,3 +145,4 @@ class RunInfo:
     exclusions: tuple[Exclusion, ...] = ()
     plan: tuple[tuple[str, str], ...] = ()
     cases: dict[str, RunCase] = field(default_factory=dict)
+    suite: RunSuite | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,14 +14,35 @@ from conformance.suites import plugin
 from conformance.suites.files import hash_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from conformance.model.case import Deviation
     from conformance.suites.collection import Collection, Test
 
 PLUGIN: Final = Path(plugin.__file__)
 NODE: Final = "::"
 MEMORY: Final = 8192
 """MiB that a session may hold: what its tests leave behind adds up."""
+
+
+def no_group(_: str) -> str:
+    """Return the group of a test in a suite without groups."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examples:
+    """How Hypothesis looks for examples, in tests that use it.
+
+    Attributes:
+        number: How many it tries of a test, None for as many as the suite says.
+        seed: What it begins with, None for what each test's own source gives.
+        shrink: Whether the example that fails is made smaller; that costs many runs of a test.
+    """
+
+    number: int | None = None
+    seed: int | None = None
+    shrink: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +55,16 @@ class Suite:
         timeout: Seconds that one test may take.
         hash: Hash of all that decides what they do, but for the cell.
         wanted: Packages that cells have beside their own, as they were asked for.
+        folder: Working directory of its sessions.
+        called: Its name, where it has one.
+        title: What it is called on pages, empty for its name.
+        revision: Commit of its checkout, empty where that is not known.
+        complete: Whether it is run whole.
+        environment: Environment variables of its sessions.
+        facts: What sessions tell of what they test: `module:attribute` by name.
+        examples: How Hypothesis looks for examples.
+        deviations: Known failures, by name of the test.
+        group: Returns the group that a test is counted under, by its name; empty for none.
     """
 
     paths: tuple[str, ...]
@@ -41,11 +72,21 @@ class Suite:
     timeout: float
     hash: str
     wanted: tuple[str, ...] = ()
+    folder: Path
+    called: str = ""
+    title: str = ""
+    revision: str = ""
+    complete: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+    examples: Examples = Examples()
+    deviations: Mapping[str, tuple[Deviation, ...]] = field(default_factory=dict)
+    group: Callable[[str], str] = no_group
 
     @property
     def name(self) -> str:
         """What it is called in messages."""
-        return ", ".join(map(_from_here, self.paths))
+        return self.called or ", ".join(map(_from_here, self.paths))
 
     def cases(self, collections: Iterable[Collection]) -> tuple[Case, ...]:
         """Return every test that is collected in some cell, and what none could collect.
@@ -74,6 +115,7 @@ class Suite:
             id=name, family=name.partition("/")[0], topic=Path(file).stem, name=test.name,
             kind="test", file=Path(file), line=test.line, timeout=self.timeout, memory=MEMORY,
             content_hash=self.hash, arguments=self._alone(f"{file}{NODE}{node}" if node else file),
+            deviations=self.deviations.get(test.name, ()), group=self.group(test.name),
         )  # fmt: skip
 
     def _alone(self, test: str) -> str:
@@ -113,7 +155,7 @@ def suite_of(
     facts = (PLUGIN.read_text(encoding="utf-8"), *arguments, str(start))
     return Suite(
         paths=tuple(paths), arguments=arguments, timeout=timeout, wanted=tuple(wanted),
-        hash=hash_of(files, *facts),
+        hash=hash_of(files, *facts), folder=start,
     )  # fmt: skip
 
 

@@ -1,0 +1,91 @@
+"""What a named suite is: where it comes from, and what it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from conformance.errors import UsageError
+from conformance.files import said_by
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE: Final = "suite.toml"
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A suite as `suites/NAME/suite.toml` defines it.
+
+    Attributes:
+        title: What it is called on pages.
+        url: Git repository that it comes from.
+        revision: Commit, all forty digits of it.
+        licence: Its licence, as SPDX spells it.
+        paths: Files and folders of tests, below its checkout.
+        requires: Packages that its tests need, as requirements.
+        environment: Environment variables of its sessions.
+        arguments: Arguments of pytest's own.
+        max_examples: Argument that says how many examples Hypothesis tries, empty where its
+            settings say so.
+        examples: How many, where nobody asks for another number; None leaves that to the suite.
+        timeout: Seconds that one test may take.
+        standards: Versions of the standard that it can be held against, the oldest first.
+        standard: Environment variable that says which.
+        facts: What sessions tell of what they test: `module:attribute` by name.
+    """
+
+    title: str
+    url: str
+    revision: str
+    licence: str
+    paths: tuple[str, ...]
+    requires: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+    arguments: tuple[str, ...] = ()
+    max_examples: str = ""
+    examples: int | None = None
+    timeout: float = 60.0
+    standards: tuple[str, ...] = ()
+    standard: str = ""
+    facts: dict[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedSuite:
+    """A suite that has a name.
+
+    Attributes:
+        name: Its name.
+        folder: Where its definition lies, its deviations and its groups beside it.
+        definition: Its definition.
+    """
+
+    name: str
+    folder: Path
+    definition: Definition
+
+
+def named_suite(name: str, suites: Path) -> NamedSuite:
+    """Return the suite of a name.
+
+    Args:
+        name: Its name.
+        suites: Folder of the suites' folders.
+
+    Raises:
+        UsageError: If there is none, or its definition is wrong.
+    """
+    file = suites / name / FILE
+    try:
+        definition = msgspec.toml.decode(file.read_bytes(), type=Definition)
+    except FileNotFoundError:
+        known = ", ".join(sorted(path.parent.name for path in suites.glob(f"*/{FILE}")))
+        raise UsageError(f"{name}: no such suite, expected one of {known or 'none'}") from None
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
+    except ValueError as error:
+        raise UsageError(f"{file}: {error}") from None
+    return NamedSuite(name=name, folder=file.parent, definition=definition)
