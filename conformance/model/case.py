@@ -54,6 +54,8 @@ class Deviation:
         packages: Further specifiers by package, e.g. `{"flax": ">=0.10.7"}`.
         reason: Why, in a few words.
         issue: Upstream thread, `owner/repo#N`.
+        may_pass: Whether it is seen in some runs only, as of a test that draws its examples: then
+            passing does not end it.
     """
 
     releases: str = ""
@@ -64,6 +66,7 @@ class Deviation:
     packages: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
     issue: str = ""
+    may_pass: bool = False
 
     def covers(self, release: str, platform: str, versions: Mapping[str, str]) -> bool:
         """Say whether the deviation is declared for a cell.
