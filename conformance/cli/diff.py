@@ -10,6 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.progress import track
 
+from conformance.cli import diff_suite
 from conformance.cli.diff_inputs import (
     STDIN,
     cases_of,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.engine.comparing import ComparedJobs, IrText
     from conformance.engine.rundir import RunDirectory
+    from conformance.engine.suite_changes import Changed
     from conformance.engine.transitions import Transition
     from conformance.model.record import Record
 
@@ -150,6 +152,11 @@ def command(
         conformance diff RUN_A RUN_B --only-changed
         conformance diff RUN_A RUN_B aot_placement --cell 0.8.3 --patterns
     \b
+    Tests of a suite, in two cells or two runs: what regressed, is fixed, fails otherwise, is
+    skipped now, was added or removed, by root cause; --full names every test.
+        conformance diff --cell 0.5.3 --cell 0.8.3
+        conformance diff RUN_A RUN_B 'tests/test_loss.py*'
+    \b
     One file, or one case in one cell: its normal form as text, which is what goldens hold and
     what the claim `filecheck` of a case matches; with --json its facts as well.
         conformance diff after.hlo
@@ -235,7 +242,11 @@ def _cells(
     if not others:
         found = [records[case, base] for case in cases if (case, base) in records]
         return _one_cell(found, directory, wanted)
-    described = directory.read_run().cases
+    info = directory.read_run()
+    if wanted.irs is None and diff_suite.is_of_tests(info, cases):
+        changes = diff_suite.within(records, cases, base, others)
+        return _tell_tests(changes, (base, " or ".join(others)), wanted)
+    described = info.cases
     pairs = [
         Pair(
             (directory.blobs, directory.blobs),
@@ -288,17 +299,26 @@ def _runs(
         cells = {*named[0], *named[1]}
         if not cells:
             raise UsageError(no_cell(wanted.cells[0], f"{a.id} and {b.id}", {c for _, c in both}))
-    described = {**a.read_run().cases, **b.read_run().cases}
+    keys = [key for key in both if key[0] in cases and key[1] in cells]
+    infos = a.read_run(), b.read_run()
+    if wanted.irs is None and all(diff_suite.is_of_tests(info, cases) for info in infos):
+        changes = diff_suite.between(infos, (ours, theirs), keys)
+        return _tell_tests(changes, (a.id, b.id), wanted)
+    described = {**infos[0].cases, **infos[1].cases}
     pairs = [
         Pair(
             (a.blobs, b.blobs),
             (ours.get(key), theirs.get(key)),
             described.get(key[0], RunCase()),
         )
-        for key in both
-        if key[0] in cases and key[1] in cells
+        for key in keys
     ]
     return _tell(pairs, (a.id, b.id), wanted)
+
+
+def _tell_tests(changes: Sequence[Changed], names: tuple[str, str], wanted: Wanted) -> int:
+    every = wanted.detail is Detail.FULL
+    return diff_suite.tell(changes, names, json=wanted.as_json, every=every)
 
 
 @dataclass(frozen=True, slots=True)

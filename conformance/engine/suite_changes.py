@@ -1,0 +1,202 @@
+"""What became of the tests of a suite from one cell, or run, to another, test by test. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from conformance.model.outcome import Outcome, Verdict, is_telling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conformance.model.record import Record
+
+NOT_COLLECTED: Final = "not collected"
+"""Type of the error of a test that its suite does not have in a cell."""
+SKIPPED: Final = "skipped"
+"""Type of the error of a test that is skipped."""
+SLOWER: Final = 2.0
+"""How many times as long a test takes that is told to be slower."""
+LEAST: Final = 0.5
+"""Seconds more that it takes then, at least: below it is the noise of a machine."""
+
+
+class State(StrEnum):
+    """How a test ended, as far as that is compared."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    KNOWN = "known failure"
+    SKIPPED = "skipped"
+    ABSENT = "not there"
+    FLAKY = "flaky"
+    SILENT = "says nothing"
+
+
+class Change(StrEnum):
+    """What became of a test; the graver first."""
+
+    REGRESSED = "regressed"
+    """It passed, and fails."""
+    KNOWN = "known"
+    """It passed, and fails as is declared, by the test itself or by the suite's deviations."""
+    UNSKIPPED_FAILS = "unskipped_fails"
+    """It was skipped, and fails."""
+    CHANGED = "changed"
+    """It failed, and fails with another error, or no longer as declared, or only now so."""
+    FLAKY = "flaky"
+    """On one side its attempts disagree."""
+    FIXED = "fixed"
+    """It failed, and passes."""
+    UNSKIPPED = "unskipped"
+    """It was skipped, and passes, or fails as declared."""
+    SKIPPED = "skipped"
+    """It ran, and is skipped."""
+    ADDED = "added"
+    """Only the second side has it."""
+    REMOVED = "removed"
+    """Only the first side has it."""
+    SILENT = "not_compared"
+    """On one side nothing is known of it."""
+    SAME = "same"
+    """It passes, fails with the same error, or is skipped, as before."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it makes both sides differ: tests that only one side has do not."""
+        return self not in {Change.ADDED, Change.REMOVED, Change.SILENT, Change.SAME}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """A test on both sides.
+
+    Attributes:
+        test: Its case id.
+        before: What came of it on the first side, None where that has no record of it.
+        after: The same of the second.
+        change: What became of it.
+    """
+
+    test: str
+    before: Record | None
+    after: Record | None
+    change: Change
+
+    @property
+    def cause(self) -> tuple[str, str]:
+        """What tests have in common to which the same happened: how they ended, on both sides.
+
+        Of a test that passes on one side, that is the failure on the other.
+        """
+        return _ending(self.before), _ending(self.after)
+
+    @property
+    def seconds(self) -> tuple[float, float] | None:
+        """Seconds that it took on both sides, None unless it passed on both."""
+        if self.before is None or self.after is None:
+            return None
+        if not state_of(self.before) is state_of(self.after) is State.PASSED:
+            return None
+        return _seconds(self.before), _seconds(self.after)
+
+    @property
+    def slower(self) -> bool:
+        """Whether it takes so much longer that it is told."""
+        if self.seconds is None:
+            return False
+        before, after = self.seconds
+        return after >= SLOWER * before and after - before >= LEAST
+
+
+def state_of(record: Record | None) -> State:
+    """Return how a test ended.
+
+    Args:
+        record: What came of it, None where the suite does not have it.
+    """
+    if record is None:
+        return State.ABSENT
+    if record.outcome is Outcome.UNSUPPORTED and record.error is not None:
+        kinds = {NOT_COLLECTED: State.ABSENT, SKIPPED: State.SKIPPED}
+        return kinds.get(record.error.type, State.SILENT)
+    if not is_telling(record.verdict, record.outcome):
+        return State.SILENT
+    known = {Verdict.FLAKY: State.FLAKY, Verdict.KNOWN: State.KNOWN}
+    passed = State.PASSED if record.outcome is Outcome.OK else State.FAILED
+    return known.get(record.verdict, passed)
+
+
+def changed(
+    test: str, before: Record | None, after: Record | None, *, silent: bool = False
+) -> Changed:
+    """Return what became of a test.
+
+    Args:
+        test: Its case id.
+        before: What came of it on the first side, None where that has no record of it.
+        after: The same of the second.
+        silent: Whether a side that has no record of it may have the test all the same.
+    """
+    states = state_of(before), state_of(after)
+    change = Change.SILENT if silent else _change(*states)
+    if states[1] in {State.FAILED, State.KNOWN} and change is Change.SAME:
+        # Alike, but for the error.
+        change = Change.SAME if _ending(before) == _ending(after) else Change.CHANGED
+    return Changed(test=test, before=before, after=after, change=change)
+
+
+def by_cause(changes: Iterable[Changed]) -> list[tuple[Changed, ...]]:
+    """Return changes put together by what they are and by root cause: the graver, then the larger.
+
+    Args:
+        changes: What became of tests; those to which nothing happened are left out.
+    """
+    groups: dict[tuple[Change, str, str], list[Changed]] = {}
+    for one in changes:
+        if one.change is not Change.SAME:
+            groups.setdefault((one.change, *one.cause), []).append(one)
+    order = list(Change)
+    found = (tuple(members) for members in groups.values())
+    return sorted(found, key=lambda group: (order.index(group[0].change), -len(group)))
+
+
+def _change(before: State, after: State) -> Change:
+    """Return what it means that a test ended in one way, and now in another."""
+    if State.SILENT in {before, after}:
+        return Change.SILENT
+    if before is after:
+        return Change.SAME
+    rules = (
+        rule for one, other, rule in _RULES if one in {before, None} and other in {after, None}
+    )
+    return next(rules)
+
+
+_RULES: Final = (
+    (State.ABSENT, None, Change.ADDED),
+    (None, State.ABSENT, Change.REMOVED),
+    (State.FLAKY, None, Change.FLAKY),
+    (None, State.FLAKY, Change.FLAKY),
+    (State.SKIPPED, State.FAILED, Change.UNSKIPPED_FAILS),
+    (State.SKIPPED, None, Change.UNSKIPPED),
+    (None, State.SKIPPED, Change.SKIPPED),
+    (None, State.PASSED, Change.FIXED),
+    (State.PASSED, State.FAILED, Change.REGRESSED),
+    (State.PASSED, State.KNOWN, Change.KNOWN),
+    (None, None, Change.CHANGED),
+)
+"""What it means that a test ended in one way, then in another: the first that fits; None does."""
+
+
+def _ending(record: Record | None) -> str:
+    """Return how a test ended, its wording normalised."""
+    if record is None:
+        return ""
+    return str(record.outcome) if record.error is None else record.error.signature
+
+
+def _seconds(record: Record) -> float:
+    return record.seconds.get("job", 0.0)

@@ -1,0 +1,182 @@
+"""What became of the tests of a suite between two cells or runs, to be read, and as data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.engine.suite_changes import Change, State, by_cause, state_of
+from conformance.report.text import listed, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.engine.suite_changes import Changed
+    from conformance.model.record import Record
+
+WORDS: Final = {
+    Change.KNOWN: "fails as known",
+    Change.UNSKIPPED_FAILS: "no longer skipped and fails",
+    Change.CHANGED: "fails otherwise",
+    Change.UNSKIPPED: "no longer skipped",
+    Change.SKIPPED: "skipped now",
+    Change.SILENT: "not compared",
+}
+"""What a change is called, where not by its own name."""
+LONGEST: Final = 300
+"""Characters of one ending."""
+SLOWEST: Final = 10
+"""Tests that are told to be slower, where not all are."""
+GROUPS: Final = 40
+"""Groups that are shown of each kind, where not all are."""
+ALONE: Final = frozenset({Change.ADDED, Change.REMOVED})
+"""What is told of tests that only one side has."""
+
+
+def diff_lines(
+    changes: Sequence[Changed], names: tuple[str, str], *, every: bool = False
+) -> Iterator[str]:
+    """Yield what became of tests, in lines.
+
+    Args:
+        changes: What became of each.
+        names: What both sides are called.
+        every: Whether every test is named.
+    """
+    found = Counter(one.change for one in changes)
+    yield " -> ".join(names)
+    words = ", ".join(f"{found[change]:,} {_word(change)}" for change in Change if found[change])
+    yield f"{_many(len(changes))}: {words}"
+    groups = by_cause(changes)
+    for change in Change:
+        of_kind = [group for group in groups if group[0].change is change]
+        shown = of_kind if every else of_kind[:GROUPS]
+        for group in shown:
+            yield ""
+            yield from _group_lines(group, names, every=every)
+        if left := of_kind[len(shown) :]:
+            tests = sum(map(len, left))
+            yield f"\n{_word(change)}: {_many(tests)} of {len(left)} more causes (--full)"
+    yield from _slower_lines(changes, every=every)
+
+
+def diff_json(changes: Sequence[Changed], names: tuple[str, str]) -> dict[str, Any]:
+    """Return what became of tests as the contract of `--json` has it.
+
+    Args:
+        changes: What became of each.
+        names: What both sides are called.
+    """
+    found = Counter(one.change for one in changes)
+    groups = by_cause(changes)
+    return {
+        "a": names[0],
+        "b": names[1],
+        "equal": not any(one.change.counts for one in changes),
+        "counts": {change: found[change] for change in Change},
+        "seconds": list(_total(changes)),
+        "groups": [
+            {
+                "change": group[0].change,
+                "before": group[0].cause[0],
+                "after": group[0].cause[1],
+                "tests": [one.test for one in group],
+            }
+            for group in groups
+        ],
+        "tests": [_told(one) for group in groups for one in group],
+        "slower": [_told(one) for one in _slower(changes)],
+    }
+
+
+def _told(one: Changed) -> dict[str, Any]:
+    return {
+        "test": one.test,
+        "change": one.change,
+        "before": None if one.before is None else _side(one.before),
+        "after": None if one.after is None else _side(one.after),
+    }
+
+
+def _side(record: Record) -> dict[str, Any]:
+    return {
+        "cell": record.cell,
+        "state": state_of(record),
+        "outcome": record.outcome,
+        "verdict": record.verdict,
+        "error": record.error,
+        "reasons": record.reasons,
+        "seconds": record.seconds.get("job", 0.0),
+    }
+
+
+def _group_lines(group: Sequence[Changed], names: tuple[str, str], *, every: bool) -> Iterator[str]:
+    """Yield the tests to which the same happened, for one reason as it seems."""
+    first = group[0]
+    tests = [one.test for one in group]
+    where = {Change.ADDED: f", not in {names[0]}", Change.REMOVED: f", not in {names[1]}"}
+    yield visible(f"{_word(first.change)}: {_many(len(group))}{where.get(first.change, '')}")
+    yield f"  {visible(_said(first), 2 * LONGEST)}"
+    yield from (f"  {visible(test)}" for test in (tests if every else [listed(tests)]))
+    last = first.after if first.change is not Change.FIXED else None
+    if last is not None and last.error is not None and last.error.where:
+        yield visible(f"  at {last.error.where}")
+
+
+def _said(one: Changed) -> str:
+    """Return how tests ended on both sides; of those that only one has, on that."""
+    sides = [_ended(record) for record in (one.before, one.after)]
+    if one.change in ALONE:
+        return sides[one.change is Change.ADDED]
+    return " -> ".join(sides)
+
+
+def _ended(record: Record | None) -> str:
+    """Return how a test ended, with what is declared of it."""
+    if record is None:
+        return "not run"
+    state = state_of(record)
+    if state in {State.PASSED, State.ABSENT}:
+        return str(state)
+    said = "; ".join(record.reasons) or str(record.verdict)
+    text = said if state is State.FAILED else f"{state}: {said}"
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def _slower(changes: Sequence[Changed]) -> list[Changed]:
+    """Return the tests that are slower, the one that lost most first."""
+
+    def lost(one: Changed) -> float:
+        before, after = one.seconds or (0.0, 0.0)
+        return before - after
+
+    return sorted((one for one in changes if one.slower), key=lost)
+
+
+def _total(changes: Sequence[Changed]) -> tuple[float, float]:
+    """Return the seconds of all tests that passed on both sides."""
+    both = [one.seconds for one in changes if one.seconds is not None]
+    return round(sum(a for a, _ in both), 3), round(sum(b for _, b in both), 3)
+
+
+def _slower_lines(changes: Sequence[Changed], *, every: bool) -> Iterator[str]:
+    """Yield which tests take longer: a figure, no more, for the host has its part in it."""
+    slower = _slower(changes)
+    before, after = _total(changes)
+    if before or after:
+        passed = sum(one.seconds is not None for one in changes)
+        yield ""
+        yield f"seconds of {_many(passed)} that pass on both: {before:.1f} -> {after:.1f}"
+    for one in slower if every else slower[:SLOWEST]:
+        assert one.seconds is not None  # noqa: S101 - it is slower
+        yield visible(f"  slower: {one.test}: {one.seconds[0]:.2f} s -> {one.seconds[1]:.2f} s")
+    if (more := len(slower) - SLOWEST) > 0 and not every:
+        yield f"  slower: {_many(more)} more (--full)"
+
+
+def _word(change: Change) -> str:
+    return WORDS.get(change, str(change))
+
+
+def _many(number: int) -> str:
+    return f"{number:,} test" if number == 1 else f"{number:,} tests"

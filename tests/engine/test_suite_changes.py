@@ -1,0 +1,124 @@
+"""What became of a test between two sides: every pair of endings, and the causes they have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.engine.suite_changes import Change, State, by_cause, changed, state_of
+from conformance.model.outcome import Outcome, Stage, Verdict
+from conformance.model.record import ErrorInfo, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SEEN: Mapping[str, tuple[Outcome, Verdict, str]] = {
+    "passes": (Outcome.OK, Verdict.MATCH, ""),
+    "fails": (Outcome.RAISED, Verdict.REGRESSED, "ValueError: one"),
+    "fails otherwise": (Outcome.RAISED, Verdict.REGRESSED, "TypeError: two"),
+    "crashes": (Outcome.CRASHED, Verdict.CRASHED, "SIGSEGV: the process was ended by SIGSEGV"),
+    "known": (Outcome.RAISED, Verdict.KNOWN, "ValueError: one"),
+    "fixed": (Outcome.OK, Verdict.FIXED, ""),
+    "flaky": (Outcome.RAISED, Verdict.FLAKY, "ValueError: one"),
+    "skipped": (Outcome.UNSUPPORTED, Verdict.EXCLUDED, "skipped: no"),
+    "skipped otherwise": (Outcome.UNSUPPORTED, Verdict.EXCLUDED, "skipped: another"),
+    "not there": (Outcome.UNSUPPORTED, Verdict.EXCLUDED, "not collected: is not collected here"),
+    "refused": (Outcome.UNSUPPORTED, Verdict.EXCLUDED, "unsupported: no such device"),
+    "not run": (Outcome.NOT_RUN, Verdict.INFRA, "not run: given up"),
+}
+
+
+def record(
+    kind: str, test: str = "t", seconds: float = 0.0, cell: str = "cell", **more: Any
+) -> Record:
+    """Return a record of a test that ended in some way."""
+    outcome, verdict, signature = SEEN[kind]
+    type_, _, message = signature.partition(": ")
+    error = ErrorInfo(type=type_, message=message, signature=signature) if signature else None
+    return Record(
+        case=test, cell=cell, case_hash="", cell_hash="", outcome=outcome, stage=Stage.EXECUTE,
+        error=error, verdict=verdict, seconds={"job": seconds}, **more,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        ("passes", "fails", Change.REGRESSED),
+        ("passes", "crashes", Change.REGRESSED),
+        ("passes", "known", Change.KNOWN),
+        ("fails", "passes", Change.FIXED),
+        ("known", "fixed", Change.FIXED),
+        ("fails", "fails otherwise", Change.CHANGED),
+        ("fails", "crashes", Change.CHANGED),
+        ("known", "fails", Change.CHANGED),
+        ("fails", "fails", Change.SAME),
+        ("passes", "fixed", Change.SAME),
+        ("skipped", "fails", Change.UNSKIPPED_FAILS),
+        ("skipped", "passes", Change.UNSKIPPED),
+        ("fails", "skipped", Change.SKIPPED),
+        ("passes", "skipped", Change.SKIPPED),
+        ("skipped", "skipped otherwise", Change.SAME),
+        ("passes", "not there", Change.REMOVED),
+        ("fails", "not there", Change.REMOVED),
+        ("not there", "passes", Change.ADDED),
+        ("not there", "fails", Change.ADDED),
+        ("not there", "skipped", Change.ADDED),
+        ("not there", "not there", Change.SAME),
+        ("passes", "flaky", Change.FLAKY),
+        ("flaky", "fails", Change.FLAKY),
+        ("flaky", "flaky", Change.SAME),
+        ("passes", "not run", Change.SILENT),
+        ("refused", "fails", Change.SILENT),
+    ],
+)
+def test_what_became_of_it(before: str, after: str, change: Change) -> None:
+    """A test that one side does not have is neither fixed nor a regression."""
+    assert changed("t", record(before), record(after)).change is change
+
+
+@given(st.sampled_from(list(SEEN)), st.sampled_from(list(SEEN)))
+def test_there_and_back(before: str, after: str) -> None:
+    """What counts, counts in both directions; nothing comes of what is the same."""
+    there = changed("t", record(before), record(after)).change
+    back = changed("t", record(after), record(before)).change
+    assert there.counts is back.counts
+    assert (there is Change.SAME) is (back is Change.SAME)
+    assert (there is Change.ADDED) is (back is Change.REMOVED)
+
+
+def test_what_has_no_record() -> None:
+    """It is not there, or nothing is known of it."""
+    assert state_of(None) is State.ABSENT
+    assert changed("t", None, record("fails")).change is Change.ADDED
+    assert changed("t", record("fails"), None).change is Change.REMOVED
+    assert changed("t", record("fails"), None, silent=True).change is Change.SILENT
+
+
+def test_the_same_cause_once() -> None:
+    """By what became of tests and how they ended: the gravest, then the most frequent first."""
+    pairs = {
+        "a": ("passes", "crashes"), "b": ("passes", "fails"), "c": ("passes", "fails"),
+        "d": ("fails", "passes"), "e": ("passes", "passes"),
+    }  # fmt: skip
+    found = by_cause(changed(t, *(record(kind, t) for kind in pair)) for t, pair in pairs.items())
+    assert [(group[0].change, [one.test for one in group]) for group in found] == [
+        (Change.REGRESSED, ["b", "c"]),
+        (Change.REGRESSED, ["a"]),
+        (Change.FIXED, ["d"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "slower"),
+    [(0.1, 0.7, True), (0.1, 0.5, False), (2.0, 3.9, False), (2.0, 4.0, True), (4.0, 1.0, False)],
+)
+def test_slower(before: float, after: float, *, slower: bool) -> None:
+    """At least twice the time, and half a second; what fails has no figure."""
+    one = changed("t", record("passes", seconds=before), record("passes", seconds=after))
+    assert (one.seconds, one.slower) == ((before, after), slower)
+    other = changed("t", record("passes", seconds=before), record("fails", seconds=after))
+    assert (other.seconds, other.slower) == (None, False)

@@ -1,0 +1,61 @@
+"""What became of the tests of a suite, as it is printed and as data."""
+
+from __future__ import annotations
+
+from conformance.engine.suite_changes import changed
+from conformance.report.suite_diff import SLOWEST, diff_json, diff_lines
+from tests.engine.test_suite_changes import record
+
+NAMES = ("old", "new")
+
+
+def test_every_kind_is_told_with_its_cause() -> None:
+    """The count of each, then each cause with its tests; what is the same is counted only."""
+    changes = [
+        changed("a", record("passes", "a"), record("fails", "a", reasons=("raised it",))),
+        changed("b", record("passes", "b"), record("fails", "b", reasons=("raised it",))),
+        changed("c", record("passes", "c"), record("known", "c", reasons=("deviation: why",))),
+        changed("d", None, record("fails", "d", reasons=("raised it",))),
+        changed("e", record("passes", "e"), record("passes", "e")),
+    ]
+    text = "\n".join(diff_lines(changes, NAMES))
+    assert text.startswith(
+        "old -> new\n5 tests: 2 regressed, 1 fails as known, 1 added, 1 same\n\n"
+        "regressed: 2 tests\n  passed -> raised it\n  a, b\n"
+    )
+    assert "fails as known: 1 test\n  passed -> known failure: deviation: why\n  c\n" in text
+    assert "added: 1 test, not in old\n  raised it\n  d" in text
+    said = diff_json(changes, NAMES)
+    assert (said["equal"], said["counts"]["regressed"], said["counts"]["fixed"]) == (False, 2, 0)
+    assert [group["tests"] for group in said["groups"]] == [["a", "b"], ["c"], ["d"]]
+    assert [one["test"] for one in said["tests"]] == ["a", "b", "c", "d"]
+    assert said["tests"][3]["before"] is None
+    assert diff_json(changes[3:], NAMES)["equal"] is True
+
+
+def test_nothing_acts_and_nothing_is_endless() -> None:
+    """Names and messages are anybody's; there may be very many."""
+    odd = "t[\x1b[2J\u202e]"
+    changes = [
+        changed(odd, record("passes", odd), record("fails", odd, reasons=("x" * 100_000,))),
+        *(changed(f"t{n}", record("passes"), record("fails")) for n in range(5_000)),
+    ]
+    text = "\n".join(diff_lines(changes, NAMES))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert len(text) < 10_000
+    assert "t4999" in "\n".join(diff_lines(changes, NAMES, every=True))
+
+
+def test_slower_tests_are_a_figure() -> None:
+    """Those that lost most first, a few; the total of all that pass on both sides."""
+    pairs = [(str(n), (0.5, 2.0 + n)) for n in range(SLOWEST + 2)]
+    changes = [
+        changed(test, *(record("passes", test, seconds) for seconds in both))
+        for test, both in pairs
+    ]
+    lines = list(diff_lines(changes, NAMES))
+    assert "seconds of 12 tests that pass on both: 6.0 -> 90.0" in lines
+    assert lines[-2:] == ["  slower: 2: 0.50 s -> 4.00 s", "  slower: 2 tests more (--full)"]
+    said = diff_json(changes, NAMES)
+    assert (said["equal"], len(said["slower"]), said["seconds"]) == (True, 12, [6.0, 90.0])
