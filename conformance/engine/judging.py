@@ -17,6 +17,7 @@ from conformance.golden.layout import variant_name
 from conformance.golden.store import GoldenStore
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.normal.forms import VERSION
+from conformance.judge.deviation import applicable
 from conformance.judge.tests import XFAIL, judge_test
 from conformance.judge.verdict import Judgement, judge
 from conformance.model.codec import decode_value
@@ -165,7 +166,7 @@ class Judge:
             CorruptBlobError: If a blob of the record is missing or changed.
         """
         if job.case.kind == "test":
-            return self._judged_test(record, attempts)
+            return self._judged_test(job, record, attempts)
         planned = job.planned
         record = self._current(record)
         # What was not seen has no golden; its cell may not even have a release.
@@ -191,11 +192,19 @@ class Judge:
             attempts=1 + len(attempts),
         )
 
-    def _judged_test(self, record: Record, attempts: Sequence[Record]) -> Record:
+    def _judged_test(self, job: Job, record: Record, attempts: Sequence[Record]) -> Record:
         """Return the record of a test of a suite, which has no golden."""
+        versions = job.planned.versions
+        release = versions.get("jax")  # a cell that cannot be provided may have none
+        known = (
+            ()
+            if release is None
+            else applicable(job.case, release, job.planned.cell.platform, versions)
+        )
         judgement = judge_test(
             observation_of(record, self._blobs),
             declared=XFAIL in record.artifacts,
+            deviations=known,
             attempts=[observation_of(attempt, self._blobs) for attempt in attempts],
         )
         return replace(

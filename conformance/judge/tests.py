@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.judge.agreement import disagreement
 from conformance.judge.conformance import ending
+from conformance.judge.deviation import described, shows
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.verdict import Judgement, abnormal, unjudged
 from conformance.model.outcome import Conformance, Outcome, Verdict
@@ -13,6 +14,7 @@ from conformance.model.outcome import Conformance, Outcome, Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from conformance.model.case import Deviation
     from conformance.model.observation import Observation
 
 XFAIL: Final = "xfail"
@@ -20,13 +22,18 @@ XFAIL: Final = "xfail"
 
 
 def judge_test(
-    observation: Observation, *, declared: bool, attempts: Sequence[Observation] = ()
+    observation: Observation,
+    *,
+    declared: bool,
+    deviations: Sequence[Deviation] = (),
+    attempts: Sequence[Observation] = (),
 ) -> Judgement:
     """Judge a test: it has no golden, passing is right, and a failure deviates.
 
     Args:
         observation: What came of it.
         declared: Whether it failed as it declares.
+        deviations: Its known failures that cover the cell.
         attempts: What came of other attempts; those that say nothing about JAX are ignored.
 
     Returns:
@@ -35,17 +42,76 @@ def judge_test(
     if observation.outcome in {Outcome.INFRA, Outcome.NOT_RUN}:
         return unjudged(Verdict.INFRA, observation)
     if observation.outcome is Outcome.UNSUPPORTED:
-        return unjudged(Verdict.EXCLUDED, observation)
+        return _not_run(observation, deviations)
     passed = observation.outcome is Outcome.OK
     conformance = Conformance.CONFORMS if passed else Conformance.DEVIATES
-    told = (
-        disagreement(attempt, observation, Tolerance())
-        for attempt in attempts
-        if attempt.outcome.observed
-    )
-    if flaky := next(filter(None, told), ""):
+    if flaky := _disagreement(observation, attempts, deviations):
         return Judgement(conformance=conformance, verdict=Verdict.FLAKY, reasons=(flaky,))
     if passed:
-        return Judgement(conformance=conformance, verdict=Verdict.MATCH)
-    verdict = Verdict.KNOWN if declared else abnormal(observation)
-    return Judgement(conformance=conformance, verdict=verdict, reasons=(ending(observation),))
+        verdict, reasons = _of_pass(deviations)
+    elif declared:
+        verdict, reasons = Verdict.KNOWN, (ending(observation),)
+    else:
+        verdict, reasons = _of_failure(observation, deviations)
+    return Judgement(conformance=conformance, verdict=verdict, reasons=reasons)
+
+
+def _not_run(observation: Observation, deviations: Sequence[Deviation]) -> Judgement:
+    """Return the judgement of a test that is not run there, maybe though it is known to fail."""
+    judgement = unjudged(Verdict.EXCLUDED, observation)
+    if not deviations:
+        return judgement
+    told = f"so its {described(deviations[0])} is not seen"
+    return Judgement(
+        conformance=judgement.conformance, verdict=judgement.verdict,
+        reasons=(*judgement.reasons, told),
+    )  # fmt: skip
+
+
+def _disagreement(
+    observation: Observation, attempts: Sequence[Observation], deviations: Sequence[Deviation]
+) -> str:
+    """Return how attempts disagree, empty if they do not, or as they are known to."""
+    seen = [attempt for attempt in attempts if attempt.outcome.observed]
+    sometimes = [one for one in deviations if one.may_pass]
+    if sometimes and all(_either(one, sometimes) for one in (observation, *seen)):
+        return ""
+    told = (disagreement(attempt, observation, Tolerance()) for attempt in seen)
+    return next(filter(None, told), "")
+
+
+def _either(observation: Observation, sometimes: Sequence[Deviation]) -> bool:
+    """Say whether a test passed, or failed as it is known to now and then."""
+    return observation.outcome is Outcome.OK or _shown(observation, sometimes) is not None
+
+
+def _shown(observation: Observation, deviations: Sequence[Deviation]) -> Deviation | None:
+    """Return the deviation that a failure shows, None if it shows none."""
+    return next((d for d in deviations if shows(d, observation, Conformance.DEVIATES)), None)
+
+
+def _of_pass(deviations: Sequence[Deviation]) -> tuple[Verdict, tuple[str, ...]]:
+    gone = [one for one in deviations if not one.may_pass]
+    if not gone:
+        return Verdict.MATCH, ()
+    return Verdict.FIXED, tuple(
+        f"{described(one)} is fixed: the test passes; the deviation may end at this release"
+        for one in gone
+    )
+
+
+def _of_failure(
+    observation: Observation, deviations: Sequence[Deviation]
+) -> tuple[Verdict, tuple[str, ...]]:
+    if known := _shown(observation, deviations):
+        return Verdict.KNOWN, (f"{described(known)}: {known.reason or ending(observation)}",)
+    if not deviations:
+        return abnormal(observation), (ending(observation),)
+    declared = deviations[0]
+    other = f"not as the {described(declared)} declares: {ending(observation)}"
+    return abnormal(observation), (f"{other}; declared {_spelled(declared)}",)
+
+
+def _spelled(deviation: Deviation) -> str:
+    words = f"{deviation.outcome} {deviation.error}".rstrip()
+    return f"{words} matching {deviation.match!r}" if deviation.match else words

@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 
 from conformance.judge.tests import judge_test
+from conformance.model.case import Deviation
 from conformance.model.observation import Observation
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo
+
+DECLARED = Deviation(
+    releases=">=0.5", error="ValueError", match="^no", reason="arrays are immutable"
+)
+SOMETIMES = Deviation(error="ValueError", match="^no", reason="by the example", may_pass=True)
 
 
 def seen(outcome: Outcome, message: str = "no") -> Observation:
@@ -37,10 +43,66 @@ def test_outcomes(outcome: Outcome, verdict: Verdict, conformance: Conformance) 
     assert bool(judgement.reasons) is (outcome is not Outcome.OK)
 
 
-def test_what_is_declared() -> None:
-    """A failure that the test declares is known, and deviates."""
-    judgement = judge_test(seen(Outcome.RAISED), declared=True)
+@pytest.mark.parametrize("deviations", [(), (DECLARED,), (SOMETIMES,)])
+def test_what_is_declared(deviations: tuple[Deviation, ...]) -> None:
+    """A failure that the test declares itself is known, and deviates, whatever else is declared."""
+    judgement = judge_test(seen(Outcome.RAISED, "x"), declared=True, deviations=deviations)
     assert (judgement.verdict, judgement.conformance) == (Verdict.KNOWN, Conformance.DEVIATES)
+
+
+@pytest.mark.parametrize(
+    ("observation", "verdict", "reason"),
+    [
+        (seen(Outcome.RAISED, "no 3"), Verdict.KNOWN, "deviation jax>=0.5: arrays are immutable"),
+        (
+            seen(Outcome.OK),
+            Verdict.FIXED,
+            ("deviation jax>=0.5 is fixed: the test passes; the deviation may end at this release"),
+        ),
+        (
+            seen(Outcome.RAISED, "other\nlines"),
+            Verdict.REGRESSED,
+            (
+                "not as the deviation jax>=0.5 declares: raised ValueError at execute: other; "
+                "declared raised ValueError matching '^no'"
+            ),
+        ),
+        (
+            seen(Outcome.CRASHED),
+            Verdict.CRASHED,
+            (
+                "not as the deviation jax>=0.5 declares: crashed ValueError at execute: no; "
+                "declared raised ValueError matching '^no'"
+            ),
+        ),
+    ],
+)
+def test_a_known_failure(observation: Observation, verdict: Verdict, reason: str) -> None:
+    """As declared it is known, passing it is fixed, and any other failure says how it differs."""
+    judgement = judge_test(observation, declared=False, deviations=(DECLARED,))
+    assert (judgement.verdict, judgement.reasons) == (verdict, (reason,))
+
+
+def test_a_skip_under_a_deviation_is_told() -> None:
+    """It is no failure, and does not end the deviation."""
+    judgement = judge_test(seen(Outcome.UNSUPPORTED), declared=False, deviations=(DECLARED,))
+    assert judgement.verdict is Verdict.EXCLUDED
+    assert judgement.reasons == ("no", "so its deviation jax>=0.5 is not seen")
+
+
+def test_what_may_pass() -> None:
+    """What fails in some runs only is right both ways, though no two attempts may agree."""
+    passed, failed, other = (
+        seen(Outcome.OK), seen(Outcome.RAISED), seen(Outcome.RAISED, "otherwise"),
+    )  # fmt: skip
+
+    def verdict(first: Observation, *attempts: Observation) -> Verdict:
+        return judge_test(first, declared=False, deviations=(SOMETIMES,), attempts=attempts).verdict
+
+    assert verdict(passed) is verdict(passed, failed) is Verdict.MATCH
+    assert verdict(failed) is verdict(failed, passed) is Verdict.KNOWN
+    assert verdict(other) is Verdict.REGRESSED
+    assert verdict(passed, other) is Verdict.FLAKY
 
 
 @pytest.mark.parametrize(
