@@ -95,6 +95,9 @@ class Keys:
         self._restore()
         try:
             while "\n" not in self._left and not self._ended:
+                if END in self._left:  # pressed before lines were read: it came as a key
+                    self._left = self._left.partition(END)[2]
+                    return None
                 before = len(self._left)
                 self._more()
                 if len(self._left) == before:  # Ctrl-D on an empty line
