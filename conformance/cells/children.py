@@ -29,6 +29,7 @@ class Children:
         env: Mapping[str, str],
         stdin: str = "",
         holds: Sequence[int] = (),
+        timeout: float | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a program to its end.
 
@@ -38,12 +39,14 @@ class Children:
             env: Its environment.
             stdin: Text on its standard input.
             holds: Descriptors that it inherits.
+            timeout: Seconds that it may take, None for any number.
 
         Returns:
             Exit status, standard output and standard error.
 
         Raises:
             OSError: If it cannot be run.
+            TimeoutExpired: If it takes longer; it has ended then.
             InfrastructureError: If this process was interrupted.
         """
         self._check()
@@ -62,7 +65,7 @@ class Children:
             try:
                 if self._stopped:  # between the check and the start
                     process.kill()
-                out, err = process.communicate(stdin)
+                out, err = process.communicate(stdin, timeout)
             except BaseException:
                 process.kill()
                 raise

@@ -13,7 +13,8 @@ from conformance.cli.options import cells_options, json_option, site_option, wit
 from conformance.cli.progress import live_progress
 from conformance.cli.run import hand_out
 from conformance.cli.setting import DEFAULT_MATRIX, default_jobs, here
-from conformance.cli.suites import TIMEOUT, SuiteInCells, prepare_suite, suite_wanted
+from conformance.cli.suite_options import suite_options
+from conformance.cli.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.engine.cache import ResultCache
 from conformance.engine.describing import describe, ended
 from conformance.engine.loading import LoadedRun
@@ -24,7 +25,7 @@ from conformance.errors import NothingSelectedError
 from conformance.model.outcome import ExitCode
 from conformance.report.report import Report
 from conformance.report.suite_text import suite_lines
-from conformance.suites.suite import suite_of
+from conformance.suites.suite import TIMEOUT, suite_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.engine.prepare import Preparation
     from conformance.model.run import Exclusion
+    from conformance.suites.suite import Examples
 
 
 @click.group("suite", short_help="Run your own pytest suite in cells.")
@@ -45,12 +47,13 @@ def command() -> None:
 
 
 @command.command("run", short_help="Run a suite in cells.")
-@click.argument("words", metavar="PATH... [-- PYTEST ARGUMENTS...]", nargs=-1, required=True)
+@click.argument("words", metavar="NAME|PATH... [-- PYTEST ARGUMENTS...]", nargs=-1, required=True)
 @cells_options
 @with_option
+@suite_options
 @click.option(
-    "--timeout", type=click.FloatRange(0.1), default=TIMEOUT, show_default=True,
-    metavar="SECONDS", help="Of one test, with its fixtures.",
+    "--timeout", type=click.FloatRange(0.1), metavar="SECONDS",
+    help=f"Of one test, with its fixtures.  [default: as the suite says, {TIMEOUT:g} for a path]",
 )  # fmt: skip
 @click.option(
     "--jobs", "-j", type=click.IntRange(1, 256), default=default_jobs,
@@ -66,7 +69,10 @@ def run(
     matrix: str | None,
     cell: tuple[str, ...],
     wanted: tuple[str, ...],
-    timeout: float,
+    suite_path: Path | None,
+    examples: Examples,
+    standard: str,
+    timeout: float | None,
     jobs: int,
     fresh: bool,
     json_file: Path | None,
@@ -96,10 +102,13 @@ def run(
     setting = here()
     if json_file is not None:
         check_writable("--json", json_file)
-    suite = suite_of(words, timeout=timeout, wanted=wanted, start=Path.cwd())
+    suite = suite_of(
+        words, timeout=timeout, wanted=wanted, start=Path.cwd(), examples=examples,
+        standard=standard, home=SuiteHome(setting=setting, path=suite_path),
+    )  # fmt: skip
     console = Console(stderr=str(json_file) == "-", highlight=False, markup=False)
     cells, left_out = setting.cells(matrix, cell)
-    preparation = prepare_suite(setting, cells, suite_wanted(setting, wanted))
+    preparation = prepare_suite(setting, cells, suite_wanted(setting, wanted, suite))
     exclusions = (*left_out, *preparation.exclusions)
     _refuse_nothing(preparation, exclusions)
     inside = SuiteInCells(suite, setting, preparation.locks, slots=jobs, fresh=fresh)
@@ -109,7 +118,7 @@ def run(
             cases, executor = inside.collected(preparation.cells)
         plan = make_plan(cases, preparation.cells, exclusions)
         chosen = matrix or ("" if cell else DEFAULT_MATRIX)
-        info = describe(plan, request={}, matrix=chosen, root=Path.cwd())
+        info = describe(plan, request={}, matrix=chosen, root=suite.root, suite=suite.described())
         directory.write_run(info)
         job = Run(
             plan=plan, directory=directory, executor=executor,

@@ -13,12 +13,14 @@ from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.engine.prepare import Preparation
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
 from conformance.suites.cells import SuiteCells
+from conformance.suites.checkouts import own_checkout
 from conformance.suites.collecting import Collector
 from conformance.suites.executor import SuiteExecutor
 from conformance.suites.kept import Collections
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
@@ -26,22 +28,51 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.model.case import Case
     from conformance.suites.collection import Collection
+    from conformance.suites.definition import NamedSuite
+    from conformance.suites.named import Checkout
     from conformance.suites.suite import Suite
 
 PYTEST: Final = "pytest"
-TIMEOUT: Final = 60.0
-"""Seconds that one test may take."""
 
 
-def suite_wanted(setting: Setting, wanted: Iterable[str]) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteHome:
+    """Where named suites are: their definitions in the project, their files in the cache.
+
+    Attributes:
+        setting: Surroundings.
+        path: A checkout of the user's own, None for the one in the cache.
+    """
+
+    setting: Setting
+    path: Path | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the suites' folders."""
+        return self.setting.project.suites
+
+    def checkout(self, suite: NamedSuite) -> Checkout:
+        """Return the files of a suite, fetched now if they are not there."""
+        if self.path is not None:
+            return own_checkout(self.path, suite)
+        raise UsageError(f"{suite.name}: --suite-path DIR is missing")
+
+
+def suite_wanted(
+    setting: Setting, wanted: Iterable[str], suite: Suite | None = None
+) -> tuple[str, ...]:
     """Return what cells are to have beside their own packages, as requirements, for a suite.
 
     Args:
         setting: Surroundings.
         wanted: As for cases; pytest itself is added unless it is named.
+        suite: The suite: what it requires is added, too, unless it is named.
     """
     own = wanted_in(setting, wanted)
-    return own if any(requirement(text).name == PYTEST for text in own) else (*own, PYTEST)
+    named = {requirement(text).name for text in own}
+    more = (*(() if suite is None else suite.requires), PYTEST)
+    return (*own, *(text for text in more if requirement(text).name not in named))
 
 
 def prepare_suite(setting: Setting, cells: Iterable[Cell], wanted: Sequence[str]) -> Preparation:
@@ -96,7 +127,7 @@ class SuiteInCells:
 
     @cached_property
     def _cells(self) -> SuiteCells:
-        return SuiteCells(self.locks, self.setting.cache)
+        return SuiteCells(self.locks, self.setting.cache, self.suite)
 
     @cached_property
     def _turns(self) -> Turns:

@@ -16,7 +16,6 @@ from conformance.cli.options import jobs_option, json_option, with_option
 from conformance.cli.run import write_site_of
 from conformance.cli.setting import here
 from conformance.cli.subjects import subject_of
-from conformance.cli.suites import TIMEOUT
 from conformance.engine.cache import ResultCache
 from conformance.engine.describing import describe, ended
 from conformance.engine.judging import Judge
@@ -29,6 +28,7 @@ from conformance.report.upgrade_culprits import unclear, with_culprits
 from conformance.report.upgrade_data import upgrade_json
 from conformance.report.upgrade_text import asides, upgrade_lines, upgrade_markdown
 from conformance.report.upgraded import Upgraded
+from conformance.suites.suite import TIMEOUT
 from conformance.triage.bisect.points import RESTART, Points
 from conformance.triage.blame.cases import blame_case
 from conformance.triage.blame.telling import step_line

@@ -14,6 +14,7 @@ from conformance.engine.client import options_of, worker_environment
 from conformance.engine.prepare import identity_mismatch
 from conformance.errors import InfrastructureError
 from conformance.files import disk_error
+from conformance.suites.claims import Claims, claimed_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from conformance.cells.lock import Lock
     from conformance.engine.job import PlannedCell
+    from conformance.suites.suite import Suite
 
 OWN: Final = "PYTEST_"
 """How variables begin that are of the caller's own pytest."""
@@ -48,13 +50,19 @@ class SuiteCells:
     Args:
         locks: Lock of each cell, by cell id; may grow.
         cache: Cache folder.
+        suite: The suite that runs there; its variables count over the caller's and the cell's.
         outer: Environment variables of the caller.
     """
 
     def __init__(
-        self, locks: Mapping[str, Lock], cache: Path, outer: Mapping[str, str] = os.environ
+        self,
+        locks: Mapping[str, Lock],
+        cache: Path,
+        suite: Suite,
+        outer: Mapping[str, str] = os.environ,
     ) -> None:
-        self._locks, self._cache, self._outer = locks, cache, outer
+        self._locks, self._cache, self._suite, self._outer = locks, cache, suite, outer
+        self._claims = Claims(cache)
 
     @contextmanager
     def provided(self, planned: PlannedCell) -> Iterator[Place]:
@@ -68,7 +76,7 @@ class SuiteCells:
 
         Raises:
             InfrastructureError: If it cannot be provided.
-            UnsupportedCellError: If this host cannot serve it.
+            UnsupportedCellError: If this host cannot serve it, or the suite is not about it.
         """
         if planned.failure:
             raise InfrastructureError(planned.failure)
@@ -79,7 +87,8 @@ class SuiteCells:
         try:
             with nullcontext() if cell.interpreter is not None else in_use(folder):
                 environment = provision(cell, lock=lock, cache=self._cache)
-                yield Place(python=environment.python, variables=self._variables(planned))
+                place = Place(python=environment.python, variables=self._variables(planned))
+                yield self._held_against(planned, place)
         except OSError as error:
             raise disk_error(folder, error) from error
 
@@ -91,7 +100,21 @@ class SuiteCells:
         )
         path = filter(None, [planned.overlay, variables.get("PYTHONPATH")])
         beside = {"PYTHONPATH": os.pathsep.join(path), **_bytecode(planned)}
-        return {**variables, **options_of(planned), **beside}
+        return {**variables, **options_of(planned), **self._suite.environment, **beside}
+
+    def _held_against(self, planned: PlannedCell, place: Place) -> Place:
+        """Return a place that knows which version of the suite's standard counts there."""
+        standards = self._suite.standards
+        if standards is None:
+            return place
+        claimed = self._claims.known(planned.cell_hash, standards.claim)
+        if claimed is None:
+            claimed = claimed_in(place.python, place.variables, standards.claim)
+            self._claims.keep(planned.cell_hash, standards.claim, claimed)
+        if reason := standards.refusal(claimed):
+            raise UnsupportedCellError(reason)
+        version = {standards.variable: standards.of(claimed)}
+        return Place(python=place.python, variables={**place.variables, **version})
 
 
 def _bytecode(planned: PlannedCell) -> dict[str, str]:

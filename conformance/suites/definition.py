@@ -34,6 +34,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         timeout: Seconds that one test may take.
         standards: Versions of the standard that it can be held against, the oldest first.
         standard: Environment variable that says which.
+        claim: Where a release says which it keeps, `module:attribute`.
         facts: What sessions tell of what they test: `module:attribute` by name.
     """
 
@@ -50,6 +51,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     timeout: float = 60.0
     standards: tuple[str, ...] = ()
     standard: str = ""
+    claim: str = ""
     facts: dict[str, str] = {}
 
 

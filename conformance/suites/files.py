@@ -59,6 +59,27 @@ def hash_of(paths: Iterable[Path], *facts: str) -> str:
     return digest.hexdigest()[:16]
 
 
+def content_of(folder: Path) -> str:
+    """Return the hash of what is in a folder, wherever that is, without what is made there.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        UsageError: If a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(_below(folder, every=True)):
+        digest.update(f"{file.relative_to(folder)}\0".encode("utf-8", "surrogateescape"))
+        try:
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
+    return digest.hexdigest()
+
+
 def _files(paths: list[Path]) -> Iterator[Path]:
     project = project_of(paths)
     if project is not None:

@@ -1,0 +1,56 @@
+"""The options of what is asked of a suite, for all commands that run one."""
+
+from __future__ import annotations
+
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from conformance.suites.standards import CLAIMED
+from conformance.suites.suite import Examples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def suite_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what is asked of a suite: `suite_path`, `standard`, and `examples`, an `Examples`.
+
+    Args:
+        command: The command.
+    """
+
+    @wraps(command)
+    def called(*, max_examples: int | None, seed: int | None, shrink: bool, **others: Any) -> Any:
+        examples = Examples(number=max_examples, seed=seed, shrink=shrink)
+        return command(examples=examples, **others)
+
+    for option in reversed(_OPTIONS):
+        called = option(called)
+    return called
+
+
+_OPTIONS = (
+    click.option(
+        "--suite-path", metavar="DIR", type=click.Path(path_type=Path),
+        help="A checkout of your own of a named suite, instead of the one in the cache.",
+    ),
+    click.option(
+        "--max-examples", type=click.IntRange(1), metavar="N",
+        help="Examples that Hypothesis tries of a test.  [default: as the suite says]",
+    ),
+    click.option(
+        "--seed", type=click.IntRange(0), metavar="N",
+        help="What Hypothesis begins with.  [default: each test's own source]",
+    ),
+    click.option(
+        "--shrink", is_flag=True,
+        help="Make the example that fails as small as can be, which takes many runs of a test.",
+    ),
+    click.option(
+        "--standard", metavar="VERSION|claimed|all", default=CLAIMED, show_default=True,
+        help="The version of its standard that a named suite holds releases against.",
+    ),
+)  # fmt: skip
