@@ -9,16 +9,19 @@ from rich.console import Console
 
 from conformance.cli.named_files import as_json, check_writable, write_file
 from conformance.cli.options import jobs_option, json_option, program_options
-from conformance.cli.searching import FIGURES, TIMED, Asked, Subject, searched
+from conformance.cli.searching import FIGURES, TIMED, Asked, searched
 from conformance.cli.setting import here
+from conformance.cli.suite_options import suite_options
+from conformance.cli.targets import InSuite, subject_named
 from conformance.model.outcome import ExitCode
 from conformance.triage.bisect.axis import JAX
 from conformance.triage.bisect.telling import answer_json, answer_lines
-from conformance.triage.programs.target import target_of
 from conformance.triage.questions.question import PREDICATES
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from conformance.suites.suite import Examples
 
 
 @click.command("bisect", short_help="Find the release that changed what a target does.")
@@ -52,14 +55,25 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--platform", default="", metavar="PLATFORM", help="E.g. cpu4 or tpu:v5e:2x2.")
 @program_options
+@suite_options
 @click.option("--fresh", is_flag=True, help="Probe also what the log of an earlier search knows.")
 @jobs_option()
 @json_option("what was found")
-def command(*, target: str, is_command: bool, json_file: Path | None, **options: Any) -> int:
+def command(
+    *,
+    target: str,
+    is_command: bool,
+    suite_path: Path | None,
+    examples: Examples,
+    standard: str,
+    json_file: Path | None,
+    **options: Any,
+) -> int:
     """Find the release that changed what a target does.
 
-    TARGET is a case id, a Python script as somebody pasted it, the node id of a pytest test, or
-    a command line that is run with the environment's programs first on PATH.
+    TARGET is a case id, a Python script as somebody pasted it, a test of a pytest suite by its
+    file or the suite's name, or a command line that is run with the environment's programs first
+    on PATH.
 
     \b
     conformance bisect shard_map_while/fori_from[zeros] --good 0.5.3 --bad 0.12.0.1
@@ -70,6 +84,7 @@ def command(*, target: str, is_command: bool, json_file: Path | None, **options:
     conformance bisect report.py --axis numpy --jax 0.4.38 --good 1.26.4 --bad 2.2.0
     conformance bisect report.py --axis config:jax_use_shardy_partitioner --good false --bad true
     conformance bisect tests/test_model.py::test_loss --good 0.5.3 --bad 0.8.3
+    conformance bisect array_api_tests/test_fft.py::test_fft --good 0.5.3 --bad 0.8.3
     conformance bisect 'python train.py --steps 2' --good 0.5.3 --bad 0.8.3 --when exit
 
     Both ends are tried first, and what was found once more. Every probe is logged: a search that
@@ -79,9 +94,9 @@ def command(*, target: str, is_command: bool, json_file: Path | None, **options:
     if json_file is not None:
         check_writable("--json", json_file)
     asked = Asked(**options)
+    suite = InSuite(path=suite_path, examples=examples, standard=standard)
     console = Console(stderr=str(json_file) == "-", highlight=False, soft_wrap=True)
-    program = target_of(target, command=is_command)
-    subject = Subject(program=program) if program else Subject(case=setting.case(target))
+    subject = subject_named(setting, target, asked, suite, is_command=is_command)
     try:
         found = searched(setting, subject, asked, console.print)
     except KeyboardInterrupt:

@@ -14,9 +14,11 @@ from conformance.cells.cell_id import is_cell_id
 from conformance.cells.selectors import split_platform
 from conformance.cli.named_files import as_json, check_writable, write_file
 from conformance.cli.options import json_option, program_options
-from conformance.cli.preparing import prepare_in, wanted_in
-from conformance.cli.searching import FIGURES, TIMED, Asked, Subject, prober_of
+from conformance.cli.preparing import wanted_in
+from conformance.cli.searching import FIGURES, TIMED, Asked, prober_of
 from conformance.cli.setting import here
+from conformance.cli.suite_options import suite_options
+from conformance.cli.targets import InSuite, subject_named
 from conformance.engine.rundir import RESULTS, Results, RunDirectory
 from conformance.model.outcome import ExitCode
 from conformance.triage.bisect.points import RESTART
@@ -24,7 +26,6 @@ from conformance.triage.blame.blaming import Blame
 from conformance.triage.blame.ends import ends_of, provide
 from conformance.triage.blame.suspects import sources_of, suspects
 from conformance.triage.blame.telling import answer_json, answer_lines, step_line
-from conformance.triage.programs.target import target_of
 from conformance.triage.questions.predicate import EndsError
 from conformance.triage.questions.question import PREDICATES
 
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
+    from conformance.cli.searching import Subject
     from conformance.cli.setting import Setting
+    from conformance.suites.suite import Examples
     from conformance.triage.blame.blamed import Blamed, Step
 
 LOGS: Final = Path("reports") / "blame"
@@ -57,6 +60,7 @@ LOGS: Final = Path("reports") / "blame"
     help="The stage of a case whose time counts.  [default: all of them]",
 )  # fmt: skip
 @program_options
+@suite_options
 @click.option("--fresh", is_flag=True, help="Try also what the log of an earlier search knows.")
 @json_option("what was found")
 def command(
@@ -65,6 +69,9 @@ def command(
     before: str,
     after: str,
     is_command: bool,
+    suite_path: Path | None,
+    examples: Examples,
+    standard: str,
     json_file: Path | None,
     **options: Any,
 ) -> int:
@@ -91,9 +98,9 @@ def command(
     if json_file is not None:
         check_writable("--json", json_file)
     asked = Asked(good=before, bad=after, **options)
+    suite = InSuite(path=suite_path, examples=examples, standard=standard)
     console = Console(stderr=str(json_file) == "-", highlight=False, soft_wrap=True)
-    program = target_of(target, command=is_command)
-    subject = Subject(program=program) if program else Subject(case=setting.case(target))
+    subject = subject_named(setting, target, asked, suite, is_command=is_command)
     try:
         found = _blamed(setting, subject, asked, console.print)
     except KeyboardInterrupt:
@@ -113,8 +120,9 @@ def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str
     locks: dict[str, Lock] = {}
     # What a program needs beside is had where it runs.
     wanted = wanted_in(setting, asked.wanted) if subject.case is not None else ()
+    wanted = subject.test.wanted if subject.test is not None else wanted
     ends, originals = ends_of(
-        cells, setting.releases, partial(prepare_in, setting, wanted=wanted),
+        cells, setting.releases, subject.prepare(setting, wanted),
         locks=locks, cache=setting.cache, wanted=wanted,
     )  # fmt: skip
     for original in filter(None, originals):
@@ -128,7 +136,10 @@ def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str
     with closing(Results(directory)) as log:
         blame = Blame(
             ends=ends, originals=originals, suspects=suspects(_sources(subject), ends),
-            prober=prober_of(setting, subject, locks, directory, asked, width=width),
+            prober=prober_of(
+                setting, subject, locks, directory, asked,
+                width=width, ends=[end.planned for end in ends],
+            ),
             locks=locks,
             provide=partial(provide, ends=ends, cache=setting.cache, wanted=wanted),
             blobs=directory.blobs, keep=log.append,

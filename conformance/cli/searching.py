@@ -32,16 +32,22 @@ from conformance.triage.programs.running import ProgramRunner
 from conformance.triage.questions.figures import MEMORY, time_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.cli.axes import Axis
     from conformance.cli.setting import Setting
+    from conformance.cli.suite_target import SuiteTarget
+    from conformance.engine.job import Executor, PlannedCell
+    from conformance.engine.prepare import Preparation
     from conformance.model.case import Case
     from conformance.triage.bisect.bisection import Step
     from conformance.triage.bisect.prober import Prober
     from conformance.triage.programs.target import Target
     from conformance.triage.questions.figures import Figure
+
+    Prepare = Callable[[Iterable[Cell]], Preparation]
 
 LOGS: Final = Path("reports") / "bisect"
 """Where searches are logged, below the project."""
@@ -120,21 +126,25 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is tried: a case, or a program.
+    """What is tried: a case, a program, or a test of a suite.
 
     Attributes:
         case: The case.
         program: The program.
+        test: The test.
     """
 
     case: Case | None = None
     program: Target | None = None
+    test: SuiteTarget | None = None
 
     @property
     def hash(self) -> str:
         """Hash of its content."""
         if self.program is not None:
             return self.program.hash
+        if self.test is not None:
+            return self.test.suite.hash
         return self.case.content_hash if self.case is not None else ""
 
     @property
@@ -142,13 +152,26 @@ class Subject:
         """What it states about values."""
         return Tolerance() if self.case is None else Tolerance.of(self.case)
 
+    def prepare(self, setting: Setting, wanted: tuple[str, ...]) -> Prepare:
+        """Return what looks up the locks of cells.
+
+        Args:
+            setting: Surroundings.
+            wanted: What cells of cases are to have beside their own packages; what a program needs
+                beside is had where it runs, and a test of a suite knows what it needs.
+        """
+        if self.test is not None:
+            return self.test.prepare
+        return partial(prepare_in, setting, wanted=wanted if self.case else ())
+
     def log_name(self, question: str) -> str:
         """Return the name of the folder of its log.
 
         Args:
             question: What is asked of it.
         """
-        name = self.program.text if self.program else self.case.id if self.case else ""
+        name = self.case.id if self.case else ""
+        name = self.program.text if self.program else self.test.text if self.test else name
         digest = hashlib.sha256(f"{name}\0{question}\0{Path.cwd()}".encode()).hexdigest()[:12]
         word = "".join(sign if sign.isalnum() else "-" for sign in Path(name).name)[:40]
         return f"{word.strip('-')}-{digest}"
@@ -196,7 +219,7 @@ def searched_on(
             refuses.
     """
     figure = asked.figure
-    prepare = partial(prepare_in, setting, wanted=asked.wanted if subject.case else ())
+    prepare = subject.prepare(setting, asked.wanted)
     points = Points(chosen.points, prepare, check=partial(nightlies_answer, setting))
     question = (chosen.name, asked.jax, asked.platform, asked.when, asked.fact, asked.stage)
     name = subject.log_name(" ".join(word or "" for word in question))
@@ -208,7 +231,10 @@ def searched_on(
     with closing(Results(directory)) as log:
         answer = Bisection(
             points=points, reverse=asked.find == "fix",
-            prober=prober_of(setting, subject, points.locks, directory, asked, width=width),
+            prober=prober_of(
+                setting, subject, points.locks, directory, asked,
+                width=width, ends=(points[0], points[-1]),
+            ),
             blobs=directory.blobs, log=log, tolerance=subject.tolerance,
             known=[r for r in directory.read_records() if r.case_hash == subject.hash],
             when="" if figure else asked.when or "", fact=asked.fact, figure=figure, width=width,
@@ -230,8 +256,9 @@ def prober_of(
     asked: Asked,
     *,
     width: int,
+    ends: Sequence[PlannedCell],
 ) -> Prober:
-    """Return what tries a case or a program in cells.
+    """Return what tries a case, a test or a program in cells.
 
     Args:
         setting: Surroundings.
@@ -240,17 +267,15 @@ def prober_of(
         directory: Where artifacts go.
         asked: The question.
         width: How many are tried at the same time.
+        ends: Where a test is looked for.
     """
-    if subject.case is not None:
-        provider = Provider(locks, setting.cache)
+    if subject.program is None:
+        case, executor = _tried(setting, subject, locks, width=width, ends=ends)
         trier = Trier(
-            executor=LocalExecutor(provider.open, slots=width, turns=Turns(setting.cache)),
-            cache=ResultCache(setting.cache),
-            judge=Judge(directory.blobs),
+            executor=executor, cache=ResultCache(setting.cache), judge=Judge(directory.blobs),
             blobs=directory.blobs,
-        )
-        return CaseProber(case=subject.case, trier=trier)
-    assert subject.program is not None  # noqa: S101 - a subject is one of the two
+        )  # fmt: skip
+        return CaseProber(case=case, trier=trier)
     runner = ProgramRunner(
         target=subject.program, locks=locks, cache=setting.cache, outer=os.environ,
         blobs=directory.blobs, timeout=asked.timeout,
@@ -258,3 +283,19 @@ def prober_of(
         facts=bool(asked.fact) or asked.when == "facts",
     )  # fmt: skip
     return ProgramProber(runner=runner, slots=width)
+
+
+def _tried(
+    setting: Setting,
+    subject: Subject,
+    locks: Mapping[str, Lock],
+    *,
+    width: int,
+    ends: Sequence[PlannedCell],
+) -> tuple[Case, Executor]:
+    """Return the case or test that is tried, and what runs it."""
+    if subject.test is not None:
+        return subject.test.found(ends, locks, slots=width)
+    assert subject.case is not None  # noqa: S101 - a subject is one of the three
+    opened = Provider(locks, setting.cache).open
+    return subject.case, LocalExecutor(opened, slots=width, turns=Turns(setting.cache))

@@ -1,0 +1,123 @@
+"""A test of a suite as the target of a search: found, and run, as `conformance suite run` does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance.cli.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
+from conformance.errors import UsageError
+from conformance.report.text import listed
+from conformance.suites.suite import suite_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from conformance.cells.cell import Cell
+    from conformance.cells.lock import Lock
+    from conformance.cli.setting import Setting
+    from conformance.engine.job import Executor, PlannedCell
+    from conformance.engine.prepare import Preparation
+    from conformance.model.case import Case
+    from conformance.suites.suite import Examples, Suite
+
+NODE: Final = "::"
+OF_PROCESSES: Final = frozenset({"facts", "output", "memory"})
+"""What `--when` says that is asked of a whole process, not of one test."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteTarget:
+    """A test of a suite.
+
+    Attributes:
+        text: What names it.
+        setting: Surroundings.
+        suite: The suite, as far as it is asked for: this test.
+        wanted: What cells have beside their own packages, as requirements.
+    """
+
+    text: str
+    setting: Setting
+    suite: Suite
+    wanted: tuple[str, ...]
+
+    def prepare(self, cells: Iterable[Cell]) -> Preparation:
+        """Return what can be planned of some cells, each with pytest."""
+        return prepare_suite(self.setting, cells, self.wanted)
+
+    def found(
+        self, ends: Iterable[PlannedCell], locks: Mapping[str, Lock], *, slots: int
+    ) -> tuple[Case, Executor]:
+        """Return the test, and what runs it.
+
+        Args:
+            ends: Where it is looked for.
+            locks: Lock of each cell, by cell id; may grow.
+            slots: Sessions at the same time.
+
+        Raises:
+            UsageError: If it is more than one test, or cannot be collected.
+            NothingSelectedError: If it is none.
+            InfrastructureError: If no cell can be provided.
+        """
+        inside = SuiteInCells(self.suite, self.setting, locks, slots=slots)
+        cases, executor = inside.collected(ends)
+        return self._one(cases), executor
+
+    def _one(self, cases: Sequence[Case]) -> Case:
+        if len(cases) == 1:
+            return cases[0]
+        raise UsageError(
+            f"{self.text}: {len(cases)} tests, {listed([case.id for case in cases])}; expected "
+            f"one; of all of them tells: conformance upgrade FROM TO --suite {self.text}"
+        )
+
+
+def names_a_test(text: str, when: str | None = None, fact: str = "") -> bool:
+    """Say whether a target is a test of a suite.
+
+    Args:
+        text: The target: a node id below a file, or below the name of a suite.
+        when: What makes a point bad.
+        fact: A fact that does.
+    """
+    head, sign, _ = text.partition(NODE)
+    is_node = bool(sign) and (len(head.split()) == 1 or Path(head).is_file())
+    of_process = bool(fact) or when in OF_PROCESSES
+    # What a process prints, holds and compiles is known of a file's test that runs in one alone.
+    return is_node and not (of_process and head.endswith(".py"))
+
+
+def suite_target(
+    setting: Setting,
+    text: str,
+    *,
+    timeout: float,
+    wanted: Sequence[str],
+    suite_path: Path | None,
+    examples: Examples,
+    standard: str,
+) -> SuiteTarget:
+    """Return the test of a suite that a text names.
+
+    Args:
+        setting: Surroundings.
+        text: Its node id: below a file, or below the name of a suite.
+        timeout: Seconds that it may take.
+        wanted: What cells are to have beside their own packages.
+        suite_path: A checkout of the user's own of a named suite.
+        examples: How Hypothesis looks for examples.
+        standard: The version of its standard that a named suite holds releases against.
+
+    Raises:
+        UsageError: If there is no such file or suite.
+        InfrastructureError: If a named suite cannot be fetched.
+    """
+    suite = suite_of(
+        [text], timeout=timeout, wanted=wanted, start=Path.cwd(), examples=examples,
+        standard=standard, home=SuiteHome(setting=setting, path=suite_path),
+    )  # fmt: skip
+    needs = suite_wanted(setting, wanted, suite)
+    return SuiteTarget(text=text, setting=setting, suite=suite, wanted=needs)
