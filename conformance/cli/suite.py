@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
+from conformance.cli import suite_accept
 from conformance.cli.named_files import check_writable
 from conformance.cli.options import cells_options, json_option, site_option, with_option
 from conformance.cli.progress import live_progress
@@ -140,6 +141,9 @@ def run(
     report = Report((LoadedRun.of(directory, info, records),))
     hand_out(report, directory, console, json_file=json_file, site=site)
     return code
+
+
+command.add_command(suite_accept.command)
 
 
 def _named(cell: Cell) -> str:

@@ -15,6 +15,7 @@ from conformance.errors import InfrastructureError, NothingSelectedError, UsageE
 from conformance.suites.cells import SuiteCells
 from conformance.suites.checkouts import own_checkout
 from conformance.suites.collecting import Collector
+from conformance.suites.deviations import refuse_dead
 from conformance.suites.executor import SuiteExecutor
 from conformance.suites.kept import Collections
 
@@ -162,9 +163,25 @@ class SuiteInCells:
         if not cases:
             where = f" in {able[0].cell.id}" if len(able) == 1 else f" in any of {len(able)} cells"
             raise NothingSelectedError(f"{self.suite.name}: no tests are collected{where}")
+        self._refuse_dead(able, found)
         # Node ids start from one folder; of configurations the first that is found counts.
         executor = SuiteExecutor(self.suite, good, self._cells, slots=self.slots, turns=self._turns)
         return cases, executor
+
+    def _refuse_dead(self, able: Sequence[PlannedCell], found: Sequence[Collection]) -> None:
+        """Refuse known failures of tests that there are no more, where all tests are looked for."""
+        if self.suite.home is None or not self.suite.complete:
+            return
+        places, names, problems = [], set[str](), []
+        for planned, one in zip(able, found, strict=True):
+            if not one.failure and "jax" in planned.versions:
+                places.append((planned.release, planned.cell.platform, planned.versions))
+            names.update(test.name for test in one.tests)
+            problems += one.problems
+        refuse_dead(
+            self.suite.home, places,
+            lambda name: name in names or any(problem.covers(name) for problem in problems),
+        )  # fmt: skip
 
     def _good(self, able: Sequence[PlannedCell], found: Sequence[Collection]) -> Collection:
         """Return what was collected in the first cell in which anything could be."""

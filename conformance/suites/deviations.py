@@ -17,17 +17,22 @@ from conformance.files import said_by
 from conformance.model.case import Deviation, is_on
 from conformance.model.ranges import in_range
 from conformance.suites.release_line import points
+from conformance.suites.standards import CLAIMED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
+Place = tuple[str, str, "Mapping[str, str]"]
+"""Release, platform and package versions of a cell."""
 FILE: Final = "deviations.toml"
 HEAD: Final = """\
 # Failures of this suite that are known, written by `conformance suite accept` from what runs
 # showed. A failure that was not declared here is a regression, one that is gone is a fix. `match`,
 # `reason`, `issue` and `may_pass` are kept as they are written by hand; comments are not.
 """
+MOST: Final = 10
+"""Dead names that are told at once."""
 OUTCOMES: Final = ("raised", "crashed", "timed_out", "out_of_memory")
 _ENTRY: Final = re.compile(r"(?m)^[ \t]*\[\[[ \t]*deviation[ \t]*\]\]")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f']")
@@ -136,24 +141,26 @@ def load(folder: Path) -> Deviations:
 
 
 def known_failures(
-    folder: Path, *, examples: int | None = None, seed: int | None = None
+    folder: Path, *, examples: int | None = None, seed: int | None = None, standard: str = CLAIMED
 ) -> dict[str, tuple[Deviation, ...]]:
     """Return the known failures of the suite of a folder, by name of the test.
 
-    With other examples than those that they were written from, a failure may not come to light:
-    then passing ends none of them.
+    With other examples than those that they were written from, or held against another version of
+    the standard, a failure may not come to light: then passing ends none of them.
 
     Args:
         folder: Folder of the suite's definition.
         examples: How many examples Hypothesis is to try, None for as many as the suite says.
         seed: What it is to begin with, None for what each test's own source gives.
+        standard: The version of its standard that is asked for.
 
     Raises:
         UsageError: If the file cannot be read, or is wrong.
     """
     known = load(folder)
     found = known.by_test()
-    if (examples, seed) == (known.generated.examples, known.generated.seed):
+    made = known.generated
+    if (examples, seed, standard) == (made.examples, made.seed, CLAIMED):
         return found
     return {test: tuple(replace(d, may_pass=True) for d in own) for test, own in found.items()}
 
@@ -255,6 +262,42 @@ def common_release(one: Deviation, other: Deviation) -> str:
     ranges = one.releases, other.releases
     found = (p for p in points(ranges) if all(in_range(p, specifier) for specifier in ranges))
     return next(found, "")
+
+
+def refuse_dead(
+    folder: Path, places: Collection[Place], is_collected: Callable[[str], bool]
+) -> None:
+    """Refuse known failures of what is no test any more.
+
+    A test that other cells have only, or that they cannot collect now, is not dead; nor is one
+    of which no cell says anything.
+
+    Args:
+        folder: Folder of the suite's definition.
+        places: Release, platform and package versions of the cells that were looked in.
+        is_collected: Says whether any of them has a test of a name, or should have.
+
+    Raises:
+        UsageError: If there are some: file, entry and name of each.
+    """
+    known = load(folder)
+    dead = [
+        (number, test)
+        for number, entry in enumerate(known.entries)
+        if any(entry.deviation.covers(*place) for place in places)
+        for test in entry.tests
+        if not is_collected(test)
+    ]
+    if not dead:
+        return
+    file = folder / FILE
+    lines = lines_of(file.read_text(encoding="utf-8"))
+    told = [f"{file}:{lines[n]}: deviation {n + 1} names {test}" for n, test in dead[:MOST]]
+    more = f"; and {len(dead) - MOST} more" if len(dead) > MOST else ""
+    raise UsageError(
+        f"{'; '.join(told)}{more}: no cell collects it, expected tests that there are; remove it, "
+        "or write its new name"
+    )
 
 
 def dumps(known: Deviations) -> str:

@@ -13,7 +13,11 @@ from conformance.errors import UsageError
 from conformance.model.case import Case
 from conformance.model.run import RunSuite
 from conformance.suites import plugin
-from conformance.suites.files import content_of, hash_of
+from conformance.suites.deviations import known_failures
+from conformance.suites.definition import no_group
+from conformance.suites.deviations import known_failures
+from conformance.suites.files import hash_of
+from conformance.suites.groups import grouping
 from conformance.suites.named import NODE, asked_by_name, named_arguments, named_paths
 from conformance.suites.standards import ALL, CLAIMED, Standards, standards_of
 
@@ -30,11 +34,6 @@ TIMEOUT: Final = 60.0
 MEMORY: Final = 8192
 """MiB that a session may hold: what its tests leave behind adds up."""
 STANDARD: Final = "--standard"
-
-
-def no_group(_: str) -> str:
-    """Return the group of a test in a suite without groups."""
-    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +74,7 @@ class Suite:
         family: What all its tests are of; empty for the folder that each is in.
         settings: What was asked for, as it is told with a run.
         deviations: Known failures, by name of the test.
+        home: Folder of its definition, None where it has none.
         group: Returns the group that a test is counted under, by its name; empty for none.
     """
 
@@ -96,6 +96,7 @@ class Suite:
     family: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     deviations: Mapping[str, tuple[Deviation, ...]] = field(default_factory=dict)
+    home: Path | None = None
     group: Callable[[str], str] = no_group
 
     @property
@@ -278,7 +279,7 @@ def _by_name(named: Named, home: Home, asked: _Asked) -> Suite:
     examples = replace(asked.examples, number=None if given.max_examples else number)
     settings = asked.settings(number) | ({"standard": asked.standard} if standards else {})
     facts = (
-        PLUGIN.read_text(encoding="utf-8"), content_of(checkout.folder),
+        PLUGIN.read_text(encoding="utf-8"), checkout.content,
         arguments, sorted(given.environment.items()), sorted(given.facts.items()), examples,
         standards,
     )  # fmt: skip
@@ -289,10 +290,13 @@ def _by_name(named: Named, home: Home, asked: _Asked) -> Suite:
         timeout=given.timeout if asked.timeout is None else asked.timeout,
         hash=hashlib.sha256(repr(facts).encode("utf-8", "backslashreplace")).hexdigest()[:16],
         requires=given.requires, called=suite.name, title=given.title,
-        revision=checkout.told if checkout.revision else "",
+        revision=checkout.told,
         complete=not asked.arguments and not named.nodes,
         environment=given.environment, facts=given.facts, examples=examples,
-        standards=standards, settings=settings,
+        standards=standards, settings=settings, home=suite.folder,
+        deviations=known_failures(
+            suite.folder, examples=number, seed=asked.examples.seed, standard=asked.standard
+        ),
     )  # fmt: skip
 
 
