@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from conformance.cli import suite_accept
+from conformance.cli import suite_accept, suite_fetch
 from conformance.cli.named_files import check_writable
 from conformance.cli.options import cells_options, json_option, site_option, with_option
 from conformance.cli.progress import live_progress
 from conformance.cli.run import hand_out
 from conformance.cli.setting import DEFAULT_MATRIX, default_jobs, here
+from conformance.cli.suite_history import history
 from conformance.cli.suite_options import suite_options
 from conformance.cli.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.engine.cache import ResultCache
@@ -45,6 +46,9 @@ def command() -> None:
     conformance suite run tests --with ./my-package --matrix releases
     conformance upgrade 0.5.3 latest --suite tests --with ./my-package
     """  # noqa: D301 - \b is click's own mark
+
+
+command.add_command(history)
 
 
 @command.command("run", short_help="Run a suite in cells.")
@@ -144,6 +148,8 @@ def run(
 
 
 command.add_command(suite_accept.command)
+command.add_command(suite_fetch.fetch)
+command.add_command(suite_fetch.list_suites)
 
 
 def _named(cell: Cell) -> str:

@@ -15,8 +15,9 @@ from conformance.report.commands import rerun
 from conformance.report.ir_facts import FactRow, differing_facts
 from conformance.report.site.addresses import case_page, point_anchor, slug
 from conformance.report.site.excerpts import Excerpt, Row, ending_lines, excerpt_of, side_by_side
-from conformance.report.site.rendering import render, upstream
+from conformance.report.site.rendering import render
 from conformance.report.site.strips import Strip, strip_of
+from conformance.report.threads import address_of
 from conformance.report.value_plot import ValuePlot, value_plots
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def case_pages(
         data = {
             "name": name,
             "case": case,
-            "upstream": upstream(case.source),
+            "upstream": address_of(case.source),
             "tracks": _tracks(report, name, differ),
             "exclusions": left_out.get(name, []),
             "history": (history or {}).get(name),

@@ -16,6 +16,7 @@ from conformance.report.commands import rerun
 from conformance.report.moments import moment
 from conformance.report.site.addresses import case_page, href, repro_file, root_of
 from conformance.report.text import one_line, visible
+from conformance.report.threads import address_of
 from conformance.report.verdicts import LETTERS
 from conformance.triage.evidence.telling import culprit_line
 
@@ -56,7 +57,7 @@ def _environment() -> Environment:
         python=python,
         prose=prose,
         href=href,
-        upstream=upstream,
+        upstream=address_of,
         case_page=case_page,
         rerun=rerun_of,
         culprit=culprit_line,
@@ -90,15 +91,3 @@ def prose(text: str) -> Markup:
         return escape(visible(text))
     code = Markup("<code>{}</code>")
     return Markup("").join(code.format(p) if n % 2 else p for n, p in enumerate(parts))
-
-
-def upstream(source: str) -> str:
-    """Return the address of an upstream thread, empty for what is none.
-
-    Args:
-        source: `owner/repo#N`, or an address.
-    """
-    repository, sign, number = source.partition("#")
-    if sign and number.isdigit() and repository.count("/") == 1:
-        return f"https://github.com/{repository}/issues/{number}"
-    return source if source.startswith("https://") else ""

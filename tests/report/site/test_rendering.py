@@ -4,28 +4,11 @@ from __future__ import annotations
 
 from html import unescape
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.report.site.rendering import prose, python, upstream
+from conformance.report.site.rendering import prose, python
 from conformance.report.text import visible
-
-
-@pytest.mark.parametrize(
-    ("source", "address"),
-    [
-        ("jax-ml/jax#123", "https://github.com/jax-ml/jax/issues/123"),
-        ("https://example.org/a", "https://example.org/a"),
-        ("javascript:alert(1)", ""),
-        ("jax-ml/jax#abc", ""),
-        ("a#1", ""),
-        ("", ""),
-    ],
-)
-def test_where_a_thread_is(source: str, address: str) -> None:
-    """What is no thread and no address is not made a link."""
-    assert upstream(source) == address
 
 
 def test_backticks_make_code() -> None:

@@ -1,0 +1,213 @@
+"""`conformance suite history`: what a named suite says of releases, kept and committed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from conformance.cli.preparing import prepare_in
+from conformance.cli.setting import here
+from conformance.engine.loading import load, runs_in
+from conformance.engine.plan import make_plan
+from conformance.engine.recorded import recorded_endings
+from conformance.errors import ConformanceError, UsageError
+from conformance.files import said_by, write_atomically
+from conformance.judge.deviation import applicable
+from conformance.model.outcome import ExitCode
+from conformance.report.conformance_data import decoded, encoded
+from conformance.report.conformance_history import Conformance, Followed, Outcome, Result
+from conformance.report.conformance_markdown import conformance_markdown
+from conformance.report.conformance_runs import history_of, merged, suite_of, unfinished
+from conformance.report.text import one_line
+from conformance.suites.definition import named_suite
+from conformance.suites.groups import grouping, groups_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from conformance.cli.setting import Setting
+    from conformance.engine.job import Job
+    from conformance.engine.loading import LoadedRun
+    from conformance.suites.definition import NamedSuite
+
+FOLDER: Final = "reports"
+MATRIX: Final = "releases"
+"""Where the cases beside a suite are recorded."""
+_SLUG: Final = re.compile(r"[^a-z0-9]+")
+
+
+class StaleHistoryError(ConformanceError):
+    """The committed page does not say what the data give."""
+
+    exit_code = 1
+
+
+@click.command("history", short_help="Keep what a named suite says of releases.")
+@click.argument("name")
+@click.argument("runs", nargs=-1, metavar="[RUN|DIR]...", type=click.Path(path_type=Path))
+@click.option(
+    "--file", "file", metavar="FILE", type=click.Path(path_type=Path),
+    help="The data; the page is beside it.  [default: reports/TITLE.json]",
+)  # fmt: skip
+@click.option("--check", is_flag=True, help="Write nothing; only see whether the page is current.")
+def history(*, name: str, runs: tuple[Path, ...], file: Path | None, check: bool) -> int:
+    """Keep what a named suite says of releases, group by group.
+
+    RUN is the directory of a complete run of the suite, DIR a folder of some: their releases come
+    to those that the data have, and replace what these say of the same releases. Releases that are
+    there need not be run again. What the suite does not test is told from the goldens of our own
+    cases. Without a run the page is made anew from the data.
+
+    \b
+    conformance suite run array-api-tests --matrix releases
+    conformance suite history array-api-tests reports/runs/20261122-152459-661978c
+    conformance suite history array-api-tests --check
+
+    A run of another revision of the suite, of other settings or on another platform does not go
+    with what is there, for a difference would say nothing about JAX: keep it under another --file,
+    or remove the data and begin anew with runs of every release.
+
+    Exit status: 0 written, or current; 1 with --check: not current; 2 usage, as a run that is not
+    complete.
+    """  # noqa: D301 - \b is click's own mark
+    setting = here()
+    suite = named_suite(name, setting.project.suites)
+    file = file or setting.project.root / FOLDER / f"{_slug(suite.definition.title)}.json"
+    if check and runs:
+        raise UsageError("--check tells of what is there: name no run with it")
+    if file.suffix != ".json":
+        raise UsageError(f"--file: expected a name that ends in .json, got {file}")
+    known = _read(file)
+    told = _with_runs(known, runs, suite, setting)
+    if told is None:
+        raise UsageError(f"{file}: there are no data, and no run is named to make them from")
+    told = replace(told, beside=_beside(setting, suite, told))
+    files = {file: encoded(told), file.with_suffix(".md"): conformance_markdown(told).encode()}
+    if check:
+        _compare(files, suite.name)
+        return ExitCode.OK
+    for path, content in files.items():
+        write_atomically(path, content)
+    _tell(known, told, files)
+    return ExitCode.OK
+
+
+def committed(setting: Setting, title: str) -> Conformance | None:
+    """Return the committed history of a suite, None where there is none.
+
+    Args:
+        setting: Surroundings.
+        title: The suite's title.
+
+    Raises:
+        UsageError: If it cannot be read.
+    """
+    return _read(setting.project.root / FOLDER / f"{_slug(title)}.json")
+
+
+def _slug(title: str) -> str:
+    return _SLUG.sub("-", title.lower()).strip("-") or "suite"
+
+
+def _read(file: Path) -> Conformance | None:
+    try:
+        return decoded(file.read_bytes(), str(file))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
+
+
+def _with_runs(
+    known: Conformance | None, paths: Sequence[Path], suite: NamedSuite, setting: Setting
+) -> Conformance | None:
+    dates = {release.version: f"{release.date:%Y-%m-%d}" for release in setting.releases.rows}
+    group = grouping(suite.folder)
+    for run in _complete(paths, suite.name):
+        try:
+            known = merged(known, history_of(run, dates, group))
+        except UsageError as error:
+            raise UsageError(
+                f"{run.id}: {error}; keep it under another --file, or begin anew without the data"
+            ) from None
+    if known is None:
+        return None
+    tests = {
+        name: replace(one, group=group(name) or one.group) for name, one in known.tests.items()
+    }
+    return replace(known, tests=tests)
+
+
+def _complete(paths: Sequence[Path], suite: str) -> Iterable[LoadedRun]:
+    """Return the runs of a suite, the oldest first.
+
+    Raises:
+        UsageError: If one is of another suite, or not complete.
+    """
+    loaded = []
+    for path in paths:
+        one_by_one = (path / "run.json").exists()
+        for directory in runs_in(path):
+            run = load(directory)
+            of = run.info.suite
+            if not one_by_one and (of is None or of.name != suite):
+                continue  # a folder holds runs of all kinds
+            if suite_of(run).name != suite:
+                raise UsageError(f"{run.id}: is a run of {suite_of(run).name}, expected {suite}")
+            if wrong := unfinished(run):
+                raise UsageError(
+                    f"{run.id}: {wrong}; run the suite whole, and to its end: "
+                    f"conformance suite run {suite}"
+                )
+            loaded.append(run)
+    return sorted(loaded, key=lambda run: (run.info.started, run.id))
+
+
+def _beside(setting: Setting, suite: NamedSuite, told: Conformance) -> dict[str, Followed]:
+    """Return what goldens and deviations say of our own cases, in the releases of a history."""
+    groups = groups_of(suite.folder)
+    if groups is None or not groups.beside:
+        return {}
+    releases = {held.release for held in told.releases}
+    cells = [cell for cell in setting.cells(MATRIX, ())[0] if cell.release in releases]
+    plan = make_plan(setting.cases(groups.beside), prepare_in(setting, cells).cells)
+    found: dict[str, dict[str, Result]] = {}
+    for job, _ in recorded_endings(plan):
+        found.setdefault(job.case.id, {})[job.planned.release] = _recorded(job)
+    docs = {job.case.id: one_line(job.case.doc.partition("\n\n")[0]) for job in plan.jobs}
+    return {
+        name: Followed(group=name.partition("/")[0], results=results, doc=docs[name])
+        for name, results in sorted(found.items())
+    }
+
+
+def _recorded(job: Job) -> Result:
+    """Return what is recorded of a case, whose deviations say whether it conforms."""
+    planned = job.planned
+    covered = applicable(job.case, planned.release, planned.cell.platform, planned.versions)
+    if not covered:
+        return Result(outcome=Outcome.PASSED)
+    return Result(outcome=Outcome.KNOWN, reason=one_line(covered[0].reason), issue=covered[0].issue)
+
+
+def _compare(files: dict[Path, bytes], suite: str) -> None:
+    for path, content in files.items():
+        if not path.exists() or path.read_bytes() != content:
+            raise StaleHistoryError(
+                f"{path}: is not what the data, the groups and the goldens give; make it anew: "
+                f"conformance suite history {suite}"
+            )
+
+
+def _tell(before: Conformance | None, told: Conformance, files: Iterable[Path]) -> None:
+    known = {held.release for held in before.releases} if before is not None else set()
+    new = [held.release for held in told.releases if held.release not in known]
+    said = f", {', '.join(new)} new" if new and known else ""
+    click.echo(f"{len(told.releases)} releases{said}; written: {', '.join(map(str, files))}")
+    lost = [name for name, one in told.tests.items() if one.group == "other"]
+    if lost:
+        click.echo(f"conformance: {len(lost)} tests are in no group, {lost[0]} is one", err=True)

@@ -1,0 +1,168 @@
+"""The committed data of a conformance history: what a release changed is all that its lines say."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from conformance.errors import UsageError
+from conformance.report.conformance_history import (
+    ABSENT,
+    Conformance,
+    Followed,
+    Held,
+    Outcome,
+    Result,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+FORMAT: Final = 1
+
+
+class _Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    outcome: Outcome
+    why: str = ""
+    reason: str = ""
+    issue: str = ""
+
+
+class _Test(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A test: what comes of it from a release on, until the next that is named."""
+
+    since: dict[str, Outcome | _Result]
+    doc: str = ""
+
+
+class _Release(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    release: str
+    cell: str
+    standard: str = ""
+    date: str = ""
+    run: str = ""
+
+
+class _Data(msgspec.Struct, frozen=True, kw_only=True):
+    format: int
+    suite: str
+    title: str
+    revision: str
+    settings: dict[str, Any]
+    place: str
+    releases: tuple[_Release, ...]
+    tests: dict[str, dict[str, _Test]]
+    beside: dict[str, dict[str, _Test]] = {}
+
+
+def encoded(history: Conformance) -> bytes:
+    """Return a history as JSON, a line for each release and for each test.
+
+    A release in which nothing is new adds one line; the same history is the same text.
+
+    Args:
+        history: What is kept.
+    """
+    fields: dict[str, Any] = {
+        "format": FORMAT,
+        "suite": history.suite,
+        "title": history.title,
+        "revision": history.revision,
+        "settings": dict(sorted(history.settings.items())),
+        "place": history.place,
+    }
+    names = [held.release for held in history.releases]
+    lines = [f"{_json(name)}: {_json(value)}," for name, value in fields.items()]
+    releases = [f"  {_line(_Release(**_fields(held)))}" for held in history.releases]
+    parts = [
+        "\n".join(["{", *lines, '"releases": [']),
+        ",\n".join(releases),
+        "],\n" + _grouped("tests", history.tests, history.groups, names) + ",",
+        _grouped("beside", history.beside, history.families, names),
+        "}\n",
+    ]
+    return "\n".join(parts).encode()
+
+
+def decoded(content: bytes, where: str) -> Conformance:
+    """Return the history that a file holds.
+
+    Args:
+        content: The file's content.
+        where: The file, for messages.
+
+    Raises:
+        UsageError: If it is none, or of another format.
+    """
+    try:
+        data = msgspec.json.decode(content, type=_Data)
+    except ValueError as error:
+        raise UsageError(f"{where}: expected the data of a conformance history: {error}") from None
+    if data.format != FORMAT:
+        raise UsageError(
+            f"{where}: format {data.format}, expected {FORMAT}; remove it, and make it anew"
+        )
+    releases = tuple(Held(**msgspec.structs.asdict(one)) for one in data.releases)
+    names = [held.release for held in releases]
+    return Conformance(
+        suite=data.suite, title=data.title, revision=data.revision, settings=data.settings,
+        place=data.place, releases=releases,
+        tests=_tests(data.tests, names), beside=_tests(data.beside, names),
+    )  # fmt: skip
+
+
+def _grouped(
+    field: str, tests: Mapping[str, Followed], groups: Iterable[str], releases: list[str]
+) -> str:
+    told = []
+    for group in groups:
+        members = sorted((name, tested) for name, tested in tests.items() if tested.group == group)
+        lines = [f"  {_json(name)}: {_line(_of(tested, releases))}" for name, tested in members]
+        told.append(f"{_json(group)}: {{\n" + ",\n".join(lines) + "\n}")
+    return f"{_json(field)}: {{\n" + ",\n".join(told) + "\n}"
+
+
+def _of(tested: Followed, releases: list[str]) -> _Test:
+    since: dict[str, Outcome | _Result] = {}
+    last = ABSENT
+    for release in releases:
+        result = tested.of(release)
+        if result != last:
+            plain = not (result.why or result.reason or result.issue)
+            since[release] = result.outcome if plain else _Result(**_fields(result))
+            last = result
+    return _Test(since=since, doc=tested.doc)
+
+
+def _tests(grouped: Mapping[str, Mapping[str, _Test]], releases: list[str]) -> dict[str, Followed]:
+    return {
+        name: Followed(group=group, results=_expanded(test.since, releases), doc=test.doc)
+        for group, members in grouped.items()
+        for name, test in members.items()
+    }
+
+
+def _expanded(since: Mapping[str, Outcome | _Result], releases: list[str]) -> dict[str, Result]:
+    found, last = {}, ABSENT
+    for release in releases:
+        said = since.get(release)
+        if said is not None:
+            plain = isinstance(said, Outcome)
+            last = Result(outcome=said) if plain else Result(**msgspec.structs.asdict(said))
+        if last.outcome is not Outcome.ABSENT:
+            found[release] = last
+    return found
+
+
+def _fields(one: Any) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in one.__dataclass_fields__}
+
+
+def _line(struct: msgspec.Struct) -> str:
+    return _json(msgspec.to_builtins(struct))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

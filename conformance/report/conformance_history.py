@@ -1,0 +1,305 @@
+"""How releases conform, test by test of a suite and group by group: counts, regressions, fixes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+OTHER: Final = "other"
+"""The group of tests that are in none."""
+
+
+class Outcome(StrEnum):
+    """How a test ended in a release, as a history tells it."""
+
+    PASSED = "passed"
+    KNOWN = "known"
+    """It fails as declared: a deviation."""
+    FAILED = "failed"
+    FLAKY = "flaky"
+    """Attempts disagree: neither a pass nor a failure."""
+    SKIPPED = "skipped"
+    ABSENT = "absent"
+    """It was not collected: the suite has no such test for that release."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether it is known to fail."""
+        return self in {Outcome.KNOWN, Outcome.FAILED}
+
+
+RAN: Final = (Outcome.PASSED, Outcome.KNOWN, Outcome.FAILED, Outcome.FLAKY)
+"""What a share of passes is a share of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What came of a test in a release.
+
+    Attributes:
+        outcome: How it ended.
+        why: What it raised, or why it was skipped; empty if it passed.
+        reason: Why it is known to fail, as declared.
+        issue: Upstream thread, as declared.
+    """
+
+    outcome: Outcome
+    why: str = ""
+    reason: str = ""
+    issue: str = ""
+
+
+ABSENT: Final = Result(outcome=Outcome.ABSENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A release that was held against a suite.
+
+    Attributes:
+        release: The release of jax.
+        cell: Id of the cell.
+        standard: Version of the standard, empty where there is none.
+        date: Day of the release, empty where that is not known.
+        run: Id of the run.
+    """
+
+    release: str
+    cell: str
+    standard: str = ""
+    date: str = ""
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """A test, followed over releases.
+
+    Attributes:
+        group: The group that it counts under; of a case of our own, its family.
+        results: By release.
+        doc: What it is about, for cases of our own.
+    """
+
+    group: str
+    results: Mapping[str, Result]
+    doc: str = ""
+
+    def of(self, release: str) -> Result:
+        """Return what came of it in a release."""
+        return self.results.get(release, ABSENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How many tests of a group ended how.
+
+    Attributes:
+        of: How many ended in each way; those that were not collected are not among them.
+    """
+
+    of: Mapping[Outcome, int]
+
+    @property
+    def ran(self) -> int:
+        """How many there are that were not skipped."""
+        return sum(self.of.get(outcome, 0) for outcome in RAN)
+
+    @property
+    def passed(self) -> int:
+        """How many passed."""
+        return self.of.get(Outcome.PASSED, 0)
+
+    @property
+    def known(self) -> int:
+        """How many fail as declared."""
+        return self.of.get(Outcome.KNOWN, 0)
+
+    @property
+    def unexpected(self) -> int:
+        """How many fail otherwise, or do not always."""
+        return self.of.get(Outcome.FAILED, 0) + self.of.get(Outcome.FLAKY, 0)
+
+    @property
+    def skipped(self) -> int:
+        """How many were skipped."""
+        return self.of.get(Outcome.SKIPPED, 0)
+
+    @property
+    def share(self) -> float:
+        """Which part passed, of what was not skipped."""
+        return self.passed / self.ran if self.ran else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What a release changed against the one before.
+
+    Attributes:
+        before: The release before, None for the first.
+        after: The release.
+        regressed: Tests that passed before, and fail.
+        fixed: Tests that failed before, and pass.
+        added: Tests that were not collected before. They are no fixes, whatever comes of them.
+        removed: Tests that are not collected any more.
+    """
+
+    before: Held | None
+    after: Held
+    regressed: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    @property
+    def standards(self) -> tuple[str, str] | None:
+        """The versions of the standard, if another one counts from here."""
+        if self.before is None or self.before.standard == self.after.standard:
+            return None
+        return self.before.standard, self.after.standard
+
+
+@dataclass(frozen=True)
+class Conformance:
+    """What a suite says of releases.
+
+    Attributes:
+        suite: Name of the suite.
+        title: What it is called on pages.
+        revision: Commit of the suite.
+        settings: What else was asked for, as of `RunSuite`.
+        place: Where it ran: name of the track, e.g. `cpu8`.
+        releases: The releases, the oldest first.
+        tests: What came of each test, by name.
+        beside: The same of cases of our own, by id: what the suite does not test.
+    """
+
+    suite: str
+    title: str = ""
+    revision: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    place: str = ""
+    releases: tuple[Held, ...] = ()
+    tests: Mapping[str, Followed] = field(default_factory=dict)
+    beside: Mapping[str, Followed] = field(default_factory=dict)
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """The groups of the suite, by name; the one of tests that are in none comes last."""
+        return _ordered(self.tests.values())
+
+    @cached_property
+    def families(self) -> tuple[str, ...]:
+        """The families of the cases beside it."""
+        return _ordered(self.beside.values())
+
+    @property
+    def newest(self) -> Held | None:
+        """The newest release."""
+        return self.releases[-1] if self.releases else None
+
+    def counts(self, release: str, group: str = "") -> Counts:
+        """Return how the tests ended in a release.
+
+        Args:
+            release: The release.
+            group: A group, or a family of the cases beside; empty for the whole suite.
+        """
+        return Counts(of=self._counted.get((release, group), Counter()))
+
+    @cached_property
+    def _counted(self) -> dict[tuple[str, str], Counter[Outcome]]:
+        found: dict[tuple[str, str], Counter[Outcome]] = {}
+        for tests, whole in ((self.tests, True), (self.beside, False)):
+            for tested in tests.values():
+                for release, result in tested.results.items():
+                    if result.outcome is Outcome.ABSENT:
+                        continue
+                    for group in (tested.group, "") if whole else (tested.group,):
+                        found.setdefault((release, group), Counter())[result.outcome] += 1
+        return found
+
+    def failing(self, release: str, group: str = "") -> dict[str, Result]:
+        """Return what does not pass in a release and was not skipped, by test.
+
+        Args:
+            release: The release.
+            group: A group, or a family of the cases beside; empty for the whole suite.
+        """
+        tests = self.beside if group in self.families else self.tests
+        found = {
+            name: tested.of(release)
+            for name, tested in tests.items()
+            if group in {"", tested.group}
+        }
+        worst = (Outcome.FAILED, Outcome.FLAKY, Outcome.KNOWN)
+        return {
+            name: result for of in worst for name, result in found.items() if result.outcome is of
+        }
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """What each release changed in the suite's tests, the oldest first."""
+        return self._steps(self.tests)
+
+    @cached_property
+    def beside_steps(self) -> tuple[Step, ...]:
+        """What each release changed in the cases beside, the oldest first."""
+        return self._steps(self.beside)
+
+    def _steps(self, tests: Mapping[str, Followed]) -> tuple[Step, ...]:
+        before = (None, *self.releases)
+        return tuple(
+            _step(one, two, tests) for one, two in zip(before, self.releases, strict=False)
+        )
+
+
+def _ordered(tests: Iterable[Followed]) -> tuple[str, ...]:
+    return tuple(sorted({one.group for one in tests}, key=lambda name: (name == OTHER, name)))
+
+
+def _step(before: Held | None, after: Held, tests: Mapping[str, Followed]) -> Step:
+    if before is None:
+        return Step(before=None, after=after)
+    found: dict[str, list[str]] = {"regressed": [], "fixed": [], "added": [], "removed": []}
+    for name, tested in tests.items():
+        was, now = (tested.of(held.release).outcome for held in (before, after))
+        if word := changed(was, now):
+            found[word].append(name)
+    return Step(before=before, after=after, **{word: tuple(names) for word, names in found.items()})
+
+
+def changed(was: Outcome, now: Outcome) -> str:
+    """Return what became of a test from one release to the next, empty if nothing did.
+
+    Only a test that was run in both regresses or is fixed.
+
+    Args:
+        was: How it ended before.
+        now: How it ends.
+    """
+    if was is Outcome.PASSED and now.fails:
+        return "regressed"
+    if was.fails and now is Outcome.PASSED:
+        return "fixed"
+    if (was is Outcome.ABSENT) is not (now is Outcome.ABSENT):
+        return "added" if was is Outcome.ABSENT else "removed"
+    return ""
+
+
+def cause_of_failure(test: str, result: Result) -> tuple[str, ...]:
+    """Return what failures are told together by: a declared reason, else the function of the test.
+
+    Args:
+        test: The test.
+        result: What came of it.
+    """
+    if result.reason:
+        return result.reason, result.issue
+    return test.partition("[")[0], result.why.partition(":")[0]

@@ -1,0 +1,242 @@
+"""A conformance history as Markdown, for those who browse the repository."""
+
+from __future__ import annotations
+
+from textwrap import fill
+from typing import TYPE_CHECKING, Final
+
+from conformance.report.conformance_history import Outcome, cause_of_failure
+from conformance.report.markup import code
+from conformance.report.text import one_line
+from conformance.report.threads import address_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from conformance.report.conformance_history import Conformance, Counts, Followed, Result, Step
+
+FOLDED: Final = 6
+"""Lines from which a list is folded."""
+PARAMETERS: Final = 4
+"""Parametrisations of one test that are named."""
+CHANGES: Final = ("regressed", "fixed", "added", "removed")
+"""What a release does to tests, as attributes of a step."""
+SIGNS: Final = {"regressed": "▼ ", "fixed": "▲ "}
+"""A sign for what is for better or worse."""
+NOTHING: Final = "-"
+WIDTH: Final = 100
+
+
+def conformance_markdown(history: Conformance) -> str:
+    """Return a history as a page.
+
+    Args:
+        history: What is told.
+    """
+    parts = [_head(history), *_releases(history), *_changes(history), *_failures(history)]
+    return "\n\n".join([*parts, *_beside(history)]) + "\n"
+
+
+def _head(history: Conformance) -> str:
+    title = history.title or history.suite
+    told = ", ".join(f"{name} {said}" for name, said in history.settings.items() if said)
+    releases = [held.release for held in history.releases]
+    span = f"jax {releases[0]} to {releases[-1]}" if len(releases) > 1 else " ".join(releases)
+    commit = f", at {code(history.revision[:12])}" if history.revision else ""
+    how = f" ({told})" if told else ""
+    suite = history.suite
+    text = (
+        f"Made by `conformance suite history {suite}` from runs of the suite {code(suite)}{commit}, "
+        f"on {history.place}{how}: {len(history.tests):,} tests, run in full, none left out because "
+        "it is known to fail. A number by itself says that so many tests were run and all of them "
+        "passed; **81** of 84 says that three did not. What a release does not have, or a test "
+        "itself skips, is not counted."
+    )
+    return f"# {title}: {span}\n\n{fill(text, WIDTH, break_on_hyphens=False)}"
+
+
+def _releases(history: Conformance) -> Iterator[str]:
+    """Yield a table of releases, and one of releases by groups; the newest release first."""
+    yield "## Releases"
+    standards = any(held.standard for held in history.releases)
+    rows = [["release", "date", *(["standard"] if standards else []), "passed"]]
+    rows[0] += ["known failures", "unexpected", "skipped", "against the one before"]
+    for step in reversed(history.steps):
+        held, found = step.after, history.counts(step.after.release)
+        row = [held.release, held.date, *([held.standard] if standards else [])]
+        row += [_share(found, percent=True), str(found.known or NOTHING)]
+        row += [_bold(found.unexpected), str(found.skipped or NOTHING), summary(step)]
+        rows.append(row)
+    yield table(rows)
+    yield "## Groups of functions"
+    groups = [(name, name) for name in history.groups]
+    own = [(name, f"{name} (ours)") for name in history.families]
+    rows = [["release", *(title for _, title in (*groups, *own))]]
+    for held in reversed(history.releases):
+        counts = (history.counts(held.release, name) for name, _ in (*groups, *own))
+        rows.append([held.release, *map(_share, counts)])
+    yield table(rows)
+
+
+def _share(found: Counts, *, percent: bool = False) -> str:
+    if not found.ran:
+        return NOTHING
+    if found.passed == found.ran:
+        return f"{found.ran}"
+    # Rounded down: what is not all of them is never told as 100 percent.
+    part = f", {int(1000 * found.share) / 10:.1f} %" if percent else ""
+    return f"**{found.passed}** of {found.ran}{part}"
+
+
+def _bold(number: int) -> str:
+    return f"**{number}**" if number else NOTHING
+
+
+def summary(step: Step) -> str:
+    """Return what a release changed, in a few words; empty if nothing."""
+    said = [f"{len(tests)} {word}" for word in CHANGES if (tests := getattr(step, word))]
+    if step.standards is not None:
+        said.append(f"held against {step.standards[1] or 'no standard'}")
+    return ", ".join(said)
+
+
+def _changes(history: Conformance) -> Iterator[str]:
+    yield "## What changed"
+    told = [step for step in reversed(history.steps) if step.before is not None and summary(step)]
+    if not told:
+        yield "Nothing, from one release to the next."
+    for step in told:
+        yield _change(step, history.tests)
+
+
+def _change(step: Step, tests: Mapping[str, Followed]) -> str:
+    before = step.before.release if step.before is not None else ""
+    head = f"{step.after.release} against {before}: {summary(step)}"
+    lines: list[str] = []
+    if step.standards is not None:
+        was, now = (one or "none" for one in step.standards)
+        lines.append(f"- it claims version {now} of the standard, the one before {was}")
+    for word in CHANGES:
+        for group, names in _by_group(getattr(step, word), tests):
+            lines.append(f"- {SIGNS.get(word, '')}{word}, {group}: {listed(names)}")
+    return folded(head, lines)
+
+
+def _by_group(
+    names: Iterable[str], tests: Mapping[str, Followed]
+) -> Iterator[tuple[str, list[str]]]:
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(tests[name].group, []).append(name)
+    yield from sorted(found.items())
+
+
+def _failures(history: Conformance) -> Iterator[str]:
+    """Yield what fails in the newest release, the unexpected first."""
+    newest = history.newest
+    if newest is None:
+        return
+    found = history.failing(newest.release)
+    known = {name: one for name, one in found.items() if one.outcome is Outcome.KNOWN}
+    others = {name: one for name, one in found.items() if name not in known}
+    if others:
+        yield f"## Unexpected in {newest.release}"
+        yield _table_of(others)
+    yield f"## Known failures of {newest.release}"
+    yield _table_of(known) if known else "None."
+
+
+def _table_of(found: Mapping[str, Result]) -> str:
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name, one in found.items():
+        groups.setdefault(cause_of_failure(name, one), []).append(name)
+    rows = [["tests", "which", "why", "upstream"]]
+    for names in groups.values():
+        first = found[names[0]]
+        said = code(first.why) if first.why else first.outcome
+        told = one_line(first.reason) or (f"{said} and the like" if len(names) > 1 else said)
+        rows.append([str(len(names)), listed(names), told, thread(first.issue)])
+    return table(rows)
+
+
+def thread(issue: str) -> str:
+    """Return an upstream thread as a link, if it is one."""
+    address = address_of(issue)
+    return f"[{issue}]({address})" if address else issue
+
+
+def _beside(history: Conformance) -> Iterator[str]:
+    """Yield what our own cases say of what the suite does not test."""
+    if not history.beside:
+        return
+    yield "## What the suite does not test"
+    for family in history.families:
+        cases = {name: one for name, one in history.beside.items() if one.group == family}
+        yield (
+            f"`{family}` is a family of {len(cases)} scenario cases of our own, held against their "
+            "own references; see [what JAX does, release by release](README.md)."
+        )
+        for step in reversed(history.beside_steps):
+            lines = [
+                f"- {SIGNS.get(word, '')}{word}: `{name}`: {one_line(cases[name].doc)}"
+                for word in ("regressed", "fixed")
+                for name in getattr(step, word)
+                if name in cases
+            ]
+            if lines and step.before is not None:
+                yield folded(f"{step.after.release} against {step.before.release}", lines)
+        newest = history.newest
+        failing = history.failing(newest.release, family) if newest is not None else {}
+        if newest is not None and failing:
+            yield f"Deviations of {newest.release}:"
+            rows = [["case", "what", "why", "upstream"]]
+            rows += [
+                [f"`{name}`", one_line(cases[name].doc), one_line(one.reason), thread(one.issue)]
+                for name, one in failing.items()
+            ]
+            yield table(rows)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names of tests in a line, the parametrisations of one test behind it.
+
+    Args:
+        names: The tests.
+    """
+    functions: dict[str, list[str]] = {}
+    for name in names:
+        function, sign, parameter = name.partition("[")
+        functions.setdefault(function, []).append(parameter.removesuffix("]") if sign else "")
+    told = []
+    for function, parameters in functions.items():
+        short = function.rpartition("/")[2]
+        named = [code(parameter) for parameter in parameters[:PARAMETERS] if parameter]
+        more = len(parameters) - PARAMETERS
+        rest = f" and {more} more" if more > 0 else ""
+        told.append(code(short) + (f" ({', '.join(named)}{rest})" if named else ""))
+    return ", ".join(told)
+
+
+def folded(head: str, lines: Sequence[str]) -> str:
+    """Return a list under a heading, folded where it is long.
+
+    Args:
+        head: The heading, plain text.
+        lines: The list.
+    """
+    body = "\n".join(lines)
+    if len(lines) < FOLDED and sum(map(len, lines)) < FOLDED * 120:
+        return f"**{head}**\n\n{body}"
+    return f"<details><summary>{head}</summary>\n\n{body}\n\n</details>"
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table.
+
+    Args:
+        rows: The first is its heading.
+    """
+    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in lines
+    )

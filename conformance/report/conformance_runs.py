@@ -1,0 +1,263 @@
+"""From runs of a suite to its conformance history, and one history put onto another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from packaging.version import InvalidVersion, Version
+
+from conformance.errors import UsageError
+from conformance.model.outcome import Outcome as Ended
+from conformance.model.outcome import Verdict
+from conformance.report.conformance_history import (
+    ABSENT,
+    OTHER,
+    Conformance,
+    Followed,
+    Held,
+    Outcome,
+    Result,
+)
+from conformance.report.text import one_line
+from conformance.report.tracks import release_order, tracks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from conformance.engine.loading import LoadedRun
+    from conformance.model.case import Deviation
+    from conformance.model.record import Record
+    from conformance.model.run import RunCase, RunCell, RunSuite
+    from conformance.report.tracks import Track
+
+WHY: Final = 240
+"""Characters of what a test raised that are kept."""
+NOT_COLLECTED: Final = "not collected"
+"""Type of the error of a test that the suite does not have in a cell."""
+COUNTING: Final = ("max_examples", "seed", "standard")
+"""Settings that decide what comes of tests."""
+_OUTCOMES: Final = {
+    Verdict.MATCH: Outcome.PASSED,
+    Verdict.FIXED: Outcome.PASSED,
+    Verdict.KNOWN: Outcome.KNOWN,
+    Verdict.STALE: Outcome.PASSED,
+    Verdict.FLAKY: Outcome.FLAKY,
+    Verdict.EXCLUDED: Outcome.SKIPPED,
+}
+"""How a test ended by its verdict; every other one is a failure."""
+
+
+def history_of(
+    run: LoadedRun, dates: Mapping[str, str], group: Callable[[str], str] | None = None
+) -> Conformance:
+    """Return what a run of a suite says of its releases.
+
+    Args:
+        run: The run.
+        dates: Day of each release.
+        group: Returns the group of a test by its name; None for those that the run has.
+
+    Raises:
+        UsageError: If the run is of no suite, of several places, or has a release twice.
+    """
+    suite = suite_of(run)
+    told = [cell for cell in run.info.cells if not _is_development(cell)]
+    tracks = tracks_of(told)
+    if len(tracks) != 1:
+        names = ", ".join(track.name for track in tracks) or "no release"
+        raise UsageError(f"{run.id}: expected the releases of one platform, got {names}")
+    (track,) = tracks
+    held = [_held(cell, run, dates) for cell in track.cells]
+    if doubled := sorted({one.release for one in held if _count(held, one.release) > 1}):
+        raise UsageError(f"{run.id}: {', '.join(doubled)}: expected one cell of a release, got two")
+    found: dict[str, dict[str, Result]] = {}
+    cells, platform = {cell.id: cell for cell in track.cells}, _platform(track)
+    for record in run.records:
+        cell = cells.get(record.cell)
+        if cell is not None and record.outcome not in {Ended.INFRA, Ended.NOT_RUN}:
+            result = result_of(record, run.info.cases.get(record.case), platform, cell)
+            found.setdefault(record.case, {})[cell.label] = result
+    tests = {
+        name: Followed(group=_group(name, run.info.cases.get(name), group), results=results)
+        for name, results in found.items()
+    }
+    return Conformance(
+        suite=suite.name, title=suite.title, revision=suite.revision,
+        settings={name: said for name, said in suite.settings.items() if name in COUNTING},
+        place=track.name, releases=tuple(held), tests=tests,
+    )  # fmt: skip
+
+
+def suite_of(run: LoadedRun) -> RunSuite:
+    """Return the suite that a run is of.
+
+    Raises:
+        UsageError: If it is of none.
+    """
+    if run.info.suite is None:
+        raise UsageError(f"{run.id}: is no run of a suite; `conformance suite run` makes one")
+    return run.info.suite
+
+
+def unfinished(run: LoadedRun) -> str:
+    """Return why a run does not tell all of its suite in each of its cells, empty if it does.
+
+    Args:
+        run: A run of a suite.
+    """
+    suite = suite_of(run)
+    if not suite.complete:
+        return "only a part of the suite was asked for"
+    if not run.info.finished:
+        return "it did not end"
+    told = {(record.case, record.cell) for record in run.records}
+    missing = [pair for pair in run.info.plan if pair not in told]
+    if missing:
+        return f"{len(missing)} tests have no result, {missing[0][0]} on {missing[0][1]} is one"
+    lost = [r for r in run.records if r.outcome in {Ended.INFRA, Ended.NOT_RUN}]
+    if lost:
+        why = one_line("; ".join(lost[0].reasons), WHY)
+        return f"{len(lost)} tests could not be run, {lost[0].case} on {lost[0].cell}: {why}"
+    return ""
+
+
+def merged(old: Conformance | None, new: Conformance) -> Conformance:
+    """Return a history with the releases of another in it; those of both are as the new one has.
+
+    Args:
+        old: What was known; None for nothing.
+        new: What is new. Its groups count.
+
+    Raises:
+        UsageError: If the two are not of the same tests, settings and place.
+    """
+    if old is None:
+        return new
+    if wrong := difference(old, new):
+        raise UsageError(wrong)
+    again = {held.release for held in new.releases}
+    by_release = {held.release: held for held in (*old.releases, *new.releases)}
+    tests: dict[str, Followed] = {}
+    for name in dict.fromkeys((*old.tests, *new.tests)):
+        before, after = old.tests.get(name), new.tests.get(name)
+        kept = {} if before is None else before.results
+        results = {release: r for release, r in kept.items() if release not in again}
+        results |= {} if after is None else after.results
+        if results:
+            tests[name] = replace(after or before, results=results)  # type: ignore[type-var]
+    return replace(
+        new,
+        title=new.title or old.title,
+        releases=tuple(by_release[name] for name in sorted(by_release, key=release_order)),
+        tests=tests,
+        beside=new.beside or old.beside,
+    )
+
+
+def difference(old: Conformance, new: Conformance) -> str:
+    """Return why two histories cannot be one, empty if they can.
+
+    Args:
+        old: What was known.
+        new: What is new.
+    """
+    for what, one, other in (
+        ("suite", old.suite, new.suite),
+        ("revision", old.revision, new.revision),
+        ("settings", dict(old.settings), dict(new.settings)),
+        ("platform", old.place, new.place),
+    ):
+        if one != other:
+            return f"another {what}: {_told(one)} is what is kept, {_told(other)} what is new"
+    return ""
+
+
+def result_of(record: Record, case: RunCase | None, platform: str, cell: RunCell) -> Result:
+    """Return what came of a test.
+
+    A test that is known to fail now and then counts as known in each run: chance is no fix.
+
+    Args:
+        record: Its record.
+        case: The test as a case, None where nothing is told of it.
+        platform: Platform of the cell.
+        cell: The cell.
+    """
+    outcome = _OUTCOMES.get(record.verdict, Outcome.FAILED)
+    if outcome is Outcome.SKIPPED and _type(record) == NOT_COLLECTED:
+        return ABSENT
+    deviation = _deviation(case, platform, cell)
+    if outcome is Outcome.PASSED:
+        if deviation is None or not deviation.may_pass:
+            return Result(outcome=outcome)
+        outcome = Outcome.KNOWN
+    reason, issue = "", ""
+    if outcome is Outcome.KNOWN and deviation is not None:
+        reason, issue = one_line(deviation.reason, WHY), deviation.issue
+    return Result(outcome=outcome, why=_why(record, outcome), reason=reason, issue=issue)
+
+
+def _why(record: Record, outcome: Outcome) -> str:
+    if outcome is Outcome.SKIPPED or record.error is None:
+        return one_line("; ".join(record.reasons), WHY)
+    return one_line(said_first(record.error.signature or record.error.type), WHY)
+
+
+def said_first(signature: str) -> str:
+    """Return what an error says, without what pytest tells of the assertion itself.
+
+    Args:
+        signature: The error's signature.
+    """
+    lines = signature.split("\n")
+    own = next((at for at, line in enumerate(lines) if line.startswith("assert ")), len(lines))
+    return "\n".join(lines[:own] or lines)
+
+
+def _type(record: Record) -> str:
+    return "" if record.error is None else record.error.type
+
+
+def _deviation(case: RunCase | None, platform: str, cell: RunCell) -> Deviation | None:
+    """Return the first deviation that is declared of a test for a cell."""
+    found = () if case is None else case.deviations
+    release = cell.release or "0"
+    return next((d for d in found if d.covers(release, platform, cell.versions)), None)
+
+
+def _held(cell: RunCell, run: LoadedRun, dates: Mapping[str, str]) -> Held:
+    facts = run.info.identities.get(cell.id, {}).get("facts", {})
+    return Held(
+        release=cell.label, cell=cell.id, standard=str(facts.get("standard", "")),
+        date=dates.get(cell.release, ""), run=run.id,
+    )  # fmt: skip
+
+
+def _is_development(cell: RunCell) -> bool:
+    """Say whether a cell is of no release: a nightly says nothing of what was released."""
+    try:
+        return Version(cell.release).is_prerelease
+    except InvalidVersion:
+        return False
+
+
+def _platform(track: Track) -> str:
+    return track.kind if track.kind == "cpu" else track.name.partition(" ")[0]
+
+
+def _group(name: str, case: RunCase | None, group: Callable[[str], str] | None) -> str:
+    said = group(name) if group is not None else ""
+    if said or case is None:
+        return said or OTHER
+    return case.group or case.file or OTHER
+
+
+def _count(held: Iterable[Held], release: str) -> int:
+    return sum(one.release == release for one in held)
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {said}" for name, said in value.items() if said is not None)
+    return str(value) or "none"

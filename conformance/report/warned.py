@@ -1,0 +1,184 @@
+"""What tests warned of: one warning however many tests and cells give it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from conformance.engine.blobs import CorruptBlobError
+from conformance.judge.errors import cause_of
+from conformance.report.text import one_line
+from conformance.report.tracks import tracks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from conformance.engine.comparing import Side
+    from conformance.model.run import RunCell
+
+WARNINGS: Final = "warnings"
+"""Artifact of a test: what it warned of, as JSON."""
+MESSAGE: Final = 300
+"""Characters of a message that are shown."""
+
+
+class Warned(msgspec.Struct, frozen=True, kw_only=True):
+    """A warning as a test gave it.
+
+    Attributes:
+        category: Its class.
+        message: What it says.
+        where: File and line that it is told of.
+        count: How often.
+    """
+
+    category: str = ""
+    message: str = ""
+    where: str = ""
+    count: int = 1
+
+
+_LIST: Final = msgspec.json.Decoder(list[Warned])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunWarning:
+    """A warning of a run, told once.
+
+    Attributes:
+        category: Its class.
+        message: What it says, as it was said first.
+        where: Files that it is told of, without lines, the most frequent first.
+        tests: The tests that give it.
+        cells: Ids of the cells in which they do, in order.
+        count: How often it is given in all.
+        new_in: Releases that give it, each where the one before does not; by name of the track.
+        gone_in: Releases that do not give it, each where the one before does.
+    """
+
+    category: str
+    message: str
+    where: tuple[str, ...]
+    tests: tuple[str, ...]
+    cells: tuple[str, ...]
+    count: int
+    new_in: tuple[str, ...] = ()
+    gone_in: tuple[str, ...] = ()
+
+
+def warned_by(side: Side) -> list[Warned]:
+    """Return what a test warned of; nothing where that cannot be read.
+
+    Args:
+        side: The test.
+    """
+    digest = side.record.artifacts.get(WARNINGS, "")
+    if not digest:
+        return []
+    try:
+        return _LIST.decode(side.blobs.get(digest))
+    except (CorruptBlobError, ValueError):
+        return []
+
+
+class _Group:
+    """A warning while it is gathered."""
+
+    def __init__(self, first: Warned) -> None:
+        self.first = first
+        self.where: Counter[str] = Counter()
+        self.tests: dict[str, None] = {}
+        self.cells: dict[str, None] = {}
+        self.count = 0
+
+
+def warnings_of(sides: Iterable[Side], cells: Sequence[RunCell]) -> tuple[RunWarning, ...]:
+    """Return what tests warned of, what came with the newest release first.
+
+    Two warnings are the same if their class is and their message but for numbers, addresses and
+    paths. A release is compared with the one before it that was run, on the same platform.
+
+    Args:
+        sides: The tests.
+        cells: The cells they ran in.
+    """
+    groups: dict[tuple[str, str], _Group] = {}
+    for side in sides:
+        for one in warned_by(side):
+            group = groups.setdefault((one.category, cause_of(one.message)), _Group(one))
+            group.where[cause_of(one.where).partition(":")[0]] += one.count
+            group.tests[side.record.case] = None
+            group.cells[side.record.cell] = None
+            group.count += one.count
+    tracks = [[(cell.id, cell.label) for cell in track.cells] for track in tracks_of(cells)]
+    order = {cell: at for track in tracks for at, (cell, _) in enumerate(track)}
+    found = [(_warning(group, tracks), _rank(group, tracks, order)) for group in groups.values()]
+    return tuple(one for one, _ in sorted(found, key=lambda pair: pair[1]))
+
+
+def _warning(group: _Group, tracks: Sequence[Sequence[tuple[str, str]]]) -> RunWarning:
+    new, gone = _edges(group, tracks)
+    return RunWarning(
+        category=group.first.category, message=one_line(group.first.message, MESSAGE),
+        where=tuple(name for name, _ in group.where.most_common() if name),
+        tests=tuple(group.tests), count=group.count,
+        cells=tuple(cell for track in tracks for cell, _ in track if cell in group.cells),
+        new_in=tuple(dict.fromkeys(new)), gone_in=tuple(dict.fromkeys(gone)),
+    )  # fmt: skip
+
+
+def _edges(
+    group: _Group, tracks: Sequence[Sequence[tuple[str, str]]]
+) -> tuple[list[str], list[str]]:
+    """Return the releases with which it comes, and those with which it goes."""
+    new, gone = [], []
+    for track in tracks:
+        for (before, _), (after, release) in pairwise(track):
+            if (before in group.cells) is not (after in group.cells):
+                (new if after in group.cells else gone).append(release)
+    return new, gone
+
+
+def _rank(
+    group: _Group, tracks: Sequence[Sequence[tuple[str, str]]], order: dict[str, int]
+) -> tuple[int, int, int]:
+    """Return what warnings are sorted by: still given by the newest, come late, given often."""
+    newest = {track[-1][0] for track in tracks if track}
+    first = min((order.get(cell, 0) for cell in group.cells), default=0)
+    return (not newest & set(group.cells), -first, -len(group.tests))
+
+
+def warning_lines(
+    warnings: Sequence[RunWarning], cells: int, *, most: int | None = None
+) -> Iterator[str]:
+    """Yield warnings, two lines each.
+
+    Args:
+        warnings: The warnings.
+        cells: How many cells were run.
+        most: How many are told, None for all.
+    """
+    if not warnings:
+        return
+    told = warnings[:most]
+    yield f"warnings: {len(warnings)}, each told once"
+    for one in told:
+        tests = one.tests[0] if len(one.tests) == 1 else f"{len(one.tests)} tests"
+        yield f"  {edges_of(one)}{one.category}: {one.message}"
+        yield f"    {tests}, in {len(one.cells)} of {cells} cell{'' if cells == 1 else 's'}"
+    if len(warnings) > len(told):
+        yield f"  {len(warnings) - len(told)} more in the report"
+
+
+def edges_of(one: RunWarning) -> str:
+    """Return with which releases a warning comes and goes, e.g. `new in 0.9.0: `; else nothing."""
+    said = [
+        f"{word} {', '.join(releases)}"
+        for word, releases in (("new in", one.new_in), ("gone in", one.gone_in))
+        if releases
+    ]
+    return f"{', '.join(said)}: " if said else ""

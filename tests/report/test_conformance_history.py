@@ -1,0 +1,101 @@
+"""Counts, regressions and fixes of a suite's tests over releases."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.report.conformance_history import (
+    Conformance,
+    Followed,
+    Held,
+    Outcome,
+    Result,
+    cause_of_failure,
+    changed,
+)
+
+RELEASES = ("0.5.3", "0.6.2", "0.7.0")
+LETTERS = {
+    "p": Outcome.PASSED, "k": Outcome.KNOWN, "F": Outcome.FAILED, "?": Outcome.FLAKY,
+    "s": Outcome.SKIPPED,
+}  # fmt: skip
+
+
+def history(tests: dict[str, str], beside: dict[str, str] | None = None) -> Conformance:
+    """Return a history: a letter for each release, by test; its group stands before the `/`."""
+
+    def tested(found: dict[str, str]) -> dict[str, Followed]:
+        return {
+            name: Followed(
+                group=name.partition("/")[0],
+                results={
+                    release: Result(outcome=LETTERS[letter])
+                    for release, letter in zip(RELEASES, letters, strict=True)
+                    if letter in LETTERS
+                },
+            )
+            for name, letters in found.items()
+        }
+
+    held = tuple(Held(release=r, cell=f"jax{r}-py311-cpu8", standard=r[:3]) for r in RELEASES)
+    return Conformance(
+        suite="signs", releases=held, tests=tested(tests), beside=tested(beside or {})
+    )
+
+
+def test_counts() -> None:
+    """Of a group and of all; what is skipped is no share, what is not collected does not exist."""
+    found = history({"a/one": "ppk", "a/two": "sF-", "b/three": "p?p"}, {"own/case": "kkk"})
+    first = found.counts("0.5.3")
+    assert (first.passed, first.ran, first.skipped, first.share) == (2, 2, 1, 1.0)
+    second = found.counts("0.6.2", "a")
+    assert (second.passed, second.ran, second.unexpected, second.known) == (1, 2, 1, 0)
+    assert found.counts("0.6.2", "b").unexpected == 1
+    assert found.counts("0.7.0", "a").known == found.counts("0.7.0", "a").ran == 1
+    assert (found.counts("0.7.0", "own").known, found.counts("0.7.0").known) == (1, 1)
+    assert found.counts("0.1.0").share == 0.0
+
+
+def test_steps() -> None:
+    """What was run in two releases regresses or is fixed, what is not in both is new or gone."""
+    found = history(
+        {
+            "a/broken": "pkk", "a/mended": "FFp", "a/shaky": "p?p", "a/new": "-Fp",
+            "a/gone": "pp-", "a/skipped": "psk", "a/declared": "FkF",
+        }
+    )  # fmt: skip
+    first, second, third = found.steps
+    assert first.before is None
+    assert (second.regressed, second.fixed, second.added) == (("a/broken",), (), ("a/new",))
+    assert (third.fixed, third.regressed) == (("a/mended", "a/new"), ())
+    assert third.removed == ("a/gone",)
+    assert second.standards == ("0.5", "0.6")
+
+
+@pytest.mark.parametrize("was", Outcome)
+@pytest.mark.parametrize("now", Outcome)
+def test_a_change_has_its_opposite(was: Outcome, now: Outcome) -> None:
+    """What is a regression one way is a fix the other way, and what is new is gone."""
+    opposite = {"regressed": "fixed", "fixed": "regressed", "added": "removed", "removed": "added"}
+    word = changed(was, now)
+    assert changed(now, was) == opposite.get(word, "")
+    assert was is not now or not word
+
+
+def test_groups_and_failures() -> None:
+    """By name, what is in none last; failures are told with the unexpected first."""
+    found = history({"other/x": "ppp", "b/one": "kkk", "b/two": "FFF", "z/three": "ppp"})
+    assert found.groups == ("b", "z", "other")
+    assert list(found.failing("0.5.3")) == ["b/two", "b/one"]
+    assert list(found.failing("0.5.3", "z")) == []
+    assert history({}, {"own/a": "kkp"}).families == ("own",)
+    assert list(history({}, {"own/a": "kkp"}).failing("0.5.3", "own")) == ["own/a"]
+
+
+def test_failures_are_told_together() -> None:
+    """Those of one declared reason, else those of one function that raise the same."""
+    known = Result(outcome=Outcome.KNOWN, why="TypeError: a", reason="lost", issue="a/b#1")
+    assert cause_of_failure("t::f[1]", known) == cause_of_failure("t::g[2]", known)
+    one, two = (Result(outcome=Outcome.FAILED, why=f"TypeError: {n}") for n in "ab")
+    assert cause_of_failure("t::f[1]", one) == cause_of_failure("t::f[2]", two)
+    assert cause_of_failure("t::f[1]", one) != cause_of_failure("t::g[1]", one)

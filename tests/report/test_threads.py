@@ -1,0 +1,23 @@
+"""Where upstream threads are."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.report.threads import address_of
+
+
+@pytest.mark.parametrize(
+    ("source", "address"),
+    [
+        ("jax-ml/jax#123", "https://github.com/jax-ml/jax/issues/123"),
+        ("https://example.org/a", "https://example.org/a"),
+        ("javascript:alert(1)", ""),
+        ("jax-ml/jax#abc", ""),
+        ("a#1", ""),
+        ("", ""),
+    ],
+)
+def test_where_a_thread_is(source: str, address: str) -> None:
+    """What is no thread and no address is not made a link."""
+    assert address_of(source) == address
