@@ -59,10 +59,9 @@ def case(id_: str = "family/name", **more: Any) -> Case:
         family=id_.partition("/")[0],
         topic="topic",
         name="name",
-        kind="program",
         file=Path("cases/family/topic.py"),
         line=7,
-        **more,
+        **{"kind": "program", **more},
     )
 
 

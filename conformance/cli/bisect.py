@@ -12,7 +12,8 @@ from conformance.cli.options import jobs_option, json_option, program_options
 from conformance.cli.searching import FIGURES, TIMED, Asked, searched
 from conformance.cli.setting import here
 from conformance.cli.suite_options import suite_options
-from conformance.cli.targets import InSuite, subject_named
+from conformance.cli.suite_target import InSuite
+from conformance.cli.targets import subject_named
 from conformance.model.outcome import ExitCode
 from conformance.triage.bisect.axis import JAX
 from conformance.triage.bisect.telling import answer_json, answer_lines

@@ -18,7 +18,8 @@ from conformance.cli.preparing import wanted_in
 from conformance.cli.searching import FIGURES, TIMED, Asked, prober_of
 from conformance.cli.setting import here
 from conformance.cli.suite_options import suite_options
-from conformance.cli.targets import InSuite, subject_named
+from conformance.cli.suite_target import InSuite
+from conformance.cli.targets import subject_named
 from conformance.engine.rundir import RESULTS, Results, RunDirectory
 from conformance.model.outcome import ExitCode
 from conformance.triage.bisect.points import RESTART

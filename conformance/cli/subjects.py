@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from conformance.cells.accelerators import Turns
 from conformance.cli.preparing import prepare_in, wanted_in
-from conformance.cli.suites import SuiteInCells, prepare_suite, suite_wanted
+from conformance.cli.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.engine.local import LocalExecutor
 from conformance.engine.prepare import Provider
 from conformance.errors import UsageError
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.cli.setting import Setting
+    from conformance.cli.suite_target import InSuite
     from conformance.engine.job import Executor, PlannedCell
     from conformance.engine.prepare import Preparation
     from conformance.model.case import Case
+    from conformance.model.run import RunSuite
     from conformance.suites.suite import Suite
 
     Found = tuple[tuple[Case, ...], Executor]
@@ -34,6 +36,16 @@ class Subject(Protocol):
     @property
     def wanted(self) -> tuple[str, ...]:
         """What cells have beside their own packages, as requirements."""
+        ...
+
+    @property
+    def root(self) -> Path:
+        """Folder that its files are told from."""
+        ...
+
+    @property
+    def described(self) -> RunSuite | None:
+        """What is told of the suite with the run, None of cases."""
         ...
 
     def prepare(self, cells: Iterable[Cell]) -> Preparation:
@@ -56,6 +68,11 @@ class _Cases:
     select: Sequence[str]
     wanted: tuple[str, ...]
     slots: int
+    described: RunSuite | None = None
+
+    @property
+    def root(self) -> Path:
+        return self.setting.project.root
 
     def prepare(self, cells: Iterable[Cell]) -> Preparation:
         return prepare_in(self.setting, cells, self.wanted)
@@ -75,6 +92,15 @@ class _Tests:
     slots: int
     fresh: bool
 
+    @property
+    def root(self) -> Path:
+        return self.suite.root
+
+    @property
+    def described(self) -> RunSuite:
+        # Of the releases in between only what differs is tried.
+        return replace(self.suite.described(), complete=False)
+
     def prepare(self, cells: Iterable[Cell]) -> Preparation:
         return prepare_suite(self.setting, cells, self.wanted)
 
@@ -88,7 +114,8 @@ def subject_of(
     select: Sequence[str],
     *,
     suites: Sequence[str],
-    timeout: float,
+    asked: InSuite,
+    timeout: float | None,
     wanted: Sequence[str],
     slots: int,
     fresh: bool,
@@ -98,14 +125,16 @@ def subject_of(
     Args:
         setting: Surroundings.
         select: Cases; where suites are named, arguments of pytest's own.
-        suites: Paths of files and folders of tests.
-        timeout: Seconds that one test may take.
+        suites: Paths of files and folders of tests, or the name of a suite.
+        asked: What else is asked of the suite.
+        timeout: Seconds that one test may take, None for what the suite says.
         wanted: What cells are to have beside their own packages.
         slots: How many are tried at the same time.
         fresh: Whether what was collected before does not count.
 
     Raises:
-        UsageError: If both are named, or a path is not there.
+        UsageError: If both are named, or a path or suite is not there.
+        InfrastructureError: If a named suite cannot be fetched.
     """
     if not suites:
         return _Cases(
@@ -113,8 +142,12 @@ def subject_of(
         )
     if select and not select[0].startswith("-"):
         raise UsageError(f"--suite and SELECT {select[0]}: expected one of them")
-    words = [*suites, *select]
+    suite = suite_of(
+        [*suites, *select], timeout=timeout, wanted=wanted, start=Path.cwd(),
+        examples=asked.examples, standard=asked.standard,
+        home=SuiteHome(setting=setting, path=asked.path),
+    )  # fmt: skip
     return _Tests(
-        setting=setting, slots=slots, fresh=fresh, wanted=suite_wanted(setting, wanted),
-        suite=suite_of(words, timeout=timeout, wanted=wanted, start=Path.cwd()),
+        setting=setting, slots=slots, fresh=fresh, suite=suite,
+        wanted=suite_wanted(setting, wanted, suite),
     )  # fmt: skip

@@ -28,6 +28,21 @@ OF_PROCESSES: Final = frozenset({"facts", "output", "memory"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InSuite:
+    """What is asked of a suite, beside its tests.
+
+    Attributes:
+        path: A checkout of the user's own of a named suite.
+        examples: How Hypothesis looks for examples.
+        standard: The version of its standard that a named suite holds releases against.
+    """
+
+    path: Path | None
+    examples: Examples
+    standard: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteTarget:
     """A test of a suite.
 
@@ -91,33 +106,24 @@ def names_a_test(text: str, when: str | None = None, fact: str = "") -> bool:
 
 
 def suite_target(
-    setting: Setting,
-    text: str,
-    *,
-    timeout: float,
-    wanted: Sequence[str],
-    suite_path: Path | None,
-    examples: Examples,
-    standard: str,
+    setting: Setting, text: str, asked: InSuite, *, timeout: float, wanted: Sequence[str]
 ) -> SuiteTarget:
     """Return the test of a suite that a text names.
 
     Args:
         setting: Surroundings.
         text: Its node id: below a file, or below the name of a suite.
+        asked: What is asked of the suite.
         timeout: Seconds that it may take.
         wanted: What cells are to have beside their own packages.
-        suite_path: A checkout of the user's own of a named suite.
-        examples: How Hypothesis looks for examples.
-        standard: The version of its standard that a named suite holds releases against.
 
     Raises:
         UsageError: If there is no such file or suite.
         InfrastructureError: If a named suite cannot be fetched.
     """
     suite = suite_of(
-        [text], timeout=timeout, wanted=wanted, start=Path.cwd(), examples=examples,
-        standard=standard, home=SuiteHome(setting=setting, path=suite_path),
+        [text], timeout=timeout, wanted=wanted, start=Path.cwd(), examples=asked.examples,
+        standard=asked.standard, home=SuiteHome(setting=setting, path=asked.path),
     )  # fmt: skip
     needs = suite_wanted(setting, wanted, suite)
     return SuiteTarget(text=text, setting=setting, suite=suite, wanted=needs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.cli.searching import Subject
@@ -10,26 +9,9 @@ from conformance.cli.suite_target import names_a_test, suite_target
 from conformance.triage.programs.target import target_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conformance.cli.searching import Asked
     from conformance.cli.setting import Setting
-    from conformance.suites.suite import Examples
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InSuite:
-    """What is asked of the suite that a target is a test of.
-
-    Attributes:
-        path: A checkout of the user's own of a named suite.
-        examples: How Hypothesis looks for examples.
-        standard: The version of its standard that a named suite holds releases against.
-    """
-
-    path: Path | None
-    examples: Examples
-    standard: str
+    from conformance.cli.suite_target import InSuite
 
 
 def subject_named(
@@ -50,10 +32,7 @@ def subject_named(
         InfrastructureError: If a named suite cannot be fetched.
     """
     if not is_command and names_a_test(target, asked.when, asked.fact):
-        test = suite_target(
-            setting, target, timeout=asked.timeout, wanted=asked.wanted, suite_path=suite.path,
-            examples=suite.examples, standard=suite.standard,
-        )  # fmt: skip
+        test = suite_target(setting, target, suite, timeout=asked.timeout, wanted=asked.wanted)
         return Subject(test=test)
     program = target_of(target, command=is_command)
     return Subject(program=program) if program else Subject(case=setting.case(target))

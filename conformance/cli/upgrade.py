@@ -16,6 +16,8 @@ from conformance.cli.options import jobs_option, json_option, with_option
 from conformance.cli.run import write_site_of
 from conformance.cli.setting import here
 from conformance.cli.subjects import subject_of
+from conformance.cli.suite_options import suite_options
+from conformance.cli.suite_target import InSuite
 from conformance.engine.cache import ResultCache
 from conformance.engine.describing import describe, ended
 from conformance.engine.judging import Judge
@@ -44,9 +46,11 @@ if TYPE_CHECKING:
 
     from conformance.cells.cell import Cell
     from conformance.cli.setting import Setting
+    from conformance.cli.subjects import Subject
     from conformance.engine.prepare import Preparation
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunInfo
+    from conformance.suites.suite import Examples
     from conformance.triage.blame.blamed import Step as Mixed
     from conformance.triage.upgrade.blaming import Search
     from conformance.triage.upgrade.culprits import Culprits
@@ -81,14 +85,15 @@ INTERRUPTED: Final = f"conformance: interrupted; {RESTART}"
 )
 @click.option("--blame-all", "asked", flag_value="all", help="The same of whatever changed.")
 @click.option(
-    "--suite", "suites", multiple=True, metavar="PATH",
-    help="A pytest suite instead of cases: a file or folder of tests; repeatable. What comes "
-    "after -- is pytest's own.",
+    "--suite", "suites", multiple=True, metavar="NAME|PATH",
+    help="A pytest suite instead of cases: its name, or a file or folder of tests; repeatable. "
+    "What comes after -- is pytest's own.",
 )  # fmt: skip
 @click.option(
-    "--timeout", type=click.FloatRange(0.1), default=TIMEOUT, show_default=True,
-    metavar="SECONDS", help="Of one test of a suite.",
+    "--timeout", type=click.FloatRange(0.1), metavar="SECONDS",
+    help=f"Of one test of a suite.  [default: as the suite says, {TIMEOUT:g} for a path]",
 )  # fmt: skip
+@suite_options
 @with_option
 @click.option("--fresh", is_flag=True, help="Try everything anew, whatever is known of it.")
 @jobs_option()
@@ -111,7 +116,10 @@ def command(
     thorough: bool,
     asked: str | None,
     suites: tuple[str, ...],
-    timeout: float,
+    timeout: float | None,
+    suite_path: Path | None,
+    examples: Examples,
+    standard: str,
     wanted: tuple[str, ...],
     fresh: bool,
     jobs: int,
@@ -132,6 +140,7 @@ def command(
     conformance upgrade '~=0.6.0' latest shard_map_while --platform cpu8 --platform tpu:v5e:2x2
     conformance upgrade 0.5.3 latest tests/cases --with ./my-package
     conformance upgrade 0.5.3 latest --suite tests --with ./my-package -- -m "not slow"
+    conformance upgrade 0.5.3 latest --suite array-api-tests --max-examples 5
     conformance upgrade requirements.txt latest           from what a lock pins
     conformance upgrade path:/opt/env/bin/python latest   from an environment that exists
     conformance upgrade 0.5.3 latest --blame              and which package it is
@@ -145,8 +154,9 @@ def command(
     console = Console(stderr=files.printed, highlight=False, markup=False)
     places = tuple(dict.fromkeys(platforms)) or (PLATFORM,)
     subject = subject_of(
-        setting, select, suites=suites, timeout=timeout, wanted=wanted, slots=jobs, fresh=fresh
-    )
+        setting, select, suites=suites, timeout=timeout, wanted=wanted, slots=jobs, fresh=fresh,
+        asked=InSuite(path=suite_path, examples=examples, standard=standard),
+    )  # fmt: skip
     points = {name: _points(setting, (before, after), name, subject.prepare) for name in places}
     directory = new_run(setting.project.root)
     locks = {cell: lock for p in points.values() for cell, lock in p.locks.items()}
@@ -157,7 +167,7 @@ def command(
     )  # fmt: skip
     upgrade = Upgrade(
         cases, [_axis(name, found) for name, found in points.items()],
-        root=setting.project.root, trier=trier, blobs=directory.blobs, thorough=thorough,
+        root=subject.root, trier=trier, blobs=directory.blobs, thorough=thorough,
     )  # fmt: skip
     try:
         records = _run(upgrade, directory, console)
@@ -166,7 +176,7 @@ def command(
         return ExitCode.INTERRUPTED
     exclusions = tuple(entry for found in points.values() for entry in found.exclusions)
     upgraded = Upgraded(compared=tuple(upgrade.compared()), left_out=exclusions, jobs=len(records))
-    info = _described(upgrade, exclusions, setting.project.root)
+    info = _described(upgrade, exclusions, subject)
     directory.write_run(ended(info, _status(upgraded), executor.identities))
     if not upgraded.whole and not any(one.flaky for one in upgraded.compared):
         raise NothingSelectedError(f"nothing to compare; {'; '.join(asides(upgraded))}")
@@ -269,12 +279,12 @@ def _show(status: Status, head: str, tried: Mixed, packages: int) -> None:
     status.update(f"{head}: {step_line(tried, packages)}")
 
 
-def _described(upgrade: Upgrade, exclusions: tuple[Exclusion, ...], root: Path) -> RunInfo:
+def _described(upgrade: Upgrade, exclusions: tuple[Exclusion, ...], subject: Subject) -> RunInfo:
     """Return what was tried as a run, which reports read as any other."""
     jobs = tuple(upgrade.jobs())
     cells = {job.planned.cell.id: job.planned for job in jobs}
     plan = Plan(jobs=jobs, exclusions=exclusions, cells=tuple(cells.values()))
-    return describe(plan, request={}, matrix="", root=root)
+    return describe(plan, request={}, matrix="", root=subject.root, suite=subject.described)
 
 
 def _tell(console: Console, upgraded: Upgraded, directory: RunDirectory, *, every: bool) -> None:

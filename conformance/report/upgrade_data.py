@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.report.upgrade_culprits import beside, blame, culprit, culprits_json, suspects
 from conformance.report.upgrade_file import FORMAT
 from conformance.report.upgrade_text import failure, verdict
-from conformance.report.upgraded import command, groups, upstream
+from conformance.report.upgraded import command, groups, known, upstream
 from conformance.triage.upgrade.effect import Effect, told
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ def _step_json(one: Compared, step: Step) -> dict[str, Any]:
         "beside": beside(one, step),
         "searched": culprits_json(step.culprits),
         "upstream": upstream(one, step),
+        "known": known(one, step),
         "command": command(one, step),
         "blame": blame(one, step),
     }

@@ -81,6 +81,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         beside: Packages other than jax's own that changed, with both versions.
         searched: Which package it is by trial; None where that was not tried.
         upstream: Thread of the declared deviation.
+        known: Why the failure of a test is known, empty if it is not.
         command: What shows it.
         blame: What tells which package made it.
     """
@@ -98,6 +99,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     beside: dict[str, tuple[str, str]] = {}
     searched: Searched | None = None
     upstream: str = ""
+    known: str = ""
     command: str = ""
     blame: str = ""
 

@@ -10,7 +10,7 @@ from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.report.markup import code
 from conformance.report.text import listed, visible
 from conformance.report.upgrade_culprits import culprit_cell, culprit_lines, unclear
-from conformance.report.upgraded import command, groups, upstream
+from conformance.report.upgraded import command, groups, known, upstream
 from conformance.triage.questions.predicate import ending, quoted
 from conformance.triage.upgrade.effect import BREAKING, FIGURES, SILENT, Effect, told
 
@@ -139,6 +139,8 @@ def _group_lines(group: Group, *, every: bool) -> Iterator[str]:
     yield f"  {', '.join(names) if every else listed(names)}"
     if others := "; ".join(_others(first, step)):
         yield f"  also {others}"
+    if reason := known(first, step):
+        yield f"  known: {visible(quoted(reason))}"
     if issue := upstream(first, step):
         yield f"  upstream {issue}"
     yield from (f"  {line}" for line in culprit_lines(first, step))

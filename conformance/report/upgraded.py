@@ -7,6 +7,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from conformance.judge.deviation import applicable
+from conformance.model.outcome import Verdict
 from conformance.triage.upgrade.blaming import sides_of
 from conformance.triage.upgrade.effect import BREAKING, FIGURES, Effect, told
 
@@ -80,7 +81,7 @@ def groups(upgraded: Upgraded) -> list[Group]:
     for one in upgraded.whole:
         if (step := one.decisive) is not None:
             key = (one.effect, one.axis.labels[step.before], one.axis.labels[step.after])
-            found.setdefault((*key, *_cause(step)), []).append(one)
+            found.setdefault((*key, known(one, step), *_cause(step)), []).append(one)
     made = [Group(effect, tuple(members)) for (effect, *_), members in found.items()]
     order = list(Effect)
     return sorted(made, key=lambda g: (order.index(g.effect), g.step.after, -len(g.members)))
@@ -115,6 +116,20 @@ def upstream(one: Compared, step: Step) -> str:
     declared = applicable(one.case, planned.release, planned.cell.platform, planned.versions)
     failed = step.effect in {Effect.FIXED, Effect.BROKEN, Effect.WRONG, Effect.ENDING}
     return next((d.issue for d in declared if d.issue and failed), "")
+
+
+def known(one: Compared, step: Step) -> str:
+    """Return why the failure of a test that a change began or ended is known, empty if it is not.
+
+    Args:
+        one: The test.
+        step: The change.
+    """
+    change = step.change
+    failed = (change.before if step.effect is Effect.FIXED else change.after).record
+    if one.case.kind != "test" or failed.verdict is not Verdict.KNOWN:
+        return ""
+    return "; ".join(failed.reasons)
 
 
 def command(one: Compared, step: Step) -> str:

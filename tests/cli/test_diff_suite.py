@@ -11,6 +11,7 @@ from tests.engine.test_suite_changes import record
 from tests.engine.written_runs import write
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from conformance.engine.rundir import RunDirectory
@@ -29,7 +30,7 @@ def project(new_project: MakeProject) -> Project:
     return new_project({})
 
 
-def run_of(path: Path, endings: dict[str, tuple[str, ...]], *, complete: bool) -> RunDirectory:
+def run_of(path: Path, endings: Mapping[str, tuple[str, ...]], *, complete: bool) -> RunDirectory:
     """Write a run of a suite, its tests by how they ended in each cell."""
     records: list[Record] = []
     for test, kinds in endings.items():

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from conformance.model.outcome import Verdict
 from conformance.model.run import Exclusion
 from conformance.report.upgrade_culprits import beside, culprit, suspects
 from conformance.report.upgrade_text import upgrade_lines, upgrade_markdown, verdict
 from conformance.report.upgraded import groups
 from conformance.triage.upgrade.compared import Compared
+from conformance.triage.upgrade.effect import Effect
 from tests.builders import case, deviation
-from tests.report.upgrades import AXIS, OK, OTHER, RAISED, WRONG, compared, told
+from tests.report.upgrades import AXIS, OK, OTHER, RAISED, WRONG, compared, file_of, told
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,6 +69,25 @@ def test_the_thread_of_a_declared_deviation(tmp_path: Path) -> None:
     declared = (deviation("<0.6"),)
     fixed = compared(tmp_path, "f/b", RAISED, OK, OK, OK, deviations=declared)
     assert "    upstream jax-ml/jax#1" in [*upgrade_lines(told(fixed))]
+
+
+def test_a_known_failure_of_a_suite(tmp_path: Path) -> None:
+    """One that begins is told with its reason, apart from what is not known; one that ends, too."""
+    shown = {**RAISED, "verdict": Verdict.KNOWN, "reasons": ("deviation jax>=0.6: why",)}
+    begins = compared(tmp_path, "t/a", OK, shown, shown, shown, kind="test")
+    breaks = compared(tmp_path, "t/b", OK, RAISED, RAISED, RAISED, kind="test")
+    ends = compared(tmp_path, "t/c", shown, OK, OK, OK, kind="test")
+    upgraded = told(begins, breaks, ends)
+    effects = [(group.effect, [one.case.id for one in group.members]) for group in groups(upgraded)]
+    assert effects == [
+        (Effect.BROKEN, ["t/a"]), (Effect.BROKEN, ["t/b"]), (Effect.FIXED, ["t/c"]),
+    ]  # fmt: skip
+    lines = [*upgrade_lines(upgraded)]
+    assert lines.count("    known: deviation jax>=0.6: why") == 2
+    said = {one.case: one.known for one in file_of(upgraded).transitions}
+    why = "deviation jax>=0.6: why"
+    assert said == {"t/a": why, "t/b": "", "t/c": why}
+    assert upgraded.breaks
 
 
 def test_whose_fault_it_may_be(tmp_path: Path) -> None:
