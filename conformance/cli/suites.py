@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+import click
+
 from conformance.cells.accelerators import Turns
 from conformance.cells.inspection import inspect_path_environment
 from conformance.cells.overlay import requirement
@@ -13,7 +15,7 @@ from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.engine.prepare import Preparation
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
 from conformance.suites.cells import SuiteCells
-from conformance.suites.checkouts import own_checkout
+from conformance.suites.checkouts import Checkouts, own_checkout
 from conformance.suites.collecting import Collector
 from conformance.suites.deviations import refuse_dead
 from conformance.suites.executor import SuiteExecutor
@@ -56,8 +58,13 @@ class SuiteHome:
     def checkout(self, suite: NamedSuite) -> Checkout:
         """Return the files of a suite, fetched now if they are not there."""
         if self.path is not None:
-            return own_checkout(self.path, suite)
-        raise UsageError(f"{suite.name}: --suite-path DIR is missing")
+            return own_checkout(self.path.expanduser(), suite)
+        return Checkouts(self.setting.cache, told).get(suite)
+
+
+def told(line: str) -> None:
+    """Tell what is to be known on the way: standard output may be a program's to read."""
+    click.echo(f"conformance: {line}", err=True)
 
 
 def suite_wanted(

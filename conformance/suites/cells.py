@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 OWN: Final = "PYTEST_"
 """How variables begin that are of the caller's own pytest."""
 
+HYPOTHESIS: Final = "HYPOTHESIS_STORAGE_DIRECTORY"
+"""Variable that keeps out of a suite's own folders what Hypothesis writes."""
+
 BYTECODE: Final = ".bytecode"
 """Folder of bytecode, in that of the packages beside a cell's own."""
 
@@ -99,7 +102,11 @@ class SuiteCells:
             outer, cell.place.environment, keep_python_path=cell.interpreter is not None
         )
         path = filter(None, [planned.overlay, variables.get("PYTHONPATH")])
-        beside = {"PYTHONPATH": os.pathsep.join(path), **_bytecode(planned)}
+        beside = {
+            "PYTHONPATH": os.pathsep.join(path),
+            **_bytecode(planned),
+            HYPOTHESIS: str(self._cache / "hypothesis"),
+        }
         return {**variables, **options_of(planned), **self._suite.environment, **beside}
 
     def _held_against(self, planned: PlannedCell, place: Place) -> Place:

@@ -2,54 +2,141 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from conformance.errors import UsageError
+import msgspec
+
+from conformance.cells.in_use import in_use, made_alone, unused
+from conformance.cells.masking import masked
+from conformance.errors import InfrastructureError, UsageError
+from conformance.files import disk_error, write_atomically
+from conformance.suites.fetching import Source, fetch_whole, restore, submodules_of
+from conformance.suites.files import content_of
 from conformance.suites.git import GitError, git
 from conformance.suites.named import Checkout
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from conformance.suites.definition import NamedSuite
 
+FOLDER: Final = "checkouts"
+"""Folder of the cache that keeps checkouts, each below the name of its suite."""
+_MARK: Final = Path(".git", "conformance.json")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submodule:
-    """A repository that another one has below itself.
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """What is noted of a checkout once it is whole.
 
     Attributes:
-        path: Where, below the other.
-        url: Where it comes from; maybe told relative to the other's.
+        content: Hash of its files.
+        url: Where it came from, without secrets.
     """
 
-    path: str
-    url: str
+    content: str
+    url: str = ""
 
 
-def submodules_of(folder: Path) -> tuple[Submodule, ...]:
-    """Return the submodules that the files of a repository tell of, by path.
+@dataclass(frozen=True, slots=True)
+class Checkouts:
+    """The checkouts in a cache.
 
-    Args:
-        folder: Its checkout.
-
-    Raises:
-        GitError: If its `.gitmodules` cannot be read.
+    Attributes:
+        cache: Cache folder.
+        tell: Told what takes time, or is not as it was left.
     """
-    if not (folder / ".gitmodules").is_file():
-        return ()
-    text = git(["config", "-z", "-f", ".gitmodules", "--get-regexp", "."], folder)
-    told: dict[str, dict[str, str]] = {}
-    for entry in filter(None, text.split("\0")):
-        key, _, value = entry.partition("\n")
-        section, _, name = key.rpartition(".")
-        told.setdefault(section, {})[name] = value
-    found = (one for one in told.values() if {"path", "url"} <= one.keys())
-    return tuple(sorted((Submodule(path=o["path"], url=o["url"]) for o in found), key=_path))
+
+    cache: Path
+    tell: Callable[[str], None]
+
+    def folder(self, name: str, revision: str) -> Path:
+        """Return where the checkout of a suite lies, or would."""
+        return self.cache / FOLDER / name / revision
+
+    def is_fetched(self, name: str, revision: str) -> bool:
+        """Say whether a suite is there."""
+        return _mark(self.folder(name, revision)) is not None
+
+    def get(self, suite: NamedSuite, *, revision: str = "", url: str = "") -> Checkout:
+        """Return the files of a suite as they were fetched, fetched now if they are not there.
+
+        Args:
+            suite: The suite.
+            revision: Commit, empty for the suite's own.
+            url: Where it comes from, empty for what the suite says.
+
+        Raises:
+            UsageError: If there is no such commit.
+            InfrastructureError: If it cannot be fetched, or the disk refuses.
+        """
+        source = Source(
+            url=url or suite.definition.url, revision=revision or suite.definition.revision
+        )
+        folder = self.folder(suite.name, source.revision)
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with made_alone(folder) as held:
+                mark = _mark(folder)
+                content = content_of(folder) if mark is not None else ""
+                if mark is not None and content != mark.content:
+                    content = self._restored(suite.name, folder, mark)
+                if not content:
+                    content = self._fetched(suite.name, source, folder, held)
+        except TimeoutError:
+            raise InfrastructureError(f"{folder}.lock: held by another run for too long") from None
+        except OSError as error:
+            raise disk_error(folder, error) from error
+        return Checkout(folder=folder, revision=source.revision, content=content)
+
+    def _fetched(self, name: str, source: Source, folder: Path, held: int) -> str:
+        self.tell(f"fetching {name} {source.revision[:12]} from {masked(source.url)}")
+        fetch_whole(source, folder, holds=(held,))
+        content = content_of(folder)
+        mark = Mark(content=content, url=masked(source.url))
+        write_atomically(folder / _MARK, msgspec.json.encode(mark))
+        return content
+
+    def _restored(self, name: str, folder: Path, mark: Mark) -> str:
+        """Make a checkout that was changed what it was; empty where it is to be fetched anew."""
+        with unused(folder) as free:
+            if not free:
+                raise InfrastructureError(
+                    f"{folder}: was changed since it was fetched, and another run uses it; "
+                    "wait for that run, or give a checkout of your own: --suite-path DIR"
+                )
+            try:
+                restore(folder)
+            except GitError:
+                return ""
+        if content_of(folder) != mark.content:
+            return ""
+        self.tell(
+            f"{name}: {folder} was changed since it was fetched, and is restored; to try "
+            "changes, copy it and give --suite-path DIR"
+        )
+        return mark.content
+
+    @contextmanager
+    def held(self, checkout: Checkout) -> Iterator[None]:
+        """Keep a checkout from being removed or restored while it is used."""
+        if checkout.own:
+            yield
+            return
+        try:
+            with in_use(checkout.folder):
+                yield
+        except OSError as error:
+            raise disk_error(checkout.folder, error) from error
 
 
-def _path(one: Submodule) -> str:
-    return one.path
+def _mark(folder: Path) -> Mark | None:
+    try:
+        return msgspec.json.decode((folder / _MARK).read_bytes(), type=Mark)
+    except (OSError, ValueError):
+        return None
 
 
 def own_checkout(folder: Path, suite: NamedSuite) -> Checkout:
@@ -79,19 +166,21 @@ def own_checkout(folder: Path, suite: NamedSuite) -> Checkout:
             f"{where}: submodule {', '.join(missing)} is missing; "
             f"git -C {folder} submodule update --init"
         )
-    return Checkout(folder=whole, own=True, **_state(whole))
+    revision, changed = _state(whole)
+    content = content_of(whole)
+    return Checkout(folder=whole, revision=revision, changed=changed, own=True, content=content)
 
 
-def _state(folder: Path) -> dict[str, str | bool]:
-    """Return the commit that a folder is of, and whether it was changed; nothing if unknown."""
+def _state(folder: Path) -> tuple[str, bool]:
+    """Return the commit that a folder is of, empty if unknown, and whether it was changed."""
     try:
         top, revision = git(["rev-parse", "--show-toplevel", "HEAD"], folder).splitlines()
         if Path(top).resolve() != folder:  # a folder within some other repository
-            return {}
+            return "", False
         changed = git(["status", "--porcelain", "--untracked-files=no"], folder)
     except GitError:
-        return {}
-    return {"revision": revision, "changed": bool(changed.strip())}
+        return "", False
+    return revision, bool(changed.strip())
 
 
 def _is_empty(folder: Path) -> bool:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from itertools import chain
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from conformance.cells.overlay import requirement
 from conformance.errors import UsageError
 from conformance.files import said_by
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 FILE: Final = "suite.toml"
+COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+"""A commit, all of it: what is shorter may mean another one day."""
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,6 +77,11 @@ class NamedSuite:
     definition: Definition
 
 
+def no_group(_: str) -> str:
+    """Return the group of a test in a suite without groups."""
+    return ""
+
+
 def named_suite(name: str, suites: Path) -> NamedSuite:
     """Return the suite of a name.
 
@@ -90,4 +102,40 @@ def named_suite(name: str, suites: Path) -> NamedSuite:
         raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
     except ValueError as error:
         raise UsageError(f"{file}: {error}") from None
+    if wrong := _wrong(definition):
+        raise UsageError(f"{file}: {wrong}")
     return NamedSuite(name=name, folder=file.parent, definition=definition)
+
+
+def _wrong(given: Definition) -> str:
+    """Return what is wrong with a definition whose fields are of the right types, or nothing."""
+    return next(chain(_faults(given), _misnamed(given)), "")
+
+
+def _faults(given: Definition) -> Iterator[str]:
+    """Yield what is wrong with what it says of its files, and how they are run."""
+    if not COMMIT.fullmatch(given.revision):
+        yield f"revision: expected a commit, all 40 digits of it, got {given.revision!r}"
+    if not given.paths:
+        yield "paths: expected files or folders of tests, got none"
+    for path in map(PurePosixPath, given.paths):
+        if path.is_absolute() or ".." in path.parts:
+            yield f"paths: expected paths below the checkout, got '{path}'"
+    if given.timeout <= 0:
+        yield f"timeout: expected seconds, more than 0, got {given.timeout:g}"
+    if given.examples is not None and given.examples < 1:
+        yield f"examples: expected 1 or more, got {given.examples}"
+    if given.standards and not (given.standard and given.claim):
+        yield "standards: expected standard and claim beside them"
+
+
+def _misnamed(given: Definition) -> Iterator[str]:
+    """Yield what is wrong with the names of attributes and packages."""
+    for name, where in {**given.facts, "claim": given.claim or "a:b"}.items():
+        if not all(where.partition(":")[::2]):
+            yield f"{name}: expected module:attribute, got {where!r}"
+    for text in given.requires:
+        try:
+            requirement(text)
+        except UsageError as error:
+            yield f"requires: {error}"

@@ -11,7 +11,7 @@ import msgspec
 
 from conformance.errors import UsageError
 from conformance.files import said_by
-from conformance.suites.suite import no_group
+from conformance.suites.definition import no_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

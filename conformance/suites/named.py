@@ -27,18 +27,18 @@ class Checkout:
         revision: Commit that they are of, empty where that is not known.
         changed: Whether they differ from that.
         own: Whether they are the user's own, and not in the cache.
+        content: Hash of them.
     """
 
     folder: Path
     revision: str = ""
     changed: bool = False
     own: bool = False
+    content: str
 
     @property
     def told(self) -> str:
-        """The revision as people read it."""
-        if not self.revision:
-            return "unknown"
+        """The revision, which of changed files is not quite it; empty where it is not known."""
         return f"{self.revision}-changed" if self.changed else self.revision
 
 

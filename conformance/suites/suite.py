@@ -13,7 +13,6 @@ from conformance.errors import UsageError
 from conformance.model.case import Case
 from conformance.model.run import RunSuite
 from conformance.suites import plugin
-from conformance.suites.deviations import known_failures
 from conformance.suites.definition import no_group
 from conformance.suites.deviations import known_failures
 from conformance.suites.files import hash_of
@@ -297,6 +296,7 @@ def _by_name(named: Named, home: Home, asked: _Asked) -> Suite:
         deviations=known_failures(
             suite.folder, examples=number, seed=asked.examples.seed, standard=asked.standard
         ),
+        group=grouping(suite.folder),
     )  # fmt: skip
 
 

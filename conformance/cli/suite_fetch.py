@@ -1,0 +1,91 @@
+"""`conformance suite fetch` and `conformance suite list`: the named suites, and their files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from conformance.cells.masking import masked
+from conformance.cli.setting import here
+from conformance.cli.suites import SuiteHome, told
+from conformance.errors import UsageError
+from conformance.suites.checkouts import Checkouts
+from conformance.suites.definition import named_suite
+from conformance.suites.fetching import checked_revision
+from conformance.suites.named import suite_names
+
+if TYPE_CHECKING:
+    from conformance.suites.definition import NamedSuite
+
+
+@click.command("fetch", short_help="Fetch a named suite with git, for use offline.")
+@click.argument("name")
+@click.option(
+    "--revision", metavar="COMMIT", default="",
+    help="All 40 digits of a commit.  [default: the one that the suite is pinned to]",
+)  # fmt: skip
+@click.option("--url", default="", help="Where it comes from.  [default: as the suite says]")
+def fetch(*, name: str, revision: str, url: str) -> int:
+    """Fetch a named suite with git, with its submodules, for use offline.
+
+    It is kept in the cache by its revision, and `suite run NAME` uses it from there; that fetches
+    it, too, where it is not there. Git's own configuration counts: url.*.insteadOf, proxies,
+    credential helpers. Another revision is fetched to be looked at, or given by --suite-path.
+
+    \b
+    conformance suite fetch array-api-tests
+    conformance suite fetch array-api-tests --url https://git.example.com/mirror/array-api-tests
+
+    Exit status: 0 it is there, 2 usage, or there is no such commit, 4 it cannot be fetched.
+    """  # noqa: D301 - \b is click's own mark
+    setting = here()
+    suite = named_suite(name, SuiteHome(setting=setting).folder)
+    if revision:
+        revision = checked_revision(revision, "--revision")
+    if url.startswith("-"):
+        raise UsageError(f"--url {url}: expected a URL, or the path of a repository")
+    checkout = Checkouts(setting.cache, told).get(suite, revision=revision, url=url)
+    click.echo(f"{name} {checkout.revision} is in {checkout.folder}")
+    click.echo(f"licence: {suite.definition.licence}, from {masked(url or suite.definition.url)}")
+    return 0
+
+
+@click.command("list", short_help="List the named suites.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_suites(*, as_json: bool) -> int:
+    """List the suites that have a name, and whether they are there.
+
+    \b
+    conformance suite list
+    conformance suite list --json
+
+    Exit status: 0.
+    """  # noqa: D301 - \b is click's own mark
+    setting = here()
+    folder = SuiteHome(setting=setting).folder
+    checkouts = Checkouts(setting.cache, told)
+    rows = [_row(name, checkouts, named_suite(name, folder)) for name in suite_names(folder)]
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=1))
+        return 0
+    for row in rows:
+        there = "fetched" if row["fetched"] else "not fetched"
+        words = (row["name"], row["revision"][:12], row["licence"], there, row["url"])
+        click.echo("  ".join(words))
+    return 0
+
+
+def _row(name: str, checkouts: Checkouts, suite: NamedSuite) -> dict[str, Any]:
+    given = suite.definition
+    return {
+        "name": name,
+        "title": given.title,
+        "url": given.url,
+        "revision": given.revision,
+        "licence": given.licence,
+        "fetched": checkouts.is_fetched(name, given.revision),
+        "folder": str(checkouts.folder(name, given.revision)),
+        "standards": list(given.standards),
+    }
