@@ -15,7 +15,7 @@ from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
 from conformance.engine.job import job_key
 from conformance.engine.ways import cut_short
-from conformance.files import write_atomically
+from conformance.files import disk_error, write_atomically
 from conformance.model.outcome import Outcome
 from conformance.model.record import Record
 
@@ -68,6 +68,18 @@ class ResultCache:
     def forget(self, record: Record) -> None:
         """Drop the blobs of a record that turned out to be broken."""
         self.blobs.drop_broken(record.artifacts.values())
+
+    def drop(self, job: Job) -> None:
+        """Forget what is kept of a job: it does not do the same each time.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        path = self._path(job)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise disk_error(path, error) from error
 
     def put(self, job: Job, record: Record, run_blobs: BlobStore) -> None:
         """Keep a finished job, unless its outcome may be the host's fault.

@@ -10,7 +10,7 @@ from conformance.judge.agreement import DISAGREE
 from conformance.model.outcome import Verdict, is_unexpected
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from conformance.engine.calibration import Unstable
     from conformance.engine.job import Job
@@ -61,7 +61,7 @@ def settle(
     alone = [judge.judge(job, one) for one in attempts if one.outcome.observed]
     judged = replace(judged, attempts=max(len(alone), 1))
     found = Counter(str(one.verdict) for one in alone)
-    if judged.verdict is not Verdict.FLAKY and len(found) <= 1:
+    if judged.verdict is not Verdict.FLAKY and (len(found) <= 1 or _may_pass(job, found)):
         return judged
     reasons = judged.reasons
     if judged.verdict is not Verdict.FLAKY:
@@ -72,6 +72,11 @@ def settle(
     if unstable is None:
         return replace(judged, verdict=Verdict.FLAKY, reasons=reasons)
     return replace(judged, verdict=Verdict.KNOWN, reasons=(unstable.sentence, *reasons))
+
+
+def _may_pass(job: Job, found: Iterable[str]) -> bool:
+    """Say whether a test passed, and failed as it is known to now and then, and nothing else."""
+    return job.case.kind == "test" and {*found} <= {Verdict.MATCH, Verdict.KNOWN}
 
 
 def _said(record: Record) -> str:

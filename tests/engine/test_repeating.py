@@ -1,0 +1,124 @@
+"""A run in which each test is tried several times: its orders, its rates, what is kept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.engine.cache import ResultCache
+from conformance.engine.plan import Plan
+from conformance.engine.repeating import ATTEMPTS, RepeatedRun, shuffled
+from conformance.engine.rundir import RunDirectory
+from conformance.model.case import Deviation
+from conformance.model.outcome import Outcome, Verdict
+
+from .worlds import Script, bad, good, job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from conformance.engine.job import Job
+    from conformance.model.record import Record
+
+
+def a_test(folder: Path, name: str, **more: Any) -> Job:
+    """Return a test as a job."""
+    one = job(folder, name)
+    return replace(one, case=replace(one.case, kind="test", **more))
+
+
+def run(folder: Path, jobs: Sequence[Job], script: Script, times: int = 5) -> dict[str, Record]:
+    """Run tests several times; return what they came to, by name."""
+    plan = Plan(jobs=tuple(jobs), exclusions=(), cells=(jobs[0].planned,))
+    repeated = RepeatedRun(
+        plan=plan, directory=RunDirectory(folder / "run"), executor=script,
+        cache=ResultCache(folder / "cache"), times=times, seed=3, progress=lambda _: None,
+    )  # fmt: skip
+    records = repeated.execute()
+    assert [record.case for record in records] == [one.case.id for one in jobs]
+    assert [record.case for record in repeated.directory.read_records()][-len(jobs) :] == [
+        record.case for record in records
+    ]
+    return {record.case.rpartition("/")[2]: record for record in records}
+
+
+def test_what_disagrees_is_flaky_with_its_rate(tmp_path: Path) -> None:
+    """Also two errors; what does the same each time is as it is; each attempt is kept."""
+    names = ("fine", "fails", "now_and_then", "either")
+    jobs = [a_test(tmp_path, name) for name in names]
+    other = partial(bad, message="another")
+    answers: dict[str, list[Any]] = {
+        "fails": [bad], "now_and_then": [good, good, bad, good, good], "either": [bad, other],
+    }  # fmt: skip
+    script = Script(answers=answers)
+    records = run(tmp_path, jobs, script)
+    assert {name: record.verdict for name, record in records.items()} == {
+        "fine": Verdict.MATCH, "fails": Verdict.REGRESSED,
+        "now_and_then": Verdict.FLAKY, "either": Verdict.FLAKY,
+    }  # fmt: skip
+    assert records["now_and_then"].reasons[-1] == "of 5 attempts: 4 match, 1 regressed"
+    assert records["now_and_then"].error is not None, "the failure has the evidence"
+    assert {record.attempts for record in records.values()} == {5}
+    told = RunDirectory(tmp_path / "run").blobs.get(records["now_and_then"].artifacts[ATTEMPTS])
+    seen = [one["outcome"] for one in json.loads(told)]
+    assert seen == ["ok", "ok", "raised", "ok", "ok"]
+    assert len(script.asked) == 5 * len(names)
+
+
+def test_what_is_stable_is_kept_and_what_is_not_is_forgotten(tmp_path: Path) -> None:
+    """A run that finds a test flaky takes back what an earlier one knew of it."""
+    jobs = [a_test(tmp_path, name) for name in ("fine", "now_and_then")]
+    blobs = RunDirectory(tmp_path / "other").blobs
+    run(tmp_path / "a", jobs, Script(), times=2)
+    cache = ResultCache(tmp_path / "a" / "cache")
+    assert all(cache.take(one, blobs) for one in jobs)
+    run(tmp_path / "a", jobs, Script(answers={"now_and_then": [good, bad]}), times=2)
+    assert [cache.take(one, blobs) is not None for one in jobs] == [True, False]
+
+
+def test_what_may_pass_is_known(tmp_path: Path) -> None:
+    """A failure that is known to be seen now and then only is not flaky."""
+    known = Deviation(error="ValueError", may_pass=True, reason="by chance")
+    jobs = [a_test(tmp_path, "chance", deviations=(known,))]
+    records = run(tmp_path, jobs, Script(answers={"chance": [good, bad]}), times=3)
+    assert records["chance"].verdict is Verdict.KNOWN
+
+
+def test_what_was_not_run_says_nothing(tmp_path: Path) -> None:
+    """An attempt that the host spoilt is no disagreement."""
+    jobs = [a_test(tmp_path, "one")]
+    lost = partial(bad, outcome=Outcome.INFRA)
+    record = run(tmp_path, jobs, Script(answers={"one": [lost, good]}), times=3)["one"]
+    assert (record.verdict, record.attempts) == (Verdict.MATCH, 2)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_each_attempt_has_its_order(tmp_path: Path, number: int) -> None:
+    """The first as planned, the others otherwise, and the same for the same seed."""
+    jobs = [a_test(tmp_path, f"t{n}") for n in range(30)]
+    order = shuffled(jobs, 7, number)
+    assert (order == jobs) is (number == 0)
+    assert order == shuffled(jobs, 7, number)
+    assert order != shuffled(jobs, 7, number + 1)
+
+
+@given(st.lists(st.integers(0, 3), max_size=20), st.integers(), st.integers(0, 5))
+def test_tests_of_a_file_stay_together(files: Iterable[int], seed: int, number: int) -> None:
+    """And none is lost."""
+    one = job(Path("cases"))
+    jobs = [
+        replace(one, case=replace(one.case, id=f"f/{n}", file=Path(f"test_{file}.py")))
+        for n, file in enumerate(sorted(files))
+    ]
+    order = shuffled(jobs, seed, number)
+    assert sorted(j.case.id for j in order) == sorted(j.case.id for j in jobs)
+    seen = [j.case.file for j in order]
+    assert sum(a != b for a, b in pairwise(seen)) == max(len({*seen}) - 1, 0)
