@@ -15,6 +15,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from conformance.cells.in_use import made_alone
+from conformance.cells.layer import DIGITS, WHEELS, layer_of
 from conformance.cells.masking import masked
 from conformance.cells.uvtool import run_uv
 from conformance.errors import UsageError
@@ -23,12 +24,10 @@ from conformance.files import disk_error, write_atomically
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from conformance.cells.layer import Layer
     from conformance.cells.lock import Lock
 
 OVERLAYS: Final = "overlays"
-WHEELS: Final = "wheels"
-SEARCHED: Final = frozenset({"jax", "jaxlib"})
-"""What a cell is about: nothing that is wanted beside it may be another version of them."""
 _DONE: Final = ".done"
 _DIST_INFO: Final = re.compile(r"(?P<name>[^-]+)-(?P<version>.+)\.dist-info")
 
@@ -124,6 +123,8 @@ def _kept(wheel: Path, cache: Path) -> str:
 def overlay(python: Path, lock: Lock, requirements: tuple[str, ...], cache: Path) -> Path | None:
     """Return a folder with packages that go with those of a cell, made if it is not there.
 
+    It holds what the cell itself lacks, as a lock of its own says: see `layer_of`.
+
     Args:
         python: Interpreter of the cell.
         lock: Its lock. What it has stays, but for what is wanted by name.
@@ -139,32 +140,41 @@ def overlay(python: Path, lock: Lock, requirements: tuple[str, ...], cache: Path
     """
     if not requirements:
         return None
-    facts = "\0".join((str(python), lock.hash, *requirements))
-    folder = cache / OVERLAYS / hashlib.sha256(facts.encode()).hexdigest()[:24]
+    layer = layer_of(python, lock, requirements, cache)
+    where = hashlib.sha256(str(python).encode()).hexdigest()[:8]
+    folder = cache / OVERLAYS / f"{layer.hash[:DIGITS]}-{where}"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with made_alone(folder) as held:
             if not (folder / _DONE).exists():
-                _make(folder, python, lock, requirements, held)
+                _make(folder, python, layer, cache, held)
     except OSError as error:
         raise disk_error(folder, error) from error
     return folder
 
 
-def _make(folder: Path, python: Path, lock: Lock, requirements: tuple[str, ...], held: int) -> None:
+def layer_hash(folder: Path) -> str:
+    """Return the hash of the lock that such a folder was made from, as much as its name has.
+
+    Args:
+        folder: The folder.
+    """
+    return folder.name.partition("-")[0]
+
+
+def _make(folder: Path, python: Path, layer: Layer, cache: Path, held: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
-        constraints = Path(scratch) / "constraints.txt"
-        named = {canonicalize_name(requirement(text).name) for text in requirements}
-        kept = (n for n in lock.pins if n not in named or n in SEARCHED)
-        constraints.write_text("".join(f"{name}=={lock.pins[name]}\n" for name in kept))
-        where = ["--python", str(python), "--target", str(folder)]
-        how = ["--constraint", str(constraints), "--only-binary", ":all:"]
-        # The cell has its nightlies, and no usual index does.
-        given = Path(scratch) / "given.txt"
-        given.write_text("\n".join(lock.nightlies))
-        how += ["--excludes", str(given)]
-        run_uv(["pip", "install", *where, *how, *requirements], cwd=Path(scratch), holds=(held,))
+    folder.mkdir()
+    hashed, local = layer.parts(cache)
+    for text, more in ((hashed, ["--require-hashes"]), (local, [])):
+        if not text:
+            continue
+        with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
+            file = Path(scratch, "layer.txt")
+            file.write_text(text, encoding="utf-8")
+            where = ["--python", str(python), "--target", str(folder)]
+            how = ["--requirements", str(file), "--no-deps", "--only-binary", ":all:", *more]
+            run_uv(["pip", "install", *where, *how], cwd=Path(scratch), holds=(held,))
     (folder / _DONE).touch()
 
 

@@ -46,7 +46,13 @@ def describe(
         versions={"jax-conformance": __version__, "kit": kit_hash(), "python": sys.version},
         host=dict(host_facts()),
         cells=tuple(
-            RunCell(id=p.cell.id, lock=p.lock_hash, hash=p.cell_hash, versions=dict(p.versions))
+            RunCell(
+                id=p.cell.id,
+                lock=p.lock_hash,
+                hash=p.cell_hash,
+                layer=p.layer,
+                versions=dict(p.versions),
+            )
             for p in plan.cells
         ),
         exclusions=plan.exclusions,

@@ -30,6 +30,7 @@ class PlannedCell:
             `infra`.
         missing: Why this host cannot serve it: its jobs are `unsupported`.
         overlay: Folder of packages beside those of the lock, empty for none.
+        layer: Hash of the lock that the folder was made from.
     """
 
     cell: Cell
@@ -39,6 +40,7 @@ class PlannedCell:
     failure: str = ""
     missing: str = ""
     overlay: str = ""
+    layer: str = ""
 
     @property
     def release(self) -> str:

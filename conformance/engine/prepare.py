@@ -13,7 +13,7 @@ from conformance.cells.in_use import in_use
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
 from conformance.cells.lock import UnsupportedHostError, check_host
 from conformance.cells.locks import find_lock
-from conformance.cells.overlay import installed_in, overlay, requirement
+from conformance.cells.overlay import installed_in, layer_hash, overlay, requirement
 from conformance.cells.provision import environment_folder, provision
 from conformance.cells.resolver import cause
 from conformance.cells.uvtool import NoSolutionError
@@ -267,7 +267,7 @@ def planned_cell(
     facts = "" if lock is None or missing else f"{cell.id} {cell.python} {lock.hash}"
     if beside is not None:
         versions = {**versions, **installed_in(beside)}
-        facts += f" {beside.name}" if facts else ""
+        facts += f" {layer_hash(beside)}" if facts else ""
     return PlannedCell(
         cell=cell,
         versions=versions,
@@ -276,4 +276,5 @@ def planned_cell(
         failure=failure,
         missing=missing,
         overlay="" if beside is None else str(beside),
+        layer="" if beside is None else layer_hash(beside),
     )

@@ -22,11 +22,13 @@ class RunCell:
         lock: Hash of its lock; of a `path:` cell, of what is installed there.
         hash: Hash of all that decides what a job observes there, but the case.
         versions: Version of every package, by normalised name.
+        layer: Hash of the lock of what it has beside, empty for nothing.
     """
 
     id: str
     lock: str = ""
     hash: str = ""
+    layer: str = ""
     versions: dict[str, str] = field(default_factory=dict)
 
     @property
