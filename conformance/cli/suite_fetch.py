@@ -9,7 +9,8 @@ import msgspec
 
 from conformance.cells.masking import masked
 from conformance.cli.setting import here
-from conformance.cli.suites import SuiteHome, told
+from conformance.cli.suite_traces import told
+from conformance.cli.suites import SuiteHome
 from conformance.errors import UsageError
 from conformance.suites.checkouts import Checkouts
 from conformance.suites.definition import named_suite

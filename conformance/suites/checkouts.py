@@ -119,6 +119,28 @@ class Checkouts:
         )
         return mark.content
 
+    def tidy(self, checkout: Checkout) -> bool:
+        """Make a checkout in the cache what it was, unless another run uses it.
+
+        Args:
+            checkout: The checkout.
+
+        Returns:
+            Whether it is.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        try:
+            with made_alone(checkout.folder), unused(checkout.folder) as free:
+                if free:
+                    restore(checkout.folder)
+        except GitError:
+            return False  # the next run finds it changed, and fetches it anew
+        except OSError as error:
+            raise disk_error(checkout.folder, error) from error
+        return free
+
     @contextmanager
     def held(self, checkout: Checkout) -> Iterator[None]:
         """Keep a checkout from being removed or restored while it is used."""

@@ -69,7 +69,7 @@ def content_of(folder: Path) -> str:
         UsageError: If a file cannot be read.
     """
     digest = hashlib.sha256()
-    for file in sorted(_below(folder, every=True)):
+    for file in sorted(files_below(folder)):
         digest.update(f"{file.relative_to(folder)}\0".encode("utf-8", "surrogateescape"))
         try:
             digest.update(hashlib.sha256(file.read_bytes()).digest())
@@ -83,18 +83,23 @@ def content_of(folder: Path) -> str:
 def _files(paths: list[Path]) -> Iterator[Path]:
     project = project_of(paths)
     if project is not None:
-        yield from _below(project, every=False)
+        yield from files_below(project, every=False)
     for path in paths:
         if path.is_dir():
-            yield from _below(path, every=True)
+            yield from files_below(path)
             continue
         yield path
         if project is None:
             yield from path.parent.glob("*.py")
 
 
-def _below(folder: Path, *, every: bool) -> Iterator[Path]:
-    """Yield files below a folder: no hidden ones, none of environments, none that are made."""
+def files_below(folder: Path, *, every: bool = True) -> Iterator[Path]:
+    """Yield files below a folder: none in hidden folders, none of environments, none made.
+
+    Args:
+        folder: The folder.
+        every: Whether not only Python code and configuration counts.
+    """
     for name, folders, files in os.walk(folder):
         here = Path(name)
         folders[:] = [f for f in folders if not _made(here / f)]

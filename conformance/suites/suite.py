@@ -6,6 +6,7 @@ import hashlib
 import os
 import shlex
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from conformance.model.case import Deviation
     from conformance.suites.collection import Collection, Test
-    from conformance.suites.named import Home, Named
+    from conformance.suites.named import Checkout, Home, Named
 
 PLUGIN: Final = Path(plugin.__file__)
 TIMEOUT: Final = 60.0
@@ -62,6 +63,7 @@ class Suite:
         requires: Packages that its tests need, as it says itself.
         again: What `conformance suite run` is told beside a test, to run that alone.
         folder: Working directory of its sessions.
+        checkout: Its files, where it has a name.
         called: Its name, where it has one.
         title: What it is called on pages, empty for its name.
         revision: Commit of its checkout, empty where that is not known.
@@ -84,6 +86,7 @@ class Suite:
     requires: tuple[str, ...] = ()
     again: tuple[str, ...] = ()
     folder: Path
+    checkout: Checkout | None = None
     called: str = ""
     title: str = ""
     revision: str = ""
@@ -102,6 +105,11 @@ class Suite:
     def name(self) -> str:
         """What it is called in messages."""
         return self.family or self.called or ", ".join(map(_from_here, self.paths))
+
+    @property
+    def is_in_cache(self) -> bool:
+        """Whether its files are those of the cache, not the user's own."""
+        return self.checkout is not None and not self.checkout.own
 
     @property
     def root(self) -> Path:
@@ -256,7 +264,7 @@ def _by_path(named: Sequence[str], start: Path, asked: _Asked) -> Suite:
         file = start / Path(path).expanduser()
         files.append(file.absolute())
         paths.append(f"{file.absolute()}{sign}{node}")
-    facts = (PLUGIN.read_text(encoding="utf-8"), *asked.arguments, str(start))
+    facts = (_inside(), *asked.arguments, str(start))
     more = () if asked.examples == Examples() else (repr(asked.examples),)
     return Suite(
         paths=tuple(paths), arguments=asked.arguments, folder=start, again=asked.again(),
@@ -278,14 +286,14 @@ def _by_name(named: Named, home: Home, asked: _Asked) -> Suite:
     examples = replace(asked.examples, number=None if given.max_examples else number)
     settings = asked.settings(number) | ({"standard": asked.standard} if standards else {})
     facts = (
-        PLUGIN.read_text(encoding="utf-8"), checkout.content,
+        _inside(), checkout.content,
         arguments, sorted(given.environment.items()), sorted(given.facts.items()), examples,
         standards,
     )  # fmt: skip
     own = ("--suite-path", _from_here(str(checkout.folder))) if checkout.own else ()
     return Suite(
         paths=named_paths(named, checkout), arguments=arguments, folder=checkout.folder,
-        again=asked.again(*own),
+        checkout=checkout, again=asked.again(*own),
         timeout=given.timeout if asked.timeout is None else asked.timeout,
         hash=hashlib.sha256(repr(facts).encode("utf-8", "backslashreplace")).hexdigest()[:16],
         requires=given.requires, called=suite.name, title=given.title,
@@ -298,6 +306,13 @@ def _by_name(named: Named, home: Home, asked: _Asked) -> Suite:
         ),
         group=grouping(suite.folder),
     )  # fmt: skip
+
+
+@cache
+def _inside() -> str:
+    """Return all that runs inside cells: it decides what is told of tests."""
+    files = (PLUGIN, *sorted((PLUGIN.parent / "inside").glob("*.py")))
+    return "".join(file.read_text(encoding="utf-8") for file in files)
 
 
 def _from_here(path: str) -> str:

@@ -1,0 +1,66 @@
+"""Looking after a suite's files while it runs, and telling what its tests left in them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+import click
+
+from conformance.report.text import listed
+from conformance.suites.checkouts import Checkouts
+from conformance.suites.traces import listing, traces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.cli.setting import Setting
+    from conformance.suites.suite import Suite
+    from conformance.suites.traces import Traces
+
+
+def told(line: str) -> None:
+    """Tell what is to be known on the way: standard output may be a program's to read."""
+    click.echo(f"conformance: {line}", err=True)
+
+
+@contextmanager
+def looked_after(suite: Suite, setting: Setting) -> Iterator[None]:
+    """Keep a suite's files while it is used, and tell what its tests leave among them.
+
+    Those in the cache are then made what they were; a user's own are left as they are.
+
+    Args:
+        suite: The suite.
+        setting: Surroundings.
+
+    Raises:
+        InfrastructureError: If the disk refuses.
+    """
+    checkouts = Checkouts(setting.cache, told)
+    held = nullcontext() if suite.checkout is None else checkouts.held(suite.checkout)
+    before = listing(suite)
+    try:
+        with held:
+            yield
+    finally:
+        if left := traces(before, listing(suite)):
+            said = f"its folder is not as it was before the run: {_words(left, suite)}"
+            told(f"{suite.name}: {said}{_undone(suite, checkouts)}")
+
+
+def _undone(suite: Suite, checkouts: Checkouts) -> str:
+    """Undo it where that is ours to do, and return what is told of it."""
+    if suite.checkout is None or suite.checkout.own:
+        return ""
+    tidy = checkouts.tidy(suite.checkout)
+    return "; that is undone" if tidy else "; the next run undoes that"
+
+
+def _words(left: Traces, suite: Suite) -> str:
+    parts = (("added", left.added), ("changed", left.changed), ("removed", left.removed))
+    return ", ".join(
+        f"{how} {listed([os.path.relpath(path, suite.root) for path in paths])}"
+        for how, paths in parts if paths
+    )  # fmt: skip
