@@ -12,7 +12,7 @@ from conformance.cells.provision import environment_folder, provision
 from conformance.engine.checking import UnsupportedCellError
 from conformance.engine.client import options_of, worker_environment
 from conformance.engine.prepare import identity_mismatch
-from conformance.errors import InfrastructureError
+from conformance.errors import ConformanceError, InfrastructureError
 from conformance.files import disk_error
 from conformance.suites.claims import Claims, claimed_in
 
@@ -66,6 +66,7 @@ class SuiteCells:
     ) -> None:
         self._locks, self._cache, self._suite, self._outer = locks, cache, suite, outer
         self._claims = Claims(cache)
+        self._claimed: dict[str, str] = {}
 
     @contextmanager
     def provided(self, planned: PlannedCell) -> Iterator[Place]:
@@ -95,6 +96,26 @@ class SuiteCells:
         except OSError as error:
             raise disk_error(folder, error) from error
 
+    def refusal(self, planned: PlannedCell) -> str:
+        """Return why a cell is not held against the version of the standard that is asked for.
+
+        Args:
+            planned: The cell, which can be provided.
+
+        Returns:
+            The reason; empty where it is, also where that cannot be told now.
+        """
+        standards = self._suite.standards
+        if standards is None or standards.asked not in standards.versions:
+            return ""  # a cell is held against what it claims
+        try:
+            with self.provided(planned):
+                return ""
+        except UnsupportedCellError as error:
+            return str(error)
+        except ConformanceError:
+            return ""  # what stands in the way is told of the tests
+
     def _variables(self, planned: PlannedCell) -> dict[str, str]:
         cell = planned.cell
         outer = {name: text for name, text in self._outer.items() if not name.startswith(OWN)}
@@ -114,14 +135,21 @@ class SuiteCells:
         standards = self._suite.standards
         if standards is None:
             return place
-        claimed = self._claims.known(planned.cell_hash, standards.claim)
-        if claimed is None:
-            claimed = claimed_in(place.python, place.variables, standards.claim)
-            self._claims.keep(planned.cell_hash, standards.claim, claimed)
+        claimed = self._claimed_by(planned, place, standards.claim)
         if reason := standards.refusal(claimed):
             raise UnsupportedCellError(reason)
         version = {standards.variable: standards.of(claimed)}
         return Place(python=place.python, variables={**place.variables, **version})
+
+    def _claimed_by(self, planned: PlannedCell, place: Place, claim: str) -> str:
+        """Return what a cell claims; what an environment of the user's does may change."""
+        known = "" if planned.cell.interpreter is not None else planned.cell_hash
+        claimed = self._claimed.get(planned.cell.id, self._claims.known(known, claim))
+        if claimed is None:
+            claimed = claimed_in(place.python, place.variables, claim)
+            self._claims.keep(known, claim, claimed)
+        self._claimed[planned.cell.id] = claimed
+        return claimed
 
 
 def _bytecode(planned: PlannedCell) -> dict[str, str]:
