@@ -16,6 +16,7 @@ from conformance.cli.setting import default_jobs, here
 from conformance.cli.since import STORE_NIGHTS
 from conformance.cli.site import write_site
 from conformance.cli.state import write_state
+from conformance.cli.suite_history import committed
 from conformance.engine.diff_cache import DiffCache
 from conformance.engine.digest_store import DigestStore
 from conformance.engine.evidence_file import read_evidence, read_reproduction
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
 
     from conformance.cli.setting import Setting
     from conformance.engine.digests import Digest
+    from conformance.engine.loading import LoadedRun
     from conformance.model.since import Since
+    from conformance.report.conformance_history import Conformance
     from conformance.report.upgrade_file import UpgradeFile
 
 STATE: Final = Path("reports") / "README.md"
@@ -182,12 +185,31 @@ def _chosen(setting: Setting, given: Sequence[Path], store: str | None) -> Chose
     evidence, unread = _evidence(wanted)
     since, worst_of_all = _since(RunDirectory(newest))
     stored, unstored = _stored(store)
-    problems += [*worse, *worst, *worst_of_all, *unread, *unstored]
+    conformance, unkept = _conformance(setting, ordered)
+    problems += [*worse, *worst, *worst_of_all, *unread, *unstored, *unkept]
     return Chosen(
-        report=Report(tuple(ordered), tuple(dict.fromkeys(problems)), upgrades, since, evidence),
+        report=Report(
+            tuple(ordered), tuple(dict.fromkeys(problems)), upgrades, since, evidence, conformance
+        ),
         history=history(_each_once(digests.values(), stored)),
         newest=newest,
     )
+
+
+def _conformance(
+    setting: Setting, runs: Iterable[LoadedRun]
+) -> tuple[dict[str, Conformance], list[str]]:
+    """Return what is kept of the suites that runs are of, and what cannot be read of it."""
+    found, problems = {}, []
+    for suite in {run.info.suite.name: run.info.suite for run in runs if run.info.suite}.values():
+        try:
+            kept = committed(setting, suite.title)
+        except ConformanceError as error:
+            problems.append(str(error))
+            continue
+        if kept is not None and kept.suite == suite.name:
+            found[suite.name] = kept
+    return found, problems
 
 
 def _each_once(own: Iterable[Digest], stored: Iterable[Digest]) -> Iterator[Digest]:

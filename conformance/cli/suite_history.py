@@ -106,7 +106,7 @@ def committed(setting: Setting, title: str) -> Conformance | None:
     Raises:
         UsageError: If it cannot be read.
     """
-    return _read(setting.project.root / FOLDER / f"{_slug(title)}.json")
+    return _read(setting.project.root / FOLDER / f"{_slug(title)}.json") if title else None
 
 
 def _slug(title: str) -> str:

@@ -46,11 +46,11 @@ def _head(history: Conformance) -> str:
     how = f" ({told})" if told else ""
     suite = history.suite
     text = (
-        f"Made by `conformance suite history {suite}` from runs of the suite {code(suite)}{commit}, "
-        f"on {history.place}{how}: {len(history.tests):,} tests, run in full, none left out because "
-        "it is known to fail. A number by itself says that so many tests were run and all of them "
-        "passed; **81** of 84 says that three did not. What a release does not have, or a test "
-        "itself skips, is not counted."
+        f"Made by `conformance suite history {suite}` from runs of the suite {code(suite)}"
+        f"{commit}, on {history.place}{how}: {len(history.tests):,} tests, run in full, none left "
+        "out because it is known to fail. A number by itself says that so many tests were run and "
+        "all of them passed; **81** of 84 says that three did not. What a release does not have, "
+        "or a test itself skips, is not counted."
     )
     return f"# {title}: {span}\n\n{fill(text, WIDTH, break_on_hyphens=False)}"
 

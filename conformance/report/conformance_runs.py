@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +24,7 @@ from conformance.report.text import one_line
 from conformance.report.tracks import release_order, tracks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from conformance.engine.loading import LoadedRun
     from conformance.model.case import Deviation
@@ -51,7 +52,7 @@ _OUTCOMES: Final = {
 def history_of(
     run: LoadedRun, dates: Mapping[str, str], group: Callable[[str], str] | None = None
 ) -> Conformance:
-    """Return what a run of a suite says of its releases.
+    """Return what a run of a suite says of the releases of one platform.
 
     Args:
         run: The run.
@@ -61,32 +62,57 @@ def history_of(
     Raises:
         UsageError: If the run is of no suite, of several places, or has a release twice.
     """
-    suite = suite_of(run)
-    told = [cell for cell in run.info.cells if not _is_development(cell)]
-    tracks = tracks_of(told)
-    if len(tracks) != 1:
-        names = ", ".join(track.name for track in tracks) or "no release"
+    found = histories_of(run, dates, group)
+    if len(found) != 1:
+        names = ", ".join(one.place for one in found) or "no release"
         raise UsageError(f"{run.id}: expected the releases of one platform, got {names}")
-    (track,) = tracks
-    held = [_held(cell, run, dates) for cell in track.cells]
-    if doubled := sorted({one.release for one in held if _count(held, one.release) > 1}):
+    (history,) = found
+    many = Counter(held.release for held in history.releases)
+    if doubled := sorted(release for release, number in many.items() if number > 1):
         raise UsageError(f"{run.id}: {', '.join(doubled)}: expected one cell of a release, got two")
-    found: dict[str, dict[str, Result]] = {}
+    return history
+
+
+def histories_of(
+    run: LoadedRun, dates: Mapping[str, str], group: Callable[[str], str] | None = None
+) -> tuple[Conformance, ...]:
+    """Return what a run of a suite says of the releases of each platform, nightlies left out.
+
+    Args:
+        run: The run.
+        dates: Day of each release.
+        group: Returns the group of a test by its name; None for those that the run has.
+
+    Raises:
+        UsageError: If the run is of no suite.
+    """
+    suite = suite_of(run)
+    tracks = tracks_of(cell for cell in run.info.cells if not _is_development(cell))
+    settings = {name: said for name, said in suite.settings.items() if name in COUNTING}
+    return tuple(
+        Conformance(
+            suite=suite.name, title=suite.title, revision=suite.revision, settings=settings,
+            place=track.name, releases=tuple(_held(cell, run, dates) for cell in track.cells),
+            tests=_followed(run, track, group),
+        )
+        for track in tracks
+    )  # fmt: skip
+
+
+def _followed(
+    run: LoadedRun, track: Track, group: Callable[[str], str] | None
+) -> dict[str, Followed]:
     cells, platform = {cell.id: cell for cell in track.cells}, _platform(track)
+    found: dict[str, dict[str, Result]] = {}
     for record in run.records:
         cell = cells.get(record.cell)
         if cell is not None and record.outcome not in {Ended.INFRA, Ended.NOT_RUN}:
             result = result_of(record, run.info.cases.get(record.case), platform, cell)
             found.setdefault(record.case, {})[cell.label] = result
-    tests = {
+    return {
         name: Followed(group=_group(name, run.info.cases.get(name), group), results=results)
         for name, results in found.items()
     }
-    return Conformance(
-        suite=suite.name, title=suite.title, revision=suite.revision,
-        settings={name: said for name, said in suite.settings.items() if name in COUNTING},
-        place=track.name, releases=tuple(held), tests=tests,
-    )  # fmt: skip
 
 
 def suite_of(run: LoadedRun) -> RunSuite:
@@ -137,7 +163,10 @@ def merged(old: Conformance | None, new: Conformance) -> Conformance:
     if wrong := difference(old, new):
         raise UsageError(wrong)
     again = {held.release for held in new.releases}
-    by_release = {held.release: held for held in (*old.releases, *new.releases)}
+    by_release = {held.release: held for held in old.releases}
+    for held in new.releases:
+        date = held.date or (by_release[held.release].date if held.release in by_release else "")
+        by_release[held.release] = replace(held, date=date)
     tests: dict[str, Followed] = {}
     for name in dict.fromkeys((*old.tests, *new.tests)):
         before, after = old.tests.get(name), new.tests.get(name)
@@ -251,10 +280,6 @@ def _group(name: str, case: RunCase | None, group: Callable[[str], str] | None) 
     if said or case is None:
         return said or OTHER
     return case.group or case.file or OTHER
-
-
-def _count(held: Iterable[Held], release: str) -> int:
-    return sum(one.release == release for one in held)
 
 
 def _told(value: Any) -> str:

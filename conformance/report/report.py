@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell
     from conformance.model.since import Since
+    from conformance.report.conformance_history import Conformance
     from conformance.report.looked_into import LookedInto
     from conformance.report.upgrade_file import UpgradeFile
 
@@ -33,6 +34,7 @@ class Report:
         upgrades: What those of the runs came to that were upgrades, by run id.
         since: What changed in the newest since the night before it, None where there is none.
         evidence: What was found out about root causes, by their id.
+        conformance: What is kept of suites over releases, by name of the suite.
     """
 
     runs: Sequence[LoadedRun]
@@ -40,6 +42,7 @@ class Report:
     upgrades: Mapping[str, UpgradeFile] = field(default_factory=dict)
     since: Since | None = None
     evidence: Mapping[str, LookedInto] = field(default_factory=dict)
+    conformance: Mapping[str, Conformance] = field(default_factory=dict)
 
     @property
     def upgraded(self) -> tuple[str, ...]:
@@ -54,6 +57,17 @@ class Report:
             for run in self.runs
             for record in run.records
         }
+
+    def sides(self, case: str) -> list[Side]:
+        """Return the jobs of a case."""
+        return self._sides.get(case, [])
+
+    @cached_property
+    def _sides(self) -> Mapping[str, list[Side]]:
+        found: dict[str, list[Side]] = {}
+        for (case, _), side in self.jobs.items():
+            found.setdefault(case, []).append(side)
+        return found
 
     @cached_property
     def records(self) -> tuple[Record, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
@@ -42,6 +44,8 @@ class Warned(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 1
 
 
+_LINE: Final = re.compile(r":\d+$")
+_INSTALLED: Final = re.compile(r".*/(?:site|dist)-packages/|.*/lib/python3\.\d+/")
 _LIST: Final = msgspec.json.Decoder(list[Warned])
 
 
@@ -85,6 +89,17 @@ def warned_by(side: Side) -> list[Warned]:
         return []
 
 
+def file_of(where: str) -> str:
+    """Return a file as one calls it wherever it is installed, e.g. `jax/_src/core.py`.
+
+    Args:
+        where: File and line.
+    """
+    file = _LINE.sub("", where).replace(os.sep, "/")
+    installed = _INSTALLED.match(file)
+    return one_line(file[installed.end() :] if installed else "/".join(file.split("/")[-2:]))
+
+
 class _Group:
     """A warning while it is gathered."""
 
@@ -110,7 +125,7 @@ def warnings_of(sides: Iterable[Side], cells: Sequence[RunCell]) -> tuple[RunWar
     for side in sides:
         for one in warned_by(side):
             group = groups.setdefault((one.category, cause_of(one.message)), _Group(one))
-            group.where[cause_of(one.where).partition(":")[0]] += one.count
+            group.where[file_of(one.where)] += one.count
             group.tests[side.record.case] = None
             group.cells[side.record.cell] = None
             group.count += one.count

@@ -46,6 +46,17 @@ def upgrade_page(run: str, newest: str) -> str:
     return UPGRADE if run == newest else f"upgrades/{quote(run, safe='')}.html"
 
 
+def suite_page(suite: str, place: str = "") -> str:
+    """Return the path of a suite's page.
+
+    Args:
+        suite: Name of the suite; of a user's own its paths.
+        place: Name of the track, of those beside the first.
+    """
+    name = file_name(f"{suite} {place}".strip().replace("/", " ")).removesuffix(".toml")
+    return f"suites/{name}.html"
+
+
 def repro_file(cause: str) -> str:
     """Return the path of the file that shows a root cause.
 

@@ -19,6 +19,7 @@ from conformance.report.site.rendering import render
 from conformance.report.site.strips import Strip, strip_of
 from conformance.report.threads import address_of
 from conformance.report.value_plot import ValuePlot, value_plots
+from conformance.report.warned import warnings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,6 +39,8 @@ ARTIFACTS: Final = (ENDING, VALUE, FACTS, *IRS, *CROSS_LOWERED)
 """Rows of a history, in their order."""
 FACT_ROWS: Final = 12
 PATTERNS: Final = 6
+FALSIFYING: Final = "falsifying"
+"""Artifact of a test: the example that it fails for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +113,7 @@ class CaseTrack:
         points: What changed, the newest first.
         jobs: Every job, the newest first, with its release.
         command: What runs the newest job again.
+        falsifying: Examples that a test fails for, each with the releases in which it does.
     """
 
     name: str
@@ -118,6 +122,7 @@ class CaseTrack:
     points: tuple[Point, ...]
     jobs: tuple[tuple[str, Record], ...]
     command: str
+    falsifying: tuple[tuple[str, str], ...] = ()
 
 
 def pairs_of(report: Report) -> Iterator[IrPair]:
@@ -160,6 +165,7 @@ def case_pages(
             "exclusions": left_out.get(name, []),
             "history": (history or {}).get(name),
             "upgrades": (upgrades or {}).get(name, ()),
+            "warnings": warnings_of(report.sides(name), report.cells),
         }
         yield page, render("case.html", page, data)
 
@@ -190,7 +196,24 @@ def _track(name: str, track: Track, history: Timeline, evidence: _Evidence) -> C
         points=tuple(evidence.of(point, track.name, by_cell) for point in newest_first),
         jobs=tuple(reversed(jobs)),
         command=rerun(name, jobs[-1][1].cell),
+        falsifying=_falsifying(zip(releases, history.jobs, strict=True)),
     )
+
+
+def _falsifying(jobs: Iterable[tuple[str, Side | None]]) -> tuple[tuple[str, str], ...]:
+    """Return the examples that a test fails for, the newest first, those that are the same once."""
+    found: dict[str, list[str]] = {}
+    for release, side in jobs:
+        if side is not None and FALSIFYING in side.record.artifacts:
+            found.setdefault(_text(side, FALSIFYING), []).append(release)
+    return tuple((", ".join(releases), text) for text, releases in reversed(found.items()))
+
+
+def _text(side: Side, artifact: str) -> str:
+    try:
+        return side.blobs.get(side.record.artifacts[artifact]).decode("utf-8", "replace")
+    except CorruptBlobError as error:
+        return str(error)
 
 
 def _rows(history: Timeline) -> list[str]:

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from conformance.report.moments import moment
 from conformance.report.site.addresses import MATRIX, UPGRADE, case_page, href, run_page
 from conformance.report.site.matrix_data import title_of
+from conformance.report.site.suite_page import suite_views
 from conformance.report.site.upgrade_page import upgrade_links
 from conformance.report.text import one_line
 
@@ -31,6 +32,7 @@ def search_data(report: Report, story: Story) -> dict[str, Any]:
         "problems": list(story.problems),
         "ended": moment(story.ended),
         "upgraded": UPGRADE if report.upgraded else "",
+        "suite": next((href(view.page) for view in suite_views(report)), ""),
     }
 
 

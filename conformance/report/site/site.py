@@ -13,6 +13,7 @@ from conformance.report.site.feed import feed
 from conformance.report.site.history_page import case_history, history_pages
 from conformance.report.site.matrix_page import matrix_pages
 from conformance.report.site.run_pages import run_pages
+from conformance.report.site.suite_page import suite_pages
 from conformance.report.site.upgrade_page import addresses_of, mentions_of, upgrade_pages
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def site(
         yield from matrix_pages(report)
         yield from upgrade_pages(report)
         yield from causes_pages(report)
+        yield from suite_pages(report)
         yield from run_pages(report.runs, addresses_of(report))
         yield from history_pages(history, report)
         yield from feed(history, address)

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from .browsing import Visit
-from .examples import full_report, hostile_report, write
+from .examples import full_report, hostile_report, suite_report, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +51,13 @@ def hostile_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of a report whose texts want to be more than text."""
     folder = tmp_path_factory.mktemp("hostile")
     return write(hostile_report(folder), folder)
+
+
+@pytest.fixture(scope="session")
+def suite_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of a report on a suite."""
+    folder = tmp_path_factory.mktemp("suite")
+    return write(suite_report(folder), folder)
 
 
 @pytest.fixture

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from conformance.engine.diff_cache import DiffCache
+from conformance.engine.loading import load
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase, RunCell
+from conformance.report.conformance_history import Followed, Result
+from conformance.report.conformance_history import Outcome as Ended
+from conformance.report.conformance_runs import history_of
 from conformance.report.history import history
 from conformance.report.report import Report
 from conformance.report.site.site import site
 from tests.builders import value
 from tests.report.runs import Directory, cell_of
+from tests.report.suites import suite_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,3 +128,41 @@ def write(report: Report, folder: Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
     return folder / "site"
+
+
+def suite_report(folder: Path) -> Report:
+    """Return a report on a suite over releases, with what is kept of releases before.
+
+    Args:
+        folder: Where the run's directories are put.
+    """
+    before = ("0.5.3", "0.6.2")
+    tests = {
+        "array object/tests/test_signs.py::test_add[a]": "ppkkp",
+        "array object/tests/test_signs.py::test_add[b]": "kkkkk",
+        "array object/tests/test_signs.py::test_old": "pp---",
+        "linear algebra/tests/test_solve.py::test_solve": "pppFF",
+        "linear algebra/tests/test_solve.py::test_inverse": "FFppp",
+        "linear algebra/tests/test_solve.py::test_norm": "sspps",
+        "fft/tests/test_fft.py::test_shift": "--ppp",
+        "fft/tests/test_fft.py::test_wild": "pp?pp",
+    }
+    known = [{"category": "DeprecationWarning", "message": "a.b is deprecated", "where": "a.py:3"}]
+    new = [{"category": "FutureWarning", "message": "x will go", "where": "b.py:9", "count": 4}]
+    solve = "linear algebra/tests/test_solve.py::test_solve"
+    standards = {"0.5.3": "2023.12", "0.6.2": "2023.12"}
+    whole = suite_run(folder / "all", RELEASES, tests, standards=standards)
+    kept = history_of(load(whole.run), {})
+    case = Followed(
+        group="own_devices", doc="Where `x.device` is.",
+        results={r: Result(outcome=Ended.KNOWN, reason="no device") for r in RELEASES[:4]}
+        | {RELEASES[4]: Result(outcome=Ended.PASSED)},
+    )  # fmt: skip
+    kept = replace(kept, beside={"own_devices/place": case})
+    after = RELEASES[len(before) :]
+    run = suite_run(
+        folder / "suite-1", after, {name: said[len(before) :] for name, said in tests.items()},
+        warnings={(solve, r): [*known, *(new if r == RELEASES[-1] else [])] for r in after},
+        texts={(solve, r): {"falsifying": f"test_solve(\n    x={NASTY!r},\n)"} for r in after[1:]},
+    )  # fmt: skip
+    return Report((load(run.run),), conformance={"signs": kept})

@@ -316,6 +316,27 @@ def test_accessible(visit: Open, full_site: Path, page: str, theme: str) -> None
     assert seen.findings() == []
 
 
+def test_suite(visit: Open, suite_site: Path) -> None:
+    """Every page leads to it; a group at a release leads to the tests that fail there, and why."""
+    seen = visit(suite_site, color_scheme="dark")
+    with seen.led():
+        seen.all("nav >> text=Suite").click()
+    assert seen.findings() == []
+    cell = seen.page.locator("table.shares tbody tr", has_text="0.10.2").locator("td.wrong a")
+    assert cell.inner_text() == "1/2"
+    with seen.led():
+        cell.click()
+    span = seen.page.locator("details.span[open]")
+    assert span.locator("summary").first.inner_text().startswith("0.8.3 to 0.10.2: 1 of 2")
+    assert "TypeError: 0.0 is not -0.0" in span.inner_text()
+    with seen.led():
+        span.get_by_role("link", name="test_solve.py::test_solve").click()
+    assert "<img src=x" in seen.page.locator("details.code pre").inner_text()
+    phone = visit(suite_site, "suites/signs.html#linear-algebra@0.8.3", **PHONE)
+    assert not phone.sideways
+    assert phone.findings() == []
+
+
 def test_accessible_in_use(visit: Open, full_site: Path) -> None:
     """Nor with a cell in focus, columns folded, and something found."""
     seen = visit(full_site, "index.html#only=changed")

@@ -5,7 +5,7 @@
   const MOST_FOUND = 12;
   const site = window.conformance;
   const root = document.body.dataset.root;
-  const data = site.search || { entries: [], counts: {}, problems: [], ended: "", upgraded: "" };
+  const data = site.search || { entries: [], counts: {}, problems: [], ended: "", upgraded: "", suite: "" };
   const $ = (id) => document.getElementById(id);
 
   function typing(event) {
@@ -38,6 +38,11 @@
     if (data.upgraded) {
       const link = document.querySelector("[data-upgrade]");
       link.href = root + data.upgraded;
+      link.hidden = false;
+    }
+    if (data.suite) {
+      const link = document.querySelector("[data-suite]");
+      link.href = root + data.suite;
       link.hidden = false;
     }
     const problems = $("problems");

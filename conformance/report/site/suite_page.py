@@ -1,0 +1,319 @@
+"""A suite's page: releases by groups, what each release changed, what fails, what is warned of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from conformance.model.outcome import Verdict
+from conformance.report.conformance_history import Conformance, Outcome, cause_of_failure
+from conformance.report.conformance_runs import difference, histories_of, merged, unfinished
+from conformance.report.site.addresses import run_page, slug, suite_page
+from conformance.report.site.rendering import render
+from conformance.report.warned import warnings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from conformance.engine.loading import LoadedRun
+    from conformance.report.conformance_history import Counts, Followed, Held, Result, Step
+    from conformance.report.report import Report
+
+CHANGES: Final = ("regressed", "fixed", "added", "removed")
+SHADES: Final = ((1.0, "all"), (0.95, "most"), (0.8, "some"), (0.0, "few"))
+"""How a cell is filled, by the share of tests that pass."""
+STATES: Final = {
+    Outcome.PASSED: Verdict.MATCH,
+    Outcome.KNOWN: Verdict.KNOWN,
+    Outcome.FAILED: Verdict.REGRESSED,
+    Outcome.FLAKY: Verdict.FLAKY,
+    Outcome.SKIPPED: Verdict.EXCLUDED,
+}
+"""How a test's outcome looks: as the verdict of a job does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A group in a release.
+
+    Attributes:
+        counts: How its tests ended.
+        anchor: Where its failures are told, empty if there are none.
+    """
+
+    counts: Counts
+    anchor: str
+
+    @property
+    def shade(self) -> str:
+        """How it is filled."""
+        share = self.counts.share
+        return next(name for least, name in SHADES if share >= least)
+
+    @property
+    def said(self) -> str:
+        """What is told of it in words."""
+        found = self.counts
+        parts = [f"{found.passed} of {found.ran} passed"]
+        parts += [f"{found.known} known to fail"] if found.known else []
+        parts += [f"{found.unexpected} unexpected"] if found.unexpected else []
+        parts += [f"{found.skipped} skipped"] if found.skipped else []
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A release: what the suite says of it, group by group."""
+
+    held: Held
+    step: Step
+    whole: Cell
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Tests that fail in the same way.
+
+    Attributes:
+        tests: The tests.
+        result: What came of the first of them.
+    """
+
+    tests: tuple[str, ...]
+    result: Result
+
+    @property
+    def state(self) -> str:
+        """How it looks."""
+        return STATES[self.result.outcome]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Releases in which the same tests of a group fail for the same reasons, in order.
+
+    Attributes:
+        anchor: Its anchor.
+        releases: The releases.
+        counts: How the tests of the group end in the last of them.
+        failures: What fails.
+    """
+
+    anchor: str
+    releases: tuple[str, ...]
+    counts: Counts
+    failures: tuple[Failure, ...]
+
+    @property
+    def name(self) -> str:
+        """The releases, in words."""
+        first, last = self.releases[0], self.releases[-1]
+        return first if first == last else f"{first} to {last}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Releases in which a test ends alike."""
+
+    state: str
+    outcome: str
+    length: int
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A group of tests that do not pass in every release.
+
+    Attributes:
+        name: Its name.
+        anchor: Its anchor.
+        own: Whether it is a family of our own cases.
+        spans: Releases with failures, the newest first.
+        strips: Each of the tests over all releases.
+        docs: What our own cases are about, by id.
+    """
+
+    name: str
+    anchor: str
+    own: bool
+    spans: tuple[Span, ...]
+    strips: tuple[tuple[str, tuple[Segment, ...]], ...]
+    docs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteView:
+    """What a page tells.
+
+    Attributes:
+        page: Its path.
+        history: What the suite says of releases, by this run and by what is kept.
+        notes: What is to be known of it, a sentence each.
+    """
+
+    page: str
+    history: Conformance
+    notes: tuple[str, ...] = ()
+
+
+def suite_views(report: Report) -> tuple[SuiteView, ...]:
+    """Return what the pages of suites tell, those of the newest run first.
+
+    Args:
+        report: What is told. The newest run of a suite counts; what other runs and the committed
+            data say of other releases stands beside it, if it can be compared.
+    """
+    newest = {run.info.suite.name: run for run in report.runs if run.info.suite is not None}
+    found: list[SuiteView] = []
+    for name, run in reversed(newest.items()):
+        earlier = [
+            one for one in report.runs
+            if one is not run and one.info.suite is not None and one.info.suite.name == name
+        ]  # fmt: skip
+        for number, history in enumerate(histories_of(run, {})):
+            page = suite_page(name, history.place if number else "")
+            joined, notes = _joined(history, run, earlier, report.conformance.get(name))
+            found.append(SuiteView(page=page, history=joined, notes=notes))
+    return tuple(found)
+
+
+def _joined(
+    own: Conformance, run: LoadedRun, earlier: Sequence[LoadedRun], kept: Conformance | None
+) -> tuple[Conformance, tuple[str, ...]]:
+    """Return a history with what is known of other releases, and what is to be told of that."""
+    if wrong := unfinished(run):
+        return own, (f"The run does not tell all of the suite: {wrong}.",)
+    others = [
+        (one, f"run {earlier_run.id}")
+        for earlier_run in earlier
+        if not unfinished(earlier_run)
+        for one in histories_of(earlier_run, {})
+        if one.place == own.place
+    ]
+    if kept is not None:
+        others.insert(0, (kept, "the committed history"))
+    known, notes = None, []
+    for one, name in others:
+        if wrong := difference(one, own):
+            notes.append(f"{name[0].upper()}{name[1:]} is not shown: {wrong}.")
+            continue
+        known = merged(known, one)
+    return merged(known, own), tuple(notes)
+
+
+def suite_pages(report: Report) -> Iterator[tuple[str, bytes]]:
+    """Yield the page of every suite.
+
+    Args:
+        report: What is told.
+
+    Yields:
+        Path below the site's root, and content.
+    """
+    views = suite_views(report)
+    for view in views:
+        history = view.history
+        groups = [_group(history, name) for name in (*history.groups, *history.families)]
+        anchors = {
+            (release, group.name): span.anchor
+            for group in groups
+            for span in group.spans
+            for release in span.releases
+        }
+        sides = [
+            side for (case, _), side in report.jobs.items() if report.cases[case].kind == "test"
+        ]
+        shown = {run.id for run in report.runs}
+        data = {
+            "view": view,
+            "others": [one for one in views if one is not view],
+            "history": history,
+            "rows": [_row(history, step, anchors) for step in reversed(history.steps)],
+            "groups": [group for group in groups if group.spans],
+            "steps": [step for step in reversed(history.steps) if _tells(step)],
+            "beside_steps": [step for step in reversed(history.beside_steps) if _changes(step)],
+            "group_of": {name: one.group for name, one in history.tests.items()},
+            "changes": CHANGES,
+            "pages": frozenset(report.cases),
+            "run_pages": {run: run_page(run) for run in shown},
+            "warnings": warnings_of(sides, report.cells),
+            "cells": len({side.record.cell for side in sides}),
+        }
+        yield view.page, render("suite.html", view.page, data)
+
+
+def _tells(step: Step) -> bool:
+    return _changes(step) or step.standards is not None
+
+
+def _changes(step: Step) -> bool:
+    return any(getattr(step, word) for word in CHANGES)
+
+
+def _row(history: Conformance, step: Step, anchors: Mapping[tuple[str, str], str]) -> Row:
+    release = step.after.release
+    return Row(
+        held=step.after, step=step, whole=Cell(counts=history.counts(release), anchor=""),
+        cells=tuple(
+            Cell(
+                counts=history.counts(release, name),
+                anchor=anchors.get((release, name), ""),
+            )
+            for name in (*history.groups, *history.families)
+        ),
+    )  # fmt: skip
+
+
+def _group(history: Conformance, name: str) -> Group:
+    own = name in history.families
+    tests = {
+        test: one
+        for test, one in (history.beside if own else history.tests).items()
+        if one.group == name
+    }
+    releases = [held.release for held in history.releases]
+    failing = [(release, history.failing(release, name)) for release in releases]
+    spans = []
+    for _, members in groupby(failing, key=lambda one: one[1]):
+        found = list(members)
+        first, failures = found[0]
+        if failures:
+            spans.append(
+                Span(
+                    anchor=f"{slug(name)}@{slug(first)}", releases=tuple(r for r, _ in found),
+                    counts=history.counts(found[-1][0], name), failures=_failures(failures),
+                )
+            )  # fmt: skip
+    ever = {test for _, failures in failing for test in failures}
+    strips = tuple((test, _strip(tests[test], releases)) for test in sorted(ever))
+    docs = {test: tests[test].doc for test in ever}
+    return Group(
+        name=name, anchor=slug(name), own=own, spans=tuple(reversed(spans)), strips=strips,
+        docs=docs,
+    )  # fmt: skip
+
+
+def _failures(found: Mapping[str, Result]) -> tuple[Failure, ...]:
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name, result in found.items():
+        groups.setdefault((result.outcome, *cause_of_failure(name, result)), []).append(name)
+    return tuple(Failure(tests=tuple(names), result=found[names[0]]) for names in groups.values())
+
+
+def _strip(followed: Followed, releases: Sequence[str]) -> tuple[Segment, ...]:
+    ended = [(release, followed.of(release)) for release in releases]
+    segments = []
+    for result, members in groupby(ended, key=lambda one: one[1]):
+        names = [release for release, _ in members]
+        name = names[0] if len(names) == 1 else f"{names[0]}\N{EN DASH}{names[-1]}"
+        segments.append(
+            Segment(
+                state=STATES.get(result.outcome, ""), outcome=result.outcome, length=len(names),
+                name=name, why=result.reason or result.why,
+            )
+        )  # fmt: skip
+    return tuple(segments)

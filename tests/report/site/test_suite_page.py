@@ -1,0 +1,96 @@
+"""The page of a suite: releases by groups, what changed, what fails and why, warnings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from conformance.engine.loading import load
+from conformance.report.conformance_runs import history_of
+from conformance.report.report import Report
+from conformance.report.site.search_data import search_data
+from conformance.report.site.suite_page import suite_pages, suite_views
+from conformance.report.story import story_of
+from tests.report.runs import CELLS, Directory
+from tests.report.site.examples import suite_report
+from tests.report.site.pages import Page
+from tests.report.suites import SUITE, suite_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.engine.loading import LoadedRun
+    from conformance.report.conformance_history import Conformance
+
+PAGE = "suites/signs.html"
+
+
+def run(folder: Path, releases: tuple[str, ...], tests: dict[str, str], **more: Any) -> LoadedRun:
+    """Return a run of the suite."""
+    return load(suite_run(folder, releases, tests, **more).run)
+
+
+def page(report: Report) -> Page:
+    """Return the page."""
+    return Page(dict(suite_pages(report))[PAGE])
+
+
+def releases(history: Conformance) -> list[str]:
+    """Return the releases of a history."""
+    return [held.release for held in history.releases]
+
+
+def test_what_is_kept_stands_beside_the_run(tmp_path: Path) -> None:
+    """Releases of both, what each changed, and our own cases."""
+    report = suite_report(tmp_path)
+    (view,) = suite_views(report)
+    assert releases(view.history) == ["0.5.3", "0.6.2", "0.7.0", "0.8.3", "0.10.2"]
+    assert view.notes == ()
+    found = page(report)
+    assert found.unclosed == []
+    assert "Signs: jax 0.5.3 to 0.10.2" in found.text
+    for words in ("0.8.3 to 0.10.2: 1 of 2 does not pass", "own_devices", "new in 0.10.2",
+                  "Held against version 2024.12", "a.b is deprecated"):  # fmt: skip
+        assert words in found.text
+    inner = {link[1:] for link in found.links if link.startswith("#")}
+    assert inner <= {*found.ids, "content"}
+    assert "linear-algebra@0.8.3" in inner
+
+
+def test_a_run_that_is_not_complete_stands_alone(tmp_path: Path) -> None:
+    """And says so."""
+    part = run(tmp_path / "a", ("0.6.2",), {"a/one": "p"}, suite=replace(SUITE, complete=False))
+    kept = history_of(run(tmp_path / "b", ("0.5.3",), {"a/one": "p"}), {})
+    (view,) = suite_views(Report((part,), conformance={"signs": kept}))
+    assert releases(view.history) == ["0.6.2"]
+    assert "only a part of the suite was asked for" in page(Report((part,))).text
+
+
+def test_what_cannot_be_compared_is_named(tmp_path: Path) -> None:
+    """Other settings, another revision: nothing of it is shown."""
+    new = run(tmp_path / "a", ("0.6.2",), {"a/one": "p"})
+    kept = replace(history_of(new, {}), revision="6" * 40)
+    earlier = run(
+        tmp_path / "b", ("0.5.3",), {"a/one": "p"}, suite=replace(SUITE, settings={"seed": 3})
+    )
+    (view,) = suite_views(Report((earlier, new), conformance={"signs": kept}))
+    assert releases(view.history) == ["0.6.2"]
+    first, second = view.notes
+    assert first.startswith("The committed history is not shown: another revision")
+    assert second.startswith("Run b is not shown: another settings")
+
+
+def test_a_page_for_each_platform(tmp_path: Path) -> None:
+    """Each leads to the others."""
+    made = Directory(tmp_path / "r").job("a/one", "jax0.6.2-py311-cpu8")
+    report = Report((made.job("a/one", "jax0.6.2-py311-cpu4").loaded(suite=SUITE),))
+    pages = {name: Page(content) for name, content in suite_pages(report)}
+    assert list(pages) == ["suites/signs.html", "suites/signs%20cpu8.html"]
+    assert "../suites/signs%2520cpu8.html" in pages["suites/signs.html"].links
+
+
+def test_without_a_suite_there_is_no_page(tmp_path: Path) -> None:
+    """Nor a link to it."""
+    report = Directory(tmp_path / "r").job("f/a", CELLS[0]).report()
+    assert list(suite_pages(report)) == []
+    assert search_data(report, story_of(report))["suite"] == ""
