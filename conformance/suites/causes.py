@@ -57,14 +57,16 @@ def pattern_of(message: str) -> str:
 
 
 def reason_of(message: str, type_: str) -> str:
-    """Return the first line of an error, which stands for a reason until somebody knows it.
+    """Return the beginning of an error, which stands for a reason until somebody knows it.
 
     Args:
         message: Its message.
         type_: Its type.
     """
-    first = next((line.strip() for line in message.splitlines() if line.strip()), "")
-    return first if len(first) <= REASON else f"{first[:REASON].rstrip()}..." if first else type_
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    bare = lines and _BARE.fullmatch(_without_values(lines[0]))
+    text = " ".join(lines[: 2 if bare else 1])
+    return f"{text[:REASON].rstrip()}..." if len(text) > REASON else text or type_
 
 
 def _without_values(line: str) -> str:

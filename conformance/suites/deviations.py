@@ -269,8 +269,8 @@ def refuse_dead(
 ) -> None:
     """Refuse known failures of what is no test any more.
 
-    A test that other cells have only, or that they cannot collect now, is not dead; nor is one
-    of which no cell says anything.
+    A test that other cells have only, or that they cannot collect now, is not dead. Of releases
+    that nobody saw nothing is known: where the file says which were seen, only those count.
 
     Args:
         folder: Folder of the suite's definition.
@@ -281,6 +281,8 @@ def refuse_dead(
         UsageError: If there are some: file, entry and name of each.
     """
     known = load(folder)
+    seen = known.generated.releases
+    places = [one for one in places if not seen or one[0] in seen.get(one[1], {})]
     dead = [
         (number, test)
         for number, entry in enumerate(known.entries)
