@@ -14,6 +14,7 @@ from conformance.cli.setting import here
 from conformance.engine.loading import load, runs_in
 from conformance.engine.plan import make_plan
 from conformance.engine.recorded import recorded_endings
+from conformance.engine.rundir import RUN
 from conformance.errors import ConformanceError, UsageError
 from conformance.files import said_by, write_atomically
 from conformance.judge.deviation import applicable
@@ -142,28 +143,34 @@ def _with_runs(
     return replace(known, tests=tests)
 
 
-def _complete(paths: Sequence[Path], suite: str) -> Iterable[LoadedRun]:
+def _complete(paths: Sequence[Path], suite: str) -> list[LoadedRun]:
     """Return the runs of a suite, the oldest first.
 
+    A folder holds runs of all kinds: of its runs those that are of another suite are passed over,
+    and those that are not complete are told of.
+
     Raises:
-        UsageError: If one is of another suite, or not complete.
+        UsageError: If a run that is named itself is of another suite, or not complete.
     """
     loaded = []
     for path in paths:
-        one_by_one = (path / "run.json").exists()
+        named = (path / RUN).exists()
         for directory in runs_in(path):
             run = load(directory)
-            of = run.info.suite
-            if not one_by_one and (of is None or of.name != suite):
-                continue  # a folder holds runs of all kinds
+            if not named and (run.info.suite is None or run.info.suite.name != suite):
+                continue
             if suite_of(run).name != suite:
                 raise UsageError(f"{run.id}: is a run of {suite_of(run).name}, expected {suite}")
-            if wrong := unfinished(run):
+            wrong = unfinished(run)
+            if wrong and named:
                 raise UsageError(
                     f"{run.id}: {wrong}; run the suite whole, and to its end: "
                     f"conformance suite run {suite}"
                 )
-            loaded.append(run)
+            if wrong:
+                click.echo(f"conformance: {run.id}: is passed over: {wrong}", err=True)
+            else:
+                loaded.append(run)
     return sorted(loaded, key=lambda run: (run.info.started, run.id))
 
 

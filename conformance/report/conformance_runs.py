@@ -108,7 +108,8 @@ def _followed(
         cell = cells.get(record.cell)
         if cell is not None and record.outcome not in {Ended.INFRA, Ended.NOT_RUN}:
             result = result_of(record, run.info.cases.get(record.case), platform, cell)
-            found.setdefault(record.case, {})[cell.label] = result
+            if result is not ABSENT:
+                found.setdefault(record.case, {})[cell.label] = result
     return {
         name: Followed(group=_group(name, run.info.cases.get(name), group), results=results)
         for name, results in found.items()
@@ -168,13 +169,13 @@ def merged(old: Conformance | None, new: Conformance) -> Conformance:
         date = held.date or (by_release[held.release].date if held.release in by_release else "")
         by_release[held.release] = replace(held, date=date)
     tests: dict[str, Followed] = {}
-    for name in dict.fromkeys((*old.tests, *new.tests)):
-        before, after = old.tests.get(name), new.tests.get(name)
-        kept = {} if before is None else before.results
+    for name, followed in {**old.tests, **new.tests}.items():
+        kept = old.tests[name].results if name in old.tests else {}
         results = {release: r for release, r in kept.items() if release not in again}
-        results |= {} if after is None else after.results
+        if name in new.tests:
+            results |= followed.results
         if results:
-            tests[name] = replace(after or before, results=results)  # type: ignore[type-var]
+            tests[name] = replace(followed, results=results)
     return replace(
         new,
         title=new.title or old.title,

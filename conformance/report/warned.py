@@ -150,7 +150,8 @@ def _edges(
     group: _Group, tracks: Sequence[Sequence[tuple[str, str]]]
 ) -> tuple[list[str], list[str]]:
     """Return the releases with which it comes, and those with which it goes."""
-    new, gone = [], []
+    new: list[str] = []
+    gone: list[str] = []
     for track in tracks:
         for (before, _), (after, release) in pairwise(track):
             if (before in group.cells) is not (after in group.cells):

@@ -79,8 +79,8 @@ def suite_run(
             for name, text in (texts or {}).get(key, {}).items():
                 run.records[-1].artifacts[name] = run.run.blobs.put(text.encode())
             if key in (warnings or {}):
-                said = json.dumps((warnings or {})[key]).encode()
-                run.records[-1].artifacts["warnings"] = run.run.blobs.put(said)
+                content = json.dumps((warnings or {})[key]).encode()
+                run.records[-1].artifacts["warnings"] = run.run.blobs.put(content)
     cases = {
         test: RunCase(
             file="tests/test_signs.py", line=3, kind="test", group=test.partition("/")[0],
@@ -93,6 +93,6 @@ def suite_run(
         for cell, release in zip(cells_of(releases), releases, strict=True)
     }
     cells = tuple(map(cell_of, cells_of(releases)))
-    said = {"suite": SUITE, "cases": cases, "identities": facts, "cells": cells}
+    said: dict[str, Any] = {"suite": SUITE, "cases": cases, "identities": facts, "cells": cells}
     run.written(**{**said, **info})
     return run
