@@ -108,6 +108,7 @@ def _fetch(source: Source, folder: Path, holds: Sequence[int], deeper: int) -> N
         _get(source, folder, holds)
         checkout = ["checkout", "--quiet", "--force", "--detach", source.revision]
         git([*_PLAIN, "-c", "advice.detachedHead=false", *checkout], folder, holds=holds)
+        links, known = _links(folder), submodules_of(folder)
     except NoGitError:
         raise
     except GitError as error:
@@ -116,8 +117,8 @@ def _fetch(source: Source, folder: Path, holds: Sequence[int], deeper: int) -> N
             "give a checkout of your own: --suite-path DIR"
         ) from None
     (folder / ".git" / "FETCH_HEAD").unlink(missing_ok=True)  # it names the URL
-    for path, revision in _links(folder):
-        url = next((one.url for one in submodules_of(folder) if one.path == path), "")
+    for path, revision in links:
+        url = next((one.url for one in known if one.path == path), "")
         if not url or not deeper:
             why = "has no URL in .gitmodules" if deeper else "lies too deep below others"
             raise InfrastructureError(f"{masked(source.url)}: submodule {path} {why}")
@@ -161,7 +162,7 @@ def submodules_of(folder: Path) -> tuple[Submodule, ...]:
     """
     if not (folder / ".gitmodules").is_file():
         return ()
-    text = git(["config", "-z", "-f", ".gitmodules", "--get-regexp", "."], folder)
+    text = git(["config", "-z", "-f", ".gitmodules", "--list"], folder)
     told: dict[str, dict[str, str]] = {}
     for entry in filter(None, text.split("\0")):
         key, _, value = entry.partition("\n")
