@@ -54,9 +54,12 @@ def command(*, name: str, runs: tuple[Path, ...], dry_run: bool) -> int:
     one. Exit status: 0 all was taken in, 1 some was not, for the reasons that are told.
     """  # noqa: D301 - \b is click's own mark
     setting = here()
-    folder = named_suite(name, setting.project.suites).folder
+    suite = named_suite(name, setting.project.suites)
+    folder = suite.folder
     known = load_known(folder)
-    found = [shown_by(load(one), name) for one in _directories(runs, setting.project.root, name)]
+    directories = _directories(runs, setting.project.root, name)
+    pinned = suite.definition.revision
+    found = [shown_by(load(one), name, pinned) for one in directories]
     generated = _agreed(known, found, name)
     evidence = [one for shown in found for one in shown.evidence]
     after = accepted(known, evidence, generated)
@@ -107,8 +110,8 @@ def _agreed(known: Deviations, found: Sequence[Shown], name: str) -> Generated:
     for shown in found:
         if shown.generated != first:
             raise UsageError(
-                f"the runs differ: {_kind(first)}, and {_kind(shown.generated)}; expected runs of "
-                "one revision, and with the same examples"
+                f"the runs differ: {_kind(first)}, and {_kind(shown.generated)}; expected runs "
+                "with the same examples"
             )
     before = replace(known.generated, releases={}, revision=first.revision)
     if known.generated.releases and before != first:
@@ -122,8 +125,7 @@ def _agreed(known: Deviations, found: Sequence[Shown], name: str) -> Generated:
 def _kind(generated: Generated) -> str:
     number = "the suite's own" if generated.examples is None else generated.examples
     seed = "no seed" if generated.seed is None else f"seed {generated.seed}"
-    revision = f", revision {generated.revision[:12]}" if generated.revision else ""
-    return f"{number} examples, {seed}{revision}"
+    return f"{number} examples, {seed}"
 
 
 def _print_difference(old: str, new: str, file: Path) -> None:

@@ -245,23 +245,23 @@ def _refuse_twice(entries: Iterable[Entry], where: str, lines: list[int]) -> Non
         new = entry.deviation
         for test in entry.tests:
             for before, old in known[test]:
-                if shared := common_release(old, new):
+                if overlap(old, new):
                     line = f":{lines[number]}" if number < len(lines) else ""
                     raise UsageError(
-                        f"{where}{line}: deviation {number + 1} declares {test} for jax {shared}, "
-                        f"and so does deviation {before + 1}; expected one for each release"
+                        f"{where}{line}: deviation {number + 1} (`{new.releases}`) and deviation "
+                        f"{before + 1} (`{old.releases}`) declare {test} for the same releases, "
+                        "expected one for each"
                     )
             known[test].append((number, new))
 
 
-def common_release(one: Deviation, other: Deviation) -> str:
-    """Return a release that two deviations are both declared for, empty if there is none."""
+def overlap(one: Deviation, other: Deviation) -> bool:
+    """Say whether two deviations are declared for the same release on the same platform."""
     platforms = one.platform, other.platform
     if all(platforms) and not is_on(*platforms) and not is_on(*reversed(platforms)):
-        return ""
+        return False
     ranges = one.releases, other.releases
-    found = (p for p in points(ranges) if all(in_range(p, specifier) for specifier in ranges))
-    return next(found, "")
+    return any(all(in_range(p, specifier) for specifier in ranges) for p in points(ranges))
 
 
 def refuse_dead(

@@ -43,18 +43,19 @@ class Shown:
     generated: Generated
 
 
-def shown_by(run: LoadedRun, name: str) -> Shown:
+def shown_by(run: LoadedRun, name: str, pinned: str) -> Shown:
     """Return what a run of a suite showed.
 
     Args:
         run: The run.
         name: Name of the suite.
+        pinned: The revision that its definition names.
 
     Raises:
         UsageError: If the run is not of the whole suite, as it is usually run, to its end.
     """
     suite = run.info.suite
-    problem = _problem(run.info, name)
+    problem = next(_problems(run.info, name, pinned), "")
     if suite is None or problem:
         raise UsageError(f"run {run.id} {problem}")
     records: dict[str, list[Record]] = defaultdict(list)
@@ -82,22 +83,23 @@ def generated_from(suite: RunSuite) -> Generated:
     )
 
 
-def _problem(info: RunInfo, name: str) -> str:
-    """Return why a run is no evidence at all, empty if it is."""
+def _problems(info: RunInfo, name: str, pinned: str) -> Iterator[str]:
+    """Yield why a run is no evidence at all."""
     suite = info.suite
     if suite is None or suite.name != name:
-        what = "cases" if suite is None else suite.name
-        return f"is of {what}, expected one of {name}"
+        yield f"is of {'cases' if suite is None else suite.name}, expected one of {name}"
+        return
     if info.exit is None:
-        return "did not come to its end; what is accepted is what a whole run showed"
+        yield "did not come to its end; what is accepted is what a whole run showed"
+    if suite.revision not in {"", pinned}:
+        yield f"is of revision {suite.revision}, expected {pinned}, which is pinned"
     if not suite.complete:
-        return "is of some tests only; what is accepted is what a whole run showed"
+        yield "is of some tests only; what is accepted is what a whole run showed"
     if suite.settings.get("shrink"):
-        return "made examples smaller, so that errors may not be the usual ones; run without"
+        yield "made examples smaller, so that errors may not be the usual ones; run without"
     asked = suite.settings.get("standard", CLAIMED)
     if asked != CLAIMED:
-        return f"is held against {asked} of the standard, expected what each release claims"
-    return ""
+        yield f"is held against {asked} of the standard, expected what each release claims"
 
 
 def _refusal(cell: RunCell, records: Sequence[Record], info: RunInfo) -> str:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from conformance.model.ranges import in_range
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -68,11 +66,6 @@ def is_between(point: str, low: str | None, high: str | None) -> bool:
     """Say whether a version is at or after one, and before another; None is no bound."""
     found = version(point)
     return (low is None or found >= version(low)) and (high is None or found < version(high))
-
-
-def same_range(one: str, other: str) -> bool:
-    """Say whether two specifiers hold the same versions."""
-    return all(in_range(p, one) == in_range(p, other) for p in points((one, other)))
 
 
 def ranges_of(line: Sequence[str], inside: Sequence[bool]) -> list[str]:
