@@ -16,13 +16,14 @@ from conformance.cli.run import hand_out
 from conformance.cli.setting import DEFAULT_MATRIX, default_jobs, here
 from conformance.cli.suite_history import history
 from conformance.cli.suite_options import suite_options
+from conformance.cli.suite_repeat import repeat_options
 from conformance.cli.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.engine.cache import ResultCache
 from conformance.engine.describing import describe, ended
 from conformance.engine.loading import LoadedRun
 from conformance.engine.plan import make_plan
 from conformance.engine.rundir import new_run
-from conformance.engine.runner import Run, exit_code
+from conformance.engine.runner import exit_code
 from conformance.errors import NothingSelectedError
 from conformance.model.outcome import ExitCode
 from conformance.report.report import Report
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from conformance.cells.cell import Cell
+    from conformance.cli.suite_repeat import Repeat
     from conformance.engine.prepare import Preparation
     from conformance.model.run import Exclusion
     from conformance.suites.suite import Examples
@@ -65,6 +67,7 @@ command.add_command(history)
     show_default="one a core", help="Sessions of pytest at the same time.",
 )  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Run every test, also those that have not changed.")
+@repeat_options
 @json_option("the whole result")
 @site_option
 @click.option("--verbose", "-v", is_flag=True, help="Name every test that fails.")
@@ -80,6 +83,7 @@ def run(
     timeout: float | None,
     jobs: int,
     fresh: bool,
+    repeat: Repeat,
     json_file: Path | None,
     site: bool | None,
     verbose: bool,
@@ -96,6 +100,10 @@ def run(
     conformance suite run tests/test_loss.py --cell '>=0.8' -- -k "not slow"
     conformance suite run 'tests/test_loss.py::test_mean[bf16]' --cell 0.6.2
     conformance suite run tests --cell path:/opt/env/bin/python
+    conformance suite run tests --cell latest --repeat 10
+
+    With --repeat N each test runs N times, in fresh processes and another order each time; one
+    whose attempts disagree is flaky, with how many of them came to what.
 
     A test that crashes, or takes too long, ends itself alone: the others go on in a new session of
     pytest. A failure is seen twice before it is told. Nothing is run again that has not changed:
@@ -123,16 +131,14 @@ def run(
             cases, executor = inside.collected(preparation.cells)
         plan = make_plan(cases, preparation.cells, exclusions)
         chosen = matrix or ("" if cell else DEFAULT_MATRIX)
-        info = describe(plan, request={}, matrix=chosen, root=suite.root, suite=suite.described())
+        described = repeat.described(suite.described())
+        info = describe(plan, request={}, matrix=chosen, root=suite.root, suite=described)
         directory.write_run(info)
-        job = Run(
-            plan=plan, directory=directory, executor=executor,
-            cache=ResultCache(setting.cache, fresh=fresh),
-        )  # fmt: skip
-        with live_progress(console, len(plan.jobs), len(plan.cells)) as job.progress:
-            records = job.execute()
+        cache = ResultCache(setting.cache, fresh=fresh)
+        with live_progress(console, len(plan.jobs) * repeat.each, len(plan.cells)) as progress:
+            records = repeat.run(plan, directory, executor, cache, progress).execute()
     except KeyboardInterrupt:
-        click.echo("conformance: interrupted; the same command goes on where it was", err=True)
+        click.echo(f"conformance: interrupted; {repeat.restart}", err=True)
         return ExitCode.INTERRUPTED
     code = exit_code(records)
     info = ended(info, code, executor.identities)
@@ -141,6 +147,8 @@ def run(
     named = {one.cell.id: _named(one.cell) for one in plan.cells}
     for line in suite_lines(records, by_id, plan.exclusions, named=named, every=verbose):
         console.print(line, soft_wrap=True)
+    for line in repeat.lines:
+        console.print(line)
     console.print(f"results in {directory.path}", soft_wrap=True)
     report = Report((LoadedRun.of(directory, info, records),))
     hand_out(report, directory, console, json_file=json_file, site=site)

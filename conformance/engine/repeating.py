@@ -83,8 +83,7 @@ class RepeatedRun:
     def _settled(
         self, judge: Judge, job: Job, attempts: Sequence[Record], results: Results
     ) -> Record:
-        # One that failed has the evidence.
-        settled = settle(judge, job, sorted(attempts, key=_ended_well))
+        settled = settle(judge, job, told_first(attempts))
         told = msgspec.json.encode([_attempt(one) for one in attempts])
         artifacts = {**settled.artifacts, ATTEMPTS: self.directory.blobs.put(told)}
         settled = replace(settled, artifacts=artifacts)
@@ -120,8 +119,18 @@ def shuffled(jobs: Sequence[Job], seed: int, number: int) -> list[Job]:
     return [job for group in groups for job in group]
 
 
-def _ended_well(record: Record) -> tuple[bool, bool]:
-    return not record.outcome.observed, record.outcome is Outcome.OK
+def told_first(attempts: Sequence[Record]) -> list[Record]:
+    """Return attempts with one that failed first, for its evidence, then those that ended well.
+
+    Args:
+        attempts: The attempts of a job, in the order they were made.
+    """
+    seen = [one for one in attempts if one.outcome.observed]
+    failed = next((one for one in seen if one.outcome is not Outcome.OK), None)
+    if failed is None:
+        return sorted(attempts, key=lambda one: not one.outcome.observed)
+    others = [one for one in attempts if one is not failed]
+    return [failed, *sorted(others, key=lambda one: one.outcome is not Outcome.OK)]
 
 
 def _attempt(record: Record) -> dict[str, Any]:

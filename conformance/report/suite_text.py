@@ -91,7 +91,9 @@ def _group(reason: str, members: Sequence[Record], *, every: bool) -> Iterator[s
     where = list(dict.fromkeys(member.cell for member in members))
     what = tests[0] if len(tests) == 1 else f"{len(tests)} tests"
     yield visible(f"{WORDS.get(first.verdict, first.verdict)}: {what} on {listed(where)}")
-    yield visible(f"  {reason}", LONGEST)
+    # How many attempts came to what is as telling as how they disagree.
+    said = "; ".join(first.reasons) if first.verdict is Verdict.FLAKY else reason
+    yield visible(f"  {said}", LONGEST)
     if len(tests) > 1:
         yield visible(f"  {', '.join(tests) if every else listed(tests)}", LONGEST)
     if first.error is not None and first.error.where:
