@@ -108,18 +108,18 @@ def _agreed(known: Deviations, found: Sequence[Shown], name: str) -> Generated:
     """
     first = found[0].generated
     for shown in found:
-        if shown.generated != first:
+        if _kind(shown.generated) != _kind(first):
             raise UsageError(
                 f"the runs differ: {_kind(first)}, and {_kind(shown.generated)}; expected runs "
                 "with the same examples"
             )
-    before = replace(known.generated, releases={}, revision=first.revision)
-    if known.generated.releases and before != first:
+    before = known.generated
+    if before.releases and _kind(before) != _kind(first):
         raise UsageError(
             f"the run is of {_kind(first)}, the deviations of {name} are of {_kind(before)}; "
             "expected the same: with other examples, other failures come to light"
         )
-    return first
+    return replace(first, revision=first.revision or before.revision)
 
 
 def _kind(generated: Generated) -> str:

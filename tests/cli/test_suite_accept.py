@@ -1,0 +1,169 @@
+"""`conformance suite accept`: known failures from runs, in cells of two made-up releases."""
+
+from __future__ import annotations
+
+import site
+import sys
+import venv
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.projects import Ending, Project
+
+    from .conftest import MakeProject
+
+SUITE = """\
+title = "Mine"
+url = "https://example.org/mine"
+revision = "1234567890123456789012345678901234567890"
+licence = "MIT"
+paths = ["tests"]
+"""
+TESTS = """\
+import jax
+import pytest
+
+
+def test_fine(): pass
+
+
+def test_fixed():
+    value = 3 * len(jax.__version__)
+    assert jax.__version__ > "0.6", f"out={value}, but should be 4 [f({value})]"
+
+
+def test_broken():
+    assert False, "Argument 'x' missing"
+
+
+if jax.__version__ > "0.6":
+    def test_newer():
+        assert jax.__version__ < "0.6", "newer"
+"""
+WRITTEN = """\
+[generated]
+
+[generated.releases."cpu"]
+"0.5.3" = ""
+"0.6.2" = ""
+
+[[deviation]]
+releases = ""
+platform = "cpu"
+error = "AssertionError"
+match = "^Argument 'x' missing"
+reason = "Argument 'x' missing"
+tests = [
+    "tests/test_mine.py::test_broken",
+]
+
+[[deviation]]
+releases = ">=0.6.2"
+platform = "cpu"
+error = "AssertionError"
+match = "^newer"
+reason = "newer"
+tests = [
+    "tests/test_mine.py::test_newer",
+]
+
+[[deviation]]
+releases = "<0.6.2"
+platform = "cpu"
+error = "AssertionError"
+match = '^out=.*, but should be .* \\[f\\(.*\\)\\]'
+reason = "out=15, but should be 4 [f(15)]"
+tests = [
+    "tests/test_mine.py::test_fixed",
+]
+"""
+
+
+def environment(folder: Path, release: str) -> str:
+    """Make an environment of a jax that is made up, and return the selector of its cells."""
+    venv.create(folder, symlinks=True)
+    (packages,) = folder.glob("lib/*/site-packages")
+    for name in ("jax", "jaxlib"):
+        (packages / name).mkdir()
+        (packages / name / "__init__.py").write_text(f'__version__ = "{release}"\n')
+        told = packages / f"{name}-{release}.dist-info"
+        told.mkdir()
+        (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n")
+    (packages / "own.pth").write_text("\n".join(site.getsitepackages()))
+    return f"path:{folder}/bin/{'python' if sys.platform != 'win32' else 'python.exe'}"
+
+
+@pytest.fixture
+def project(new_project: MakeProject, tmp_path: Path) -> Project:
+    """A project with a suite of a name, and its checkout beside."""
+    made = new_project({"suites/mine/suite.toml": SUITE})
+    checkout = tmp_path / "checkout"
+    made.write({f"{checkout}/tests/test_mine.py": TESTS, f"{checkout}/pytest.ini": "[pytest]\n"})
+    return made
+
+
+def ran(project: Project, *cells: str) -> Ending:
+    """Run the suite in some cells."""
+    selectors = (word for cell in cells for word in ("--cell", cell))
+    return project.run("suite", "run", "mine", "--suite-path", "../checkout", *selectors)
+
+
+def test_known_failures(project: Project, tmp_path: Path) -> None:
+    """What two releases show is written, and then nothing is unexpected; what ends is a fix."""
+    old = environment(tmp_path / "old", "0.5.3")
+    new = environment(tmp_path / "new", "0.6.2")
+    file = project.path / "suites" / "mine" / "deviations.toml"
+    assert ran(project, old, new).code == 1
+    shown = project.run("suite", "accept", "mine", "--dry-run")
+    assert (shown.code, file.exists()) == (0, False)
+    assert '+    "tests/test_mine.py::test_fixed",' in shown.out.splitlines()
+    taken = project.run("suite", "accept", "mine", project.newest.path)
+    assert (taken.code, taken.err) == (0, "")
+    assert taken.out == "3 tests added, 0 changed, 0 ended; 3 known to fail, 3 deviations\n"
+    assert file.read_text().partition("\n\n")[2] == WRITTEN
+    written = file.read_bytes()
+    # Nothing is unexpected, nor is there anything to write.
+    known = ran(project, old, new)
+    assert known.code == 0, known.out
+    assert project.run("suite", "accept", "mine").out.startswith(
+        "0 tests added, 0 changed, 0 ended"
+    )
+    assert file.read_bytes() == written
+    # A test that one release has only is not dead in a run of the other.
+    assert ran(project, old).code == 0
+    # What a person wrote is kept, and what passes now has ended.
+    file.write_text(file.read_text().replace('reason = "newer"', 'reason = "the true reason"'))
+    project.write({f"{tmp_path}/checkout/tests/test_mine.py": TESTS.replace("value =", "return #")})
+    fixed = ran(project, old)
+    assert (fixed.code, "fixed: the test passes" in fixed.out) == (1, True)
+    assert project.run("suite", "accept", "mine").out.startswith(
+        "0 tests added, 0 changed, 1 ended"
+    )
+    assert "the true reason" in file.read_text()
+    assert "test_fixed" not in file.read_text()
+    # A name that is no test's is an error before anything runs.
+    project.write({f"{tmp_path}/checkout/tests/test_mine.py": TESTS.replace("_broken", "_renamed")})
+    dead = ran(project, old)
+    assert dead.code == 2
+    assert dead.error.endswith(
+        "deviations.toml:11: deviation 1 names tests/test_mine.py::test_broken: no cell collects "
+        "it, expected tests that there are; remove it, or write its new name"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [
+        (["none"], 2, "none: no such suite, expected one of mine"),
+        (["mine"], 3, "holds no run of the whole of mine, expected one; `conformance suite run"),
+    ],
+)
+def test_nothing_to_accept(project: Project, arguments: list[str], code: int, error: str) -> None:
+    """A suite that is not there, and one that was not run."""
+    ending = project.run("suite", "accept", *arguments)
+    assert ending.code == code
+    assert error in ending.error
