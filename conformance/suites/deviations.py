@@ -35,6 +35,7 @@ MOST: Final = 10
 """Dead names that are told at once."""
 OUTCOMES: Final = ("raised", "crashed", "timed_out", "out_of_memory")
 _ENTRY: Final = re.compile(r"(?m)^[ \t]*\[\[[ \t]*deviation[ \t]*\]\]")
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f']")
 
 
@@ -338,7 +339,7 @@ def _head(generated: Generated) -> Iterator[str]:
         yield f"seed = {generated.seed}"
     for platform, releases in sorted(generated.releases.items()):
         yield ""
-        yield f"[generated.releases.{quoted(platform)}]"
+        yield f"[generated.releases.{platform if _BARE.fullmatch(platform) else quoted(platform)}]"
         order = sorted(releases, key=_number)
         yield from (f"{quoted(release)} = {quoted(releases[release])}" for release in order)
 

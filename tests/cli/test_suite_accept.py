@@ -47,7 +47,7 @@ if jax.__version__ > "0.6":
 WRITTEN = """\
 [generated]
 
-[generated.releases."cpu"]
+[generated.releases.cpu]
 "0.5.3" = ""
 "0.6.2" = ""
 
