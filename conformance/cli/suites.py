@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,7 @@ from conformance.cells.accelerators import Turns
 from conformance.cells.inspection import inspect_path_environment
 from conformance.cells.overlay import requirement
 from conformance.cli.preparing import prepare_in, wanted_in
+from conformance.cli.suite_traces import looked_after, told
 from conformance.engine.prepare import Preparation
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
 from conformance.suites.cells import SuiteCells
@@ -19,7 +21,10 @@ from conformance.suites.checkouts import Checkouts, own_checkout
 from conformance.suites.collecting import Collector
 from conformance.suites.deviations import refuse_dead
 from conformance.suites.executor import SuiteExecutor
-from conformance.suites.kept import Collections
+from conformance.suites.kept import Collections, Timings
+from conformance.suites.several import Several
+from conformance.suites.standards import CLAIMED
+from conformance.suites.waiting import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.cli.setting import Setting
-    from conformance.engine.job import PlannedCell
+    from conformance.engine.job import Executor, PlannedCell
     from conformance.model.case import Case
     from conformance.suites.collection import Collection
     from conformance.suites.definition import NamedSuite
@@ -60,11 +65,6 @@ class SuiteHome:
         if self.path is not None:
             return own_checkout(self.path.expanduser(), suite)
         return Checkouts(self.setting.cache, told).get(suite)
-
-
-def told(line: str) -> None:
-    """Tell what is to be known on the way: standard output may be a program's to read."""
-    click.echo(f"conformance: {line}", err=True)
 
 
 def suite_wanted(
@@ -141,7 +141,7 @@ class SuiteInCells:
     def _turns(self) -> Turns:
         return Turns(self.setting.cache)
 
-    def collected(self, planned: Iterable[PlannedCell]) -> tuple[tuple[Case, ...], SuiteExecutor]:
+    def collected(self, planned: Iterable[PlannedCell]) -> tuple[tuple[Case, ...], Executor]:
         """Return the tests that are collected in some cell, and what runs them.
 
         Args:
@@ -152,17 +152,49 @@ class SuiteInCells:
             UsageError: If pytest cannot collect anything anywhere.
             InfrastructureError: If no cell can be provided.
         """
+        context = click.get_current_context(silent=True)
+        if context is not None:  # until the command ends, whatever it does with the tests
+            context.with_resource(looked_after(self.suite, self.setting))
         cells = list(planned)
-        able = [one for one in cells if not _unable(one)]
+        each = [replace(self, suite=suite) for suite in self.suite.each()]
+        if len(each) == 1:
+            return each[0]._collected(cells)  # noqa: SLF001 - of this class
+        found, why = {}, []
+        for one in each:
+            try:
+                found[one.suite.hash] = one._collected(cells)  # noqa: SLF001 - of this class
+            except NothingSelectedError as error:
+                why.append(error)
+        if not found:
+            raise why[0]
+        cases = tuple(case for own, _ in found.values() for case in own)
+        return cases, Several({suite: executor for suite, (_, executor) in found.items()})
+
+    def _collected(self, cells: Sequence[PlannedCell]) -> tuple[tuple[Case, ...], SuiteExecutor]:
+        """Return the tests of one suite, and what runs them."""
+        with ThreadPoolExecutor(self.slots) as pool:
+            unable = list(zip(cells, pool.map(self._unable, cells), strict=True))
+        able = [one for one, why in unable if not why]
         if not able:
-            reasons = "; ".join(dict.fromkeys(f"{one.cell.id}: {_unable(one)}" for one in cells))
+            reasons = "; ".join(dict.fromkeys(f"{one.cell.id}: {why}" for one, why in unable))
             error = (
                 InfrastructureError if any(one.failure for one in cells) else NothingSelectedError
             )
             raise error(f"{self.suite.name}: no cell runs tests; {reasons}")
+        waiting = Waiting()
+        try:
+            return self._looked(able, waiting)
+        except BaseException:
+            waiting.close()
+            raise
+
+    def _looked(
+        self, able: Sequence[PlannedCell], waiting: Waiting
+    ) -> tuple[tuple[Case, ...], SuiteExecutor]:
+        """Return what is collected in cells that run tests, and what runs it."""
         collector = Collector(
             suite=self.suite, cells=self._cells, slots=self.slots, turns=self._turns,
-            collections=Collections(self.setting.cache, fresh=self.fresh),
+            collections=Collections(self.setting.cache, fresh=self.fresh), waiting=waiting,
         )  # fmt: skip
         found = collector.collect(able)
         good = self._good(able, found)
@@ -172,19 +204,27 @@ class SuiteInCells:
             raise NothingSelectedError(f"{self.suite.name}: no tests are collected{where}")
         self._refuse_dead(able, found)
         # Node ids start from one folder; of configurations the first that is found counts.
-        executor = SuiteExecutor(self.suite, good, self._cells, slots=self.slots, turns=self._turns)
+        executor = SuiteExecutor(
+            self.suite, good, self._cells, slots=self.slots, turns=self._turns,
+            collections=list(zip(able, found, strict=True)), waiting=waiting,
+            timings=Timings(self.setting.cache, self.suite),
+        )  # fmt: skip
         return cases, executor
+
+    def _unable(self, planned: PlannedCell) -> str:
+        return _unable(planned) or self._cells.refusal(planned)
 
     def _refuse_dead(self, able: Sequence[PlannedCell], found: Sequence[Collection]) -> None:
         """Refuse known failures of tests that there are no more, where all tests are looked for."""
-        if self.suite.home is None or not self.suite.complete:
+        asked = self.suite.settings.get("standard", CLAIMED)
+        if self.suite.home is None or not self.suite.complete or asked != CLAIMED:
             return
-        places, names, problems = [], set[str](), []
+        places, names = [], set[str]()
+        problems = [problem for one in found for problem in one.problems]
         for planned, one in zip(able, found, strict=True):
             if not one.failure and "jax" in planned.versions:
                 places.append((planned.release, planned.cell.platform, planned.versions))
             names.update(test.name for test in one.tests)
-            problems += one.problems
         refuse_dead(
             self.suite.home, places,
             lambda name: name in names or any(problem.covers(name) for problem in problems),

@@ -18,6 +18,7 @@ class Test(msgspec.Struct, frozen=True, kw_only=True):
         name: Its node id, numbered where several have the same.
         file: Its file.
         line: Line it begins in, 0 where that is not known.
+        bound: Widest scope of the fixtures that it uses, below that of a session.
     """
 
     __test__ = False  # no class of tests to pytest
@@ -25,6 +26,7 @@ class Test(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     file: str = ""
     line: int = 0
+    bound: str = "module"
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +68,7 @@ class Collection(msgspec.Struct, frozen=True, kw_only=True):
         ini: Configuration file, empty for none.
         tests: The tests, in order.
         problems: What was not collected.
+        told: What else is told of the cell: `workers`, `facts`, `warnings`.
         failure: Why nothing could be collected at all, empty if it could.
         infra: Whether that is no fault of the suite's.
     """
@@ -74,6 +77,7 @@ class Collection(msgspec.Struct, frozen=True, kw_only=True):
     ini: str = ""
     tests: tuple[Test, ...] = ()
     problems: tuple[Problem, ...] = ()
+    told: dict[str, Any] = {}
     failure: str = ""
     infra: bool = False
 

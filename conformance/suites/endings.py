@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,16 +13,20 @@ from conformance.judge.tests import XFAIL
 from conformance.kit.refusals import refused_flags
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
-from conformance.suites.session import LARGEST, QUIET
 from conformance.suites.suite import MEMORY
+from conformance.suites.watch import LARGEST, QUIET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.engine.job import Job
     from conformance.suites.collection import Problem
-    from conformance.suites.session import Ended
+    from conformance.suites.watch import Ended
 
+WARNINGS: Final = "warnings"
+"""Artifact of a test that warned: a JSON list of what, and how often."""
+FALSIFYING: Final = "falsifying"
+"""Artifact of a test that Hypothesis found an example to fail with."""
 NEVER: Final = "pytest reported nothing of it"
 _RAISED: Final = re.compile(r"(?m)^(?:E|INTERNALERROR>) +(?:\w+\.)*([A-Z]\w*)(?:: (.*))?$")
 """How pytest shows the exception that ended it, outside of any test."""
@@ -31,6 +36,7 @@ _CUT: Final = {
     "memory": (Outcome.OUT_OF_MEMORY, f"resident beyond the limit of {MEMORY} MiB"),
     "output": (Outcome.CRASHED, f"printed more than {LARGEST >> 20} MiB"),
     "garbled": (Outcome.CRASHED, "the test wrote into the session's own channel"),
+    "root": (Outcome.INFRA, "the process that its worker was forked from is gone"),
     "interrupt": (Outcome.NOT_RUN, "the run was interrupted"),
 }
 """What it means that a session was ended, and how that is told."""
@@ -52,6 +58,8 @@ def finished(job: Job, event: Mapping[str, Any]) -> Finished:
             outcome = raised(error)
             texts = {"traceback": "text", "stdout": "out", "stderr": "err"}
             blobs = {name: event[of].encode() for name, of in texts.items() if event[of]}
+            if example := event.get("falsifying"):
+                blobs[FALSIFYING] = example.encode()
         case "xfailed":
             outcome, error = Outcome.RAISED, _raised(event)
             blobs = {XFAIL: event["reason"].encode()}
@@ -62,6 +70,8 @@ def finished(job: Job, event: Mapping[str, Any]) -> Finished:
             outcome, error = Outcome.CRASHED, said("exit", text)
         case _:
             outcome, error = Outcome.INFRA, said("unreported", NEVER)
+    if warnings := event.get("warnings"):
+        blobs[WARNINGS] = json.dumps(warnings, ensure_ascii=False).encode()
     stage = Stage.BUILD if event.get("phase") == "setup" else Stage.EXECUTE
     seconds = event.get("seconds", 0.0)
     return Finished(

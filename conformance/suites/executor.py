@@ -1,4 +1,4 @@
-"""The executor of suites: sessions of pytest on this machine, some at the same time."""
+"""The executor of suites: workers that run tests on this machine, some at the same time."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from conformance.engine.slots import in_slots
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 from conformance.suites.cells import check_identity
+from conformance.suites.crew import Crew
 from conformance.suites.endings import said
-from conformance.suites.part import Part
-from conformance.suites.session import Launch, Session
+from conformance.suites.launching import launch
+from conformance.suites.seat import Seat
+from conformance.suites.session import Session
+from conformance.suites.units import Units, divided
+from conformance.suites.waiting import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -25,26 +29,50 @@ if TYPE_CHECKING:
     from conformance.engine.slots import Tell
     from conformance.suites.cells import Place, SuiteCells
     from conformance.suites.collection import Collection
+    from conformance.suites.kept import Timings
+    from conformance.suites.seat import Worker
     from conformance.suites.suite import Suite
 
 
 class SuiteExecutor:
-    """Runs tests of a suite in sessions of pytest.
+    """Runs tests of a suite.
 
     Args:
         suite: The suite.
         collection: What was collected somewhere, for where node ids start from.
         cells: Provides environments.
-        slots: Sessions at the same time.
+        slots: Workers at the same time.
         turns: Whose turn it is on the accelerators of this host.
+        collections: What was collected in each cell.
+        waiting: Sessions that have collected it.
+        timings: How long tests took before.
     """
 
     def __init__(
-        self, suite: Suite, collection: Collection, cells: SuiteCells, *, slots: int, turns: Turns
+        self,
+        suite: Suite,
+        collection: Collection,
+        cells: SuiteCells,
+        *,
+        slots: int,
+        turns: Turns,
+        timings: Timings,
+        collections: Sequence[tuple[PlannedCell, Collection]] = (),
+        waiting: Waiting | None = None,
     ) -> None:
-        self._suite, self._collection = suite, collection
-        self._cells, self._slots, self._turns = cells, slots, turns
-        self._identities: dict[str, Mapping[str, Any]] = {}
+        self._suite, self._collection, self._cells = suite, collection, cells
+        self._slots, self._turns, self._timings = slots, turns, timings
+        self._waiting = waiting or Waiting()
+        self._bounds = {
+            planned.cell.id: {test.name: test.bound for test in one.tests}
+            for planned, one in collections
+        }
+        # A cell in which nothing is run again is what it was.
+        self._identities: dict[str, dict[str, Any]] = {
+            planned.cell.id: {"versions": dict(planned.versions), **one.told}
+            for planned, one in collections
+            if one.told
+        }
         self._stopped = threading.Event()
 
     @property
@@ -55,102 +83,92 @@ class SuiteExecutor:
     def run(self, jobs: Iterable[Job]) -> Generator[Finished]:
         """Run tests and yield each as it ends; see `Executor.run`."""
         self._stopped.clear()
-        parts = deque(divided(jobs, self._slots))
-        yield from in_slots(
-            partial(self._work, parts), min(self._slots, len(parts)), partial(self._abandon, parts)
-        )
+        crews = self._crews(jobs)
+        seats = deque(crew for crew, number in crews for _ in range(number))
+        slots = min(self._slots, max(len(seats), sum(len(crew.units) for crew, _ in crews)))
+        try:
+            yield from in_slots(
+                partial(self._work, seats, [crew for crew, _ in crews]), slots,
+                partial(self._abandon, seats),
+            )  # fmt: skip
+        finally:
+            self._waiting.close()
+            self._timings.keep()
 
-    def _work(self, parts: deque[list[Job]], tell: Tell) -> None:
+    def _crews(self, jobs: Iterable[Job]) -> list[tuple[Crew, int]]:
+        """Return the crew of each cell, and how many workers it begins with."""
+        cells: dict[str, list[Job]] = {}
+        for job in jobs:
+            cells.setdefault(job.planned.cell.id, []).append(job)
+        crews = []
+        for cell, own in cells.items():
+            planned = own[0].planned
+            number = 1 if planned.cell.place.real else max(1, self._slots // len(cells))
+            units = divided(own, number, self._bounds.get(cell, {}), self._timings.of)
+            crew = Crew(planned, Units(units), self._waiting.taken(cell), self._stopped.is_set)
+            crews.append((crew, min(number, len(units))))
+        return crews
+
+    def _work(self, seats: deque[Crew], crews: Sequence[Crew], tell: Tell) -> None:
         while True:
             try:
-                jobs = parts.popleft()
+                crew = seats.popleft()
             except IndexError:
-                return
-            for finished in self._ran(jobs):
+                # Where that costs next to nothing, who has nothing left to do helps.
+                helped = next((one for one in crews if one.forks and len(one.units) > 1), None)
+                if helped is None or self._stopped.is_set():
+                    return
+                crew = helped
+            for finished in self._ran(crew):
+                self._timings.learn(finished)
                 tell(finished)
 
-    def _abandon(self, parts: deque[list[Job]]) -> None:
-        parts.clear()
+    def _abandon(self, seats: deque[Crew]) -> None:
+        seats.clear()
         self._stopped.set()
 
-    def _ran(self, jobs: Sequence[Job]) -> Iterator[Finished]:
+    def _ran(self, crew: Crew) -> Iterator[Finished]:
         """Run tests of one cell; what cannot be run ends with the reason."""
-        planned = jobs[0].planned
-        left = jobs
+        if not crew.units:
+            return
+        failure: tuple[Outcome, str] | None = None
+        seat: Seat | None = None
+        crew.enter()
         try:
             with (
-                self._turns.of(planned.cell.place, self._go_on),
-                self._cells.provided(planned) as place,
+                self._turns.of(crew.planned.cell.place, self._go_on),
+                self._cells.provided(crew.planned) as place,
             ):
-                part = Part(jobs, partial(self._session, place), partial(self._greet, planned))
-                try:
-                    yield from part.run()
-                finally:
-                    left = part.left
+                begin = partial(self._session, place)
+                seat = Seat(crew.units, partial(crew.worker, begin), partial(self._greet, crew))
+                yield from seat.run()
         except UnsupportedCellError as error:
-            yield from _not_run(left, Outcome.UNSUPPORTED, str(error))
+            failure = Outcome.UNSUPPORTED, str(error)
         except ConformanceError as error:
-            yield from _not_run(left, Outcome.INFRA, str(error))
+            failure = Outcome.INFRA, str(error)
+        finally:
+            if seat is not None:
+                crew.units.give_back(seat.left)
+            last = crew.leave()
+        if last and not self._stopped.is_set():
+            failure = failure or (Outcome.INFRA, "no worker was left to run it")
+            yield from _not_run(crew.units.remove(lambda _: True), *failure)
 
     def _go_on(self) -> None:
         if self._stopped.is_set():
             raise InfrastructureError("the run was interrupted")
 
-    def _greet(self, planned: PlannedCell, versions: Mapping[str, str]) -> None:
-        check_identity(planned, versions)
-        self._identities[planned.cell.id] = {"versions": dict(versions)}
+    def _greet(self, crew: Crew, worker: Worker) -> None:
+        told, planned = worker.told, crew.planned
+        if told.versions is None:
+            return
+        check_identity(planned, told.versions)
+        self._identities[planned.cell.id] = {"versions": dict(told.versions), **told.facts}
 
     def _session(self, place: Place, jobs: Sequence[Job]) -> Session:
         """Return a session of tests: of the files that they are in, nothing else is collected."""
         files = dict.fromkeys(str(job.case.file.absolute()) for job in jobs)
-        return Session(
-            Launch(
-                python=place.python,
-                environment=place.variables,
-                arguments=[*self._suite.arguments, *arguments(self._collection), *files],
-                tests=[job.case.name for job in jobs],
-                timeout=self._suite.timeout,
-                memory=jobs[0].case.memory,
-            ),
-            self._stopped.is_set,
-        )
-
-
-def arguments(collection: Collection) -> list[str]:
-    """Return arguments of pytest with which every session is about the same project.
-
-    Args:
-        collection: What was collected, empty where that is not known yet.
-    """
-    known = ["--rootdir", collection.root] if collection.root else []
-    known += ["-c", collection.ini] if collection.ini else []
-    # One test that fails is no reason to know nothing of the others.
-    return [*known, "--continue-on-collection-errors", "--maxfail=0"]
-
-
-def divided(jobs: Iterable[Job], slots: int) -> list[list[Job]]:
-    """Divide tests among sessions: those of one file, and of one cell, stay together.
-
-    Args:
-        jobs: The tests.
-        slots: Sessions at the same time.
-
-    Returns:
-        A part for each cell; more where there are more slots than cells, but on accelerators.
-    """
-    cells: dict[str, dict[str, list[Job]]] = {}
-    for job in jobs:
-        files = cells.setdefault(job.planned.cell.id, {})
-        files.setdefault(str(job.case.file), []).append(job)
-    parts = []
-    for files in cells.values():
-        first = next(iter(files.values()))[0]
-        number = 1 if first.planned.cell.place.real else max(1, slots // len(cells))
-        made: list[list[Job]] = [[] for _ in range(min(number, len(files)))]
-        for own in sorted(files.values(), key=len, reverse=True):
-            min(made, key=len).extend(own)
-        parts += made
-    return parts
+        return Session(launch(self._suite, place, self._collection, files), self._stopped.is_set)
 
 
 def _not_run(jobs: Iterable[Job], outcome: Outcome, reason: str) -> Iterator[Finished]:

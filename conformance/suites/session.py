@@ -5,225 +5,201 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import selectors
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
-
-import psutil
+from typing import IO, TYPE_CHECKING, Any
 
 from conformance.engine import guard
 from conformance.suites.suite import PLUGIN
+from conformance.suites.told import Told
+from conformance.suites.watch import Ended, Watch, channel, give, heard, tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    import socket
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
-    Event = Mapping[str, Any]
-
-QUIET: Final = 600.0
-"""Seconds without a test after which a session is held to hang: collecting, or tidying up."""
-LARGEST: Final = 2**26
-"""Bytes that a session may print past pytest."""
-TAIL: Final = 16 * 1024
-_LOOK: Final = 0.1
-_MIB: Final = 2**20
+    from conformance.suites.suite import Examples
+    from conformance.suites.watch import Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """What a session runs, and where.
+    """What a session collects, and where.
 
     Attributes:
         python: Interpreter of the cell.
         environment: Environment variables.
+        folder: Working directory.
         arguments: Arguments of pytest.
-        tests: Names of the tests to run, None to collect only.
         timeout: Seconds that one test may take.
         memory: MiB that the process may hold.
+        examples: How Hypothesis looks for examples, None where the suite alone says so.
+        facts: What is told of what is tested: `module:attribute` by name.
+        forks: Whether it may fork workers.
     """
 
     python: Path
     environment: Mapping[str, str]
+    folder: Path
     arguments: Sequence[str]
-    tests: Sequence[str] | None
     timeout: float
     memory: int
+    examples: Examples | None = None
+    facts: Mapping[str, str] = field(default_factory=dict)
+    forks: bool = False
 
+    def order(self, scratch: Path) -> bytes:
+        """Return it as the process reads it.
 
-@dataclass(slots=True, kw_only=True)
-class Ended:
-    """How a session ended.
-
-    Attributes:
-        status: What pytest returned, None where it never did.
-        exit: Exit status of the process, None where it had none.
-        signal: The signal that ended it, None where none did.
-        cut: Why it was ended from outside: `timeout`, `memory`, `output`, `garbled`, `interrupt`.
-        out: The last of what it printed.
-        err: The same of standard error.
-    """
-
-    status: int | None = None
-    exit: int | None = None
-    signal: int | None = None
-    cut: str = ""
-    out: str = ""
-    err: str = ""
-
-
-@dataclass(slots=True)
-class _Watch:
-    """What a session does now, and until when it may."""
-
-    launch: Launch
-    status: int | None = None
-    cut: str = ""
-    process: psutil.Process | None = None
-    deadline: float = field(default_factory=lambda: time.monotonic() + QUIET)
-
-    def take(self, event: Event) -> None:
-        match event:
-            case {"event": "hello", "pid": pid}:
-                with contextlib.suppress(psutil.Error):
-                    self.process = psutil.Process(pid)
-            case {"event": "begin"}:
-                self.deadline = time.monotonic() + self.launch.timeout
-            case {"event": "end"}:
-                self.deadline = time.monotonic() + QUIET
-            case {"event": "over", "status": status}:
-                self.status = status
-            case _:
-                pass
-
-    def look(self, *files: IO[bytes], stopped: bool) -> None:
-        """Find out whether the session is to be ended."""
-        if stopped:
-            self.cut = "interrupt"
-        elif time.monotonic() > self.deadline:
-            self.cut = "timeout"
-        elif any(os.fstat(file.fileno()).st_size > LARGEST for file in files):
-            self.cut = "output"
-        elif self._resident() > self.launch.memory * _MIB:
-            self.cut = "memory"
-
-    def _resident(self) -> int:
-        try:
-            return 0 if self.process is None else int(self.process.memory_info().rss)
-        except psutil.Error:
-            return 0
+        Args:
+            scratch: A folder for what it keeps.
+        """
+        keep = f"cache_dir={scratch / 'cache'}"  # nothing is kept from one session to another
+        how = self.examples
+        return json.dumps({
+            "arguments": [*self.arguments, "-o", keep],
+            "facts": dict(self.facts),
+            "forks": self.forks,
+            "examples": how and {"number": how.number, "seed": how.seed, "shrink": how.shrink},
+        }).encode()  # fmt: skip
 
 
 class Session:
     """One process that runs pytest.
 
     Args:
-        launch: What it runs.
+        launch: What it collects.
         stopped: Says whether it is to end now.
 
     Attributes:
+        launch: What it collects.
+        stopped: Says whether it is to end now.
+        keeps: What is held until it has ended.
+        told: What it told before any test.
         ended: How it ended, once its events were taken.
     """
 
     def __init__(self, launch: Launch, stopped: Callable[[], bool] = lambda: False) -> None:
-        self._launch, self._stopped = launch, stopped
+        self.launch, self.stopped = launch, stopped
+        self.keeps = contextlib.ExitStack()
+        self._cut = False
+        self.told = Told()
         self.ended = Ended()
+        self._events = self._all()
+        self._pending: list[Event] = []
+        self._line: socket.socket | None = None
+        self._watch = Watch(launch.timeout, launch.memory)
+
+    @property
+    def forked(self) -> bool:
+        """Whether another one costs next to nothing."""
+        return False
+
+    def collect(self) -> bool:
+        """Start it, and go on until it is ready to run tests.
+
+        Returns:
+            Whether it is; else it has ended, or runs what it wants to.
+
+        Raises:
+            OSError: If no process can be started, or the disk refuses.
+        """
+        if self.told.forks is not None:
+            return True
+        for event in self._events:
+            if event["event"] == "begin":
+                self._pending.append(event)
+                return False
+            if self.told.forks is not None:
+                return True
+        return False
+
+    def send(self, order: Mapping[str, Any], descriptors: Sequence[int] = ()) -> None:
+        """Give an order; one that has ended takes none.
+
+        Args:
+            order: The order.
+            descriptors: What comes with it.
+        """
+        if self._line is not None:
+            give(self._line, order, descriptors)
 
     def events(self) -> Iterator[Event]:
-        """Run it, and yield what it tells.
+        """Yield what it tells from now on, and start it if it was not.
 
         Once they were taken, or are no longer, all that it started has ended, too.
 
         Raises:
             OSError: If no process can be started, or the disk refuses.
         """
+        self._watch.rest()  # it may have waited
+        try:
+            yield from self._pending
+            yield from self._events
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End it, and all that it started."""
+        self._events.close()
+        self.keeps.close()
+
+    def stop(self) -> None:
+        """Have it end while somebody else takes its events."""
+        self._cut = True
+
+    def _stops(self) -> bool:
+        return self._cut or self.stopped()
+
+    def _all(self) -> Generator[Event]:
         with (
             tempfile.TemporaryDirectory(prefix="conformance-") as scratch,
             tempfile.TemporaryFile() as out,
             tempfile.TemporaryFile() as err,
         ):
-            watch = _Watch(self._launch)
-            with self._started(Path(scratch), out, err) as (process, events, result):
+            watch, said = self._watch, {}
+            with self._started(Path(scratch), out, err) as (process, line, result):
+                self._line = line
                 try:
-                    yield from self._heard(watch, process, events, (out, err))
+                    watching = heard(
+                        watch, line, lambda: process.poll() is not None, (out, err), self._stops
+                    )
+                    for event in watching:
+                        self.told.take(event)
+                        yield event
                 finally:
+                    self._line = None
                     assert process.stdin is not None  # noqa: S101 - a pipe was asked for
                     process.stdin.close()  # the guard ends what is left
                     said = json.loads(result.read() or b"{}")
-            self.ended = Ended(
-                status=watch.status, exit=said.get("exit"), signal=said.get("signal"),
-                cut=watch.cut, out=_tail(out), err=_tail(err),
-            )  # fmt: skip
+                    self.ended = Ended(
+                        status=watch.status, exit=said.get("exit"), signal=said.get("signal"),
+                        cut=watch.cut, out=tail(out), err=tail(err),
+                    )  # fmt: skip
 
     @contextlib.contextmanager
     def _started(
         self, scratch: Path, out: IO[bytes], err: IO[bytes]
-    ) -> Iterator[tuple[subprocess.Popen[bytes], int, IO[bytes]]]:
-        """Start pytest under a guard; yield the guard, where events are told, and how it ended."""
+    ) -> Iterator[tuple[subprocess.Popen[bytes], socket.socket, IO[bytes]]]:
+        """Start pytest under a guard; yield the guard, its line, and how pytest ended."""
         order = scratch / "order.json"
-        keep = f"cache_dir={scratch / 'cache'}"  # nothing is kept from one session to another
-        arguments = [*self._launch.arguments, "-o", keep]
-        order.write_text(json.dumps({"arguments": arguments, "tests": self._launch.tests}))
-        (told, tells), (result, ends) = os.pipe(), os.pipe()
-        inside = [str(self._launch.python), "-s", str(PLUGIN), str(tells), str(order)]
-        with open(result, "rb") as said, open(told, "rb", buffering=0):  # noqa: PTH123 - descriptors
+        order.write_bytes(self.launch.order(scratch))
+        (ours, theirs), (result, ends) = channel(), os.pipe()
+        python = str(self.launch.python)
+        inside = [python, "-s", str(PLUGIN), str(theirs.fileno()), str(order)]
+        with ours, open(result, "rb") as said:  # noqa: PTH123 - descriptors
             try:
                 process = subprocess.Popen(
                     [sys.executable, "-I", "-S", guard.__file__, str(ends), *inside],
-                    stdin=subprocess.PIPE, stdout=out, stderr=err, pass_fds=(tells, ends),
-                    env=self._launch.environment, start_new_session=True,
+                    stdin=subprocess.PIPE, stdout=out, stderr=err,
+                    pass_fds=(theirs.fileno(), ends), env=self.launch.environment,
+                    cwd=self.launch.folder, start_new_session=True,
                 )  # fmt: skip
             finally:
-                os.close(tells)
+                theirs.close()
                 os.close(ends)
             with process:
-                yield process, told, said
-
-    def _heard(
-        self, watch: _Watch, process: subprocess.Popen[bytes], told: int, files: Sequence[IO[bytes]]
-    ) -> Iterator[Event]:
-        """Yield events until there is nothing more to wait for."""
-        rest = b""
-        os.set_blocking(told, False)
-        with selectors.DefaultSelector() as selector:
-            selector.register(told, selectors.EVENT_READ)
-            while watch.status is None and not watch.cut:
-                ended = process.poll() is not None
-                data = _read(told) if selector.select(_LOOK) or ended else None
-                *lines, rest = (rest + (data or b"")).split(b"\n")
-                for line in lines:
-                    if (event := _event(line)) is None:
-                        watch.cut = "garbled"
-                        return
-                    watch.take(event)
-                    yield event
-                if data == b"" or (ended and data is None):
-                    # Nobody can tell any more; what it has to do yet, it does soon or never.
-                    break
-                watch.look(*files, stopped=self._stopped())
-
-
-def _event(line: bytes) -> Event | None:
-    """Return the event of a line, None if a test wrote it."""
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return None
-    return event if isinstance(event, dict) and "event" in event else None
-
-
-def _read(descriptor: int) -> bytes | None:
-    """Return some bytes, empty at the end of the stream, None when there are none now."""
-    try:
-        return os.read(descriptor, 1 << 16)
-    except BlockingIOError:
-        return None
-
-
-def _tail(file: IO[bytes]) -> str:
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - TAIL))
-    return file.read().decode("utf-8", "replace")
+                yield process, ours, said

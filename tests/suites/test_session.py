@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .trials import collected, session, write
+from .trials import collected, session, told, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,15 +27,19 @@ def test_surrogate():
     raise ValueError("\\ud800")
 """
 
-PIPES = "(n for n in range(3, 30) if os.path.realpath(f'/proc/self/fd/{n}').count('pipe:'))"
-GARBLE = f"[os.write(n, b'}}\\n') for n in {PIPES}]"
-"""Writes into every pipe that is open."""
+SOCKETS = "(n for n in range(3, 30) if os.path.realpath(f'/proc/self/fd/{n}').count('socket:'))"
+GARBLE = f"[os.write(n, b'}}\\n') for n in {SOCKETS}]"
+"""Writes into every socket that is open."""
 
 
 def ends(folder: Path, *more: str, **options: Any) -> dict[str, dict[str, Any]]:
     """Return how each test ended, by the name of its function and parameters."""
-    told = session(folder, *more, **options).events()
-    events = (dict(event) for event in told if event["event"] == "end")
+    tests = options.pop("tests", ())
+    events = (
+        dict(event)
+        for event in told(session(folder, *more, **options), *tests)
+        if event["event"] == "end"
+    )
     return {event["test"].partition("::")[2]: event for event in events}
 
 
@@ -46,8 +50,8 @@ def test_odd_ids_are_told_apart(tmp_path: Path) -> None:
     assert len(set(names)) == 11
     seen = ends(tmp_path, tests=[names[0], names[-2]])
     assert sorted(seen) == sorted(name.partition("::")[2] for name in (names[0], names[-2]))
-    (told,) = ends(tmp_path, tests=names[-1:]).values()
-    assert (told["outcome"], told["message"]) == ("failed", "\\ud800")
+    (end,) = ends(tmp_path, tests=names[-1:]).values()
+    assert (end["outcome"], end["message"]) == ("failed", "\\ud800")
 
 
 def test_the_same_file_named_twice(tmp_path: Path) -> None:
@@ -104,22 +108,22 @@ def test_what_cannot_be_collected(tmp_path: Path) -> None:
 def test_how_a_test_ends(tmp_path: Path, body: str, outcome: str, said: str) -> None:
     """As pytest has it; a child that it forks tells nothing."""
     write(tmp_path, {"test_one.py": f"def test_one():\n    {body}\n"})
-    (told,) = ends(tmp_path).values()
-    assert told["outcome"] == outcome
-    assert said in told.get("reason", told.get("message", ""))
+    (end,) = ends(tmp_path).values()
+    assert end["outcome"] == outcome
+    assert said in end.get("reason", end.get("message", ""))
 
 
 def test_the_evidence_of_a_failure(tmp_path: Path) -> None:
     """Exception, line, traceback, and the last of what was printed."""
     body = "    print('x' * 100_000)\n    print('the end')\n    assert 1 == 2, 'no'\n"
     write(tmp_path, {"test_one.py": f"def test_one():\n{body}"})
-    (told,) = ends(tmp_path).values()
-    assert (told["type"], told["phase"]) == ("AssertionError", "call")
-    assert told["message"].startswith("no\nassert 1 == 2")
-    assert told["where"] == f"{tmp_path}/test_one.py:4"
-    assert "assert 1 == 2" in told["text"]
-    assert told["out"].endswith("the end\n")
-    assert len(told["out"]) < 20_000
+    (end,) = ends(tmp_path).values()
+    assert (end["type"], end["phase"]) == ("AssertionError", "call")
+    assert end["message"].startswith("no\nassert 1 == 2")
+    assert end["where"] == f"{tmp_path}/test_one.py:4"
+    assert "assert 1 == 2" in end["text"]
+    assert end["out"].endswith("the end\n")
+    assert len(end["out"]) < 20_000
 
 
 def test_the_configuration_of_a_suite_counts(tmp_path: Path) -> None:
@@ -174,8 +178,8 @@ def test_how_a_session_ends_too_early(
     write(tmp_path, {"test_one.py": text})
     one = session(tmp_path, timeout=2.0, memory=400)
     start = time.monotonic()
-    told = [event["event"] for event in one.events()]
-    assert told[-3:] == ["begin", "end", "begin"]
+    seen = [event["event"] for event in told(one)]
+    assert seen[-3:] == ["begin", "end", "begin"]
     assert (one.ended.cut, one.ended.exit, one.ended.signal) == (cut, *status)
     assert one.ended.status is None
     assert time.monotonic() - start < 15
@@ -185,7 +189,7 @@ def test_a_session_can_be_stopped(tmp_path: Path) -> None:
     """Whoever takes no more of its events ends it."""
     write(tmp_path, {"test_one.py": "import time\n\ndef test_a():\n    time.sleep(100)\n"})
     one = session(tmp_path, timeout=50.0)
-    events = one.events()
+    events = told(one)
     assert next(event for event in events if event["event"] == "begin")
     start = time.monotonic()
     events.close()  # type: ignore[attr-defined]  # a generator

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.engine.job import Job
-from conformance.suites.collection import Collection, Test, problem_of
-from conformance.suites.executor import arguments
-from conformance.suites.part import Part
+from conformance.suites.collection import Collection, Test
+from conformance.suites.crew import Crew
+from conformance.suites.launching import arguments
+from conformance.suites.seat import Seat
 from conformance.suites.session import Launch, Session
 from conformance.suites.suite import suite_of
+from conformance.suites.told import collection_of
+from conformance.suites.units import Units
 from tests.engine.worlds import planned
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from conformance.engine.job import Finished
+    from conformance.suites.suite import Examples
+    from conformance.suites.watch import Event
 
 ALONE = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """No plugin of this very environment has a say."""
@@ -34,30 +40,37 @@ def write(folder: Path, files: Mapping[str, str]) -> Path:
 
 
 def session(
-    folder: Path, *more: str, tests: Sequence[str] | None = None, timeout: float = 20.0,
-    memory: int = 4096,
+    folder: Path, *more: str, timeout: float = 20.0, memory: int = 4096, forks: bool = False,
+    facts: Mapping[str, str] | None = None, examples: Examples | None = None,
 ) -> Session:  # fmt: skip
-    """Return a session of all that is in a folder, or of some tests."""
+    """Return a session of all that is in a folder."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PYTHONPATH"))}
     return Session(
         Launch(
             python=Path(sys.executable),
             environment={**kept, **ALONE},
+            folder=Path.cwd(),
             arguments=[*arguments(Collection()), *more, str(folder)],
-            tests=tests, timeout=timeout, memory=memory,
+            timeout=timeout, memory=memory, forks=forks, facts=facts or {}, examples=examples,
         )
     )  # fmt: skip
 
 
 def collected(folder: Path, *more: str) -> Collection:
     """Return what pytest collects in a folder."""
-    events = list(session(folder, "--collect-only", *more).events())
-    (found,) = (event for event in events if event["event"] == "collected")
-    problems = (problem_of(event) for event in events if event["event"] in {"broken", "skipped"})
-    tests = (Test(name=name, file=file, line=line) for name, file, line in found["tests"])
-    return Collection(
-        root=found["root"], ini=found["ini"], tests=tuple(tests), problems=tuple(problems)
-    )
+    one = session(folder, *more)
+    assert one.collect()
+    found = collection_of(one.told)
+    one.close()
+    return found
+
+
+def told(one: Session, *tests: str) -> Iterator[Event]:
+    """Yield what a session tells of some tests, of all without a name."""
+    one.collect()
+    one.send({"run": list(tests or (name for name, *_ in (one.told.collected or {})["tests"]))})
+    one.send({"over": True})
+    yield from one.events()
 
 
 def jobs_of(folder: Path, *names: str, **more: Any) -> list[Job]:
@@ -74,14 +87,19 @@ def jobs_of(folder: Path, *names: str, **more: Any) -> list[Job]:
     return [Job(case=case, planned=place) for case in suite.cases([only])]
 
 
+def run(jobs: Sequence[Job], begin: Callable[[], Session]) -> list[Finished]:
+    """Run tests in one seat, with sessions as they are made, and return how each ended."""
+    crew = Crew(planned(), Units([jobs]), [], lambda: False)
+    crew.enter()
+    try:
+        return list(Seat(crew.units, partial(crew.worker, lambda _: begin())).run())
+    finally:
+        crew.leave()
+
+
 def ran(folder: Path, *names: str, **more: Any) -> dict[str, Finished]:
     """Run the tests of a folder to the last, and return how each ended, by its own name."""
-    limits = {name: more.pop(name) for name in ("timeout", "memory") if name in more}
-    jobs = jobs_of(folder, *names, **{k: v for k, v in limits.items() if k == "timeout"})
-
-    def begin(left: Sequence[Job]) -> Session:
-        return session(folder, tests=[job.case.name for job in left], **limits)
-
-    finished = list(Part(jobs, begin).run())
+    jobs = jobs_of(folder, *names, **{k: v for k, v in more.items() if k == "timeout"})
+    finished = run(jobs, lambda: session(folder, **more))
     assert sorted(one.job.case.id for one in finished) == sorted(job.case.id for job in jobs)
     return {one.job.case.name.partition("::")[2] or one.job.case.name: one for one in finished}

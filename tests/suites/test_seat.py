@@ -10,9 +10,9 @@ from conformance.engine.blobs import BlobStore
 from conformance.engine.judging import Judge, record_of
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
-from conformance.suites.part import IN_A_ROW, Part
+from conformance.suites.seat import IN_A_ROW
 
-from .trials import jobs_of, ran, session, write
+from .trials import jobs_of, ran, run, session, write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,9 +44,10 @@ def said(one: Finished) -> str:
     return one.error.message
 
 
-def test_what_ends_a_session_ends_one_test(tmp_path: Path) -> None:
+@pytest.mark.parametrize("forks", [False, True])
+def test_what_ends_a_session_ends_one_test(tmp_path: Path, *, forks: bool) -> None:
     """Those after it run in the next one."""
-    found = ran(write(tmp_path, {"test_one.py": NASTY}), timeout=2.0)
+    found = ran(write(tmp_path, {"test_one.py": NASTY}), timeout=2.0, forks=forks)
     good = dict.fromkeys(("test_a", "test_b", "test_c"), Outcome.OK)
     crashed = dict.fromkeys(("test_segfault", "test_exit", "test_closes"), Outcome.CRASHED)
     assert outcomes(found) == {**good, **crashed, "test_hang": Outcome.TIMED_OUT}
@@ -55,21 +56,23 @@ def test_what_ends_a_session_ends_one_test(tmp_path: Path) -> None:
     assert said(found["test_hang"]) == "no end within the timeout of 2 s"
 
 
-def test_a_test_that_ends_pytest(tmp_path: Path) -> None:
+@pytest.mark.parametrize("forks", [False, True])
+def test_a_test_that_ends_pytest(tmp_path: Path, *, forks: bool) -> None:
     """It is at fault; the others are run."""
     text = "import pytest\n\ndef test_a():\n    pytest.exit('enough')\n\ndef test_b(): pass\n"
-    found = ran(write(tmp_path, {"test_one.py": text}))
+    found = ran(write(tmp_path, {"test_one.py": text}), forks=forks)
     assert outcomes(found) == {"test_a": Outcome.CRASHED, "test_b": Outcome.OK}
     assert said(found["test_a"]) == "the test ended the session: Exit: enough"
 
 
-def test_memory_that_others_took(tmp_path: Path) -> None:
+@pytest.mark.parametrize("forks", [False, True])
+def test_memory_that_others_took(tmp_path: Path, *, forks: bool) -> None:
     """A test is at fault for what it takes alone."""
     text = "import os, time\n\nkept = []\n"
     for name, size in (("a", 300), ("b", 300), ("c", 600)):
         take = f"kept.append(bytearray(os.urandom(1)) * ({size} << 20))"
         text += f"\ndef test_{name}():\n    {take}\n    time.sleep(0.6)\n"
-    found = ran(write(tmp_path, {"test_one.py": text}), memory=500)
+    found = ran(write(tmp_path, {"test_one.py": text}), memory=500, forks=forks)
     assert outcomes(found) == {
         "test_a": Outcome.OK, "test_b": Outcome.OK, "test_c": Outcome.OUT_OF_MEMORY,
     }  # fmt: skip
@@ -113,8 +116,7 @@ def test_a_suite_that_fails_as_a_whole(
     """Each of its tests ends so, with the message."""
     jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\ndef test_b(): pass\n"}))
     write(tmp_path, {"conftest.py": conftest})
-    names = [job.case.name for job in jobs]
-    found = list(Part(jobs, lambda _: session(tmp_path, tests=names)).run())
+    found = run(jobs, lambda: session(tmp_path))
     assert [one.outcome for one in found] == [outcome] * 2
     assert message in said(found[0])
 
@@ -122,7 +124,7 @@ def test_a_suite_that_fails_as_a_whole(
 def test_an_argument_that_pytest_does_not_know(tmp_path: Path) -> None:
     """Its own message, in one line."""
     jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\n"}))
-    (found,) = Part(jobs, lambda _: session(tmp_path, "--nothing", tests=[])).run()
+    (found,) = run(jobs, lambda: session(tmp_path, "--nothing"))
     assert found.error is not None
     assert found.error.type == "UsageError"
     assert found.error.message.startswith("unrecognized arguments: --nothing")
@@ -148,8 +150,7 @@ def test_a_plugin_that_runs_others_instead(tmp_path: Path) -> None:
         "        type(item).from_parent(item.parent, name=item.name) for item in session.items\n"
         "    ]\n    for item in session.items:\n        item._nodeid += '-other'\n",
     })  # fmt: skip
-    names = [job.case.name for job in jobs]
-    found = list(Part(jobs, lambda _: session(tmp_path, tests=names)).run())
+    found = run(jobs, lambda: session(tmp_path))
     assert [one.outcome for one in found] == [Outcome.RAISED] * 2
 
 
@@ -157,10 +158,10 @@ def test_a_cell_without_pytest(tmp_path: Path) -> None:
     """A fault of the cell's, with what was said."""
     jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\n"}))
     write(tmp_path, {"away/pytest.py": "raise ImportError('no pytest here')\n"})
-    one = session(tmp_path, tests=[])
-    one._launch.environment["PYTHONPATH"] = str(tmp_path / "away")  # type: ignore[index]
+    one = session(tmp_path)
+    one.launch.environment["PYTHONPATH"] = str(tmp_path / "away")  # type: ignore[index]
     with pytest.raises(InfrastructureError, match="no pytest here"):
-        list(Part(jobs, lambda _: one).run())
+        run(jobs, lambda: one)
 
 
 def test_verdicts(tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+"""The workers of one cell: forked from the process that collected, else processes of their own."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from conformance.suites.roots import Forked, Root
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from conformance.engine.job import Job, PlannedCell
+    from conformance.suites.session import Session
+    from conformance.suites.units import Units
+
+
+class Crew:
+    """What runs the tests of a cell.
+
+    Args:
+        planned: The cell.
+        units: The tests.
+        ready: Sessions that have collected the whole suite already.
+        stopped: Says whether all is to end now.
+    """
+
+    def __init__(
+        self,
+        planned: PlannedCell,
+        units: Units,
+        ready: list[Session],
+        stopped: Callable[[], bool],
+    ) -> None:
+        self.planned, self.units = planned, units
+        self._ready, self._stopped = ready, stopped
+        for session in ready:
+            session.stopped = stopped
+        self._root: Root | None = None
+        self._lock = threading.Lock()
+        self._busy = 0
+        self.forks: bool | None = None
+
+    def worker(
+        self, begin: Callable[[Sequence[Job]], Session], mine: Sequence[Job]
+    ) -> tuple[Session | Forked, Sequence[Job]]:
+        """Return a worker, and the tests that it must know if the suite has them.
+
+        Args:
+            begin: Makes a session that collects the files of some tests.
+            mine: Tests that it is to run, beside those that nobody has taken.
+        """
+        with self._lock:
+            if (root := self._root) is not None and not root.ended:
+                if root.session.told.names.issuperset(job.case.name for job in mine):
+                    return Forked(root, self._stopped), ()
+                return self._session(begin, mine)
+            if self.forks is False:
+                return self._session(begin, mine)
+            session, wanted = self._session(begin, mine)
+            ready = session.collect()
+            self.forks = ready and bool(session.told.forks)
+            if not self.forks:
+                return session, wanted
+            self._root = Root(session)
+            return Forked(self._root, self._stopped), wanted
+
+    def _session(
+        self, begin: Callable[[Sequence[Job]], Session], mine: Sequence[Job]
+    ) -> tuple[Session, Sequence[Job]]:
+        wanted = (*mine, *self.units.left)
+        return (self._ready.pop(0) if self._ready else begin(wanted)), wanted
+
+    def enter(self) -> None:
+        """Take that somebody uses it."""
+        with self._lock:
+            self._busy += 1
+
+    def leave(self) -> bool:
+        """Take that somebody does no longer; the last one ends what is left of it.
+
+        Returns:
+            Whether it is the last one.
+        """
+        with self._lock:
+            self._busy -= 1
+            if self._busy:
+                return False
+            root, self._root = self._root, None
+            left, self._ready[:] = list(self._ready), []
+        for session in left:
+            session.close()
+        if root is not None:
+            root.close()
+        return True

@@ -1,0 +1,188 @@
+"""The plugin of pytest that tells what it does, and runs what it is told to run."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.suites.inside.forking import Root, why_not
+from conformance.suites.inside.reports import TAIL, Ending, clean, described, reason_of
+from conformance.suites.inside.warned import Warned
+from conformance.suites.inside.working import work
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from conformance.suites.inside.channel import Channel
+    from conformance.suites.inside.examples import Examples
+
+SCOPES = ("function", "class", "module", "package")
+"""Of fixtures, from the narrowest; those of a session bind no tests to one another."""
+
+
+class Plugin:
+    """Tells what pytest does, and runs what is ordered.
+
+    Args:
+        channel: Where events go to, and where orders come from.
+        examples: How Hypothesis looks for examples, None where the suite alone says so.
+        facts: What is told of what is tested: `module:attribute` by name.
+        forks: Whether workers are forked where that is safe.
+    """
+
+    def __init__(
+        self, channel: Channel, examples: Examples | None, facts: Mapping[str, str], *, forks: bool
+    ) -> None:
+        self._channel, self._examples = channel, examples
+        self._wanted_facts, self._forks = facts, forks
+        self._names: dict[pytest.Item, str] = {}
+        self._ending: Ending | None = None
+        self._warned = Warned()
+        self._at_collection: dict[str, Warned] = {}
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, Any, None]:
+        """Tell of what cannot be collected, or is skipped as a whole."""
+        result = yield
+        report = result.get_result()
+        if report.passed:
+            return
+        excinfo = getattr(getattr(report, "call", None), "excinfo", None)
+        error = None if excinfo is None else excinfo.value
+        # An error of an import is the cause of one that says that there was one.
+        error = getattr(error, "__cause__", None) or error
+        file = str(getattr(collector, "path", ""))
+        self._channel.say(
+            "broken" if report.failed else "skipped",
+            node=clean(report.nodeid),
+            reason=clean(reason_of(report)),
+            text=clean(report.longreprtext[-TAIL:]),
+            **({} if error is None else described(error, file)),
+        )
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Name the tests, and settle how examples of them are found."""
+        seen: dict[str, int] = {}
+        for item in items:
+            name = clean(item.nodeid)
+            seen[name] = number = seen.get(name, 0) + 1
+            self._names[item] = name if number == 1 else f"{name}#{number}"
+        if self._examples is not None:
+            self._examples.apply(items)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Tell what was collected, and where."""
+        config = session.config
+        for item in session.items:
+            self._names.setdefault(item, clean(item.nodeid))
+        # A module's warnings are told with its first test.
+        for item in session.items:
+            module = item.nodeid.partition("::")[0]
+            if module and module in self._at_collection:
+                self._at_collection[self._names[item]] = self._at_collection.pop(module)
+        tests = [(self._names[item], *place_of(item), bound(item)) for item in session.items]
+        self._channel.say(
+            "collected",
+            root=str(config.rootpath),
+            ini="" if config.inipath is None else str(config.inipath),
+            tests=tests,
+            facts=self._facts(),
+            warnings=self._at_collection.get("", Warned()).told(),
+        )
+
+    def _facts(self) -> dict[str, str]:
+        """Return what is told of what is tested, but for what is not there."""
+        told = {}
+        for name, place in self._wanted_facts.items():
+            module, _, attributes = place.partition(":")
+            try:
+                value: Any = importlib.import_module(module)
+                for attribute in attributes.split("."):
+                    value = getattr(value, attribute)
+                told[name] = clean(str(value))
+            except Exception:  # noqa: BLE001, S112 - whatever stands there
+                continue
+        return told
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run what is ordered, in place of pytest's own loop."""
+        why = why_not() if self._forks else "not asked for"
+        self._channel.say("ready", forks=not why, why=why)
+        named = {self._names[item]: item for item in session.items}
+        if why:
+            gc.collect()
+            gc.freeze()  # what is there now stays; looking through it again takes its time
+            work(session, named, self._channel)
+            return True
+
+        def worker(channel: Channel) -> None:
+            self._channel = channel
+            work(session, named, channel)
+
+        Root(session.config, self._channel).serve(worker)
+        return True
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, None]:
+        """Tell when a test begins, and how it ended."""
+        name = self._names.get(item, clean(item.nodeid))
+        self._channel.say("begin", test=name)
+        if self._examples is not None:
+            self._examples.begin(name)
+        self._ending, self._warned = Ending(name), Warned()
+        result = yield
+        left = None if result.excinfo is None else result.excinfo[1]
+        if name in self._at_collection:
+            self._warned.add(self._at_collection[name])
+        told = self._warned.told()
+        warnings = {"warnings": told} if told else {}
+        self._channel.say("end", **self._ending.facts(left), **warnings)
+        self._ending = None
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, Any, None]:
+        """Note the exception of a phase with its report."""
+        result = yield
+        if call.excinfo is not None:
+            file = str(getattr(item, "path", ""))
+            result.get_result().conformance_error = described(call.excinfo.value, file)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take the report of a phase, or of a part of it."""
+        if self._ending is not None:
+            self._ending.take(report)
+
+    def pytest_warning_recorded(self, warning_message: Any, when: str, nodeid: str) -> None:
+        """Take a warning: of the test that runs, else of the module that was being imported."""
+        if when == "runtest":
+            self._warned.take(warning_message)
+        else:
+            module = nodeid.partition("::")[0] if when == "collect" else ""
+            self._at_collection.setdefault(module, Warned()).take(warning_message)
+
+
+def place_of(item: pytest.Item) -> tuple[str, int]:
+    """Return the file of a test and the line it begins in, 0 where that is not known."""
+    file, line, _ = item.location
+    path = str(getattr(item, "path", ""))
+    return path, line + 1 if line is not None and path.endswith(os.path.basename(file)) else 0  # noqa: PTH119 - pytest's own spelling
+
+
+def bound(item: pytest.Item) -> str:
+    """Return the widest scope of the fixtures of a test, below that of a session.
+
+    Tests that use the same such fixture are to run in one process, one after another.
+    """
+    info = getattr(item, "_fixtureinfo", None)
+    if info is None:
+        return "module"  # a test that pytest did not make itself
+    found = {one.scope for defined in info.name2fixturedefs.values() for one in defined[-1:]}
+    return max((s for s in SCOPES if s in found), key=SCOPES.index, default=SCOPES[0])

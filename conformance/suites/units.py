@@ -1,0 +1,155 @@
+"""What is handed out at once to a worker: tests that are to stay together. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from conformance.engine.job import Job
+
+PIECES: Final = 8
+"""Into how many pieces, of the share that a worker has in all, a large file is divided."""
+LARGE: Final = 0.5
+"""Part of such a share from which a file is divided, if that is safe."""
+BYTES: Final = 2**15
+"""Names that a worker is told at once, at most: it may not be listening yet."""
+
+
+class Units:
+    """Tests of a cell that nobody runs yet, taken by workers as they come free.
+
+    Args:
+        units: What stays together, in the order in which it is to be taken.
+    """
+
+    def __init__(self, units: Iterable[Sequence[Job]]) -> None:
+        self._units = deque(list(unit) for unit in units if unit)
+        self._lock = Lock()
+
+    def take(self, able: Callable[[str], bool]) -> list[Job] | None:
+        """Take what is next of what a worker can run, None where there is nothing.
+
+        Args:
+            able: Says whether it can run the test of a name.
+        """
+        with self._lock:
+            for number, unit in enumerate(self._units):
+                if all(able(job.case.name) for job in unit):
+                    del self._units[number]
+                    return unit
+        return None
+
+    def give_back(self, jobs: Sequence[Job]) -> None:
+        """Give back what could not be run, to be taken next."""
+        if jobs:
+            with self._lock:
+                self._units.appendleft(list(jobs))
+
+    def remove(self, which: Callable[[Job], bool]) -> list[Job]:
+        """Remove tests, and return them."""
+        with self._lock:
+            removed = [job for unit in self._units for job in unit if which(job)]
+            if removed:
+                gone = {id(job) for job in removed}
+                kept = ([job for job in unit if id(job) not in gone] for unit in self._units)
+                self._units = deque(unit for unit in kept if unit)
+            return removed
+
+    @property
+    def left(self) -> tuple[Job, ...]:
+        """Tests that nobody has taken."""
+        with self._lock:
+            return tuple(job for unit in self._units for job in unit)
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+
+def divided(
+    jobs: Sequence[Job],
+    workers: int,
+    bounds: Mapping[str, str],
+    weigh: Callable[[Job], float],
+) -> list[list[Job]]:
+    """Divide tests of a cell into units.
+
+    The tests of a file stay together, and in their order. One worker runs all as pytest would;
+    for several the longest come first, and a file that makes up a large part is divided: tests
+    that have a fixture in common, as far as its scope says, stay together all the same.
+
+    Args:
+        jobs: The tests, in the order they were collected.
+        workers: Workers at the same time.
+        bounds: Widest scope of the fixtures of each test, by its name.
+        weigh: Says how long a test takes.
+    """
+    files: dict[object, list[Job]] = {}
+    packages = {
+        job.case.file.parent for job in jobs if bounds.get(job.case.name, "module") == "package"
+    }
+    for job in jobs:
+        folder = job.case.file.parent
+        whole = next((f for f in (folder, *folder.parents) if f in packages), None)
+        files.setdefault(whole or job.case.file, []).append(job)
+    if workers == 1:
+        return list(files.values())
+    share = sum(map(weigh, jobs)) / workers
+    units = []
+    for key, own in files.items():
+        fits = sum(map(weigh, own)) <= LARGE * share
+        units += [own] if fits or key in packages else _pieces(own, share / PIECES, bounds, weigh)
+    return sorted(units, key=lambda unit: -sum(map(weigh, unit)))
+
+
+def _pieces(
+    jobs: Iterable[Job], size: float, bounds: Mapping[str, str], weigh: Callable[[Job], float]
+) -> list[list[Job]]:
+    """Divide a file into pieces of about a size, where nothing binds its tests."""
+    pieces: list[list[Job]] = []
+    filled, before = 0.0, ""
+    for atom in _atoms(jobs, bounds):
+        weight = sum(map(weigh, atom))
+        function = _function(atom[0])
+        # A function that does not fit begins a piece: its programs are compiled once only.
+        room = size if function == before else size / 2
+        if not pieces or filled + weight > room:
+            pieces.append([])
+            filled = 0.0
+        pieces[-1] += atom
+        filled += weight
+        before = function
+    return pieces
+
+
+def _atoms(jobs: Iterable[Job], bounds: Mapping[str, str]) -> Iterable[list[Job]]:
+    """Return tests as they are bound to one another, each with its like."""
+    atoms: dict[object, list[Job]] = {}
+    for job in jobs:
+        function = _function(job)
+        match bounds.get(job.case.name, "module"):
+            case "function":
+                key: object = job.id
+            case "class" if "::" in function.partition("::")[2]:
+                key = function.rpartition("::")[0]
+            case _:
+                key = None
+        atoms.setdefault(key, []).append(job)
+    return atoms.values()
+
+
+def _function(job: Job) -> str:
+    return job.case.name.partition("[")[0]
+
+
+def told_at_once(jobs: Sequence[Job]) -> int:
+    """Return how many of some tests fit into one order."""
+    size = 0
+    for number, job in enumerate(jobs):
+        size += len(job.case.name) * 2 + 8
+        if size > BYTES:
+            return max(1, number)
+    return len(jobs)
