@@ -28,6 +28,7 @@ from conformance.errors import NothingSelectedError
 from conformance.model.outcome import ExitCode
 from conformance.report.report import Report
 from conformance.report.suite_text import suite_lines
+from conformance.report.warned import warnings_of
 from conformance.suites.suite import TIMEOUT, suite_of
 
 if TYPE_CHECKING:
@@ -145,12 +146,15 @@ def run(
     directory.write_run(info)
     by_id = {case.id: case for case in cases}
     named = {one.cell.id: _named(one.cell) for one in plan.cells}
-    for line in suite_lines(records, by_id, plan.exclusions, named=named, every=verbose):
+    report = Report((LoadedRun.of(directory, info, records),))
+    warnings = warnings_of(report.jobs.values(), report.cells)
+    for line in suite_lines(
+        records, by_id, plan.exclusions, named=named, warnings=warnings, every=verbose
+    ):
         console.print(line, soft_wrap=True)
     for line in repeat.lines:
         console.print(line)
     console.print(f"results in {directory.path}", soft_wrap=True)
-    report = Report((LoadedRun.of(directory, info, records),))
     hand_out(report, directory, console, json_file=json_file, site=site)
     return code
 

@@ -293,6 +293,16 @@ def changed(was: Outcome, now: Outcome) -> str:
     return ""
 
 
+def short_name(test: str) -> str:
+    """Return the name of a test without the folders that its file is in.
+
+    Args:
+        test: Its name; its parameters may hold any sign.
+    """
+    function, sign, parameters = test.partition("[")
+    return f"{function.rpartition('/')[2]}{sign}{parameters}"
+
+
 def cause_of_failure(test: str, result: Result) -> tuple[str, ...]:
     """Return what failures are told together by: a declared reason, else the function of the test.
 

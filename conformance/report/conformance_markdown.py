@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
-from conformance.report.conformance_history import Outcome, cause_of_failure
+from conformance.report.conformance_history import Outcome, cause_of_failure, short_name
 from conformance.report.markup import code
 from conformance.report.text import one_line
 from conformance.report.threads import address_of
@@ -209,11 +209,10 @@ def listed(names: Sequence[str]) -> str:
         functions.setdefault(function, []).append(parameter.removesuffix("]") if sign else "")
     told = []
     for function, parameters in functions.items():
-        short = function.rpartition("/")[2]
         named = [code(parameter) for parameter in parameters[:PARAMETERS] if parameter]
         more = len(parameters) - PARAMETERS
         rest = f" and {more} more" if more > 0 else ""
-        told.append(code(short) + (f" ({', '.join(named)}{rest})" if named else ""))
+        told.append(code(short_name(function)) + (f" ({', '.join(named)}{rest})" if named else ""))
     return ", ".join(told)
 
 

@@ -7,9 +7,11 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.causes import root_causes
+from conformance.judge.tests import XFAIL
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.exclusions import exclusion_lines
 from conformance.report.text import listed, visible
+from conformance.report.warned import warning_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.model.run import Exclusion
+    from conformance.report.warned import RunWarning
 
 WORDS: Final = {
     Verdict.MATCH: "passed",
@@ -29,8 +32,11 @@ WORDS: Final = {
     Verdict.INFRA: "not run",
 }
 """What a verdict is called of a test."""
+DECLARED: Final = "known failures"
 LONGEST: Final = 2_000
 """Characters of one reason."""
+WARNINGS: Final = 5
+"""Warnings that are told, where not every one is asked for."""
 
 
 def suite_lines(
@@ -39,6 +45,7 @@ def suite_lines(
     exclusions: Sequence[Exclusion] = (),
     *,
     named: Mapping[str, str] = {},
+    warnings: Sequence[RunWarning] = (),
     every: bool = False,
 ) -> Iterator[str]:
     """Yield what came of a suite, in lines.
@@ -48,7 +55,8 @@ def suite_lines(
         cases: The same tests as cases, by id.
         exclusions: What was left out.
         named: What names a cell on the command line, by its id, where that is not the id.
-        every: Whether every test is named that fails.
+        warnings: What tests warned of.
+        every: Whether every test is named that fails, and every warning.
     """
     cells = list(dict.fromkeys(record.cell for record in records))
     margin = max(map(len, cells), default=0)
@@ -64,6 +72,8 @@ def suite_lines(
     left_out = [*exclusion_lines(exclusions), *_skipped(records)]
     yield from ([""] if left_out else [])
     yield from (visible(line, LONGEST) for line in left_out)
+    yield from ([""] if warnings else [])
+    yield from warning_lines(warnings, len(cells), most=None if every else WARNINGS)
 
 
 def _skipped(records: Sequence[Record]) -> Iterator[str]:
@@ -80,8 +90,16 @@ def _skipped(records: Sequence[Record]) -> Iterator[str]:
 
 
 def _counts(records: Sequence[Record]) -> str:
-    found = Counter(record.verdict for record in records)
-    return ", ".join(f"{found[verdict]:,} {WORDS[verdict]}" for verdict in WORDS if found[verdict])
+    found = Counter(map(_word, records))
+    words = (*WORDS.values(), DECLARED)
+    return ", ".join(f"{found[word]:,} {word}" for word in words if found[word])
+
+
+def _word(record: Record) -> str:
+    """Return what came of a test in a word: by its own mark it is expected to fail, or by ours."""
+    if record.verdict is Verdict.KNOWN and XFAIL not in record.artifacts:
+        return DECLARED
+    return WORDS.get(record.verdict, record.verdict)
 
 
 def _group(reason: str, members: Sequence[Record], *, every: bool) -> Iterator[str]:

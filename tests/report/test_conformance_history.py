@@ -12,6 +12,7 @@ from conformance.report.conformance_history import (
     Result,
     cause_of_failure,
     changed,
+    short_name,
 )
 
 RELEASES = ("0.5.3", "0.6.2", "0.7.0")
@@ -90,6 +91,12 @@ def test_groups_and_failures() -> None:
     assert list(found.failing("0.5.3", "z")) == []
     assert history({}, {"own/a": "kkp"}).families == ("own",)
     assert list(history({}, {"own/a": "kkp"}).failing("0.5.3", "own")) == ["own/a"]
+
+
+def test_short_names() -> None:
+    """Without folders; a parameter keeps all of its signs."""
+    assert short_name("a/b/test_c.py::test_d[pi/2 [x]]") == "test_c.py::test_d[pi/2 [x]]"
+    assert short_name("own/case") == "case"
 
 
 def test_failures_are_told_together() -> None:

@@ -10,6 +10,7 @@ from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
 from conformance.model.run import Exclusion
 from conformance.report.suite_text import suite_lines
+from conformance.report.warned import RunWarning
 
 CELL = "jax0.6.0-py311-cpu8"
 PASSED = Record(
@@ -49,6 +50,27 @@ def test_counts_by_cell() -> None:
     assert f"{CELL}  1 passed, 1 failed, 1 skipped" in told
     assert "jax0.6.2-py311-cpu8  1 passed\n" in told
     assert f"skipped: tests/test_a.py::test_9 on {CELL}: no need" in told
+
+
+def test_known_failures_are_told_apart() -> None:
+    """Those that a test declares itself, and those that are declared of it."""
+    known = replace(failed(1), verdict=Verdict.KNOWN)
+    marked = replace(known, case="tests/test_a.py::test_2", artifacts={"xfail": "0" * 8})
+    assert f"{CELL}  1 xfailed, 1 known failures" in lines(known, marked)
+
+
+def test_warnings() -> None:
+    """The first of them, each told once."""
+    warning = RunWarning(
+        category="FutureWarning", message="x will go", where=("a.py",), tests=("t::a", "t::b"),
+        cells=(CELL,), count=9, new_in=("0.6.0",),
+    )  # fmt: skip
+    told = list(suite_lines([PASSED], {}, warnings=[warning] * 9))
+    assert told.count("  new in 0.6.0: FutureWarning: x will go") == 5
+    assert told[-1] == "  4 more in the report"
+    assert "    2 tests, in 1 of 1 cell" in told
+    every = list(suite_lines([PASSED], {}, warnings=[warning] * 9, every=True))
+    assert every.count("    2 tests, in 1 of 1 cell") == 9
 
 
 def test_failures_by_cause() -> None:

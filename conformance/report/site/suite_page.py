@@ -7,7 +7,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from conformance.model.outcome import Verdict
-from conformance.report.conformance_history import Conformance, Outcome, cause_of_failure
+from conformance.report.conformance_history import (
+    Conformance,
+    Outcome,
+    cause_of_failure,
+    short_name,
+)
 from conformance.report.conformance_runs import difference, histories_of, merged, unfinished
 from conformance.report.site.addresses import run_page, slug, suite_page
 from conformance.report.site.rendering import render
@@ -238,6 +243,7 @@ def suite_pages(report: Report) -> Iterator[tuple[str, bytes]]:
             "beside_steps": [step for step in reversed(history.beside_steps) if _changes(step)],
             "group_of": {name: one.group for name, one in history.tests.items()},
             "changes": CHANGES,
+            "short_name": short_name,
             "pages": frozenset(report.cases),
             "run_pages": {run: run_page(run) for run in shown},
             "warnings": warnings_of(sides, report.cells),
