@@ -1,0 +1,144 @@
+"""`conformance suite list`, `fetch`, and `run` of a suite by its name: real git, real cells."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.projects import CELL
+from tests.suites.repositories import NAME, TESTS, Repositories, repositories
+
+if TYPE_CHECKING:
+    from tests.projects import Project
+
+    from .conftest import MakeProject
+
+WRITES = """\
+from pathlib import Path
+
+
+def test_writes():
+    Path(__file__).with_name("left.txt").write_text("x")
+    (Path(__file__).parents[1] / "pytest.ini").write_text("[pytest]\\naddopts = -k nothing\\n")
+"""
+REAL = "CONFORMANCE_ARRAY_API_TESTS"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Repositories:
+    """The repository of a suite, one of whose tests writes into its own folder."""
+    return repositories(tmp_path / "made", files={**TESTS, "mini_tests/test_writes.py": WRITES})
+
+
+@pytest.fixture
+def project(
+    new_project: MakeProject, made: Repositories, tmp_path: Path, shared_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Project:  # fmt: skip
+    """A project that knows the suite, and a cache without it."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    for path in shared_cache.iterdir():
+        (cache / path.name).symlink_to(path)
+    monkeypatch.setenv("CONFORMANCE_CACHE", str(cache))
+    toml = made.toml.replace('["1", "2", "3"]', '["2022.12", "2024.12", "2999.12"]')
+    toml = toml.replace("jax:__version__", "numpy:__array_api_version__")
+    return new_project({f"suites/{NAME}/suite.toml": toml})
+
+
+def test_the_suites_there_are(project: Project, made: Repositories) -> None:
+    """Whether each is there, and under which licence; fetching says so, too."""
+    (before,) = project.run("suite", "list", "--json").json
+    assert (before["name"], before["licence"], before["fetched"]) == (NAME, "MIT", False)
+    ending = project.run("suite", "fetch", NAME)
+    assert (ending.code, ending.out.splitlines()) == (
+        0,
+        [f"{NAME} {made.revision} is in {before['folder']}", f"licence: MIT, from {made.url}"],
+    )
+    assert ending.error == f"fetching {NAME} {made.revision[:12]} from {made.url}"
+    assert f"{NAME}  {made.revision[:12]}  MIT  fetched" in project.run("suite", "list").out
+    assert Path(before["folder"], "spec", "data.json").is_file()
+
+
+def test_what_cannot_be_fetched(project: Project) -> None:
+    """One error each, and nothing that is half there."""
+
+    def ended(*arguments: str) -> tuple[int, str]:
+        ending = project.run("suite", "fetch", *arguments)
+        return ending.code, ending.err.splitlines()[-1]
+
+    assert ended("mimi") == (2, f"conformance: mimi: no such suite, expected one of {NAME}")
+    code, error = ended(NAME, "--revision", "main")
+    assert (code, "--revision: expected a commit, all 40 hexadecimal" in error) == (2, True)
+    code, error = ended(NAME, "--revision", "0" * 40)
+    assert (code, f"has no commit {'0' * 40}" in error) == (2, True)
+    code, error = ended(NAME, "--url", "https://nowhere.invalid/x")
+    assert (code, "cannot be fetched: git fetch: " in error) == (4, True)
+    assert ended(NAME, "--url", "-x")[0] == 2
+    assert [one["fetched"] for one in project.run("suite", "list", "--json").json] == [False]
+    project.write({f"suites/{NAME}/suite.toml": "title = 1\n"})
+    code, error = ended(NAME)
+    assert (code, "suite.toml: Expected `str`, got `int` - at `$.title`" in error) == (2, True)
+
+
+@pytest.mark.cell
+def test_a_run_by_name(project: Project, made: Repositories) -> None:
+    """It is fetched when it is not there, and used offline then; what tests leave is undone."""
+    ending = project.run("suite", "run", NAME, "--cell", "0.6.2")
+    assert (ending.code, f"{CELL}  4 passed" in ending.out) == (0, True), ending
+    fetching, left = ending.err.splitlines()
+    assert f"fetching {NAME} {made.revision[:12]} from {made.url}" in fetching
+    assert "not as it was before the run: added mini_tests/left.txt, changed pytest.ini" in left
+    assert left.endswith("; that is undone")
+    info = project.newest.read_run()
+    assert info.suite is not None
+    assert (info.suite.name, info.suite.revision, info.suite.complete) == (
+        NAME, made.revision, True,
+    )  # fmt: skip
+    assert info.suite.settings == {"max_examples": 5, "standard": "claimed"}
+    assert info.cases["mini_tests/test_sums.py::test_sum"].file == "mini_tests/test_sums.py"
+    (cell,) = info.cells
+    assert (cell.versions["pytest"] != "", len(cell.layer) > 0) == (True, True)
+    assert info.identities[CELL]["facts"] == {"standard": "2024.12"}
+    shutil.rmtree(made.folder)
+    again = project.run("suite", "run", NAME, "--cell", "0.6.2", "--json", "-")
+    assert [one["cached"] for one in again.json["results"]] == [True] * 4
+    assert again.err == ""
+
+
+@pytest.mark.cell
+def test_each_version_of_a_standard(project: Project) -> None:
+    """Up to what the release claims; asked for alone, what is newer is refused."""
+    node = f"{NAME}::mini_tests/test_sums.py::test_version"
+    ending = project.run("suite", "run", node, "--cell", "0.6.2", "--standard", "all")
+    assert (ending.code, f"{CELL}  2 passed" in ending.out) == (0, True), ending
+    assert list(project.newest.read_run().cases) == [
+        f"{NAME}@{version}/mini_tests/test_sums.py::test_version"
+        for version in ("2022.12", "2024.12")
+    ]
+    ending = project.run("suite", "run", node, "--cell", "0.6.2", "--standard", "2999.12")
+    assert ending.code == 3
+    assert "not held against 2999.12 of the standard: its release claims 2024.12" in ending.err
+
+
+@pytest.mark.cell
+@pytest.mark.skipif(REAL not in os.environ, reason="needs a checkout of array-api-tests")
+def test_the_real_suite(new_project: MakeProject) -> None:
+    """It runs whole, from a checkout of one's own, and every test has an outcome."""
+    root = Path(__file__).resolve().parents[2]
+    files = {str(p.relative_to(root)): p.read_text() for p in (root / "suites").rglob("*.toml")}
+    project = new_project(files)
+    where = ("--suite-path", os.environ[REAL], "--cell", "0.6.2")
+    ending = project.run("suite", "run", "array-api-tests", *where, "--json", "-")
+    counts = ending.json["counts"]
+    assert ending.code in {0, 1}
+    assert sum(counts.values()) > 1_300
+    assert counts["match"] > 1_000
+    assert counts.get("infra", 0) == 0
+    info = project.newest.read_run()
+    assert info.suite is not None
+    assert info.suite.complete
