@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 CACHED = frozenset({Outcome.OK, Outcome.RAISED, Outcome.UNSUPPORTED})
 """Outcomes worth keeping: the others may be the host's fault, and are seen again."""
+ENDED = frozenset({Outcome.CRASHED, Outcome.TIMED_OUT})
+"""Outcomes of tests worth keeping besides."""
 
 
 class ResultCache:
@@ -90,7 +92,7 @@ class ResultCache:
         cell = job.planned.cell
         if record.notes:
             return  # what is told of it is to be seen again: that it is near its timeout
-        if record.outcome not in CACHED or cell.interpreter is not None or cell.place.real:
+        if not _is_worth_keeping(job, record) or cell.interpreter is not None or cell.place.real:
             return  # what an environment of the user's, or an accelerator, does is not known by id
         try:
             if cut_short(record.artifacts, run_blobs):
@@ -104,6 +106,17 @@ class ResultCache:
     def _path(self, job: Job) -> Path:
         key = job_key(job, kit_hash())
         return self._folder / key[:2] / f"{key}.json"
+
+
+def _is_worth_keeping(job: Job, record: Record) -> bool:
+    """Say whether an outcome is likely to be the same the next time.
+
+    A test that ends its own process, or never ends, does so in a process that many tests share: it
+    is told only when it did so twice, or as it is declared to. But a SIGKILL comes from outside.
+    """
+    if job.case.kind != "test" or record.outcome not in ENDED:
+        return record.outcome in CACHED
+    return record.error is None or record.error.type != "SIGKILL"
 
 
 def _here(error: ErrorInfo | None, case: Case) -> ErrorInfo | None:

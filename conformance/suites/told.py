@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.suites.collection import Collection, Problem, Test, problem_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from conformance.suites.watch import Event
 
@@ -28,6 +28,7 @@ class Told:
         problems: What stands in the way of others.
         forks: Whether it forks workers; None where it is not ready to run tests.
         why: Why it does not.
+        warnings: What collecting warned of, but for what is told with tests.
     """
 
     versions: Mapping[str, str] | None = None
@@ -36,12 +37,14 @@ class Told:
     problems: list[Problem] = field(default_factory=list)
     forks: bool | None = None
     why: str = ""
+    warnings: Sequence[Mapping[str, Any]] = ()
 
     @property
     def facts(self) -> dict[str, Any]:
         """What is told of a cell: how its workers came to be, and what it tests."""
-        said = self.collected or {}
-        told = {name: said[name] for name in ("facts", "warnings") if said.get(name)}
+        facts = (self.collected or {}).get("facts", {})
+        said = {"facts": facts, "warnings": list(self.warnings)}
+        told = {name: value for name, value in said.items() if value}
         workers = {True: {"workers": FORKED}, False: {"workers": PROCESSES, "not forked": self.why}}
         return {**told, **({} if self.forks is None else workers[self.forks])}
 
@@ -55,8 +58,8 @@ class Told:
                 self.names = frozenset(name for name, *_ in tests)
             case {"event": "broken" | "skipped"}:
                 self.problems.append(problem_of(event))
-            case {"event": "ready", "forks": forks, "why": why}:
-                self.forks, self.why = forks, why
+            case {"event": "ready", "forks": forks, "why": why, "warnings": warnings}:
+                self.forks, self.why, self.warnings = forks, why, warnings
             case _:
                 pass
 

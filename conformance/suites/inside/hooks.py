@@ -80,11 +80,6 @@ class Plugin:
         config = session.config
         for item in session.items:
             self._names.setdefault(item, clean(item.nodeid))
-        # A module's warnings are told with its first test.
-        for item in session.items:
-            module = item.nodeid.partition("::")[0]
-            if module and module in self._at_collection:
-                self._at_collection[self._names[item]] = self._at_collection.pop(module)
         tests = [(self._names[item], *place_of(item), bound(item)) for item in session.items]
         self._channel.say(
             "collected",
@@ -92,7 +87,6 @@ class Plugin:
             ini="" if config.inipath is None else str(config.inipath),
             tests=tests,
             facts=self._facts(),
-            warnings=self._at_collection.get("", Warned()).told(),
         )
 
     def _facts(self) -> dict[str, str]:
@@ -112,7 +106,16 @@ class Plugin:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run what is ordered, in place of pytest's own loop."""
         why = why_not() if self._forks else "not asked for"
-        self._channel.say("ready", forks=not why, why=why)
+        files = {str(getattr(item, "path", "")) for item in session.items}
+        others = Warned()
+        for file in [file for file in self._at_collection if file not in files]:
+            others.add(self._at_collection.pop(file))
+        warnings = others.told()
+        self._channel.say("ready", forks=not why, why=why, warnings=warnings)
+        # What importing a module warns of is told with its first test.
+        for item in session.items:
+            if warned := self._at_collection.pop(str(getattr(item, "path", "")), None):
+                self._at_collection[self._names[item]] = warned
         named = {self._names[item]: item for item in session.items}
         if why:
             gc.collect()
@@ -160,13 +163,13 @@ class Plugin:
         if self._ending is not None:
             self._ending.take(report)
 
-    def pytest_warning_recorded(self, warning_message: Any, when: str, nodeid: str) -> None:
-        """Take a warning: of the test that runs, else of the module that was being imported."""
+    def pytest_warning_recorded(self, warning_message: Any, when: str) -> None:
+        """Take a warning: of the test that runs, else of the file it comes from."""
         if when == "runtest":
             self._warned.take(warning_message)
         else:
-            module = nodeid.partition("::")[0] if when == "collect" else ""
-            self._at_collection.setdefault(module, Warned()).take(warning_message)
+            file = warning_message.filename if when == "collect" else ""
+            self._at_collection.setdefault(file, Warned()).take(warning_message)
 
 
 def place_of(item: pytest.Item) -> tuple[str, int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 TAIL = 16 * 1024
 """Characters kept of each of what a failed test printed, and of its traceback."""
-_EXAMPLE = re.compile(r"(?:Falsifying|Failing)(?: explicit)? example: ")
+_EXAMPLE = re.compile(r"(?:Falsifying|Failing)(?: explicit)? (?:example|test case): ")
 """How Hypothesis begins to tell of what a test fails with."""
 
 

@@ -1,0 +1,148 @@
+"""What a session tells beside how tests end, and what Hypothesis does in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.suites.suite import Examples
+
+from .trials import session, told, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WARNS = """\
+import warnings
+
+import pytest
+
+warnings.warn("at import", DeprecationWarning)
+
+@pytest.fixture
+def shaky():
+    warnings.warn("shaky")
+
+def test_quiet(): pass
+
+def test_loud(shaky):
+    for _ in range(3):
+        warnings.warn("loud", FutureWarning)
+"""
+EXAMPLES = """\
+import os
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+seen = []
+
+@given(st.integers())
+def test_plain(n):
+    seen.append(n)
+
+@settings(max_examples=50, derandomize=False)
+@given(st.integers())
+def test_own(n):
+    seen.append(n)
+
+@given(st.lists(st.integers()))
+def test_fails(values):
+    assert sum(values) < 1000
+
+def test_told():
+    def inner(): pass
+    print(len(seen), seen)
+    assert 0
+"""
+
+
+def ends(one: Any) -> dict[str, dict[str, Any]]:
+    """Return how each test of a session ended, by its function."""
+    seen = (dict(event) for event in told(one) if event["event"] == "end")
+    return {event["test"].rpartition("::")[2]: event for event in seen}
+
+
+def test_warnings_of_a_test(tmp_path: Path) -> None:
+    """Each once, with its count and its place; those of a module are told with its first test."""
+    write(tmp_path, {"test_one.py": WARNS})
+    seen = ends(session(tmp_path, "-W", "always"))
+    (first,) = seen["test_quiet"]["warnings"]
+    assert (first["category"], first["message"]) == ("DeprecationWarning", "at import")
+    shaky, loud = seen["test_loud"]["warnings"]
+    assert (shaky["category"], shaky["message"], shaky["count"]) == ("UserWarning", "shaky", 1)
+    assert (loud["category"], loud["count"]) == ("FutureWarning", 3)
+    assert loud["where"] == f"{tmp_path}/test_one.py:15"
+
+
+def test_warnings_of_the_session(tmp_path: Path) -> None:
+    """What a conftest file warns of is told once, with what was collected."""
+    write(tmp_path, {
+        "conftest.py": "import warnings\n\ndef pytest_configure(config):\n"
+        "    config.issue_config_time_warning(UserWarning('mine'), 1)\n",
+        "test_one.py": "def test_one(): pass\n",
+    })  # fmt: skip
+    one = session(tmp_path)
+    assert one.collect()
+    assert [warning["message"] for warning in one.told.facts["warnings"]] == ["mine"]
+    one.close()
+
+
+def test_facts(tmp_path: Path) -> None:
+    """Of what is tested, and how tests are run; what is not there is not told."""
+    write(tmp_path, {"test_one.py": "def test_one(): pass\n"})
+    wanted = {"version": "sys:version_info.major", "none": "sys:nothing", "gone": "nothing:x"}
+    for forks in (False, True):
+        one = session(tmp_path, facts=wanted, forks=forks)
+        assert one.collect()
+        assert one.told.facts["facts"] == {"version": "3"}
+        assert one.told.facts["workers"] == ("forked" if forks else "processes")
+        one.close()
+
+
+def test_a_process_with_threads_is_not_forked(tmp_path: Path) -> None:
+    """What they hold would never be let go in a child; it says so."""
+    write(tmp_path, {
+        "test_one.py": "import threading, time\n\n"
+        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n\n"
+        "def test_one(): pass\n"
+    })  # fmt: skip
+    one = session(tmp_path, forks=True)
+    assert one.collect()
+    assert one.told.facts["workers"] == "processes"
+    assert one.told.facts["not forked"] == "2 threads after collecting"
+    one.close()
+
+
+def examples_of(folder: Path, **how: Any) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Return how tests of Hypothesis end, and what they have seen."""
+    write(folder, {"test_one.py": EXAMPLES})
+    seen = ends(session(folder, examples=Examples(**how)))
+    number, _, values = seen["test_told"]["out"].partition(" ")
+    return seen, [number, values]
+
+
+def test_examples_are_the_same_each_time(tmp_path: Path) -> None:
+    """Also in a test with settings of its own; a seed gives others, the same each time."""
+    _, first = examples_of(tmp_path, number=7)
+    _, again = examples_of(tmp_path, number=7)
+    assert first == again
+    assert first[0] == "14"
+    _, seeded = examples_of(tmp_path, number=7, seed=3)
+    assert seeded[1] != first[1]
+    assert examples_of(tmp_path, number=7, seed=3)[1] == seeded
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["test_one.py"]
+
+
+def test_the_example_that_a_test_fails_with(tmp_path: Path) -> None:
+    """As Hypothesis tells of it; made smaller only where that is asked for."""
+    seen, _ = examples_of(tmp_path)
+    example = seen["test_fails"]["falsifying"]
+    assert example.partition(": ")[2].startswith("test_fails(")
+    small, _ = examples_of(tmp_path, shrink=True)
+    assert "values=[1000]" in small["test_fails"]["falsifying"]
+    assert "values=[1000]" not in example
+
+
+def test_nobody_needs_hypothesis(tmp_path: Path) -> None:
+    """Nothing imports it where no test does."""
+    text = "import sys\n\ndef test_one():\n    assert 'hypothesis' not in sys.modules\n"
+    write(tmp_path, {"test_one.py": text})
+    assert ends(session(tmp_path, examples=Examples(number=3)))["test_one"]["outcome"] == "passed"
