@@ -25,7 +25,9 @@ from conformance.report.conformance_markdown import conformance_markdown
 from conformance.report.conformance_runs import history_of, merged, suite_of, unfinished
 from conformance.report.text import one_line
 from conformance.suites.definition import named_suite
+from conformance.suites.deviations import known_failures
 from conformance.suites.groups import grouping, groups_of
+from conformance.suites.standards import CLAIMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -60,8 +62,9 @@ def history(*, name: str, runs: tuple[Path, ...], file: Path | None, check: bool
 
     RUN is the directory of a complete run of the suite, DIR a folder of some: their releases come
     to those that the data have, and replace what these say of the same releases. Releases that are
-    there need not be run again. What the suite does not test is told from the goldens of our own
-    cases. Without a run the page is made anew from the data.
+    there need not be run again. A run is judged by the known failures as they are declared now:
+    accepting some asks for no new run. What the suite does not test is told from the goldens of
+    our own cases. Without a run the page is made anew from the data.
 
     \b
     conformance suite run array-api-tests --matrix releases
@@ -130,7 +133,12 @@ def _with_runs(
     group = grouping(suite.folder)
     for run in _complete(paths, suite.name):
         try:
-            known = merged(known, history_of(run, dates, group))
+            settings = suite_of(run).settings
+            deviations = known_failures(
+                suite.folder, examples=settings.get("max_examples"), seed=settings.get("seed"),
+                standard=settings.get("standard", CLAIMED),
+            )  # fmt: skip
+            known = merged(known, history_of(run, dates, group, deviations))
         except UsageError as error:
             raise UsageError(
                 f"{run.id}: {error}; keep it under another --file, or begin anew without the data"

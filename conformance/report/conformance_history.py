@@ -159,10 +159,9 @@ class Step:
 
     @property
     def standards(self) -> tuple[str, str] | None:
-        """The versions of the standard, if another one counts from here."""
-        if self.before is None or self.before.standard == self.after.standard:
-            return None
-        return self.before.standard, self.after.standard
+        """The versions of the standard, if another one counts from here and both are known."""
+        pair = ("" if self.before is None else self.before.standard, self.after.standard)
+        return pair if all(pair) and pair[0] != pair[1] else None
 
 
 @dataclass(frozen=True)

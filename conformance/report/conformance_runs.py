@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from packaging.version import InvalidVersion, Version
 
 from conformance.errors import UsageError
+from conformance.judge.deviation import shows
+from conformance.judge.tests import XFAIL
+from conformance.model.observation import Observation
+from conformance.model.outcome import Conformance as Conforms
 from conformance.model.outcome import Outcome as Ended
 from conformance.model.outcome import Verdict
 from conformance.report.conformance_history import (
@@ -24,7 +28,7 @@ from conformance.report.text import one_line
 from conformance.report.tracks import release_order, tracks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from conformance.engine.loading import LoadedRun
     from conformance.model.case import Deviation
@@ -50,7 +54,10 @@ _OUTCOMES: Final = {
 
 
 def history_of(
-    run: LoadedRun, dates: Mapping[str, str], group: Callable[[str], str] | None = None
+    run: LoadedRun,
+    dates: Mapping[str, str],
+    group: Callable[[str], str] | None = None,
+    deviations: Mapping[str, Sequence[Deviation]] | None = None,
 ) -> Conformance:
     """Return what a run of a suite says of the releases of one platform.
 
@@ -58,11 +65,12 @@ def history_of(
         run: The run.
         dates: Day of each release.
         group: Returns the group of a test by its name; None for those that the run has.
+        deviations: Known failures by test, to judge the run by; None for its own verdicts.
 
     Raises:
         UsageError: If the run is of no suite, of several places, or has a release twice.
     """
-    found = histories_of(run, dates, group)
+    found = histories_of(run, dates, group, deviations)
     if len(found) != 1:
         names = ", ".join(one.place for one in found) or "no release"
         raise UsageError(f"{run.id}: expected the releases of one platform, got {names}")
@@ -74,7 +82,10 @@ def history_of(
 
 
 def histories_of(
-    run: LoadedRun, dates: Mapping[str, str], group: Callable[[str], str] | None = None
+    run: LoadedRun,
+    dates: Mapping[str, str],
+    group: Callable[[str], str] | None = None,
+    deviations: Mapping[str, Sequence[Deviation]] | None = None,
 ) -> tuple[Conformance, ...]:
     """Return what a run of a suite says of the releases of each platform, nightlies left out.
 
@@ -82,6 +93,7 @@ def histories_of(
         run: The run.
         dates: Day of each release.
         group: Returns the group of a test by its name; None for those that the run has.
+        deviations: Known failures by test, to judge the run by; None for its own verdicts.
 
     Raises:
         UsageError: If the run is of no suite.
@@ -93,27 +105,44 @@ def histories_of(
         Conformance(
             suite=suite.name, title=suite.title, revision=suite.revision, settings=settings,
             place=track.name, releases=tuple(_held(cell, run, dates) for cell in track.cells),
-            tests=_followed(run, track, group),
+            tests=_followed(run, track, group, deviations),
         )
         for track in tracks
     )  # fmt: skip
 
 
 def _followed(
-    run: LoadedRun, track: Track, group: Callable[[str], str] | None
+    run: LoadedRun,
+    track: Track,
+    group: Callable[[str], str] | None,
+    deviations: Mapping[str, Sequence[Deviation]] | None,
 ) -> dict[str, Followed]:
     cells, platform = {cell.id: cell for cell in track.cells}, _platform(track)
     found: dict[str, dict[str, Result]] = {}
     for record in run.records:
         cell = cells.get(record.cell)
         if cell is not None and record.outcome not in {Ended.INFRA, Ended.NOT_RUN}:
-            result = result_of(record, run.info.cases.get(record.case), platform, cell)
+            declared = [
+                one
+                for one in _declared(record.case, run, deviations)
+                if one.covers(cell.release or "0", platform, cell.versions)
+            ]
+            result = result_of(record, declared, anew=deviations is not None)
             if result is not ABSENT:
                 found.setdefault(record.case, {})[cell.label] = result
     return {
         name: Followed(group=_group(name, run.info.cases.get(name), group), results=results)
         for name, results in found.items()
     }
+
+
+def _declared(
+    test: str, run: LoadedRun, deviations: Mapping[str, Sequence[Deviation]] | None
+) -> Sequence[Deviation]:
+    if deviations is not None:
+        return deviations.get(test, ())
+    case = run.info.cases.get(test)
+    return () if case is None else case.deviations
 
 
 def suite_of(run: LoadedRun) -> RunSuite:
@@ -203,29 +232,36 @@ def difference(old: Conformance, new: Conformance) -> str:
     return ""
 
 
-def result_of(record: Record, case: RunCase | None, platform: str, cell: RunCell) -> Result:
+def result_of(record: Record, declared: Sequence[Deviation], *, anew: bool = False) -> Result:
     """Return what came of a test.
 
     A test that is known to fail now and then counts as known in each run: chance is no fix.
 
     Args:
         record: Its record.
-        case: The test as a case, None where nothing is told of it.
-        platform: Platform of the cell.
-        cell: The cell.
+        declared: Its known failures that cover the cell.
+        anew: Whether a failure is judged by these; else its verdict stands.
     """
     outcome = _OUTCOMES.get(record.verdict, Outcome.FAILED)
     if outcome is Outcome.SKIPPED and _type(record) == NOT_COLLECTED:
         return ABSENT
-    deviation = _deviation(case, platform, cell)
+    shown = next((d for d in declared if shows(d, _observed(record), Conforms.DEVIATES)), None)
     if outcome is Outcome.PASSED:
-        if deviation is None or not deviation.may_pass:
-            return Result(outcome=outcome)
-        outcome = Outcome.KNOWN
-    reason, issue = "", ""
-    if outcome is Outcome.KNOWN and deviation is not None:
-        reason, issue = one_line(deviation.reason, WHY), deviation.issue
-    return Result(outcome=outcome, why=_why(record, outcome), reason=reason, issue=issue)
+        shown = next((one for one in declared if one.may_pass), None)
+        outcome = outcome if shown is None else Outcome.KNOWN
+    elif anew and outcome in {Outcome.KNOWN, Outcome.FAILED} and XFAIL not in record.artifacts:
+        outcome = Outcome.FAILED if shown is None else Outcome.KNOWN
+    if outcome is Outcome.PASSED:
+        return Result(outcome=outcome)
+    why = _why(record, outcome)
+    if outcome is not Outcome.KNOWN or shown is None:
+        return Result(outcome=outcome, why=why)
+    reason = one_line(shown.reason, WHY)
+    return Result(outcome=outcome, why=why, reason=reason, issue=shown.issue)
+
+
+def _observed(record: Record) -> Observation:
+    return Observation(outcome=record.outcome, stage=record.stage, error=record.error)
 
 
 def _why(record: Record, outcome: Outcome) -> str:
@@ -247,13 +283,6 @@ def said_first(signature: str) -> str:
 
 def _type(record: Record) -> str:
     return "" if record.error is None else record.error.type
-
-
-def _deviation(case: RunCase | None, platform: str, cell: RunCell) -> Deviation | None:
-    """Return the first deviation that is declared of a test for a cell."""
-    found = () if case is None else case.deviations
-    release = cell.release or "0"
-    return next((d for d in found if d.covers(release, platform, cell.versions)), None)
 
 
 def _held(cell: RunCell, run: LoadedRun, dates: Mapping[str, str]) -> Held:

@@ -69,6 +69,20 @@ def test_a_failure_now_and_then_is_no_fix(tmp_path: Path) -> None:
     assert outcomes(history_of(loaded, {}), "a/one") == [Outcome.KNOWN, Outcome.KNOWN]
 
 
+def test_a_run_is_judged_by_what_is_known_now(tmp_path: Path) -> None:
+    """Known failures that were accepted since ask for no new run; others are unexpected again."""
+    loaded = run(tmp_path / "r", OLD, {"a/one": "Fk", "a/two": "pF", "a/three": "?s"})
+    known = Deviation(releases="<0.6", error="TypeError", reason="lost", issue="a/b#1")
+    other = Deviation(error="ValueError", reason="another error")
+    found = history_of(loaded, {}, None, {"a/one": (other, known), "a/two": (other,)})
+    assert outcomes(found, "a/one") == ["known", "failed"]
+    assert outcomes(found, "a/two") == ["passed", "failed"]
+    assert outcomes(found, "a/three") == ["flaky", "skipped"]
+    first = found.tests["a/one"].of("0.5.3")
+    assert (first.reason, first.issue) == ("lost", "a/b#1")
+    assert outcomes(history_of(loaded, {}), "a/one") == ["failed", "known"]
+
+
 def test_runs_are_merged(tmp_path: Path) -> None:
     """Releases come in order; those that are run again replace what was there, tests and all."""
     old = history_of(run(tmp_path / "a", OLD, {"a/one": "pF", "a/gone": "pp"}), {})
