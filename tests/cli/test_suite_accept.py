@@ -12,6 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from conformance.model.record import Record
     from tests.projects import Ending, Project
 
     from .conftest import MakeProject
@@ -106,10 +107,16 @@ def project(new_project: MakeProject, tmp_path: Path) -> Project:
     return made
 
 
-def ran(project: Project, *cells: str) -> Ending:
-    """Run the suite in some cells."""
-    selectors = (word for cell in cells for word in ("--cell", cell))
-    return project.run("suite", "run", "mine", "--suite-path", "../checkout", *selectors)
+def ran(project: Project, *words: str) -> Ending:
+    """Run the suite in some cells, maybe with options."""
+    cells = [word for text in words for word in (("--cell", text) if ":" in text else (text,))]
+    return project.run("suite", "run", "mine", "--suite-path", "../checkout", *cells)
+
+
+def failed(project: Project) -> list[Record]:
+    """Return the records of the tests that failed in the newest run."""
+    records = project.newest.read_records()
+    return [record for record in records if record.outcome == "raised"]
 
 
 def test_known_failures(project: Project, tmp_path: Path) -> None:
@@ -118,6 +125,7 @@ def test_known_failures(project: Project, tmp_path: Path) -> None:
     new = environment(tmp_path / "new", "0.6.2")
     file = project.path / "suites" / "mine" / "deviations.toml"
     assert ran(project, old, new).code == 1
+    assert {record.attempts for record in failed(project)} == {2}
     shown = project.run("suite", "accept", "mine", "--dry-run")
     assert (shown.code, file.exists()) == (0, False)
     assert '+    "tests/test_mine.py::test_fixed",' in shown.out.splitlines()
@@ -127,14 +135,14 @@ def test_known_failures(project: Project, tmp_path: Path) -> None:
     assert file.read_text().partition("\n\n")[2] == WRITTEN
     written = file.read_bytes()
     # Nothing is unexpected, nor is there anything to write.
-    known = ran(project, old, new)
+    known = ran(project, old, new, "--fresh")
     assert known.code == 0, known.out
+    # What is known is not run a second time.
+    assert {(record.verdict, record.attempts) for record in failed(project)} == {("known", 1)}
     assert project.run("suite", "accept", "mine").out.startswith(
         "0 tests added, 0 changed, 0 ended"
     )
     assert file.read_bytes() == written
-    # A test that one release has only is not dead in a run of the other.
-    assert ran(project, old).code == 0
     # What a person wrote is kept, and what passes now has ended.
     file.write_text(file.read_text().replace('reason = "newer"', 'reason = "the true reason"'))
     project.write({f"{tmp_path}/checkout/tests/test_mine.py": TESTS.replace("value =", "return #")})
