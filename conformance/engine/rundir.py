@@ -205,6 +205,10 @@ def _lock(descriptor: int, path: Path) -> None:
         return
 
 
+SHORT: Final = 0.02
+"""Seconds of a job below which it is sooner done again than known to be on the disk."""
+
+
 class Results:
     """Appends records to `results.jsonl`, each on the disk before the next job is counted."""
 
@@ -229,7 +233,8 @@ class Results:
 
         Args:
             record: The job.
-            sync: Whether to wait for the disk; `close` does in any case.
+            sync: Whether to wait for the disk, unless doing the job once more takes no longer than
+                that; `close` does in any case.
 
         Raises:
             InfrastructureError: If the disk refuses; a torn line is taken back.
@@ -239,7 +244,7 @@ class Results:
         try:
             while line:
                 line = line[os.write(self._fd, line) :]
-            if sync:
+            if sync and record.seconds.get("job", SHORT) >= SHORT:
                 os.fsync(self._fd)
         except OSError as error:
             with contextlib.suppress(OSError):
