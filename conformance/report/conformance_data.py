@@ -149,11 +149,16 @@ def _expanded(since: Mapping[str, Outcome | _Result], releases: list[str]) -> di
     for release in releases:
         said = since.get(release)
         if said is not None:
-            plain = isinstance(said, Outcome)
-            last = Result(outcome=said) if plain else Result(**msgspec.structs.asdict(said))
+            last = _result(said)
         if last.outcome is not Outcome.ABSENT:
             found[release] = last
     return found
+
+
+def _result(said: Outcome | _Result) -> Result:
+    if isinstance(said, Outcome):
+        return Result(outcome=said)
+    return Result(**msgspec.structs.asdict(said))
 
 
 def _fields(one: Any) -> dict[str, Any]:
