@@ -123,6 +123,10 @@ class Seat:
                         self._row = []
                         yield finished(job, event)
                     self._feed(heard)
+                case {"event": "unknown", "tests": tests}:  # something else stands in their place
+                    for job in filter(None, map(self._taken, tests)):
+                        yield finished(job, {"outcome": "unknown"})
+                    self._feed(heard)
                 case _:
                     pass
         yield from self._ended(worker, heard)

@@ -115,8 +115,8 @@ class Plugin:
         # What importing a module warns of is told with its first test.
         for item in session.items:
             if warned := self._at_collection.pop(str(getattr(item, "path", "")), None):
-                self._at_collection[self._names[item]] = warned
-        named = {self._names[item]: item for item in session.items}
+                self._at_collection[self._names.get(item, clean(item.nodeid))] = warned
+        named = {self._names.get(item, clean(item.nodeid)): item for item in session.items}
         if why:
             gc.collect()
             gc.freeze()  # what is there now stays; looking through it again takes its time

@@ -36,6 +36,8 @@ def work(session: pytest.Session, named: Mapping[str, pytest.Item], channel: Cha
                 over = True
             else:
                 left.extend(named[name] for name in order["run"] if name in named)
+                if unknown := [name for name in order["run"] if name not in named]:
+                    channel.say("unknown", tests=unknown)
         if not left:
             return
         item = left.popleft()
