@@ -28,7 +28,7 @@ from conformance.errors import NothingSelectedError
 from conformance.model.outcome import ExitCode
 from conformance.report.report import Report
 from conformance.report.suite_text import suite_lines
-from conformance.report.warned import warnings_of
+from conformance.report.warned import collected_warnings, warnings_of
 from conformance.suites.suite import TIMEOUT, suite_of
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def run(
     by_id = {case.id: case for case in cases}
     named = {one.cell.id: _named(one.cell) for one in plan.cells}
     report = Report((LoadedRun.of(directory, info, records),))
-    warnings = warnings_of(report.jobs.values(), report.cells)
+    warnings = warnings_of(report.jobs.values(), report.cells, collected_warnings(report.runs))
     for line in suite_lines(
         records, by_id, plan.exclusions, named=named, warnings=warnings, every=verbose
     ):

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,13 +18,17 @@ from conformance.report.text import one_line
 from conformance.report.tracks import tracks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.engine.comparing import Side
+    from conformance.engine.loading import LoadedRun
     from conformance.model.run import RunCell
 
 WARNINGS: Final = "warnings"
-"""Artifact of a test: what it warned of, as JSON."""
+"""Artifact of a test: what it warned of, as JSON; of a cell, what collecting did."""
+COMING: Final = ("DeprecationWarning", "FutureWarning")
+"""Classes of warnings of what will be: those that upgrade want these first."""
+NOTHING: Final[Mapping[str, Sequence[Warned]]] = MappingProxyType({})
 MESSAGE: Final = 300
 """Characters of a message that are shown."""
 
@@ -57,7 +62,7 @@ class RunWarning:
         category: Its class.
         message: What it says, as it was said first.
         where: Files that it is told of, without lines, the most frequent first.
-        tests: The tests that give it.
+        tests: The tests that give it; none where collecting them does.
         cells: Ids of the cells in which they do, in order.
         count: How often it is given in all.
         new_in: Releases that give it, each where the one before does not; by name of the track.
@@ -111,7 +116,27 @@ class _Group:
         self.count = 0
 
 
-def warnings_of(sides: Iterable[Side], cells: Sequence[RunCell]) -> tuple[RunWarning, ...]:
+def collected_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[Warned]]:
+    """Return what collecting warned of, by cell: imports above all; of a cell the last run counts.
+
+    Args:
+        runs: The runs, the oldest first.
+    """
+    found: dict[str, list[Warned]] = {}
+    for run in runs:
+        for cell, identity in run.info.identities.items():
+            try:
+                found[cell] = msgspec.convert(identity.get(WARNINGS, []), list[Warned])
+            except msgspec.ValidationError:
+                continue
+    return found
+
+
+def warnings_of(
+    sides: Iterable[Side],
+    cells: Sequence[RunCell],
+    collected: Mapping[str, Sequence[Warned]] = NOTHING,
+) -> tuple[RunWarning, ...]:
     """Return what tests warned of, what came with the newest release first.
 
     Two warnings are the same if their class is and their message but for numbers, addresses and
@@ -120,14 +145,16 @@ def warnings_of(sides: Iterable[Side], cells: Sequence[RunCell]) -> tuple[RunWar
     Args:
         sides: The tests.
         cells: The cells they ran in.
+        collected: What collecting warned of, by cell.
     """
     groups: dict[tuple[str, str], _Group] = {}
-    for side in sides:
-        for one in warned_by(side):
+    given = [(side.record.case, side.record.cell, warned_by(side)) for side in sides]
+    for test, cell, warnings in (*given, *(("", cell, found) for cell, found in collected.items())):
+        for one in warnings:
             group = groups.setdefault((one.category, cause_of(one.message)), _Group(one))
             group.where[file_of(one.where)] += one.count
-            group.tests[side.record.case] = None
-            group.cells[side.record.cell] = None
+            group.tests |= {test: None} if test else {}
+            group.cells[cell] = None
             group.count += one.count
     tracks = [[(cell.id, cell.label) for cell in track.cells] for track in tracks_of(cells)]
     order = {cell: at for track in tracks for at, (cell, _) in enumerate(track)}
@@ -161,11 +188,12 @@ def _edges(
 
 def _rank(
     group: _Group, tracks: Sequence[Sequence[tuple[str, str]]], order: dict[str, int]
-) -> tuple[int, int, int]:
-    """Return what warnings are sorted by: still given by the newest, come late, given often."""
+) -> tuple[bool, int, bool, int]:
+    """Return what warnings are sorted by: given by the newest still, come late, of the future."""
     newest = {track[-1][0] for track in tracks if track}
     first = min((order.get(cell, 0) for cell in group.cells), default=0)
-    return (not newest & set(group.cells), -first, -len(group.tests))
+    coming = group.first.category.endswith(COMING)
+    return (not newest & set(group.cells), -first, not coming, -len(group.tests))
 
 
 def warning_lines(
@@ -184,6 +212,7 @@ def warning_lines(
     yield f"warnings: {len(warnings)}, each told once"
     for one in told:
         tests = one.tests[0] if len(one.tests) == 1 else f"{len(one.tests)} tests"
+        tests = tests if one.tests else "as tests are collected"
         yield f"  {edges_of(one)}{one.category}: {one.message}"
         yield f"    {tests}, in {len(one.cells)} of {cells} cell{'' if cells == 1 else 's'}"
     if len(warnings) > len(told):

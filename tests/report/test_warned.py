@@ -8,7 +8,13 @@ import pytest
 
 from conformance.engine.loading import load
 from conformance.report.report import Report
-from conformance.report.warned import RunWarning, file_of, warning_lines, warnings_of
+from conformance.report.warned import (
+    RunWarning,
+    collected_warnings,
+    file_of,
+    warning_lines,
+    warnings_of,
+)
 
 from .suites import cells_of, suite_run
 
@@ -21,7 +27,7 @@ TESTS = {"a/one": "ppp", "a/two": "ppp"}
 
 def said(message: str, where: str = "/e/site-packages/jax/core.py:3", **more: Any) -> Any:
     """Return a warning as a test gives it."""
-    return {"category": "DeprecationWarning", "message": message, "where": where, **more}
+    return {"category": "DeprecationWarning", "message": message, "where": where} | more
 
 
 def found(folder: Path, warnings: dict[tuple[str, str], list[Any]]) -> tuple[RunWarning, ...]:
@@ -48,18 +54,30 @@ def test_one_however_many_give_it(tmp_path: Path) -> None:
 
 def test_what_came_with_the_newest_release_is_first(tmp_path: Path) -> None:
     """What is no longer given is last; a first release has nothing to be new against."""
-    every = {("a/one", release): [said("always")] for release in RELEASES}
+    every = {("a/one", release): [said("often", category="UserWarning")] for release in RELEASES}
+    every |= {("a/two", release): [said("always")] for release in RELEASES}
     every[("a/one", "0.5.3")] += [said("old")]
     every[("a/one", "0.6.2")] += [said("later")]
     every[("a/one", "0.7.0")] += [said("later"), said("newest")]
     warnings = found(tmp_path, every)
-    assert [one.message for one in warnings] == ["newest", "later", "always", "old"]
-    assert [one.new_in for one in warnings] == [("0.7.0",), ("0.6.2",), (), ()]
+    assert [one.message for one in warnings] == ["newest", "later", "always", "often", "old"]
+    assert [one.new_in for one in warnings[:3]] == [("0.7.0",), ("0.6.2",), ()]
     lines = "\n".join(warning_lines(warnings, 3, most=3))
     assert "new in 0.7.0: DeprecationWarning: newest" in lines
     assert "a/one, in 2 of 3 cells" in lines
-    assert "1 more in the report" in lines
+    assert "2 more in the report" in lines
     assert list(warning_lines((), 3)) == []
+
+
+def test_what_collecting_warns_of(tmp_path: Path) -> None:
+    """It is told with what tests do, and of no test; what is none is passed over."""
+    old, new = cells_of(RELEASES[:2])
+    identities = {old: {"warnings": [{"no": 1}, 3]}, new: {"warnings": [said("jax.x is gone")]}}
+    run = load(suite_run(tmp_path, RELEASES, TESTS, identities=identities).run)
+    report = Report((run,))
+    (one,) = warnings_of(report.jobs.values(), report.cells, collected_warnings(report.runs))
+    assert (one.message, one.tests, one.cells) == ("jax.x is gone", (), (new,))
+    assert "    as tests are collected, in 1 of 3 cells" in list(warning_lines([one], 3))
 
 
 def test_what_cannot_be_read_warns_of_nothing(tmp_path: Path) -> None:

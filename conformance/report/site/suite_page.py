@@ -16,7 +16,7 @@ from conformance.report.conformance_history import (
 from conformance.report.conformance_runs import difference, histories_of, merged, unfinished
 from conformance.report.site.addresses import run_page, slug, suite_page
 from conformance.report.site.rendering import render
-from conformance.report.warned import warnings_of
+from conformance.report.warned import collected_warnings, warnings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -246,7 +246,7 @@ def suite_pages(report: Report) -> Iterator[tuple[str, bytes]]:
             "short_name": short_name,
             "pages": frozenset(report.cases),
             "run_pages": {run: run_page(run) for run in shown},
-            "warnings": warnings_of(sides, report.cells),
+            "warnings": warnings_of(sides, report.cells, collected_warnings(report.runs)),
             "cells": len({side.record.cell for side in sides}),
         }
         yield view.page, render("suite.html", view.page, data)
