@@ -18,6 +18,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ET
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -119,9 +120,8 @@ def compare(release: str, checkout: Path, rounds: int, *, equal: bool) -> None:
             took: dict[str, list[float]] = {"plain": [], "ours": [], "again": []}
             for _ in range(rounds):
                 took["plain"].append(seconds(plain))
-                fresh = lambda: run_ours(words, release, ours, "--fresh")  # noqa: E731
-                took["ours"].append(seconds(fresh))
-            took["again"] = [seconds(lambda: run_ours(words, release, ours)) for _ in range(2)]
+                took["ours"].append(seconds(partial(run_ours, words, release, ours, "--fresh")))
+            took["again"] = [seconds(partial(run_ours, words, release, ours)) for _ in range(2)]
         print(line(f"{release}: pytest -n {WORKERS}", took["plain"]))
         print(line(f"{release}: conformance suite run --fresh", took["ours"]))
         print(line(f"{release}: unchanged", took["again"][1:]))
@@ -160,7 +160,7 @@ def made_up(number: int, release: str) -> None:
         print(line(f"{number} tests: pytest", [seconds(plain)]))
         print(line(f"{number} tests: pytest -n 2", [seconds(lambda: plain("-n", WORKERS))]))
         for what, more in (("suite run --fresh", ("--fresh",)), ("suite run, unchanged", ())):
-            took = seconds(lambda more=more: run_ours((str(folder),), release, report, *more))
+            took = seconds(partial(run_ours, (str(folder),), release, report, *more))
             print(line(f"{number} tests: {what}", [took]))
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         print(f"{number} tests: {peak:.0f} MiB in the largest process")

@@ -105,13 +105,16 @@ def test_each_test_is_a_case(project: Project) -> None:
     again = f"conformance suite run --cell {CELL} tests/bad/test_bad.py::test_crashes"
     assert again in ending.out
     assert f"skipped: tests/test_good.py::test_skipped on {CELL}: no need" in ending.out
-    code, known = verdicts(project, "tests/test_good.py", "tests/bad/test_bad.py::test_fails")
+    crash = "tests/bad/test_bad.py::test_crashes"
+    nodes = ("tests/bad/test_bad.py::test_fails", crash)
+    code, known = verdicts(project, "tests/test_good.py", *nodes)
     assert code == 1
     assert known == {
         "tests/test_good.py::test_sum": ("match", True),
         "tests/test_good.py::test_devices": ("match", True),
         "tests/test_good.py::test_skipped": ("excluded", True),
         "tests/bad/test_bad.py::test_fails": ("regressed", True),
+        crash: ("crashed", True),
     }
     project.write({"tests/helper.py": "changed = True\n"})
     code, anew = verdicts(project, "tests/test_good.py", "--", "-k", "sum")
