@@ -1,4 +1,4 @@
-"""The committed summary of the whole matrix says what the goldens have."""
+"""The committed summaries say what goldens and data have."""
 
 from __future__ import annotations
 
@@ -13,4 +13,10 @@ if TYPE_CHECKING:
 def test_the_summary_is_current(capsys: pytest.CaptureFixture[str]) -> None:
     """Whoever changes goldens or deviations makes it anew: `conformance report --goldens`."""
     ending = Project(ROOT, capsys).run("report", "--goldens", "--check")
+    assert (ending.code, ending.err) == (0, "")
+
+
+def test_the_conformance_history_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever changes its data, groups or goldens: `conformance suite history array-api-tests`."""
+    ending = Project(ROOT, capsys).run("suite", "history", "array-api-tests", "--check")
     assert (ending.code, ending.err) == (0, "")

@@ -26,7 +26,7 @@ from conformance.report.conformance_runs import history_of, merged, suite_of, un
 from conformance.report.text import one_line
 from conformance.suites.definition import named_suite
 from conformance.suites.deviations import known_failures
-from conformance.suites.groups import grouping, groups_of
+from conformance.suites.groups import OTHER, grouping, groups_of
 from conformance.suites.standards import CLAIMED
 
 if TYPE_CHECKING:
@@ -90,7 +90,10 @@ def history(*, name: str, runs: tuple[Path, ...], file: Path | None, check: bool
     if told is None:
         raise UsageError(f"{file}: there are no data, and no run is named to make them from")
     told = replace(told, beside=_beside(setting, suite, told))
-    files = {file: encoded(told), file.with_suffix(".md"): conformance_markdown(told).encode()}
+    data = encoded(told)
+    # Of the data as they are read back: the order in which runs told of tests does not count.
+    page = conformance_markdown(decoded(data, str(file))).encode()
+    files = {file: data, file.with_suffix(".md"): page}
     if check:
         _compare(files, suite.name)
         return ExitCode.OK
@@ -223,6 +226,6 @@ def _tell(before: Conformance | None, told: Conformance, files: Iterable[Path]) 
     new = [held.release for held in told.releases if held.release not in known]
     said = f", {', '.join(new)} new" if new and known else ""
     click.echo(f"{len(told.releases)} releases{said}; written: {', '.join(map(str, files))}")
-    lost = [name for name, one in told.tests.items() if one.group == "other"]
+    lost = sorted(name for name, one in told.tests.items() if one.group == OTHER)
     if lost:
         click.echo(f"conformance: {len(lost)} tests are in no group, {lost[0]} is one", err=True)

@@ -29,7 +29,7 @@ GROUPS = """\
 match = 'test_(?P<function>\\w+)'
 
 [functions]
-signs = ["one"]
+signs = ["one", "last"]
 """
 OLD, NEW = ("0.5.3", "0.6.2"), ("0.6.2", "0.7.0")
 DATA, PAGE = "reports/signs-of-zeros.json", "reports/signs-of-zeros.md"
@@ -44,7 +44,8 @@ def project(new_project: MakeProject) -> Project:
 def run(project: Project, name: str, releases: tuple[str, ...], letters: str, **info: Any) -> Path:
     """Make a run of the suite."""
     folder = project.path / "reports" / "runs" / name
-    return suite_run(folder, releases, {"t/a.py::test_one": letters}, **info).run.path
+    tests = {"t/z.py::test_last": letters[::-1], "t/a.py::test_one": letters}
+    return suite_run(folder, releases, tests, **info).run.path
 
 
 def files(project: Project) -> tuple[str, str]:
@@ -92,7 +93,7 @@ def test_tests_of_no_group_are_told(project: Project) -> None:
     """They are in the page, under other."""
     project.write({"suites/signs/groups.toml": ""})
     ending = project.run("suite", "history", "signs", run(project, "a", OLD, "pk"))
-    assert ending.error == "1 tests are in no group, t/a.py::test_one is one"
+    assert ending.error == "2 tests are in no group, t/a.py::test_one is one"
     assert "| release | other |" in files(project)[1]
 
 

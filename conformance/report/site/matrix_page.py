@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.report.site.addresses import MATRIX
 from conformance.report.site.matrix_data import matrix_data
 from conformance.report.site.rendering import render
 from conformance.report.site.search_data import search_data
+from conformance.report.site.telling import left_out
 from conformance.report.site.upgrade_page import upgrade_links
 from conformance.report.story import story_of
 from conformance.report.verdicts import WORST_FIRST
@@ -33,20 +34,24 @@ class Tally:
     counts: tuple[tuple[str, int], ...]
 
 
-def matrix_pages(report: Report) -> Iterator[tuple[str, bytes]]:
+def matrix_pages(report: Report, everything: Report | None = None) -> Iterator[tuple[str, bytes]]:
     """Yield the matrix page, and the data of its scripts and of every page's.
 
     Args:
-        report: What is told.
+        report: What has pages.
+        everything: All that is told, where not all of it has.
 
     Yields:
         Path below the site's root, and content.
     """
-    story = story_of(report)
+    everything = everything or report
+    story = story_of(everything)
+    if untold := left_out(everything, report):
+        story = replace(story, problems=(*story.problems, untold))
     data = {
         "story": story,
         "problems": story.problems,
-        "tallies": tallies(report),
+        "tallies": tallies(everything),
         "cases": tuple(report.cases),
         "upgrades": upgrade_links(report),
     }

@@ -14,6 +14,7 @@ from conformance.report.site.history_page import case_history, history_pages
 from conformance.report.site.matrix_page import matrix_pages
 from conformance.report.site.run_pages import run_pages
 from conformance.report.site.suite_page import suite_pages
+from conformance.report.site.telling import with_pages
 from conformance.report.site.upgrade_page import addresses_of, mentions_of, upgrade_pages
 
 if TYPE_CHECKING:
@@ -38,19 +39,20 @@ def site(
     Yields:
         Path below the site's root, and content.
     """
-    with diffs.preparing(pairs_of(report)):
-        yield from matrix_pages(report)
+    shown = with_pages(report)
+    with diffs.preparing(pairs_of(shown)):
+        yield from matrix_pages(shown, report)
         yield from upgrade_pages(report)
         yield from causes_pages(report)
-        yield from suite_pages(report)
+        yield from suite_pages(report, shown.cases.keys())
         yield from run_pages(report.runs, addresses_of(report))
-        yield from history_pages(history, report)
+        yield from history_pages(history, shown)
         yield from feed(history, address)
         yield from badges(report)
         yield from assets()
         # Last, for they wait for the differences.
-        by_date = {case: case_history(history, case) for case in report.cases}
-        yield from case_pages(report, diffs.get, by_date, mentions_of(report))
+        by_date = {case: case_history(history, case) for case in shown.cases}
+        yield from case_pages(shown, diffs.get, by_date, mentions_of(report))
 
 
 def first_page(report: Report) -> str:

@@ -19,7 +19,7 @@ from conformance.report.site.rendering import render
 from conformance.report.warned import collected_warnings, warnings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from conformance.engine.loading import LoadedRun
     from conformance.report.conformance_history import Counts, Followed, Held, Result, Step
@@ -210,11 +210,14 @@ def _joined(
     return merged(known, own), tuple(notes)
 
 
-def suite_pages(report: Report) -> Iterator[tuple[str, bytes]]:
+def suite_pages(
+    report: Report, cases: Collection[str] | None = None
+) -> Iterator[tuple[str, bytes]]:
     """Yield the page of every suite.
 
     Args:
         report: What is told.
+        cases: Those that have a page; None where all have.
 
     Yields:
         Path below the site's root, and content.
@@ -244,7 +247,7 @@ def suite_pages(report: Report) -> Iterator[tuple[str, bytes]]:
             "group_of": {name: one.group for name, one in history.tests.items()},
             "changes": CHANGES,
             "short_name": short_name,
-            "pages": frozenset(report.cases),
+            "pages": frozenset(report.cases if cases is None else cases),
             "run_pages": {run: run_page(run) for run in shown},
             "warnings": warnings_of(sides, report.cells, collected_warnings(report.runs)),
             "cells": len({side.record.cell for side in sides}),
