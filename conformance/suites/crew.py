@@ -41,6 +41,11 @@ class Crew:
         self._busy = 0
         self.forks: bool | None = None
 
+    @property
+    def may_be_helped(self) -> bool:
+        """Whether one more worker costs next to nothing, and has something to do."""
+        return bool(self.forks) and len(self.units) > 1 and not self.planned.cell.place.real
+
     def worker(
         self, begin: Callable[[Sequence[Job]], Session], mine: Sequence[Job]
     ) -> tuple[Session | Forked, Sequence[Job]]:

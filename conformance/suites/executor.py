@@ -115,7 +115,7 @@ class SuiteExecutor:
                 crew = seats.popleft()
             except IndexError:
                 # Where that costs next to nothing, who has nothing left to do helps.
-                helped = next((one for one in crews if one.forks and len(one.units) > 1), None)
+                helped = next((one for one in crews if one.may_be_helped), None)
                 if helped is None or self._stopped.is_set():
                     return
                 crew = helped
