@@ -14,6 +14,7 @@ from conformance.report.site.addresses import case_page
 from conformance.report.site.case_page import case_pages, pairs_of
 from tests.builders import f32
 from tests.report.runs import ADD, CELLS, MULTIPLY, Directory
+from tests.report.site.examples import suite_report
 from tests.report.site.pages import Page
 
 if TYPE_CHECKING:
@@ -179,3 +180,13 @@ def test_pages_are_well_formed(tmp_path: Path) -> None:
     assert found.unclosed == []
     assert len(found.ids) == len(set(found.ids))
     assert {link[1:] for link in found.links if link.startswith("#")} <= set(found.ids)
+
+
+def test_a_test_of_a_suite(tmp_path: Path) -> None:
+    """The example that it fails for, its warnings, and a command that names its suite."""
+    report = suite_report(tmp_path)
+    name = "linear algebra/tests/test_solve.py::test_solve"
+    found = page(report, tmp_path, name)
+    assert "Fails for this example on 0.8.3, 0.10.2" in found.text
+    assert "FutureWarning: x will go" in found.text
+    assert f"conformance suite run 'signs::{name}' --cell jax0.10.2-py311-cpu8" in found.text
