@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 def command(*, name: str, runs: tuple[Path, ...], dry_run: bool) -> int:
     """Write the known failures of the suite NAME from what its runs showed.
 
-    RUN is the directory of a run of the whole suite; by default it is the newest one. What fails
-    becomes a deviation of the releases that show it, and what passes ends one; a release stands
-    for those up to the next one that was seen. What the runs do not contradict stays as it is
-    written, and releases that are not in them keep what is known of them. Nothing is learned from
-    flaky tests, from cells that were cut short, and from nightlies and development builds.
+    RUN is the directory of a run of the whole suite; by default it is the newest that ended. What
+    fails becomes a deviation of the releases that show it, and what passes ends one; a release
+    stands for those up to the next one that was seen. What the runs do not contradict stays as it
+    is written, and releases that are not in them keep what is known of them. Nothing is learned
+    from flaky tests, from cells that were cut short, from nightlies and development builds.
 
     \b
     conformance suite accept array-api-tests --dry-run
@@ -89,13 +89,16 @@ def _directories(runs: Sequence[Path], root: Path, name: str) -> list[RunDirecto
     for path in sorted(folder.glob("*"), reverse=True):
         directory = RunDirectory(path)
         try:
-            suite = directory.read_run().suite
+            info = directory.read_run()
         except CorruptRunError:
             continue
-        if suite is not None and suite.name == name and suite.complete:
+        suite = info.suite
+        whole = suite is not None and suite.name == name and suite.complete
+        if whole and info.exit is not None:
+            click.echo(f"from {path}")
             return [directory]
     raise NothingSelectedError(
-        f"{folder} holds no run of the whole of {name}, expected one; "
+        f"{folder} holds no run of the whole of {name} to its end, expected one; "
         f"`conformance suite run {name}` makes it"
     )
 
