@@ -11,8 +11,7 @@ from conformance.cli.named_files import as_json, check_writable, write_file
 from conformance.cli.options import jobs_option, json_option, program_options
 from conformance.cli.searching import FIGURES, TIMED, Asked, searched
 from conformance.cli.setting import here
-from conformance.cli.suite_options import suite_options
-from conformance.cli.suite_target import InSuite
+from conformance.cli.suite_target import in_suite_options
 from conformance.cli.targets import subject_named
 from conformance.model.outcome import ExitCode
 from conformance.triage.bisect.axis import JAX
@@ -22,7 +21,7 @@ from conformance.triage.questions.question import PREDICATES
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.suites.suite import Examples
+    from conformance.cli.suite_target import InSuite
 
 
 @click.command("bisect", short_help="Find the release that changed what a target does.")
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--platform", default="", metavar="PLATFORM", help="E.g. cpu4 or tpu:v5e:2x2.")
 @program_options
-@suite_options
+@in_suite_options
 @click.option("--fresh", is_flag=True, help="Probe also what the log of an earlier search knows.")
 @jobs_option()
 @json_option("what was found")
@@ -64,9 +63,7 @@ def command(
     *,
     target: str,
     is_command: bool,
-    suite_path: Path | None,
-    examples: Examples,
-    standard: str,
+    suite: InSuite,
     json_file: Path | None,
     **options: Any,
 ) -> int:
@@ -95,7 +92,6 @@ def command(
     if json_file is not None:
         check_writable("--json", json_file)
     asked = Asked(**options)
-    suite = InSuite(path=suite_path, examples=examples, standard=standard)
     console = Console(stderr=str(json_file) == "-", highlight=False, soft_wrap=True)
     subject = subject_named(setting, target, asked, suite, is_command=is_command)
     try:

@@ -17,8 +17,7 @@ from conformance.cli.options import json_option, program_options
 from conformance.cli.preparing import wanted_in
 from conformance.cli.searching import FIGURES, TIMED, Asked, prober_of
 from conformance.cli.setting import here
-from conformance.cli.suite_options import suite_options
-from conformance.cli.suite_target import InSuite
+from conformance.cli.suite_target import in_suite_options
 from conformance.cli.targets import subject_named
 from conformance.engine.rundir import RESULTS, Results, RunDirectory
 from conformance.model.outcome import ExitCode
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.cli.searching import Subject
     from conformance.cli.setting import Setting
-    from conformance.suites.suite import Examples
+    from conformance.cli.suite_target import InSuite
     from conformance.triage.blame.blamed import Blamed, Step
 
 LOGS: Final = Path("reports") / "blame"
@@ -61,7 +60,7 @@ LOGS: Final = Path("reports") / "blame"
     help="The stage of a case whose time counts.  [default: all of them]",
 )  # fmt: skip
 @program_options
-@suite_options
+@in_suite_options
 @click.option("--fresh", is_flag=True, help="Try also what the log of an earlier search knows.")
 @json_option("what was found")
 def command(
@@ -70,9 +69,7 @@ def command(
     before: str,
     after: str,
     is_command: bool,
-    suite_path: Path | None,
-    examples: Examples,
-    standard: str,
+    suite: InSuite,
     json_file: Path | None,
     **options: Any,
 ) -> int:
@@ -99,7 +96,6 @@ def command(
     if json_file is not None:
         check_writable("--json", json_file)
     asked = Asked(good=before, bad=after, **options)
-    suite = InSuite(path=suite_path, examples=examples, standard=standard)
     console = Console(stderr=str(json_file) == "-", highlight=False, soft_wrap=True)
     subject = subject_named(setting, target, asked, suite, is_command=is_command)
     try:

@@ -152,10 +152,8 @@ def command(
         conformance diff RUN_A RUN_B --only-changed
         conformance diff RUN_A RUN_B aot_placement --cell 0.8.3 --patterns
     \b
-    Tests of a suite, in two cells or two runs: what regressed, is fixed, fails otherwise, is
-    skipped now, was added or removed, by root cause; --full names every test.
+    Tests of a suite, in two cells or two runs: what became of them; --full names every one.
         conformance diff --cell 0.5.3 --cell 0.8.3
-        conformance diff RUN_A RUN_B 'tests/test_loss.py*'
     \b
     One file, or one case in one cell: its normal form as text, which is what goldens hold and
     what the claim `filecheck` of a case matches; with --json its facts as well.

@@ -32,11 +32,13 @@ from conformance.report.warned import collected_warnings, warnings_of
 from conformance.suites.suite import TIMEOUT, suite_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.cells.cell import Cell
     from conformance.cli.suite_repeat import Repeat
+    from conformance.engine.plan import Plan
     from conformance.engine.prepare import Preparation
+    from conformance.model.record import Record
     from conformance.model.run import Exclusion
     from conformance.suites.suite import Examples
 
@@ -132,8 +134,8 @@ def run(
             cases, executor = inside.collected(preparation.cells)
         plan = make_plan(cases, preparation.cells, exclusions)
         chosen = matrix or ("" if cell else DEFAULT_MATRIX)
-        described = repeat.described(suite.described())
-        info = describe(plan, request={}, matrix=chosen, root=suite.root, suite=described)
+        told = repeat.described(suite.described())
+        info = describe(plan, request={}, matrix=chosen, root=suite.root, suite=told)
         directory.write_run(info)
         cache = ResultCache(setting.cache, fresh=fresh)
         with live_progress(console, len(plan.jobs) * repeat.each, len(plan.cells)) as progress:
@@ -144,16 +146,9 @@ def run(
     code = exit_code(records)
     info = ended(info, code, executor.identities)
     directory.write_run(info)
-    by_id = {case.id: case for case in cases}
-    named = {one.cell.id: _named(one.cell) for one in plan.cells}
     report = Report((LoadedRun.of(directory, info, records),))
-    warnings = warnings_of(report.jobs.values(), report.cells, collected_warnings(report.runs))
-    for line in suite_lines(
-        records, by_id, plan.exclusions, named=named, warnings=warnings, every=verbose
-    ):
+    for line in (*_told(plan, report, records, every=verbose), *repeat.lines):
         console.print(line, soft_wrap=True)
-    for line in repeat.lines:
-        console.print(line)
     console.print(f"results in {directory.path}", soft_wrap=True)
     hand_out(report, directory, console, json_file=json_file, site=site)
     return code
@@ -162,6 +157,16 @@ def run(
 command.add_command(suite_accept.command)
 command.add_command(suite_fetch.fetch)
 command.add_command(suite_fetch.list_suites)
+
+
+def _told(plan: Plan, report: Report, records: Sequence[Record], *, every: bool) -> Iterator[str]:
+    """Yield what came of a suite, in lines."""
+    cases = {job.case.id: job.case for job in plan.jobs}
+    named = {one.cell.id: _named(one.cell) for one in plan.cells}
+    warnings = warnings_of(report.jobs.values(), report.cells, collected_warnings(report.runs))
+    yield from suite_lines(
+        records, cases, plan.exclusions, named=named, warnings=warnings, every=every
+    )
 
 
 def _named(cell: Cell) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from conformance.cli.suite_options import suite_options
 from conformance.cli.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.errors import UsageError
 from conformance.report.text import listed
 from conformance.suites.suite import suite_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
@@ -88,6 +90,21 @@ class SuiteTarget:
             f"{self.text}: {len(cases)} tests, {listed([case.id for case in cases])}; expected "
             f"one; of all of them tells: conformance upgrade FROM TO --suite {self.text}"
         )
+
+
+def in_suite_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what is asked of a suite, as one value called `suite`, an `InSuite`.
+
+    Args:
+        command: The command.
+    """
+
+    @wraps(command)
+    def called(*, suite_path: Path | None, examples: Examples, standard: str, **rest: Any) -> Any:
+        suite = InSuite(path=suite_path, examples=examples, standard=standard)
+        return command(suite=suite, **rest)
+
+    return suite_options(called)
 
 
 def names_a_test(text: str, when: str | None = None, fact: str = "") -> bool:

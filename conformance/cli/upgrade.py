@@ -16,8 +16,7 @@ from conformance.cli.options import jobs_option, json_option, with_option
 from conformance.cli.run import write_site_of
 from conformance.cli.setting import here
 from conformance.cli.subjects import subject_of
-from conformance.cli.suite_options import suite_options
-from conformance.cli.suite_target import InSuite
+from conformance.cli.suite_target import in_suite_options
 from conformance.engine.cache import ResultCache
 from conformance.engine.describing import describe, ended
 from conformance.engine.judging import Judge
@@ -47,10 +46,10 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cli.setting import Setting
     from conformance.cli.subjects import Subject
+    from conformance.cli.suite_target import InSuite
     from conformance.engine.prepare import Preparation
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunInfo
-    from conformance.suites.suite import Examples
     from conformance.triage.blame.blamed import Step as Mixed
     from conformance.triage.upgrade.blaming import Search
     from conformance.triage.upgrade.culprits import Culprits
@@ -93,7 +92,7 @@ INTERRUPTED: Final = f"conformance: interrupted; {RESTART}"
     "--timeout", type=click.FloatRange(0.1), metavar="SECONDS",
     help=f"Of one test of a suite.  [default: as the suite says, {TIMEOUT:g} for a path]",
 )  # fmt: skip
-@suite_options
+@in_suite_options
 @with_option
 @click.option("--fresh", is_flag=True, help="Try everything anew, whatever is known of it.")
 @jobs_option()
@@ -117,9 +116,7 @@ def command(
     asked: str | None,
     suites: tuple[str, ...],
     timeout: float | None,
-    suite_path: Path | None,
-    examples: Examples,
-    standard: str,
+    suite: InSuite,
     wanted: tuple[str, ...],
     fresh: bool,
     jobs: int,
@@ -140,7 +137,6 @@ def command(
     conformance upgrade '~=0.6.0' latest shard_map_while --platform cpu8 --platform tpu:v5e:2x2
     conformance upgrade 0.5.3 latest tests/cases --with ./my-package
     conformance upgrade 0.5.3 latest --suite tests --with ./my-package -- -m "not slow"
-    conformance upgrade 0.5.3 latest --suite array-api-tests --max-examples 5
     conformance upgrade requirements.txt latest           from what a lock pins
     conformance upgrade path:/opt/env/bin/python latest   from an environment that exists
     conformance upgrade 0.5.3 latest --blame              and which package it is
@@ -154,17 +150,15 @@ def command(
     console = Console(stderr=files.printed, highlight=False, markup=False)
     places = tuple(dict.fromkeys(platforms)) or (PLATFORM,)
     subject = subject_of(
-        setting, select, suites=suites, timeout=timeout, wanted=wanted, slots=jobs, fresh=fresh,
-        asked=InSuite(path=suite_path, examples=examples, standard=standard),
+        setting, select, suites=suites, asked=suite, timeout=timeout, wanted=wanted, slots=jobs,
+        fresh=fresh,
     )  # fmt: skip
     points = {name: _points(setting, (before, after), name, subject.prepare) for name in places}
     directory = new_run(setting.project.root)
     locks = {cell: lock for p in points.values() for cell, lock in p.locks.items()}
     cases, executor = subject.found((p[n] for p in points.values() for n in (0, -1)), locks)
-    trier = Trier(
-        executor=executor, cache=ResultCache(setting.cache, fresh=fresh),
-        judge=Judge(directory.blobs), blobs=directory.blobs,
-    )  # fmt: skip
+    cache, judge = ResultCache(setting.cache, fresh=fresh), Judge(directory.blobs)
+    trier = Trier(executor=executor, cache=cache, judge=judge, blobs=directory.blobs)
     upgrade = Upgrade(
         cases, [_axis(name, found) for name, found in points.items()],
         root=subject.root, trier=trier, blobs=directory.blobs, thorough=thorough,
@@ -178,8 +172,7 @@ def command(
     upgraded = Upgraded(compared=tuple(upgrade.compared()), left_out=exclusions, jobs=len(records))
     info = _described(upgrade, exclusions, subject)
     directory.write_run(ended(info, _status(upgraded), executor.identities))
-    if not upgraded.whole and not any(one.flaky for one in upgraded.compared):
-        raise NothingSelectedError(f"nothing to compare; {'; '.join(asides(upgraded))}")
+    _refuse_nothing(upgraded)
     search = partial(
         blame_case, releases=setting.releases, prepare=subject.prepare, trier=trier,
         locks=locks, cache=setting.cache, wanted=subject.wanted,
@@ -291,6 +284,12 @@ def _tell(console: Console, upgraded: Upgraded, directory: RunDirectory, *, ever
     for line in upgrade_lines(upgraded, every=every):
         console.print(line, soft_wrap=True)
     console.print(f"results in {directory.path}", soft_wrap=True)
+
+
+def _refuse_nothing(upgraded: Upgraded) -> None:
+    """Refuse to tell of nothing: neither what was compared, nor what disagrees with itself."""
+    if not upgraded.whole and not any(one.flaky for one in upgraded.compared):
+        raise NothingSelectedError(f"nothing to compare; {'; '.join(asides(upgraded))}")
 
 
 def _status(upgraded: Upgraded) -> ExitCode:

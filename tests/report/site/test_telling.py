@@ -10,8 +10,9 @@ from conformance.engine.loading import LoadedRun
 from conformance.model.run import RunCase, RunCell, RunInfo
 from conformance.report.report import Report
 from conformance.report.site import telling
-from conformance.report.site.addresses import case_page
+from conformance.report.site.addresses import case_page, href
 from conformance.report.site.matrix_page import matrix_pages
+from conformance.report.site.run_pages import SLOWEST
 from conformance.report.site.telling import with_pages
 from tests.engine.test_suite_changes import record
 
@@ -53,11 +54,11 @@ def test_of_very_many_those_that_fail(tmp_path: Path, monkeypatch: pytest.Monkey
     assert with_pages(cases) is cases
     report = report_on(tmp_path)
     shown = with_pages(report)
-    slowest = {f"t/test_{n}.py::test" for n in range(30 - telling.SLOWEST, 30)}
+    slowest = {f"t/test_{n}.py::test" for n in range(30 - SLOWEST, 30)}
     assert set(shown.cases) == {"t/test_4.py::test", *slowest}
     pages = {name: content.decode() for name, content in matrix_pages(shown, report)}
     assert "9 tests that pass or are skipped everywhere have no page" in pages["index.html"]
     assert "of 30 jobs" in pages["index.html"]
     for text in pages.values():
         linked = set(re.findall(r"cases/[^\"#\\]*\.html", text))
-        assert linked <= {case_page(name) for name in shown.cases}
+        assert linked <= {href(case_page(name)) for name in shown.cases}
