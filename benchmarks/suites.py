@@ -30,7 +30,7 @@ from conformance.suites.definition import named_suite
 from conformance.suites.suite import Suite
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 NAME: Final = "array-api-tests"
 CHECKOUT: Final = "CONFORMANCE_ARRAY_API_TESTS"
@@ -96,6 +96,14 @@ def told(ours: Mapping[str, str], plain: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
+def measured(work: Callable[[], object]) -> tuple[float, float]:
+    """Return the wall-clock seconds of a call, and those that its processes had a processor."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = seconds(work)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return took, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
 def compare(release: str, checkout: Path, rounds: int, *, equal: bool) -> None:
     """Run the suite in both ways, one after the other, and tell how long each took."""
     here = setting()
@@ -117,16 +125,18 @@ def compare(release: str, checkout: Path, rounds: int, *, equal: bool) -> None:
                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 )  # fmt: skip
 
-            took: dict[str, list[float]] = {"plain": [], "ours": [], "again": []}
+            took: dict[str, list[tuple[float, float]]] = {"plain": [], "ours": []}
             for _ in range(rounds):
-                took["plain"].append(seconds(plain))
-                took["ours"].append(seconds(partial(run_ours, words, release, ours, "--fresh")))
-            took["again"] = [seconds(partial(run_ours, words, release, ours)) for _ in range(2)]
-        print(line(f"{release}: pytest -n {WORKERS}", took["plain"]))
-        print(line(f"{release}: conformance suite run --fresh", took["ours"]))
-        print(line(f"{release}: unchanged", took["again"][1:]))
-        pairs = [a / b for a, b in zip(took["ours"], took["plain"], strict=True)]
-        print(line(f"{release}: ratio, pair by pair", pairs, "x"))
+                took["plain"].append(measured(plain))
+                took["ours"].append(measured(partial(run_ours, words, release, ours, "--fresh")))
+            again = [seconds(partial(run_ours, words, release, ours)) for _ in range(2)]
+        for number, what in enumerate(("wall clock", "processor")):
+            of = {name: [one[number] for one in pairs] for name, pairs in took.items()}
+            print(line(f"{release}, {what}: pytest -n {WORKERS}", of["plain"]))
+            print(line(f"{release}, {what}: suite run --fresh", of["ours"]))
+            pairs = [a / b for a, b in zip(of["ours"], of["plain"], strict=True)]
+            print(line(f"{release}, {what}: ratio, pair by pair", pairs, "x"))
+        print(line(f"{release}: unchanged", again[1:]))
         if equal:
             print(told(our_outcomes(ours), plain_outcomes(theirs)))
 
@@ -157,11 +167,16 @@ def made_up(number: int, release: str) -> None:
                 [*command, str(folder)], cwd=scratch, stdout=subprocess.DEVNULL, check=True
             )
 
-        print(line(f"{number} tests: pytest", [seconds(plain)]))
-        print(line(f"{number} tests: pytest -n 2", [seconds(lambda: plain("-n", WORKERS))]))
-        for what, more in (("suite run --fresh", ("--fresh",)), ("suite run, unchanged", ())):
-            took = seconds(partial(run_ours, (str(folder),), release, report, *more))
-            print(line(f"{number} tests: {what}", [took]))
+        works: dict[str, Callable[[], object]] = {
+            "pytest": plain,
+            "pytest -n 2": partial(plain, "-n", WORKERS),
+            "suite run --fresh": partial(run_ours, (str(folder),), release, report, "--fresh"),
+            "suite run, unchanged": partial(run_ours, (str(folder),), release, report),
+        }
+        for what, work in works.items():
+            wall, cpu = measured(work)
+            print(line(f"{number} tests: {what}, wall clock", [wall]))
+            print(line(f"{number} tests: {what}, processor", [cpu]), flush=True)
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         print(f"{number} tests: {peak:.0f} MiB in the largest process")
 
