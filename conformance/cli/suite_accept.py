@@ -18,8 +18,9 @@ from conformance.golden.accept import refuse_in_ci
 from conformance.report.text import visible
 from conformance.suites.accepting import accepted
 from conformance.suites.definition import named_suite
-from conformance.suites.deviations import FILE, Deviations, dumps, ordered
+from conformance.suites.deviations import FILE, Deviations
 from conformance.suites.deviations import load as load_known
+from conformance.suites.deviations_text import dumps, ordered
 from conformance.suites.evidence import shown_by
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from conformance.judge.conformance import is_expected
 from conformance.model.case import Deviation, is_on
 from conformance.model.ranges import in_range
 from conformance.suites.causes import pattern_of, reason_of
-from conformance.suites.deviations import Deviations, Entry, ordered
+from conformance.suites.deviations import Deviations, Entry
+from conformance.suites.deviations_text import ordered
 from conformance.suites.release_line import is_between, points, ranges_of, version
 
 if TYPE_CHECKING:

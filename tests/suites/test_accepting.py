@@ -12,7 +12,8 @@ from conformance.model.case import Deviation
 from conformance.model.outcome import Outcome
 from conformance.model.record import ErrorInfo
 from conformance.suites.accepting import Evidence, Failure, accepted, shown
-from conformance.suites.deviations import Deviations, Entry, Generated, dumps, parse
+from conformance.suites.deviations import Deviations, Entry, Generated, parse
+from conformance.suites.deviations_text import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
