@@ -134,15 +134,18 @@ def _with_runs(
 ) -> Conformance | None:
     dates = {release.version: f"{release.date:%Y-%m-%d}" for release in setting.releases.rows}
     group = grouping(suite.folder)
-    for run in _complete(paths, suite.name):
+    for run, named in _complete(paths, suite.name):
+        settings = suite_of(run).settings
+        deviations = known_failures(
+            suite.folder, examples=settings.get("max_examples"), seed=settings.get("seed"),
+            standard=settings.get("standard", CLAIMED),
+        )  # fmt: skip
         try:
-            settings = suite_of(run).settings
-            deviations = known_failures(
-                suite.folder, examples=settings.get("max_examples"), seed=settings.get("seed"),
-                standard=settings.get("standard", CLAIMED),
-            )  # fmt: skip
             known = merged(known, history_of(run, dates, group, deviations))
         except UsageError as error:
+            if not named:
+                click.echo(f"conformance: {run.id}: is passed over: {error}", err=True)
+                continue
             raise UsageError(
                 f"{run.id}: {error}; keep it under another --file, or begin anew without the data"
             ) from None
@@ -154,11 +157,11 @@ def _with_runs(
     return replace(known, tests=tests)
 
 
-def _complete(paths: Sequence[Path], suite: str) -> list[LoadedRun]:
-    """Return the runs of a suite, the oldest first.
+def _complete(paths: Sequence[Path], suite: str) -> list[tuple[LoadedRun, bool]]:
+    """Return the runs of a suite, the oldest first, and of each whether it is named itself.
 
     A folder holds runs of all kinds: of its runs those that are of another suite are passed over,
-    and those that are not complete are told of.
+    and those that are not complete are told of, as are those that do not go with what is kept.
 
     Raises:
         UsageError: If a run that is named itself is of another suite, or not complete.
@@ -181,8 +184,8 @@ def _complete(paths: Sequence[Path], suite: str) -> list[LoadedRun]:
             if wrong:
                 click.echo(f"conformance: {run.id}: is passed over: {wrong}", err=True)
             else:
-                loaded.append(run)
-    return sorted(loaded, key=lambda run: (run.info.started, run.id))
+                loaded.append((run, named))
+    return sorted(loaded, key=lambda one: (one[0].info.started, one[0].id))
 
 
 def _beside(setting: Setting, suite: NamedSuite, told: Conformance) -> dict[str, Followed]:

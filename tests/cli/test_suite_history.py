@@ -125,9 +125,12 @@ def test_a_folder_holds_runs_of_all_kinds(project: Project) -> None:
     run(project, "a", OLD, "pk")
     run(project, "b", NEW, "pp", suite=replace(SUITE, name="other"))
     run(project, "c", NEW, "pp", finished="")
+    run(project, "d", NEW, "pp", suite=replace(SUITE, settings={"max_examples": 50}))
     ending = project.run("suite", "history", "signs", "reports/runs")
     assert ending.out.startswith("2 releases; written: ")
-    assert ending.error == "c: is passed over: it did not end"
+    first, second = ending.err.splitlines()
+    assert first == "conformance: c: is passed over: it did not end"
+    assert second.startswith("conformance: d: is passed over: another settings: ")
 
 
 def test_bad_input(project: Project) -> None:
