@@ -13,6 +13,7 @@ import msgspec
 from rich.console import Console
 
 from conformance.cells.disk import (
+    StoredEnvironment,
     disk_bytes,
     gigabytes,
     kind_of,
@@ -20,14 +21,23 @@ from conformance.cells.disk import (
     stored_environments,
     usage_of,
 )
+from conformance.cells.in_use import last_used
+from conformance.cells.layer import LOCKS, WHEELS
 from conformance.cells.matrix import load_matrix, matrix_names
-from conformance.cells.prune import DAY, candidates, known_locks, prune, unwanted
+from conformance.cells.overlay import OVERLAYS
+from conformance.cells.prune import DAY, Removal, candidates, known_locks, prune, unwanted
+from conformance.suites.checkouts import FOLDER as CHECKOUTS
+from conformance.suites.checkouts import stored_checkouts
+from conformance.suites.definition import named_suite
+from conformance.suites.named import suite_names
 
 if TYPE_CHECKING:
-    from conformance.cells.disk import StoredEnvironment, Usage
+    from conformance.cells.disk import Usage
     from conformance.cells.prune import Pruned
     from conformance.cli.setting import Setting
 
+BESIDE: Final = (OVERLAYS, LOCKS, WHEELS)
+"""Folders of the cache that hold what cells have beside their own packages."""
 RESULTS: Final = ("results", "blobs")
 """Folders of the cache that hold observations of earlier runs."""
 
@@ -70,6 +80,8 @@ def show_disk(setting: Setting, *, as_json: bool) -> None:
         "on_disk": disk_bytes(usages),
         "own": own_bytes(usages),
         "results": disk_bytes(usage_of(setting.cache / name) for name in RESULTS),
+        "beside": disk_bytes(usage_of(setting.cache / name) for name in BESIDE),
+        "checkouts": disk_bytes([usage_of(setting.cache / CHECKOUTS)]),
         "free": shutil.disk_usage(setting.cache).free,
     }
     if as_json:
@@ -97,6 +109,8 @@ def _print_disk(console: Console, data: dict[str, Any]) -> None:
     )
     console.print(f"largest of a kind, apparent: {kinds or 'none'}")
     console.print(f"results of earlier runs: {gigabytes(data['results'])}")
+    console.print(f"packages beside those of cells: {gigabytes(data['beside'])}")
+    console.print(f"checkouts of suites: {gigabytes(data['checkouts'])}")
     console.print(f"free: {gigabytes(data['free'])}")
 
 
@@ -135,16 +149,18 @@ def prune_cache(
         wanted=wanted_environments(setting),
         unused_days=unused_days,
     )
-    pruned = prune(found, dry_run=dry_run)
+    pruned = prune([*found, *_unpinned(setting)], dry_run=dry_run)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(_pruned(pruned, dry_run)), indent=1))
         return 0
     for removal in pruned.removals:
         what = f"kept, {removal.kept}" if removal.kept else "would go" if dry_run else "removed"
-        click.echo(f"{removal.environment.folder.name}: {what}: {removal.reason}")
-    gone = sum(not removal.kept for removal in pruned.removals)
+        click.echo(f"{_name(removal)}: {what}: {removal.reason}")
+    gone = [removal for removal in pruned.removals if not removal.kept]
+    checkouts = sum(_is_checkout(removal) for removal in gone)
+    more = f", {checkouts} checkouts of suites" if checkouts else ""
     verb = "would free" if dry_run else "freed"
-    click.echo(f"{gone} environments, {verb} {gigabytes(pruned.freed)}")
+    click.echo(f"{len(gone) - checkouts} environments{more}, {verb} {gigabytes(pruned.freed)}")
     if pruned.linked:
         click.echo(
             f"{gigabytes(pruned.linked)} of them lie in the package cache, or in other "
@@ -158,12 +174,34 @@ def _pruned(pruned: Pruned, dry_run: bool) -> dict[str, Any]:
         "dry_run": dry_run,
         "freed": pruned.freed,
         "linked": pruned.linked,
-        "environments": [
-            {
-                "environment": removal.environment.folder.name,
-                "reason": removal.reason,
-                "kept": removal.kept,
-            }
-            for removal in pruned.removals
-        ],
+        "environments": [_told(one) for one in pruned.removals if not _is_checkout(one)],
+        "checkouts": [_told(one) for one in pruned.removals if _is_checkout(one)],
     }
+
+
+def _told(removal: Removal) -> dict[str, str]:
+    what = "checkout" if _is_checkout(removal) else "environment"
+    return {what: _name(removal), "reason": removal.reason, "kept": removal.kept}
+
+
+def _unpinned(setting: Setting) -> list[Removal]:
+    """Return the checkouts in the cache that no suite is pinned to."""
+    folder = setting.project.suites
+    pinned = {(name, named_suite(name, folder).definition.revision) for name in suite_names(folder)}
+    return [
+        Removal(
+            environment=StoredEnvironment(folder=path, lock="", used=last_used(path) or 0.0),
+            reason="no suite is pinned to it",
+        )
+        for path in stored_checkouts(setting.cache)
+        if (path.parent.name, path.name) not in pinned
+    ]
+
+
+def _is_checkout(removal: Removal) -> bool:
+    return removal.environment.folder.parent.parent.name == CHECKOUTS
+
+
+def _name(removal: Removal) -> str:
+    folder = removal.environment.folder
+    return f"{folder.parent.name}/{folder.name}" if _is_checkout(removal) else folder.name

@@ -154,6 +154,15 @@ class Checkouts:
             raise disk_error(checkout.folder, error) from error
 
 
+def stored_checkouts(cache: Path) -> list[Path]:
+    """Return the folders of all checkouts in a cache, sorted.
+
+    Args:
+        cache: Cache folder.
+    """
+    return sorted(path for path in (cache / FOLDER).glob("*/*") if path.is_dir())
+
+
 def _mark(folder: Path) -> Mark | None:
     try:
         return msgspec.json.decode((folder / _MARK).read_bytes(), type=Mark)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.projects import CELL
-from tests.suites.repositories import NAME, TESTS, Repositories, repositories
+from tests.suites.repositories import NAME, TESTS, Repositories, committed, repositories
 
 if TYPE_CHECKING:
     from tests.projects import Project
@@ -62,6 +62,18 @@ def test_the_suites_there_are(project: Project, made: Repositories) -> None:
     assert ending.error == f"fetching {NAME} {made.revision[:12]} from {made.url}"
     assert f"{NAME}  {made.revision[:12]}  MIT  fetched" in project.run("suite", "list").out
     assert Path(before["folder"], "spec", "data.json").is_file()
+
+
+def test_a_checkout_that_no_suite_is_pinned_to(project: Project, made: Repositories) -> None:
+    """It may go; the one that is pinned stays."""
+    later = committed(made.folder / "suite", {"later.py": ""})
+    for revision in (made.revision, later):
+        assert project.run("suite", "fetch", NAME, "--revision", revision).code == 0
+    pruned = project.run("matrix", "--prune", "--dry-run", "--json").json
+    assert pruned["checkouts"] == [
+        {"checkout": f"{NAME}/{later}", "reason": "no suite is pinned to it", "kept": ""}
+    ]
+    assert project.run("doctor", "--disk", "--json").json["checkouts"] > 0
 
 
 def test_what_cannot_be_fetched(project: Project) -> None:
