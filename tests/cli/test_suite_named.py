@@ -64,15 +64,20 @@ def test_the_suites_there_are(project: Project, made: Repositories) -> None:
     assert Path(before["folder"], "spec", "data.json").is_file()
 
 
-def test_a_checkout_that_no_suite_is_pinned_to(project: Project, made: Repositories) -> None:
+def test_a_checkout_that_no_suite_is_pinned_to(
+    project: Project, made: Repositories, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It may go; the one that is pinned stays."""
+    monkeypatch.setenv("CONFORMANCE_CACHE", str(tmp_path / "other-cache"))
     later = committed(made.folder / "suite", {"later.py": ""})
     for revision in (made.revision, later):
         assert project.run("suite", "fetch", NAME, "--revision", revision).code == 0
-    pruned = project.run("matrix", "--prune", "--dry-run", "--json").json
+    pruned = project.run("matrix", "--prune", "--json").json
     assert pruned["checkouts"] == [
         {"checkout": f"{NAME}/{later}", "reason": "no suite is pinned to it", "kept": ""}
     ]
+    (left,) = (tmp_path / "other-cache" / "checkouts" / NAME).glob("*/")
+    assert left.name == made.revision
     assert project.run("doctor", "--disk", "--json").json["checkouts"] > 0
 
 
