@@ -8,6 +8,7 @@ from typing import Final
 LONGEST: Final = 160
 """Characters of a pattern: what comes after is of one example, or does not matter."""
 REASON: Final = 200
+ELLIPSIS: Final = "…"
 _MARK: Final = "\0"
 _NUMBER: Final = r"(?:0x[0-9a-f]+|(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?π?|infinity|inf|nan|π)j?"
 _QUOTED: Final = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
@@ -27,6 +28,8 @@ _VALUES: Final = tuple(
         (r"(?<![\w\]])\[(?![^\[\]\n]*\w\()[^\[\]\n]*\]", 0),
     )
 )
+_SEVERAL: Final = re.compile(rf"{_MARK}(?:[^\w\n]*{_MARK})+")
+"""Values with no word between them."""
 _BARE: Final = re.compile(r"assert (?:not )?(?:True|False|None|\W+)")
 """A first line that says nothing, but for what stands in the next."""
 _SPECIAL: Final = re.compile(r"([\\.^$*+?{}\[\]|()])")
@@ -44,16 +47,26 @@ def pattern_of(message: str) -> str:
     Returns:
         A pattern, searched in messages; empty where nothing of the message is left.
     """
-    lines = message.lstrip("\n").split("\n")
-    text = _without_values(lines[0])
-    if _BARE.fullmatch(text) and len(lines) > 1:
-        text = f"{text}\n{_without_values(lines[1])}"
-    parts = text.rstrip().split(_MARK)
+    text = _telling(message)
+    parts = text.split(_MARK)
     # Of two values only what is said between them tells anything.
     kept = [parts[0], *(part for part in parts[1:-1] if re.search(r"\w", part)), *parts[1:][-1:]]
     if not re.search(r"\w", text.replace(_MARK, "")):
         return ""
     return _joined(kept)
+
+
+def without_values(message: str) -> str:
+    """Return what of a message is the same for every example of one cause.
+
+    Args:
+        message: Message of an error.
+
+    Returns:
+        Its telling lines, an ellipsis for each value; the message where nothing is left of it.
+    """
+    text = _SEVERAL.sub(_MARK, _telling(message))
+    return text.replace(_MARK, ELLIPSIS) if re.search(r"\w{2}", _BARE.sub("", text)) else message
 
 
 def reason_of(message: str, type_: str) -> str:
@@ -67,6 +80,15 @@ def reason_of(message: str, type_: str) -> str:
     bare = lines and _BARE.fullmatch(_without_values(lines[0]))
     text = " ".join(lines[: 2 if bare else 1])
     return f"{text[:REASON].rstrip()}..." if len(text) > REASON else text or type_
+
+
+def _telling(message: str) -> str:
+    """Return the lines of a message that tell its cause, with a mark for each value."""
+    lines = message.lstrip("\n").split("\n")
+    text = _without_values(lines[0])
+    if _BARE.fullmatch(text) and len(lines) > 1:
+        text = f"{text}\n{_without_values(lines[1])}"
+    return text.rstrip()
 
 
 def _without_values(line: str) -> str:

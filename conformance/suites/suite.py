@@ -310,8 +310,9 @@ def _by_name(named: Named, home: Home, asked: _Asked) -> Suite:
 
 @cache
 def _inside() -> str:
-    """Return all that runs inside cells: it decides what is told of tests."""
-    files = (PLUGIN, *sorted((PLUGIN.parent / "inside").glob("*.py")))
+    """Return all that decides what is told of tests: what runs inside cells, and what hears it."""
+    own = (PLUGIN.parent / name for name in ("causes.py", "endings.py"))
+    files = (PLUGIN, *sorted((PLUGIN.parent / "inside").glob("*.py")), *own)
     return "".join(file.read_text(encoding="utf-8") for file in files)
 
 
