@@ -81,11 +81,9 @@ class SuiteTarget:
         """
         inside = SuiteInCells(self.suite, self.setting, locks, slots=slots)
         cases, executor = inside.collected(ends)
-        return self._one(cases), executor
-
-    def _one(self, cases: Sequence[Case]) -> Case:
         if len(cases) == 1:
-            return cases[0]
+            return cases[0], executor
+        executor.close()
         raise UsageError(
             f"{self.text}: {len(cases)} tests, {listed([case.id for case in cases])}; expected "
             f"one; of all of them tells: conformance upgrade FROM TO --suite {self.text}"

@@ -95,6 +95,10 @@ class SuiteExecutor:
             self._waiting.close()
             self._timings.keep()
 
+    def close(self) -> None:
+        """End what waits to run tests, where none is to be run after all."""
+        self._waiting.close()
+
     def _crews(self, jobs: Iterable[Job]) -> list[tuple[Crew, int]]:
         """Return the crew of each cell, and how many workers it begins with."""
         cells: dict[str, list[Job]] = {}
