@@ -11,6 +11,7 @@ from conformance.cli.suite_options import suite_options
 from conformance.cli.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.errors import UsageError
 from conformance.report.text import listed
+from conformance.suites.executor import SuiteExecutor
 from conformance.suites.suite import suite_of
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ class SuiteTarget:
         cases, executor = inside.collected(ends)
         if len(cases) == 1:
             return cases[0], executor
-        executor.close()
+        if isinstance(executor, SuiteExecutor):
+            executor.close()
         raise UsageError(
             f"{self.text}: {len(cases)} tests, {listed([case.id for case in cases])}; expected "
             f"one; of all of them tells: conformance upgrade FROM TO --suite {self.text}"
