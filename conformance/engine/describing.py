@@ -89,6 +89,7 @@ def _described(case: Case, root: Path) -> RunCase:
         rtol=case.rtol,
         atol=case.atol,
         same_as=case.same_as,
+        arguments=case.arguments,
         group=case.group,
     )
 

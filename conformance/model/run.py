@@ -61,6 +61,7 @@ class RunCase:
         rtol: Tolerance relative to the reference; None is the dtype's default.
         atol: Absolute tolerance; None is 0 under a stated rtol, else scaled to the leaf.
         same_as: Ways to run it in each of which it is to give the same value.
+        arguments: Of a test, what `conformance suite run` is told to run it alone, for a shell.
         group: Of a test, the group that its suite counts it under.
     """
 
@@ -78,6 +79,7 @@ class RunCase:
     rtol: float | None = None
     atol: float | None = None
     same_as: tuple[str, ...] = ()
+    arguments: str = ""
     group: str = ""
 
     def policy_of(self, artifact: str) -> Policy:

@@ -15,6 +15,7 @@ from conformance.engine.loading import LoadedRun, load
 from conformance.errors import UsageError
 from conformance.judge.verdict import IF_INTENDED
 from conformance.model.outcome import Conformance, Verdict
+from conformance.model.run import RunCase
 from conformance.notify.topic import Job, Night, Topic
 from conformance.report.commands import rerun
 from conformance.store.adding import storable
@@ -64,19 +65,20 @@ def read_night(
         records = [record for record in cause.records if _tells(record)]
         if not records:
             continue
+        first = records[0]
         found = evidence.get(cause.id)
         mine = _regressions(records, states)
         since = min((known[one] for one in mine if one in known), key=_first, default=None)
         topics.append(
             Topic(
                 id=cause.id,
-                verdict=records[0].verdict,
-                reason=_reason(records[0]),
+                verdict=first.verdict,
+                reason=_reason(first),
                 jobs=_jobs(records, run),
                 regressions=mine,
                 first="" if since is None else names.get(since.first, ""),
                 good="" if since is None else _last_good(store, since, names),
-                command=rerun(records[0].case, records[0].cell),
+                command=rerun(first.case, run.info.cases.get(first.case, RunCase()), first.cell),
                 evidence=found,
                 reproduction="" if found is None else _reproduction(directory, found),
             )

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from shlex import quote
-from typing import Final
+from typing import TYPE_CHECKING
 
-NODE: Final = re.compile(r"\.py(::|$)")
-"""What stands in the node of a pytest test, or of a module of tests, and in no other case."""
+if TYPE_CHECKING:
+    from conformance.model.run import RunCase
 
 
-def rerun(case: str, *cells: str) -> str:
+def rerun(case: str, about: RunCase, *cells: str) -> str:
     """Return what runs a case again, or a test of a suite.
 
     Args:
-        case: Case id; of a test it is its node.
+        case: Case id.
+        about: What is known of it.
         cells: Ids of the cells to run it in.
     """
-    named = (f"--cell {quote(cell)}" for cell in dict.fromkeys(cells))
-    what = "suite run" if NODE.search(case) else "run"
-    return " ".join([f"conformance {what}", quote(case), *named])
+    named = [f"--cell {quote(cell)}" for cell in dict.fromkeys(cells)]
+    if about.kind != "test":
+        return " ".join(["conformance run", quote(case), *named])
+    # What comes last may be arguments of pytest's own.
+    return " ".join(["conformance suite run", *named, about.arguments or quote(case)])

@@ -15,6 +15,7 @@ from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.causes import root_causes
 from conformance.engine.runner import unexpected
 from conformance.model.outcome import Outcome, Verdict
+from conformance.model.run import RunCase
 from conformance.report.commands import rerun
 from conformance.report.exclusions import EVERY
 from conformance.report.moments import time_of
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from conformance.engine.comparing import Side
     from conformance.engine.loading import LoadedRun
     from conformance.model.record import Record
-    from conformance.model.run import RunCase, RunCell
+    from conformance.model.run import RunCell
     from conformance.report.report import Report
 
 NAME: Final = "jax-conformance"
@@ -88,8 +89,9 @@ def _tests(report: Report) -> dict[str, list[ET.Element]]:
         found[cell].append(test)
     for case, cell in report.not_run:
         said = "planned, but it never ended: its run was killed or interrupted"
+        again = rerun(case, report.cases.get(case, RunCase()), cell)
         test = _test(case, cell)
-        _end(test, _End("error", Outcome.NOT_RUN, said, f"{said}\n{rerun(case, cell)}"))
+        _end(test, _End("error", Outcome.NOT_RUN, said, f"{said}\n{again}"))
         found[cell].append(test)
     for left_out in report.exclusions:
         case = left_out.case or EVERY
@@ -145,7 +147,7 @@ def _told(record: Record, about: RunCase, *, whole: bool) -> Iterator[str]:
             yield f"raised at {visible(record.error.where, MOST_TEXT)}"
     if about.file:
         yield f"case at {visible(about.file, MOST_TEXT)}:{about.line}"
-    yield f"repeat it with: {rerun(record.case, record.cell)}"
+    yield f"repeat it with: {rerun(record.case, about, record.cell)}"
 
 
 def _printed(side: Side, artifact: str) -> str:

@@ -24,12 +24,11 @@ from conformance.triage.evidence.telling import evidence_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from conformance.engine.causes import RootCause
     from conformance.engine.loading import LoadedRun
-    from conformance.model.record import Record
     from conformance.model.since import Since
     from conformance.report.changes import Change, Changes
     from conformance.report.exclusions import ExclusionGroup
-    from conformance.report.looked_into import LookedInto
     from conformance.report.report import Report
     from conformance.report.story import Story
     from conformance.report.summary import IrGroup
@@ -87,17 +86,14 @@ def _sections(report: Report) -> Iterator[Section]:
     if telling:
         yield Section(
             head=f"## Unexpected: {_number(len(telling), 'root cause')}",
-            entries=[
-                Entry(partial(_cause, one.records, report.evidence.get(one.id)), len(one.records))
-                for one in telling
-            ],
+            entries=[Entry(partial(_cause, report, one), len(one.records)) for one in telling],
             what="root causes",
             gap="\n\n",
             share=0.75,
         )
-    silent = [cause.records for cause in causes if not cause.telling]
+    silent = [cause for cause in causes if not cause.telling]
     if silent or report.not_run:
-        yield _indeterminate(silent, report.not_run)
+        yield _indeterminate(report, silent)
     if noted := notes(report.records):
         yield Section(
             head=f"## To be known: {_number(len(noted), 'note')}",
@@ -138,8 +134,9 @@ def _bullet(text: str) -> str:
     return f"- {code(text)}"
 
 
-def _cause(members: Sequence[Record], looked_into: LookedInto | None = None) -> str:
+def _cause(report: Report, cause: RootCause) -> str:
     """Return what is told of jobs that are unexpected for one reason, and what was found out."""
+    members, looked_into = cause.records, report.evidence.get(cause.id)
     first = members[0]
     cases = list(dict.fromkeys(member.case for member in members))
     cells = list(dict.fromkeys(member.cell for member in members))
@@ -151,17 +148,15 @@ def _cause(members: Sequence[Record], looked_into: LookedInto | None = None) -> 
             f"**{first.verdict}** {_listed(cases)} on {_listed(cells)}",
             block("\n".join(said)),
             *([] if looked_into is None else [block("\n".join(evidence_lines(looked_into.found)))]),
-            f"again: {code(rerun(first.case, first.cell))}",
+            f"again: {code(rerun(first.case, report.cases[first.case], first.cell))}",
         ]
     )
 
 
-def _indeterminate(
-    groups: Sequence[Sequence[Record]], not_run: Sequence[tuple[str, str]]
-) -> Section:
-    infra = sum(map(len, groups))
-    entries = [Entry(partial(_cause, members), len(members)) for members in groups]
-    if not_run:
+def _indeterminate(report: Report, causes: Sequence[RootCause]) -> Section:
+    infra = sum(len(cause.records) for cause in causes)
+    entries = [Entry(partial(_cause, report, cause), len(cause.records)) for cause in causes]
+    if not_run := report.not_run:
         cases = list(dict.fromkeys(case for case, _ in not_run))
         cells = list(dict.fromkeys(cell for _, cell in not_run))
         said = f"**{Outcome.NOT_RUN}** {_listed(cases)} on {_listed(cells)}"

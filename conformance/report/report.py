@@ -58,24 +58,6 @@ class Report:
             for record in run.records
         }
 
-    def spelled(self, case: str) -> str:
-        """Return what names a case on the command line: of a named suite's test that comes first.
-
-        Args:
-            case: Case id.
-        """
-        return f"{self._suites[case]}::{case}" if case in self._suites else case
-
-    @cached_property
-    def _suites(self) -> Mapping[str, str]:
-        """The named suite of each test; a user's own is named by its paths."""
-        return {
-            case: run.info.suite.name
-            for run in self.runs
-            if run.info.suite is not None and run.info.suite.title
-            for case in run.info.cases
-        }
-
     def sides(self, case: str) -> list[Side]:
         """Return the jobs of a case."""
         return self._sides.get(case, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.blobs import CorruptBlobError
@@ -172,16 +173,18 @@ def case_pages(
 
 def _tracks(report: Report, name: str, differ: Differ) -> list[CaseTrack]:
     timelines = report.timelines(name)
-    spelled = report.spelled(name)
-    evidence = _Evidence(differ, {run.info.root for run in report.runs}, spelled)
+    again = partial(rerun, name, report.cases[name])
+    evidence = _Evidence(differ, {run.info.root for run in report.runs}, again)
     return [
-        _track(spelled, track, timelines[track.name], evidence)
+        _track(again, track, timelines[track.name], evidence)
         for track in report.tracks
         if track.name in timelines
     ]
 
 
-def _track(spelled: str, track: Track, history: Timeline, evidence: _Evidence) -> CaseTrack:
+def _track(
+    again: Callable[..., str], track: Track, history: Timeline, evidence: _Evidence
+) -> CaseTrack:
     releases = [cell.label for cell in track.cells]
     by_cell = dict(zip((cell.id for cell in track.cells), releases, strict=True))
     newest_first = reversed(history.points)
@@ -196,7 +199,7 @@ def _track(spelled: str, track: Track, history: Timeline, evidence: _Evidence) -
         strips=tuple(strip_of(row, history, track) for row in ("verdict", *_rows(history))),
         points=tuple(evidence.of(point, track.name, by_cell) for point in newest_first),
         jobs=tuple(reversed(jobs)),
-        command=rerun(spelled, jobs[-1][1].cell),
+        command=again(jobs[-1][1].cell),
         falsifying=_falsifying(zip(releases, history.jobs, strict=True)),
     )
 
@@ -234,12 +237,12 @@ class _Evidence:
     Args:
         differ: Says how two texts of an IR differ.
         roots: Folders of projects, which files are told from.
-        spelled: What names the case on the command line.
+        again: Returns what runs the case again in some cells.
     """
 
-    def __init__(self, differ: Differ, roots: Iterable[str], spelled: str) -> None:
+    def __init__(self, differ: Differ, roots: Iterable[str], again: Callable[..., str]) -> None:
         self._differ = differ
-        self._spelled = spelled
+        self._again = again
         self._roots = tuple(roots)
         self._shown: dict[tuple[object, ...], tuple[str, str]] = {}
         """Where each difference was shown, by what it is."""
@@ -270,7 +273,7 @@ class _Evidence:
             facts=gating[:FACT_ROWS],
             more_facts=others + max(0, len(gating) - FACT_ROWS),
             irs=tuple(self._ir(point, ir, anchor, track) for ir in _irs(point)),
-            command=rerun(self._spelled, *cells),
+            command=self._again(*cells),
         )
 
     def _ir(self, point: Transition, ir: str, anchor: str, track: str) -> IrChange:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from conformance.engine.causes import root_causes
 from conformance.model.outcome import Verdict
+from conformance.report.commands import rerun
 from conformance.report.site.addresses import CAUSES, repro_file
 from conformance.report.site.rendering import render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
+    from conformance.engine.causes import RootCause
     from conformance.model.record import Record
     from conformance.report.looked_into import LookedInto
     from conformance.report.report import Report
-
-NOTHING: Final[Mapping[str, LookedInto]] = MappingProxyType({})
-"""What is known of causes that nobody looked into."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +28,7 @@ class Cause:
         verdict: Theirs.
         reason: The reason.
         example: The first of them.
-        cases: How many cases they are of.
+        command: What runs it again.
         members: Case id and cells of each case, in order.
         evidence: What was found out about it, None where nobody looked.
     """
@@ -38,6 +36,7 @@ class Cause:
     verdict: Verdict
     reason: str
     example: Record
+    command: str
     members: tuple[tuple[str, tuple[str, ...]], ...]
     evidence: LookedInto | None = None
 
@@ -47,33 +46,29 @@ class Cause:
         return sum(len(cells) for _, cells in self.members)
 
 
-def causes_of(
-    records: Iterable[Record], evidence: Mapping[str, LookedInto] = NOTHING
-) -> tuple[list[Cause], list[Cause]]:
+def causes_of(report: Report) -> tuple[list[Cause], list[Cause]]:
     """Return the root causes, and those that say nothing about JAX.
 
     Args:
-        records: Judged records.
-        evidence: What was found out, by id of the cause.
+        report: What is told.
     """
-    found = [
-        _cause(cause.reason, cause.records, evidence.get(cause.id))
-        for cause in root_causes(records)
-    ]
+    found = [_cause(report, cause) for cause in root_causes(report.records)]
     telling = [cause for cause in found if cause.verdict is not Verdict.INFRA]
     return telling, [cause for cause in found if cause.verdict is Verdict.INFRA]
 
 
-def _cause(reason: str, records: Sequence[Record], evidence: LookedInto | None) -> Cause:
+def _cause(report: Report, cause: RootCause) -> Cause:
     cells: dict[str, list[str]] = {}
-    for record in records:
+    for record in cause.records:
         cells.setdefault(record.case, []).append(record.cell)
+    example = cause.records[0]
     return Cause(
-        verdict=records[0].verdict,
-        reason=reason,
-        example=records[0],
+        verdict=example.verdict,
+        reason=cause.reason,
+        example=example,
+        command=rerun(example.case, report.cases[example.case], example.cell),
         members=tuple((case, tuple(found)) for case, found in cells.items()),
-        evidence=evidence,
+        evidence=report.evidence.get(cause.id),
     )
 
 
@@ -83,7 +78,7 @@ def causes_pages(report: Report) -> Iterator[tuple[str, bytes]]:
     Args:
         report: What is told.
     """
-    telling, indeterminate = causes_of(report.records, report.evidence)
+    telling, indeterminate = causes_of(report)
     data = {
         "causes": telling,
         "indeterminate": indeterminate,

@@ -12,7 +12,6 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from conformance import __version__
-from conformance.report.commands import rerun
 from conformance.report.moments import moment
 from conformance.report.site.addresses import case_page, href, repro_file, root_of
 from conformance.report.text import one_line, visible
@@ -23,7 +22,6 @@ from conformance.triage.evidence.telling import culprit_line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.model.record import Record
 
 TEMPLATES: Final = ("conformance.report.site", "templates")
 
@@ -59,7 +57,6 @@ def _environment() -> Environment:
         href=href,
         upstream=address_of,
         case_page=case_page,
-        rerun=rerun_of,
         culprit=culprit_line,
         repro_file=repro_file,
     )
@@ -71,11 +68,6 @@ def _environment() -> Environment:
 def _finalize(value: object) -> object:
     """Make visible whatever a template prints, unless it is markup already."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def rerun_of(record: Record) -> str:
-    """Return what runs a job again."""
-    return rerun(record.case, record.cell)
 
 
 @lru_cache(maxsize=1024)

@@ -35,7 +35,7 @@ def test_the_largest_cause_comes_first(tmp_path: Path) -> None:
     for cell in CELLS:
         made.job("f/a", cell, error=("TypeError", "no such thing"), reasons=("many",), **REGRESSED)
     report = made.report()
-    causes, _ = causes_of(report.records)
+    causes, _ = causes_of(report)
     assert [(cause.reason, cause.jobs) for cause in causes] == [("many", 3), ("alone", 1)]
     found = page(report)
     assert "2 root causes of what is unexpected in 4 jobs" in found.text
@@ -51,7 +51,7 @@ def test_what_says_nothing_about_jax_is_counted_apart(tmp_path: Path) -> None:
         "f/a", CELLS[0], outcome=Outcome.INFRA, verdict=Verdict.INFRA, reasons=("no network",)
     )
     report = made.report(plan=(("f/a", CELLS[0]), ("f/a", CELLS[1])), finished="", exit=None)
-    causes, indeterminate = causes_of(report.records)
+    causes, indeterminate = causes_of(report)
     assert (causes, [cause.reason for cause in indeterminate]) == ([], ["no network"])
     found = page(report)
     assert "1 job ended for reasons of the host, 1 did not run" in found.text
