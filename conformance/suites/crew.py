@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from conformance.suites.roots import Forked, Root
 
@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from conformance.engine.job import Job, PlannedCell
     from conformance.suites.session import Session
     from conformance.suites.units import Units
+
+
+class Begin(Protocol):
+    """Makes a session."""
+
+    def __call__(self, jobs: Sequence[Job], /, *, forks: bool) -> Session:
+        """Return one that collects the files of some tests, and may fork workers or not."""
+        ...
 
 
 class Crew:
@@ -46,23 +54,25 @@ class Crew:
         """Whether one more worker costs next to nothing, and has something to do."""
         return bool(self.forks) and len(self.units) > 1 and not self.planned.cell.place.real
 
-    def worker(
-        self, begin: Callable[[Sequence[Job]], Session], mine: Sequence[Job]
-    ) -> tuple[Session | Forked, Sequence[Job]]:
+    def worker(self, begin: Begin, mine: Sequence[Job]) -> tuple[Session | Forked, Sequence[Job]]:
         """Return a worker, and the tests that it must know if the suite has them.
 
         Args:
-            begin: Makes a session that collects the files of some tests.
+            begin: Makes a session that collects the files of some tests, and forks or does not.
             mine: Tests that it is to run, beside those that nobody has taken.
         """
         with self._lock:
-            if (root := self._root) is not None and not root.ended:
-                if root.session.told.names.issuperset(job.case.name for job in mine):
-                    return Forked(root, self._stopped), ()
-                return self._session(begin, mine)
+            if self._root is not None and self._root.ended:
+                self._distrust()
+            wanted = (*mine, *self.units.left)
+            if self._root is not None:
+                if self._root.session.told.names.issuperset(job.case.name for job in mine):
+                    return Forked(self._root, self._stopped), ()
+                return begin(wanted, forks=False), wanted
+            session = self._ready.pop(0) if self._ready else None
             if self.forks is False:
-                return self._session(begin, mine)
-            session, wanted = self._session(begin, mine)
+                return session or begin(wanted, forks=False), wanted
+            session = session or begin(wanted, forks=True)
             ready = session.collect()
             self.forks = ready and bool(session.told.forks)
             if not self.forks:
@@ -70,11 +80,14 @@ class Crew:
             self._root = Root(session)
             return Forked(self._root, self._stopped), wanted
 
-    def _session(
-        self, begin: Callable[[Sequence[Job]], Session], mine: Sequence[Job]
-    ) -> tuple[Session, Sequence[Job]]:
-        wanted = (*mine, *self.units.left)
-        return (self._ready.pop(0) if self._ready else begin(wanted)), wanted
+    def _distrust(self) -> None:
+        """Fork no more: a test ended the process that others were forked from, too."""
+        left, self._ready[:] = list(self._ready), []
+        for session in left:
+            session.close()
+        if self._root is not None:
+            self._root.close()
+        self._root, self.forks = None, False
 
     def enter(self) -> None:
         """Take that somebody uses it."""

@@ -42,6 +42,9 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         standards: Versions of the standard that it can be held against, the oldest first.
         standard: Environment variable that says which.
         claim: Where a release says which it keeps, `module:attribute`.
+        divide: Whether a file of its tests may be divided among workers: none depends on another.
+        seed_random: Whether Python's `random` begins each test with its name, where a test draws
+            from it past Hypothesis.
         facts: What sessions tell of what they test: `module:attribute` by name.
     """
 
@@ -59,6 +62,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     standards: tuple[str, ...] = ()
     standard: str = ""
     claim: str = ""
+    divide: bool = False
+    seed_random: bool = False
     facts: dict[str, str] = {}
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.job import Finished
 from conformance.engine.observe import raised, signal_name
+from conformance.engine.suite_changes import NOT_COLLECTED, SKIPPED
 from conformance.judge.errors import signature
 from conformance.judge.tests import XFAIL
 from conformance.kit.refusals import refused_flags
@@ -16,7 +17,7 @@ from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
 from conformance.suites.causes import without_values
 from conformance.suites.suite import MEMORY
-from conformance.suites.watch import LARGEST, QUIET
+from conformance.suites.watch import LARGEST, LOST, QUIET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,7 @@ _CUT: Final = {
     "memory": (Outcome.OUT_OF_MEMORY, f"resident beyond the limit of {MEMORY} MiB"),
     "output": (Outcome.CRASHED, f"printed more than {LARGEST >> 20} MiB"),
     "garbled": (Outcome.CRASHED, "the test wrote into the session's own channel"),
-    "root": (Outcome.INFRA, "the process that its worker was forked from is gone"),
+    LOST: (Outcome.INFRA, "the process that its worker was forked from is gone"),
     "interrupt": (Outcome.NOT_RUN, "the run was interrupted"),
 }
 """What it means that a session was ended, and how that is told."""
@@ -66,7 +67,7 @@ def finished(job: Job, event: Mapping[str, Any]) -> Finished:
             outcome, error = Outcome.RAISED, _raised(event)
             blobs = {XFAIL: event["reason"].encode()}
         case "skipped":
-            outcome, error = Outcome.UNSUPPORTED, said("skipped", event["reason"] or "skipped")
+            outcome, error = Outcome.UNSUPPORTED, said(SKIPPED, event["reason"] or SKIPPED)
         case "left":
             text = f"the test ended the session: {event['message']}"
             outcome, error = Outcome.CRASHED, said("exit", text)
@@ -90,15 +91,27 @@ def not_collected(job: Job, problem: Problem | None) -> Finished:
         problem: What stood in the way, None where the suite has no such test in this cell.
     """
     if problem is None:
-        error = said("not collected", "is not collected here")
+        error = said(NOT_COLLECTED, "is not collected here")
         return Finished(job=job, outcome=Outcome.UNSUPPORTED, stage=Stage.IMPORT, error=error)
     if not problem.broken:
-        error = said("skipped", problem.reason or "skipped")
+        error = said(SKIPPED, problem.reason or SKIPPED)
         return Finished(job=job, outcome=Outcome.UNSUPPORTED, stage=Stage.IMPORT, error=error)
     error = _error(problem.type or "CollectError", problem.message or problem.text, problem.where)
     blobs = {"traceback": problem.text.encode()}
     outcome = raised(error)
     return Finished(job=job, outcome=outcome, stage=Stage.IMPORT, error=error, blobs=blobs)
+
+
+def gone_again(job: Job) -> Finished:
+    """Return how a test ended that was collected in this cell, and then was not.
+
+    Args:
+        job: The test.
+    """
+    why = "was collected, and is not when it is to run: its name is not the same twice"
+    return Finished(
+        job=job, outcome=Outcome.NOT_RUN, stage=Stage.IMPORT, error=said("not run", why)
+    )
 
 
 def killed(job: Job, ended: Ended) -> Finished:

@@ -108,7 +108,10 @@ class SuiteExecutor:
         for cell, own in cells.items():
             planned = own[0].planned
             number = 1 if planned.cell.place.real else max(1, self._slots // len(cells))
-            units = divided(own, number, self._bounds.get(cell, {}), self._timings.of)
+            units = divided(
+                own, number, self._bounds.get(cell, {}), self._timings.of,
+                intact=not self._suite.divide,
+            )  # fmt: skip
             crew = Crew(planned, Units(units), self._waiting.taken(cell), self._stopped.is_set)
             crews.append((crew, min(number, len(units))))
         return crews
@@ -144,7 +147,10 @@ class SuiteExecutor:
                 self._cells.provided(crew.planned) as place,
             ):
                 begin = partial(self._session, place)
-                seat = Seat(crew.units, partial(crew.worker, begin), partial(self._greet, crew))
+                seat = Seat(
+                    crew.units, partial(crew.worker, begin), partial(self._greet, crew),
+                    self._bounds.get(crew.planned.cell.id, {}),
+                )  # fmt: skip
                 yield from seat.run()
         except UnsupportedCellError as error:
             failure = Outcome.UNSUPPORTED, str(error)
@@ -169,10 +175,11 @@ class SuiteExecutor:
         check_identity(planned, told.versions)
         self._identities[planned.cell.id] = {"versions": dict(told.versions), **told.facts}
 
-    def _session(self, place: Place, jobs: Sequence[Job]) -> Session:
+    def _session(self, place: Place, jobs: Sequence[Job], *, forks: bool) -> Session:
         """Return a session of tests: of the files that they are in, nothing else is collected."""
         files = dict.fromkeys(str(job.case.file.absolute()) for job in jobs)
-        return Session(launch(self._suite, place, self._collection, files), self._stopped.is_set)
+        launched = launch(self._suite, place, self._collection, files, forks=forks)
+        return Session(launched, self._stopped.is_set)
 
 
 def _not_run(jobs: Iterable[Job], outcome: Outcome, reason: str) -> Iterator[Finished]:

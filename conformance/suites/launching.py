@@ -27,7 +27,9 @@ def arguments(collection: Collection) -> list[str]:
     return [*known, "--continue-on-collection-errors", "--maxfail=0"]
 
 
-def launch(suite: Suite, place: Place, collection: Collection, paths: Iterable[str]) -> Launch:
+def launch(
+    suite: Suite, place: Place, collection: Collection, paths: Iterable[str], *, forks: bool = True
+) -> Launch:
     """Return what a session is started with.
 
     Args:
@@ -35,6 +37,7 @@ def launch(suite: Suite, place: Place, collection: Collection, paths: Iterable[s
         place: The cell's environment.
         collection: What was collected before, empty where that is not known yet.
         paths: What it collects.
+        forks: Whether it forks workers, where that is safe.
     """
     return Launch(
         python=place.python,
@@ -45,5 +48,6 @@ def launch(suite: Suite, place: Place, collection: Collection, paths: Iterable[s
         memory=MEMORY,
         examples=suite.examples,
         facts=suite.facts,
-        forks=True,
+        forks=forks,
+        seed_random=suite.seed_random,
     )

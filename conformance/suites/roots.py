@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import psutil
 
-from conformance.suites.watch import Ended, Watch, channel, give, heard, tail
+from conformance.suites.watch import LOST, Ended, Watch, channel, give, heard, tail
 
 if TYPE_CHECKING:
     import socket
@@ -171,7 +171,7 @@ class Forked:
         lost = event is None and not watch.cut
         return Ended(
             status=watch.status, exit=said["exit"], signal=said["signal"],
-            cut="root" if lost else watch.cut, out=tail(out), err=tail(err),
+            cut=LOST if lost else watch.cut, out=tail(out), err=tail(err),
         )  # fmt: skip
 
 

@@ -11,14 +11,16 @@ from conformance.suites.endings import (
     failed_session,
     failure_of,
     finished,
+    gone_again,
     killed,
     not_collected,
     said,
 )
 from conformance.suites.units import told_at_once
+from conformance.suites.watch import LOST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from conformance.engine.job import Job
     from conformance.suites.told import Told
@@ -61,6 +63,7 @@ class Seat:
         worker: Makes a worker; it is told which tests were taken already, and returns those that
             the worker must have, if the suite does.
         greet: Is told what a worker is; may raise an error that ends all.
+        known: Names of the tests that were collected in the cell before.
     """
 
     def __init__(
@@ -68,8 +71,9 @@ class Seat:
         units: Units,
         worker: Callable[[Sequence[Job]], tuple[Worker, Sequence[Job]]],
         greet: Callable[[Worker], None] = lambda _: None,
+        known: Container[str] = frozenset(),
     ) -> None:
-        self._units, self._worker, self._greet = units, worker, greet
+        self._units, self._worker, self._greet, self._known = units, worker, greet, known
         self._mine: dict[str, Job] = {}
         self._row: list[str] = []
         self._wanted: Sequence[Job] = ()
@@ -92,7 +96,7 @@ class Seat:
             for one in self._with(heard):
                 heard.ended += 1
                 yield one
-            if not heard.ended and not self.stopped:
+            if worker.ended.cut != LOST and not heard.ended and not self.stopped:
                 yield from self._in_vain(heard)
 
     def _in_vain(self, heard: _Heard) -> Iterator[Finished]:
@@ -195,8 +199,8 @@ class Seat:
     def _killed(self, worker: Worker, heard: _Heard) -> Iterator[Finished]:
         """Yield the test that took its worker with it, and those that are given up for that."""
         first, cut = heard.begun == 1, worker.ended.cut
-        if cut == "memory" and not first:
-            return  # others filled it: it is tried again in a worker of its own
+        if cut == LOST or (cut == "memory" and not first):
+            return  # by others, it seems: it is tried again in a worker of its own
         job = self._mine.pop(heard.running)
         end = killed(job, worker.ended)
         yield end
@@ -228,6 +232,8 @@ class Seat:
             problem = next((one for one in told.problems if one.covers(name)), None)
             if problem is None and "::" not in name:  # a module that could not be collected
                 yield Finished(job=job, outcome=Outcome.OK, stage=Stage.IMPORT)
+            elif problem is None and name in self._known:
+                yield gone_again(job)
             else:
                 yield not_collected(job, problem)
 

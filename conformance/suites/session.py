@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ class Launch:
         examples: How Hypothesis looks for examples, None where the suite alone says so.
         facts: What is told of what is tested: `module:attribute` by name.
         forks: Whether it may fork workers.
+        seed_random: Whether `random` begins each test with its name.
     """
 
     python: Path
@@ -50,6 +51,7 @@ class Launch:
     examples: Examples | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
     forks: bool = False
+    seed_random: bool = False
 
     def order(self, scratch: Path) -> bytes:
         """Return it as the process reads it.
@@ -63,7 +65,7 @@ class Launch:
             "arguments": [*self.arguments, "-o", keep],
             "facts": dict(self.facts),
             "forks": self.forks,
-            "examples": how and {"number": how.number, "seed": how.seed, "shrink": how.shrink},
+            "examples": how and {**asdict(how), "seed_random": self.seed_random},
         }).encode()  # fmt: skip
 
 

@@ -77,6 +77,8 @@ class Suite:
         deviations: Known failures, by name of the test.
         home: Folder of its definition, None where it has none.
         group: Returns the group that a test is counted under, by its name; empty for none.
+        divide: Whether a file of its tests may be divided among workers.
+        seed_random: Whether `random` begins each test with its name.
     """
 
     paths: tuple[str, ...]
@@ -100,6 +102,8 @@ class Suite:
     deviations: Mapping[str, tuple[Deviation, ...]] = field(default_factory=dict)
     home: Path | None = None
     group: Callable[[str], str] = no_group
+    divide: bool = False
+    seed_random: bool = False
 
     @property
     def name(self) -> str:
@@ -288,7 +292,7 @@ def _by_name(named: Named, home: Home, asked: _Asked) -> Suite:
     facts = (
         _inside(), checkout.content,
         arguments, sorted(given.environment.items()), sorted(given.facts.items()), examples,
-        standards,
+        standards, given.seed_random,
     )  # fmt: skip
     own = ("--suite-path", _from_here(str(checkout.folder))) if checkout.own else ()
     return Suite(
@@ -304,7 +308,7 @@ def _by_name(named: Named, home: Home, asked: _Asked) -> Suite:
         deviations=known_failures(
             suite.folder, examples=number, seed=asked.examples.seed, standard=asked.standard
         ),
-        group=grouping(suite.folder),
+        group=grouping(suite.folder), divide=given.divide, seed_random=given.seed_random,
     )  # fmt: skip
 
 

@@ -74,6 +74,8 @@ def divided(
     workers: int,
     bounds: Mapping[str, str],
     weigh: Callable[[Job], float],
+    *,
+    intact: bool = False,
 ) -> list[list[Job]]:
     """Divide tests of a cell into units.
 
@@ -86,6 +88,7 @@ def divided(
         workers: Workers at the same time.
         bounds: Widest scope of the fixtures of each test, by its name.
         weigh: Says how long a test takes.
+        intact: Whether no file is divided: its tests may depend on those before them.
     """
     files: dict[object, list[Job]] = {}
     packages = {
@@ -101,7 +104,8 @@ def divided(
     units = []
     for key, own in files.items():
         fits = sum(map(weigh, own)) <= LARGE * share
-        units += [own] if fits or key in packages else _pieces(own, share / PIECES, bounds, weigh)
+        apart = not (intact or fits or key in packages)
+        units += _pieces(own, share / PIECES, bounds, weigh) if apart else [own]
     return sorted(units, key=lambda unit: -sum(map(weigh, unit)))
 
 

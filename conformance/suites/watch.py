@@ -23,6 +23,8 @@ QUIET: Final = 600.0
 LARGEST: Final = 2**26
 """Bytes that a session may print past pytest."""
 TAIL: Final = 16 * 1024
+LOST: Final = "root"
+"""Why a worker was ended, where the process that it was forked from is gone."""
 _LOOK: Final = 0.1
 _MIB: Final = 2**20
 _BUFFER: Final = 2**18

@@ -65,6 +65,34 @@ def test_a_test_that_ends_pytest(tmp_path: Path, *, forks: bool) -> None:
     assert said(found["test_a"]) == "the test ended the session: Exit: enough"
 
 
+def test_a_test_that_ends_what_it_was_forked_from(tmp_path: Path) -> None:
+    """It does so once: it is tried again in a process of its own, as all others are from then."""
+    text = (
+        "import os, signal, time\n\n"
+        "def test_a(): pass\n\n"
+        "def test_kills():\n    os.kill(os.getppid(), signal.SIGKILL)\n    time.sleep(5)\n\n"
+        "def test_b(): pass\n"
+    )
+    found = ran(write(tmp_path, {"test_one.py": text}), forks=True)
+    assert outcomes(found) == {
+        "test_a": Outcome.OK, "test_kills": Outcome.CRASHED, "test_b": Outcome.OK,
+    }  # fmt: skip
+
+
+def test_a_test_whose_name_is_not_the_same_twice(tmp_path: Path) -> None:
+    """It is told of as such: it is neither skipped nor lost."""
+    text = (
+        "import os, pytest\n\n"
+        "@pytest.mark.parametrize('n', [os.getpid()])\ndef test_any(n): pass\n\n"
+        "def test_fine(): pass\n"
+    )
+    jobs = jobs_of(write(tmp_path, {"test_one.py": text}))
+    found = run(jobs, lambda: session(tmp_path), {job.case.name for job in jobs})
+    assert {one.outcome for one in found} == {Outcome.NOT_RUN, Outcome.OK}
+    (lost,) = (one for one in found if one.outcome is Outcome.NOT_RUN)
+    assert "its name is not the same twice" in said(lost)
+
+
 @pytest.mark.parametrize("forks", [False, True])
 def test_memory_that_others_took(tmp_path: Path, *, forks: bool) -> None:
     """A test is at fault for what it takes alone."""

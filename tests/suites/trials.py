@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from conformance.suites.units import Units
 from tests.engine.worlds import planned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from conformance.engine.job import Finished
     from conformance.suites.suite import Examples
@@ -87,12 +88,18 @@ def jobs_of(folder: Path, *names: str, **more: Any) -> list[Job]:
     return [Job(case=case, planned=place) for case in suite.cases([only])]
 
 
-def run(jobs: Sequence[Job], begin: Callable[[], Session]) -> list[Finished]:
+def run(
+    jobs: Sequence[Job], begin: Callable[[], Session], known: Container[str] = frozenset()
+) -> list[Finished]:
     """Run tests in one seat, with sessions as they are made, and return how each ended."""
     crew = Crew(planned(), Units([jobs]), [], lambda: False)
+
+    def made(_: Sequence[Job], *, forks: bool) -> Session:
+        return begin() if forks else Session(replace(begin().launch, forks=False))
+
     crew.enter()
     try:
-        return list(Seat(crew.units, partial(crew.worker, lambda _: begin())).run())
+        return list(Seat(crew.units, partial(crew.worker, made), known=known).run())
     finally:
         crew.leave()
 

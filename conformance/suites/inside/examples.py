@@ -22,10 +22,14 @@ class Examples:
         number: How many examples are tried of a test, None for as many as the suite says.
         seed: What Hypothesis begins with, None for what each test's own source gives.
         shrink: Whether the example that fails is made smaller.
+        seed_random: Whether `random` begins each test with its name.
     """
 
-    def __init__(self, *, number: int | None, seed: int | None, shrink: bool) -> None:
+    def __init__(
+        self, *, number: int | None, seed: int | None, shrink: bool, seed_random: bool = False
+    ) -> None:
         self._number, self._seed, self._shrink = number, seed, shrink
+        self._seed_random = seed_random
         self._done: set[int] = set()
 
     def apply(self, items: list[Any]) -> None:
@@ -52,7 +56,8 @@ class Examples:
         Args:
             test: Its name.
         """
-        random.seed(f"{self._seed} {test}")
+        if self._seed_random:
+            random.seed(f"{self._seed} {test}")
 
     def _of(self, before: Any) -> Any:
         """Return settings as they were, but for what is wanted."""
