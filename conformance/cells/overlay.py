@@ -22,7 +22,7 @@ from conformance.errors import UsageError
 from conformance.files import disk_error, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from conformance.cells.layer import Layer
     from conformance.cells.lock import Lock
@@ -99,10 +99,21 @@ def _of_path(path: Path, cache: Path) -> str:
         return _kept(path, cache)
     if not any((path / name).is_file() for name in ("pyproject.toml", "setup.py")):
         raise UsageError(f"{path}: has no pyproject.toml, expected the folder of a package")
+    before = set(_left_by_builds(path))
     with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
-        run_uv(["build", "--wheel", "--out-dir", scratch, path.resolve()], cwd=Path(scratch))
+        try:
+            run_uv(["build", "--wheel", "--out-dir", scratch, path.resolve()], cwd=Path(scratch))
+        finally:
+            for left in set(_left_by_builds(path)) - before:
+                shutil.rmtree(left, ignore_errors=True)
         (wheel,) = Path(scratch).glob("*.whl")
         return _kept(wheel, cache)
+
+
+def _left_by_builds(folder: Path) -> Iterator[Path]:
+    """Yield the folders that setuptools leaves beside a package that it builds."""
+    for pattern in ("build", "*.egg-info", "src/*.egg-info"):
+        yield from folder.glob(pattern)
 
 
 def _kept(wheel: Path, cache: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from conformance.triage.repro.run import SeenJob
 
 CELLS = 2
+TEST = ".py::"
+"""What stands in the name of a test, and of no case."""
 _NO_NAME = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -89,6 +92,11 @@ def command(
     conformance repro CASE --cell 'latest@tpu:v5e:2x2'           compiled, no TPU needed
     """  # noqa: D301 - \b is click's own mark
     setting = here()
+    if TEST in case:
+        raise UsageError(
+            f"{case}: is a test of a suite, expected a case; its own file shows it: "
+            f"conformance suite run --cell {cell[0]} --shrink {quote(case)}"
+        )
     chosen = setting.case(case)
     cells = [setting.cell(text) for text in cell]
     if len(cells) > CELLS:

@@ -70,6 +70,21 @@ def test_a_wheel_is_known_by_its_content(tmp_path: Path) -> None:
     assert wanted_requirement(said[0], tmp_path / "cache") == said[0]
 
 
+def test_a_build_leaves_nothing_in_the_folder_of_a_package(tmp_path: Path) -> None:
+    """Nor does it take away what was there."""
+    folder = tmp_path / "package"
+    (folder / "made.egg-info").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+        '[project]\nname = "made-up"\nversion = "1"\n'
+    )
+    (folder / "made_up.py").write_text("")
+    assert wanted_requirement(str(folder), tmp_path / "cache").startswith("made-up @ file:")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "made.egg-info", "made_up.py", "pyproject.toml",
+    ]  # fmt: skip
+
+
 def test_a_requirement_is_wanted_as_it_is(tmp_path: Path) -> None:
     """Also where a folder has its name."""
     assert wanted_requirement("optax >=0.2", tmp_path) == "optax>=0.2"

@@ -255,6 +255,11 @@ def test_a_program_is_compiled_for_a_tpu_that_is_not_here(project: Project) -> N
     ("arguments", "code", "said"),
     [
         (("family/nothing", "--cell", "0.6.2"), 3, "no case matches family/nothing"),
+        (
+            ("tests/test_a.py::test_b", "--cell", "0.6.2"),
+            2,
+            "is a test of a suite, expected a case",
+        ),
         (("family/sharded", "--cell", "0.6.2"), 2, "family/sharded is 2 cases, expected one"),
         (("family/wrong", "--cell", ">=0.6"), 2, "cells, expected one, e.g. of jax0.6.0"),
         (("family/summed", "--cell", "0.6.2"), 3, "runs on tpu, the cell is cpu"),
