@@ -133,7 +133,7 @@ def test_a_run_of_a_suite_is_a_run(project: Project) -> None:
     assert ending.code == 1
     assert "1 regressed, 2 same" in ending.out
     markdown = project.run("report", after, "--markdown", "-").out
-    assert f"conformance suite run tests/test_good.py::test_sum --cell {CELL}" in markdown
+    assert f"conformance suite run --cell {CELL} tests/test_good.py::test_sum" in markdown
     assert project.run("report", after).code == 0
     assert project.run("accept").code == 2  # a test has no golden
 

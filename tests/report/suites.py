@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from conformance.model.case import Deviation
@@ -84,6 +85,7 @@ def suite_run(
     cases = {
         test: RunCase(
             file="tests/test_signs.py", line=3, kind="test", group=test.partition("/")[0],
+            arguments=quote(f"signs::{test}"),
             deviations=(KNOWN,) if "k" in letters else (),
         )
         for test, letters in tests.items()

@@ -189,4 +189,4 @@ def test_a_test_of_a_suite(tmp_path: Path) -> None:
     found = page(report, tmp_path, name)
     assert "Fails for this example on 0.8.3, 0.10.2" in found.text
     assert "FutureWarning: x will go" in found.text
-    assert f"conformance suite run 'signs::{name}' --cell jax0.10.2-py311-cpu8" in found.text
+    assert f"conformance suite run --cell jax0.10.2-py311-cpu8 'signs::{name}'" in found.text
