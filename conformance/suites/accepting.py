@@ -12,6 +12,7 @@ from conformance.model.ranges import in_range
 from conformance.suites.causes import pattern_of, reason_of
 from conformance.suites.deviations import Deviations, Entry
 from conformance.suites.deviations_text import ordered
+from conformance.suites.named import NODE
 from conformance.suites.release_line import is_between, points, ranges_of, version
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Evidence:
         standard: The version of the standard that it was held against, empty for none.
         failures: How tests failed, by name; all others passed, or were not run there on purpose.
         unknown: Tests of which the run says nothing for sure: flaky, or the host's fault.
+        broken: Modules that could not be imported, of whose tests it says nothing then.
     """
 
     release: str
@@ -50,6 +52,7 @@ class Evidence:
     standard: str = ""
     failures: Mapping[str, Failure] = field(default_factory=dict)
     unknown: frozenset[str] = frozenset()
+    broken: frozenset[str] = frozenset()
 
 
 def accepted(known: Deviations, evidence: Sequence[Evidence], generated: Generated) -> Deviations:
@@ -130,9 +133,10 @@ def _of_test(
 ) -> list[Deviation]:  # fmt: skip
     """Return the deviations of a test as evidence on one platform has them."""
     for one in evidence:
-        if test in one.unknown:
-            continue
         failure = one.failures.get(test)
+        unseen = failure is None and test.partition(NODE)[0] in one.broken
+        if unseen or test in one.unknown:
+            continue
         here = next((d for d in own if d.covers(one.release, one.platform, {})), None)
         if not _contradicts(here, failure):
             continue

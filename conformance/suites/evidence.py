@@ -14,6 +14,7 @@ from conformance.model.outcome import Outcome, Verdict
 from conformance.model.record import ErrorInfo
 from conformance.suites.accepting import Evidence, Failure
 from conformance.suites.deviations import Generated
+from conformance.suites.named import NODE
 from conformance.suites.standards import CLAIMED
 
 if TYPE_CHECKING:
@@ -123,10 +124,15 @@ def _refusal(cell: RunCell, records: Sequence[Record], info: RunInfo) -> str:
 def _evidence(cell: RunCell, records: Sequence[Record], suite: RunSuite, standard: str) -> Evidence:
     named = {record.case.removeprefix(f"{suite.name}/"): record for record in records}
     plain = _PLAIN.fullmatch(cell.id)
+    failures = dict(_failures(named))
+    broken = frozenset(name for name in failures if NODE not in name)
+    # A module whose tests are known to fail for that needs no entry of its own.
+    known = {name for name in broken if named[name].verdict is Verdict.KNOWN}
     return Evidence(
         release=cell.release, platform=plain[1] if plain else "", standard=standard,
-        failures=dict(_failures(named)),
+        failures={name: one for name, one in failures.items() if name not in known},
         unknown=frozenset(n for n, record in named.items() if record.verdict is Verdict.FLAKY),
+        broken=broken,
     )  # fmt: skip
 
 

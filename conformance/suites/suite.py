@@ -146,6 +146,15 @@ class Suite:
             again=(*told[:where], version, *told[where:]),
         )  # fmt: skip
 
+    def _known(self, name: str) -> tuple[Deviation, ...]:
+        """Return the known failures of a test; of a module not imported, those of its tests."""
+        own = list(self.deviations.get(name, ()))
+        if NODE not in name:
+            for test, known in self.deviations.items():
+                if test.startswith(f"{name}{NODE}"):
+                    own += [one for one in known if one not in own]
+        return tuple(own)
+
     def cases(self, collections: Iterable[Collection]) -> tuple[Case, ...]:
         """Return every test that is collected in some cell, and what none could collect.
 
@@ -173,7 +182,7 @@ class Suite:
             id=name, family=name.partition("/")[0], topic=Path(file).stem, name=test.name,
             kind="test", file=Path(file), line=test.line, timeout=self.timeout, memory=MEMORY,
             content_hash=self.hash, arguments=shlex.join([self._node(file, test), *self.again]),
-            deviations=self.deviations.get(test.name, ()), group=self.group(test.name),
+            deviations=self._known(test.name), group=self.group(test.name),
         )  # fmt: skip
 
     def _node(self, file: str, test: Test) -> str:
