@@ -26,10 +26,10 @@ from conformance.cells.layer import LOCKS, WHEELS
 from conformance.cells.matrix import load_matrix, matrix_names
 from conformance.cells.overlay import OVERLAYS
 from conformance.cells.prune import DAY, Removal, candidates, known_locks, prune, unwanted
-from conformance.suites.checkouts import FOLDER as CHECKOUTS
-from conformance.suites.checkouts import stored_checkouts
-from conformance.suites.definition import named_suite
-from conformance.suites.named import suite_names
+from conformance.suites.catalogue.checkouts import FOLDER as CHECKOUTS
+from conformance.suites.catalogue.checkouts import stored_checkouts
+from conformance.suites.catalogue.definition import named_suite
+from conformance.suites.catalogue.named import suite_names
 
 if TYPE_CHECKING:
     from conformance.cells.disk import Usage

@@ -16,18 +16,18 @@ from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.golden.accept import refuse_in_ci
 from conformance.report.text import visible
-from conformance.suites.accepting import accepted
-from conformance.suites.definition import named_suite
-from conformance.suites.deviations import FILE, Deviations
-from conformance.suites.deviations import load as load_known
-from conformance.suites.deviations_text import dumps, ordered
-from conformance.suites.evidence import shown_by
+from conformance.suites.catalogue.definition import named_suite
+from conformance.suites.known.accepting import accepted
+from conformance.suites.known.deviations import FILE, Deviations
+from conformance.suites.known.deviations import load as load_known
+from conformance.suites.known.deviations_text import dumps, ordered
+from conformance.suites.known.evidence import shown_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.suites.deviations import Generated
-    from conformance.suites.evidence import Shown
+    from conformance.suites.known.deviations import Generated
+    from conformance.suites.known.evidence import Shown
 
 
 @click.command("accept", short_help="Write the known failures of a suite from its runs.")

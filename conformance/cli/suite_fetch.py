@@ -12,13 +12,13 @@ from conformance.cli.setting import here
 from conformance.cli.suite_traces import told
 from conformance.cli.suites import SuiteHome
 from conformance.errors import UsageError
-from conformance.suites.checkouts import Checkouts
-from conformance.suites.definition import named_suite
-from conformance.suites.fetching import checked_revision
-from conformance.suites.named import suite_names
+from conformance.suites.catalogue.checkouts import Checkouts
+from conformance.suites.catalogue.definition import named_suite
+from conformance.suites.catalogue.fetching import checked_revision
+from conformance.suites.catalogue.named import suite_names
 
 if TYPE_CHECKING:
-    from conformance.suites.definition import NamedSuite
+    from conformance.suites.catalogue.definition import NamedSuite
 
 
 @click.command("fetch", short_help="Fetch a named suite with git, for use offline.")

@@ -24,10 +24,10 @@ from conformance.report.conformance_history import Conformance, Followed, Outcom
 from conformance.report.conformance_markdown import conformance_markdown
 from conformance.report.conformance_runs import history_of, merged, suite_of, unfinished
 from conformance.report.text import one_line
-from conformance.suites.definition import named_suite
-from conformance.suites.deviations import known_failures
-from conformance.suites.groups import OTHER, grouping, groups_of
-from conformance.suites.standards import CLAIMED
+from conformance.suites.catalogue.definition import named_suite
+from conformance.suites.catalogue.groups import OTHER, grouping, groups_of
+from conformance.suites.catalogue.standards import CLAIMED
+from conformance.suites.known.deviations import known_failures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from conformance.cli.setting import Setting
     from conformance.engine.job import Job
     from conformance.engine.loading import LoadedRun
-    from conformance.suites.definition import NamedSuite
+    from conformance.suites.catalogue.definition import NamedSuite
 
 FOLDER: Final = "reports"
 MATRIX: Final = "releases"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.suites.standards import CLAIMED
+from conformance.suites.catalogue.standards import CLAIMED
 from conformance.suites.suite import Examples
 
 if TYPE_CHECKING:

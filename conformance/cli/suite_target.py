@@ -11,7 +11,7 @@ from conformance.cli.suite_options import suite_options
 from conformance.cli.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.errors import UsageError
 from conformance.report.text import listed
-from conformance.suites.executor import SuiteExecutor
+from conformance.suites.running.executor import SuiteExecutor
 from conformance.suites.suite import suite_of
 
 if TYPE_CHECKING:

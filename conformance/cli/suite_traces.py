@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance.report.text import listed
-from conformance.suites.checkouts import Checkouts
-from conformance.suites.traces import listing, traces
+from conformance.suites.catalogue.checkouts import Checkouts
+from conformance.suites.running.traces import listing, traces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.cli.setting import Setting
+    from conformance.suites.running.traces import Traces
     from conformance.suites.suite import Suite
-    from conformance.suites.traces import Traces
 
 
 def told(line: str) -> None:

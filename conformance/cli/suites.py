@@ -16,15 +16,15 @@ from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.suite_traces import looked_after, told
 from conformance.engine.prepare import Preparation
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
-from conformance.suites.cells import SuiteCells
-from conformance.suites.checkouts import Checkouts, own_checkout
-from conformance.suites.collecting import Collector
-from conformance.suites.deviations import refuse_dead
-from conformance.suites.executor import SuiteExecutor
-from conformance.suites.kept import Collections, Timings
-from conformance.suites.several import Several
-from conformance.suites.standards import CLAIMED
-from conformance.suites.waiting import Waiting
+from conformance.suites.catalogue.checkouts import Checkouts, own_checkout
+from conformance.suites.catalogue.standards import CLAIMED
+from conformance.suites.known.deviations import refuse_dead
+from conformance.suites.running.cells import SuiteCells
+from conformance.suites.running.collecting import Collector
+from conformance.suites.running.executor import SuiteExecutor
+from conformance.suites.running.kept import Collections, Timings
+from conformance.suites.running.several import Several
+from conformance.suites.running.waiting import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from conformance.cli.setting import Setting
     from conformance.engine.job import Executor, PlannedCell
     from conformance.model.case import Case
-    from conformance.suites.collection import Collection
-    from conformance.suites.definition import NamedSuite
-    from conformance.suites.named import Checkout
+    from conformance.suites.catalogue.definition import NamedSuite
+    from conformance.suites.catalogue.named import Checkout
+    from conformance.suites.running.collection import Collection
     from conformance.suites.suite import Suite
 
 PYTEST: Final = "pytest"

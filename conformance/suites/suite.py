@@ -14,19 +14,19 @@ from conformance.errors import UsageError
 from conformance.model.case import Case
 from conformance.model.run import RunSuite
 from conformance.suites import plugin
-from conformance.suites.definition import no_group
-from conformance.suites.deviations import known_failures
+from conformance.suites.catalogue.definition import no_group
+from conformance.suites.catalogue.groups import grouping
+from conformance.suites.catalogue.named import NODE, asked_by_name, named_arguments, named_paths
+from conformance.suites.catalogue.standards import ALL, CLAIMED, Standards, standards_of
 from conformance.suites.files import hash_of
-from conformance.suites.groups import grouping
-from conformance.suites.named import NODE, asked_by_name, named_arguments, named_paths
-from conformance.suites.standards import ALL, CLAIMED, Standards, standards_of
+from conformance.suites.known.deviations import known_failures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from conformance.model.case import Deviation
-    from conformance.suites.collection import Collection, Test
-    from conformance.suites.named import Checkout, Home, Named
+    from conformance.suites.catalogue.named import Checkout, Home, Named
+    from conformance.suites.running.collection import Collection, Test
 
 PLUGIN: Final = Path(plugin.__file__)
 TIMEOUT: Final = 60.0
@@ -324,7 +324,7 @@ def _by_name(named: Named, home: Home, asked: _Asked) -> Suite:
 @cache
 def _inside() -> str:
     """Return all that decides what is told of tests: what runs inside cells, and what hears it."""
-    own = (PLUGIN.parent / name for name in ("causes.py", "endings.py"))
+    own = (PLUGIN.parent / name for name in ("known/causes.py", "running/endings.py"))
     files = (PLUGIN, *sorted((PLUGIN.parent / "inside").glob("*.py")), *own)
     return "".join(file.read_text(encoding="utf-8") for file in files)
 

@@ -7,9 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.suites.definition import Definition, NamedSuite
-
-from .trials import write
+from conformance.suites.catalogue.definition import Definition, NamedSuite
+from tests.suites.trials import write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

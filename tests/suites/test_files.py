@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.suites.files import hash_of, project_of
-
-from .trials import write
+from tests.suites.trials import write
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.suites.suite import Examples
-
-from .trials import session, told, write
+from tests.suites.trials import session, told, write
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.errors import UsageError
-from conformance.suites.collection import Collection, Problem, Test
+from conformance.suites.running.collection import Collection, Problem, Test
 from conformance.suites.suite import Suite, suite_of
-
-from .trials import write
+from tests.suites.trials import write
 
 if TYPE_CHECKING:
     from pathlib import Path

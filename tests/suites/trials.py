@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.engine.job import Job
-from conformance.suites.collection import Collection, Test
-from conformance.suites.crew import Crew
-from conformance.suites.launching import arguments
-from conformance.suites.seat import Seat
-from conformance.suites.session import Launch, Session
+from conformance.suites.running.collection import Collection, Test
+from conformance.suites.running.crew import Crew
+from conformance.suites.running.launching import arguments
+from conformance.suites.running.seat import Seat
+from conformance.suites.running.session import Launch, Session
+from conformance.suites.running.told import collection_of
+from conformance.suites.running.units import Units
 from conformance.suites.suite import suite_of
-from conformance.suites.told import collection_of
-from conformance.suites.units import Units
 from tests.engine.worlds import planned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from conformance.engine.job import Finished
+    from conformance.suites.running.watch import Event
     from conformance.suites.suite import Examples
-    from conformance.suites.watch import Event
 
 ALONE = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """No plugin of this very environment has a say."""

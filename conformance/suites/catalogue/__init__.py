@@ -1,0 +1,1 @@
+"""Suites that have a name: what they are, and where they come from."""

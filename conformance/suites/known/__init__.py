@@ -1,0 +1,1 @@
+"""Known failures of a suite: declared, judged, written from what runs showed."""

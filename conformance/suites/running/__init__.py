@@ -1,0 +1,1 @@
+"""Collecting a suite and running its tests: sessions, workers, and what becomes of each test."""

@@ -1,0 +1,49 @@
+"""Sessions that have collected a suite and wait to run it."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+import psutil
+
+if TYPE_CHECKING:
+    from conformance.suites.running.session import Session
+
+FREE: Final = 0.25
+"""Part of the memory of this host that is left free by those that wait."""
+
+
+class Waiting:
+    """Sessions by cell, as long as there is memory for them."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, list[Session]] = {}
+        self._lock = Lock()
+
+    def add(self, cell: str, session: Session) -> None:
+        """Keep a session until its cell's tests are run; where memory is short, end it.
+
+        Args:
+            cell: Id of the cell.
+            session: The session, which is ready to run tests.
+        """
+        memory = psutil.virtual_memory()
+        if memory.available < FREE * memory.total:
+            session.close()
+            return
+        with self._lock:
+            self._sessions.setdefault(cell, []).append(session)
+
+    def taken(self, cell: str) -> list[Session]:
+        """Return the sessions of a cell, which the caller ends."""
+        with self._lock:
+            return self._sessions.pop(cell, [])
+
+    def close(self) -> None:
+        """End all that still wait."""
+        with self._lock:
+            left, self._sessions = self._sessions, {}
+        for sessions in left.values():
+            for session in sessions:
+                session.close()

@@ -1,0 +1,156 @@
+"""Checkouts in the cache, and a user's own."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.cells.in_use import in_use
+from conformance.errors import InfrastructureError, UsageError
+from conformance.suites.catalogue.checkouts import Checkouts, own_checkout
+from tests.suites.repositories import NAME, Repositories, committed, git, repositories
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Repositories:
+    """The repositories."""
+    return repositories(tmp_path / "made")
+
+
+@pytest.fixture
+def told() -> list[str]:
+    """What is told on the way."""
+    return []
+
+
+@pytest.fixture
+def checkouts(tmp_path: Path, told: list[str]) -> Checkouts:
+    """An empty cache."""
+    return Checkouts(tmp_path / "cache", told.append)
+
+
+def test_it_is_fetched_once(checkouts: Checkouts, made: Repositories, told: list[str]) -> None:
+    """And used offline from then on; what is told of it is what was pinned."""
+    suite = made.named()
+    assert not checkouts.is_fetched(NAME, made.revision)
+    first = checkouts.get(suite)
+    assert checkouts.is_fetched(NAME, made.revision)
+    shutil.rmtree(made.folder)
+    second = checkouts.get(suite)
+    assert first == second
+    assert (first.told, first.own) == (made.revision, False)
+    assert told == [f"fetching {NAME} {made.revision[:12]} from {made.url}"]
+
+
+def test_another_revision_lies_beside(checkouts: Checkouts, made: Repositories) -> None:
+    """Each is kept by its commit."""
+    later = committed(made.folder / "suite", {"later.py": ""})
+    one = checkouts.get(made.named())
+    other = checkouts.get(made.named(), revision=later)
+    assert (one.folder.parent, one.content) != (other.folder, other.content)
+    assert {path.name for path in one.folder.parent.iterdir() if path.is_dir()} == {
+        made.revision, later,
+    }  # fmt: skip
+
+
+def edit(folder: Path) -> None:
+    """Change a file."""
+    (folder / "conftest.py").write_text("broken")
+
+
+def remove(folder: Path) -> None:
+    """Remove what the submodule holds."""
+    shutil.rmtree(folder / "spec")
+
+
+def add(folder: Path) -> None:
+    """Add a file that git ignores."""
+    (folder / ".gitignore").write_text("*.txt\n")
+    (folder / "spec" / "more.txt").touch()
+
+
+def break_git(folder: Path) -> None:
+    """Change a file where git cannot say what it was."""
+    edit(folder)
+    shutil.rmtree(folder / ".git" / "objects")
+
+
+@pytest.mark.parametrize("change", [edit, remove, add, break_git])
+def test_a_checkout_that_was_changed(
+    checkouts: Checkouts, made: Repositories, told: list[str], change: Callable[[Path], None]
+) -> None:
+    """It is what was pinned again, and that is told."""
+    before = checkouts.get(made.named())
+    change(before.folder)
+    told.clear()
+    after = checkouts.get(made.named())
+    assert before == after
+    assert (after.folder / "spec" / "data.json").is_file()
+    assert not (after.folder / "spec" / "more.txt").exists()
+    assert (after.folder / "conftest.py").read_text() != "broken"
+    (line,) = told
+    assert "was changed since it was fetched, and is restored" in line or "fetching" in line
+
+
+def test_what_another_run_uses_is_left_alone(checkouts: Checkouts, made: Repositories) -> None:
+    """It says what to do instead."""
+    checkout = checkouts.get(made.named())
+    with in_use(checkout.folder):
+        assert not checkouts.tidy(checkout)
+        edit(checkout.folder)
+        with pytest.raises(InfrastructureError, match=r"another run uses it.*--suite-path"):
+            checkouts.get(made.named())
+    assert checkouts.tidy(checkout)
+    assert (checkout.folder / "conftest.py").read_text() != "broken"
+
+
+def cloned(made: Repositories, folder: Path) -> Path:
+    """Clone the suite with its submodule, and return where it lies."""
+    git(made.folder, "clone", "--quiet", made.url, str(folder))
+    shutil.rmtree(folder / "spec")
+    git(folder, "clone", "--quiet", str(made.folder / "spec"), "spec")
+    return folder
+
+
+def test_a_checkout_of_the_users_own(made: Repositories, tmp_path: Path) -> None:
+    """Its revision is told as far as it is one."""
+    folder = cloned(made, tmp_path / "mine")
+    whole = own_checkout(folder, made.named())
+    assert (whole.told, whole.own) == (made.revision, True)
+    edit(folder)
+    changed = own_checkout(folder, made.named())
+    assert changed.told == f"{made.revision}-changed"
+    assert changed.content != whole.content
+    shutil.rmtree(folder / ".git")
+    assert own_checkout(folder, made.named()).told == ""
+    git(tmp_path, "init", "--quiet")  # a repository around it knows nothing of it
+    git(tmp_path, "commit", "--quiet", "--allow-empty", "--message=x")
+    assert own_checkout(folder, made.named()).told == ""
+
+
+def test_the_content_is_the_same_wherever_it_lies(
+    made: Repositories, checkouts: Checkouts, tmp_path: Path
+) -> None:
+    """What is cached for it holds on another machine."""
+    folder = cloned(made, tmp_path / "mine")
+    (folder / "mini_tests" / "__pycache__").mkdir()
+    (folder / "mini_tests" / "__pycache__" / "x.pyc").touch()
+    assert own_checkout(folder, made.named()).content == checkouts.get(made.named()).content
+
+
+def test_what_is_no_checkout(made: Repositories, tmp_path: Path) -> None:
+    """One error each."""
+    suite = made.named()
+    with pytest.raises(UsageError, match=r"--suite-path .*away: no such folder, expected"):
+        own_checkout(tmp_path / "away", suite)
+    with pytest.raises(UsageError, match="has no mini_tests, expected a checkout of file:"):
+        own_checkout(made.folder, suite)
+    git(made.folder, "clone", "--quiet", made.url, str(tmp_path / "mine"))
+    with pytest.raises(UsageError, match=r"submodule spec is missing; git -C .* update --init"):
+        own_checkout(tmp_path / "mine", suite)

@@ -1,0 +1,171 @@
+"""Suites by their name: what is asked for, and how it is run."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.suites.catalogue.named import Checkout
+from conformance.suites.files import content_of
+from conformance.suites.running.collection import Collection, Test
+from conformance.suites.suite import Examples, Suite, suite_of
+from tests.suites.repositories import DEFINITION, TESTS
+from tests.suites.trials import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.suites.catalogue.definition import NamedSuite
+
+TEST = "mini_tests/test_sums.py::test_a[b c]"
+
+
+@dataclass(frozen=True)
+class Home:
+    """Suites in a folder, with a checkout beside."""
+
+    folder: Path
+    files: Path
+    own: bool = False
+
+    def checkout(self, suite: NamedSuite) -> Checkout:
+        """Return the checkout."""
+        return Checkout(
+            folder=self.files, revision=suite.definition.revision, own=self.own,
+            content=content_of(self.files),
+        )  # fmt: skip
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A project with two suites, in which a user works."""
+    toml = DEFINITION.format(url="https://host/mini", revision="a" * 40)
+    (tmp_path / "work").mkdir()
+    write(tmp_path, {"suites/mini/suite.toml": toml})
+    write(tmp_path, {"suites/maxi/suite.toml": toml.replace("mini_tests", "maxi_tests")})
+    monkeypatch.chdir(tmp_path / "work")
+    return Home(folder=tmp_path / "suites", files=write(tmp_path / "files", TESTS))
+
+
+def asked(home: Home, *words: str, **more: Any) -> Suite:
+    """Return what is asked for."""
+    return suite_of(words, start=home.folder.parent / "work", home=home, **more)
+
+
+def one_case(suite: Suite) -> Any:
+    """Return a test of a suite as a case."""
+    test = Test(name=TEST, file=f"{suite.folder}/{TEST.partition('::')[0]}", line=3)
+    (case,) = suite.cases([Collection(root=str(suite.folder), tests=(test,))])
+    return case
+
+
+def test_a_whole_suite(home: Home) -> None:
+    """It is run as it says itself."""
+    suite = asked(home, "mini")
+    assert suite.paths == (f"{home.files}/mini_tests",)
+    assert suite.arguments == ("--max-examples", "5")
+    assert (suite.timeout, suite.environment) == (30.0, {"MINI": "yes"})
+    assert (suite.folder, suite.root, suite.complete) == (home.files, home.files, True)
+    told = suite.described()
+    assert (told.name, told.title, told.revision) == ("mini", "Mini", "a" * 40)
+    assert told.settings == {"max_examples": 5, "standard": "claimed"}
+    case = one_case(suite)
+    assert (case.id, case.name, case.family) == (TEST, TEST, "mini_tests")
+    assert shlex.split(case.arguments) == [f"mini::{TEST}"]
+
+
+@pytest.mark.parametrize("word", [f"mini::{TEST}", TEST])
+def test_one_test(home: Home, word: str) -> None:
+    """By the suite and its node, or by its id alone, as reports tell it."""
+    suite = asked(home, word)
+    assert (suite.called, suite.complete) == ("mini", False)
+    assert suite.paths == (f"{home.files}/{TEST}",)
+
+
+def test_what_is_asked_beside(home: Home) -> None:
+    """It counts over what the suite says, and is said again where one test is told."""
+    home = replace(home, own=True)
+    how = Examples(number=7, seed=1, shrink=True)
+    words = ("mini::mini_tests", "-k", "sum")
+    suite = asked(home, *words, timeout=3.0, wanted=["./x"], examples=how, standard="2")
+    assert suite.arguments == ("--max-examples", "7", "-k", "sum")
+    assert suite.examples == Examples(number=None, seed=1, shrink=True)
+    assert (suite.timeout, suite.complete) == (3.0, False)
+    assert suite.settings == {"max_examples": 7, "seed": 1, "shrink": True, "standard": "2"}
+    again = shlex.split(one_case(suite).arguments)
+    assert again == [
+        f"mini::{TEST}", "--with", "./x", "--max-examples", "7", "--seed", "1", "--shrink",
+        "--standard", "2", "--suite-path", str(home.files), "--", "-k", "sum",
+    ]  # fmt: skip
+
+
+def test_each_version_of_a_standard(home: Home) -> None:
+    """Their tests are told apart, and each is run again by its id."""
+    each = asked(home, "mini", standard="all").each()
+    assert len({suite.hash for suite in each}) == len(each)
+    case = one_case(each[1])
+    assert (case.id, case.name) == (f"mini@2/{TEST}", TEST)
+    assert shlex.split(case.arguments) == [f"mini::{TEST}", "--standard", "2"]
+    again = asked(home, case.id)
+    assert again.paths == (f"{home.files}/{TEST}",)
+    assert again.settings["standard"] == "2"
+
+
+def test_the_hash_is_of_the_content(home: Home, tmp_path: Path) -> None:
+    """Not of where it lies; of all that decides what tests do."""
+    whole = asked(home, "mini")
+    other = replace(home, files=write(tmp_path / "other", TESTS), own=True)
+    assert asked(other, "mini").hash == whole.hash
+    assert asked(home, f"mini::{TEST}").hash == whole.hash
+    differ = {
+        whole.hash,
+        asked(home, "mini", examples=Examples(number=7)).hash,
+        asked(home, "mini", examples=Examples(shrink=True)).hash,
+        asked(home, "mini", standard="2").hash,
+        asked(home, "mini", "-x").hash,
+    }
+    write(other.files, {"spec/data.json": "[]"})
+    toml = home.folder / "mini" / "suite.toml"
+    differ.add(asked(other, "mini").hash)
+    toml.write_text(toml.read_text().replace('MINI = "yes"', 'MINI = "no"'))
+    differ.add(asked(home, "mini").hash)
+    assert len(differ) == 7
+
+
+def test_a_path_that_exists_is_a_path(home: Home) -> None:
+    """Whatever a suite is called."""
+    write(home.folder.parent / "work", {"mini/test_a.py": "", "mini_tests/test_sums.py": ""})
+    assert asked(home, "mini").called == ""
+    assert asked(home, TEST).called == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["mimi"], "no suite of that name (did you mean 'mini'"),
+        (["mini/"], "mini/: no such file or folder"),
+        (["test_a.py::test_b"], "test_a.py: no such file or folder, expected one of tests"),
+        (["mini", "maxi"], "maxi, mini: expected paths alone, or the name of one suite"),
+        (["mini", "here"], "mini, here: expected paths alone"),
+        (["mini::mini_tests/no.py"], "has no mini_tests/no.py, expected a test as it is told"),
+        (["mini@2/x", "mini@3/x"], "tests of 2 versions, expected those of one"),
+        (["mini@9/mini_tests"], "--standard 9: mini knows no such version"),
+    ],
+)
+def test_what_is_no_suite(home: Home, words: list[str], said: str) -> None:
+    """One error that says what is expected."""
+    write(home.folder.parent / "work", {"here/test_a.py": ""})
+    with pytest.raises(UsageError) as caught:
+        asked(home, *words)
+    assert said in str(caught.value)
+
+
+def test_a_standard_is_of_a_name(home: Home) -> None:
+    """A folder of tests has none."""
+    write(home.folder.parent / "work", {"here/test_a.py": ""})
+    with pytest.raises(UsageError, match="--standard 2: expected with the name of a suite"):
+        asked(home, "here", standard="2")

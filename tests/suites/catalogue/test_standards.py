@@ -1,0 +1,65 @@
+"""Which version of a standard a cell is held against."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.suites.catalogue.definition import Definition, NamedSuite
+from conformance.suites.catalogue.standards import ALL, CLAIMED, Standards, standards_of
+
+KNOWN = ("2022.12", "2023.12", "2024.12")
+
+
+def standards(asked: str) -> Standards:
+    """Return the versions, as they are asked for."""
+    return Standards(versions=KNOWN, variable="V", claim="m:a", asked=asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "claimed", "version", "refused"),
+    [
+        (CLAIMED, "2023.12", "2023.12", ""),
+        (CLAIMED, "2030.12", "2030.12", ""),
+        (CLAIMED, "", "2022.12", ""),
+        ("2022.12", "2023.12", "2022.12", ""),
+        ("2023.12", "2023.12", "2023.12", ""),
+        ("2024.12", "2023.12", "2024.12", "its release claims 2023.12"),
+        ("2022.12", "", "2022.12", ""),
+        ("2023.12", "", "2023.12", "claims no version, which counts as 2022.12"),
+    ],
+)
+def test_what_a_release_is_held_against(
+    asked: str, claimed: str, version: str, refused: str
+) -> None:
+    """What it claims, unless an older one is asked for; nothing newer."""
+    assert standards(asked).of(claimed) == version
+    assert refused in standards(asked).refusal(claimed)
+    assert bool(refused) == bool(standards(asked).refusal(claimed))
+
+
+def test_one_after_another() -> None:
+    """All of them, the oldest first."""
+    assert [one.asked for one in standards(ALL).each()] == list(KNOWN)
+    assert [one.asked for one in standards(CLAIMED).each()] == [CLAIMED]
+
+
+def suite(*versions: str) -> NamedSuite:
+    """Return a suite with some versions."""
+    given = Definition(
+        title="", url="", revision="", licence="", paths=("t",), standards=versions,
+        standard="V", claim="m:a",
+    )  # fmt: skip
+    return NamedSuite(name="mini", folder=Path(), definition=given)
+
+
+def test_what_may_be_asked_for() -> None:
+    """Nothing that the suite does not know."""
+    assert standards_of(suite(*KNOWN), "2023.12") == standards("2023.12")
+    assert standards_of(suite(), CLAIMED) is None
+    with pytest.raises(UsageError, match=r"--standard 2023\.11: mini knows no such .*'2023.12'"):
+        standards_of(suite(*KNOWN), "2023.11")
+    with pytest.raises(UsageError, match="mini is not about a standard"):
+        standards_of(suite(), "2023.12")

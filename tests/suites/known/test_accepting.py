@@ -1,0 +1,196 @@
+"""From what runs showed to known failures: spans of releases, and what stays as it is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.model.case import Deviation
+from conformance.model.outcome import Outcome
+from conformance.model.record import ErrorInfo
+from conformance.suites.known.accepting import Evidence, Failure, accepted, shown
+from conformance.suites.known.deviations import Deviations, Entry, Generated, parse
+from conformance.suites.known.deviations_text import dumps
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RELEASES = ("0.4.30", "0.4.38", "0.5.0", "0.5.3", "0.6.2", "0.12.0.1")
+TEST = "test_it.py::test_it"
+KINDS = ("not there", "other dtype", "wrong shape")
+
+
+def failure(message: str = "not there", outcome: Outcome = Outcome.RAISED) -> Failure:
+    """Return how a test failed."""
+    return Failure(outcome, ErrorInfo(type="ValueError", message=message))
+
+
+def evidence(release: str, **failures: str) -> Evidence:
+    """Return what a run showed: of tests by name, the messages of those that fail."""
+    own = {name: failure(message) for name, message in failures.items()}
+    return Evidence(release=release, platform="cpu", failures=own)
+
+
+def taken(known: Deviations, *shown_: Evidence) -> Deviations:
+    """Return what is known after some evidence."""
+    return accepted(known, shown_, Generated(revision="r", examples=5))
+
+
+def spans(known: Deviations, test: str = "a") -> dict[str, str]:
+    """Return the pattern that a test is known to fail with, by range of releases."""
+    return {one.releases: one.match for one in known.by_test().get(test, ())}
+
+
+@pytest.mark.parametrize(
+    ("fails", "expected"),
+    [
+        (("0.4.30", "0.4.38", "0.5.3"), {""}),
+        (("0.4.30",), {"<0.4.38"}),
+        (("0.4.38",), {">=0.4.38,<0.5.3"}),
+        (("0.5.3",), {">=0.5.3"}),
+        (("0.4.30", "0.5.3"), {"<0.4.38", ">=0.5.3"}),
+        ((), set()),
+    ],
+)
+def test_spans(fails: tuple[str, ...], expected: set[str]) -> None:
+    """A release stands for those up to the next that was seen, the newest for all to come."""
+    seen = [
+        evidence(release, **({"a": "no"} if release in fails else {}))
+        for release in ("0.4.30", "0.4.38", "0.5.3")
+    ]
+    assert set(spans(taken(Deviations(), *seen))) == expected
+
+
+def test_one_cause_is_one_entry() -> None:
+    """Tests that fail alike in the same releases are listed together, whatever they have drawn."""
+    first = "out.dtype=uint8, but should be uint64 [sum(uint8)]"
+    other = "out.dtype=int8, but should be int64 [sum(int8, 3)]"
+    known = taken(
+        Deviations(), evidence("0.5.0", b=first, a=other), evidence("0.6.2", a=first, c="missing")
+    )
+    told = {
+        (entry.deviation.releases, entry.deviation.match, entry.tests) for entry in known.entries
+    }
+    pattern = r"^out\.dtype=.*, but should be .* \[sum\(.*\)\]"
+    assert told == {
+        ("", pattern, ("a",)), ("<0.6.2", pattern, ("b",)), (">=0.6.2", "^missing", ("c",)),
+    }  # fmt: skip
+    assert known.generated.releases == {"cpu": {"0.5.0": "", "0.6.2": ""}}
+
+
+WRITTEN = """\
+[[deviation]]
+releases = ">=0.6"
+match = "not there"
+reason = "another"
+tests = ["a"]
+
+[[deviation]]
+releases = "~=0.5.0"
+match = "not|never"
+reason = "the true reason"
+issue = "a/b#1"
+tests = ["a", "b"]
+"""
+
+
+def test_what_people_wrote_is_kept() -> None:
+    """Reasons, patterns and the spelling of ranges stay where nothing contradicts them."""
+    known = parse(WRITTEN, "here")
+    after = taken(known, evidence("0.5.3", a="not there", b="never here"))
+    assert after.entries == known.entries
+    # What passes ends, for that test alone, up to what is said of later releases.
+    after = taken(known, evidence("0.5.3", b="never here"))
+    assert spans(after, "b") == {"~=0.5.0": "not|never"}
+    assert spans(after, "a") == {">=0.5.0,<0.5.3": "not|never", ">=0.6": "not there"}
+    assert {d.reason for d in after.by_test()["a"]} == {"the true reason", "another"}
+    # The same cause in other releases has the same reason, for a test that has it already.
+    after = taken(known, evidence("0.4.38", b="never"), evidence("0.5.3", a="not", b="not"))
+    assert {d.releases: d.reason for d in after.by_test()["b"]} == {"<0.6": "the true reason"}
+
+
+def test_nothing_is_known_of_what_is_flaky() -> None:
+    """It keeps what was known of it, which may be nothing."""
+    known = taken(Deviations(), evidence("0.5.3", a="no"))
+    unsure = Evidence(release="0.5.3", platform="cpu", unknown=frozenset({"a", "b"}))
+    assert taken(known, unsure) == known
+
+
+def test_platforms_are_apart() -> None:
+    """What one platform shows says nothing of another."""
+    gpu = Evidence(release="0.5.3", platform="gpu", failures={"a": failure("other")})
+    known = taken(Deviations(), evidence("0.5.3", a="no"), gpu)
+    assert {d.platform: d.match for d in known.by_test()["a"]} == {"cpu": "^no", "gpu": "^other"}
+    after = taken(known, evidence("0.5.3"))
+    assert [d.platform for d in after.by_test()["a"]] == ["gpu"]
+
+
+def test_what_may_pass_is_not_ended() -> None:
+    """That it passes is no contradiction, that it fails otherwise is."""
+    sometimes = Deviation(match="no", reason="by the example drawn", may_pass=True)
+    known = Deviations(entries=(Entry(deviation=sometimes, tests=("a",)),))
+    assert taken(known, evidence("0.5.3")).entries == known.entries
+    after = taken(known, evidence("0.4.30", a="no"), evidence("0.5.3", a="other"))
+    assert spans(after) == {"<0.5.3": "no", ">=0.5.3": "^other"}
+
+
+def test_a_crash_is_not_an_error() -> None:
+    """How a test ends is part of the cause."""
+    crash = failure("SIGSEGV", Outcome.CRASHED)
+    one = Evidence(release="0.5.3", platform="cpu", failures={"a": crash})
+    (entry,) = taken(Deviations(), one).entries
+    assert (entry.deviation.outcome, entry.deviation.error) == ("crashed", "ValueError")
+    assert not shown(entry.deviation, failure("SIGSEGV"))
+
+
+ended = st.dictionaries(st.sampled_from("abc"), st.sampled_from(KINDS))
+histories = st.dictionaries(st.sampled_from(RELEASES), ended, min_size=1)
+
+
+def as_evidence(history: Mapping[str, Mapping[str, str]]) -> list[Evidence]:
+    """Return what runs showed, by release and test."""
+    return [evidence(release, **own) for release, own in history.items()]
+
+
+@given(histories)
+def test_what_was_seen_is_said(history: dict[str, dict[str, str]]) -> None:
+    """Every release has what it showed; accepting it again, or reading it back, is the same."""
+    known = taken(Deviations(), *as_evidence(history))
+    for release, own in history.items():
+        for test in "abc":
+            here = [d for d in known.by_test().get(test, ()) if d.covers(release, "cpu", {})]
+            assert [d.match for d in here] == ([f"^{own[test]}"] if test in own else [])
+    assert taken(known, *as_evidence(history)) == known
+    assert parse(dumps(known), "here") == known
+
+
+@given(st.permutations(RELEASES), histories)
+def test_the_order_of_runs_does_not_matter(
+    order: list[str], history: dict[str, dict[str, str]]
+) -> None:
+    """Runs that are accepted one by one come to the same as all of them at once."""
+    one_by_one = Deviations()
+    for release in order:
+        if release in history:
+            one_by_one = taken(one_by_one, evidence(release, **history[release]))
+    assert one_by_one == taken(Deviations(), *as_evidence(history))
+
+
+@given(histories, histories)
+def test_other_releases_keep_what_is_known_of_them(
+    first: dict[str, dict[str, str]], then: dict[str, dict[str, str]]
+) -> None:
+    """A run changes nothing that is known of the releases that it is not of."""
+    known = taken(Deviations(), *as_evidence(first))
+    after = taken(known, *as_evidence(then))
+    for release in first.keys() - then.keys():
+        for test in "abc":
+            told = [
+                [d.match for d in one.by_test().get(test, ()) if d.covers(release, "cpu", {})]
+                for one in (known, after)
+            ]
+            assert told[0] == told[1]
+    assert after.generated.releases["cpu"].keys() == first.keys() | then.keys()

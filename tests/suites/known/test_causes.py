@@ -1,0 +1,102 @@
+"""What of an error is its cause, whatever example was drawn."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.suites.known.causes import LONGEST, pattern_of, reason_of, without_values
+
+ALIKE = [
+    (
+        "out.dtype=uint8, but should be uint64 [cumulative_prod(uint8)]\nassert dtype('uint8')",
+        "out.dtype=int32, but should be int64 [cumulative_prod(int32)]",
+        r"^out\.dtype=.*, but should be .* \[cumulative_prod\(.*\)\]",
+    ),
+    (
+        "out=(nan+nanj), but should be π/2 + NaN j [acos()]\n",
+        "out=-1.5e-93j, but should be ±3π/4 + 0j [acos()]",
+        r"^out=.*, but should be .* \[acos\(\)\]",
+    ),
+    (
+        "out.shape=(0, 3), but should be () [sum(shape=(0, 3))]",
+        "out.shape=(), but should be (1,) [sum(shape=())]",
+        r"^out\.shape=.*, but should be .* \[sum\(shape=.*\)\]",
+    ),
+    (
+        "assert False\n +  where False = isinstance(np.float32(1.19e-07), float)",
+        "assert False\n +  where False = isinstance(np.float16(0.5), float)",
+        r"^assert False\n \+  where False = isinstance\(np\..*, float\)",
+    ),
+    (
+        "no support below (0, 5) but ((0, 0)) was asked, see https://docs/a.html",
+        "no support below (1, 0) but ((0, 3)) was asked, see https://docs/b.html",
+        r"^no support below .* but \(.*\) was asked, see ",
+    ),
+    ("assert 3 == 4", "assert 5 == 7", "^assert "),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "pattern"), ALIKE)
+def test_examples_of_one_cause(one: str, other: str, pattern: str) -> None:
+    """Numbers, dtypes, shapes, addresses go; the kind of assertion and the function stay."""
+    assert pattern_of(one) == pattern
+    assert re.search(pattern, other)
+
+
+def test_what_is_the_same_for_every_example() -> None:
+    """It is told with an ellipsis for each value; what would say nothing stays as it is."""
+    message = "out=(nan+nanj), but should be π/2 + NaN j [acos()]\nassert (nan+nanj) == 1"
+    assert without_values(message) == "out=…, but should be … [acos()]"
+    assert without_values("assert 3 == 4") == "assert 3 == 4"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Argument 'device' missing from signature", "Argument 'x2' missing from signature"),
+        ("out=1, but should be 2 [exp()]", "out=1, but should be 2 [log()]"),
+        ("module 'jax' has no attribute 'a'", "module 'jax' has no attribute 'b'"),
+        ("out.dtype=int8, but should be 3", "out.shape=(3,), but should be 3"),
+    ],
+)
+def test_other_causes(one: str, other: str) -> None:
+    """What says another thing, or says it of another function, is another cause."""
+    assert re.search(pattern_of(one), other) is None
+
+
+messages = st.lists(
+    st.one_of(
+        st.text(max_size=30),
+        st.sampled_from(
+            ["out=", "(3, 4)", "[f(uint8)]", "'a'", "'no name'", "assert False\n", "x" * 90]
+        ),
+    ),
+    max_size=12,
+).map("".join)
+
+
+@given(messages)
+def test_a_pattern_finds_its_own_message(message: str) -> None:
+    """Whatever it is: it is a regular expression, short, on one line, and finds what it is of."""
+    pattern = pattern_of(message)
+    assert re.search(pattern, message) is not None
+    assert len(pattern) <= 2 * LONGEST
+    assert "\n" not in pattern
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("\nout=3, but should be 4\nassert 3 == 4", "out=3, but should be 4"),
+        ("assert False\n +  where False = f(3)\n +  more", "assert False +  where False = f(3)"),
+        ("x" * 300, "x" * 200 + "..."),
+        ("", "ValueError"),
+    ],
+)
+def test_reasons(message: str, reason: str) -> None:
+    """The beginning of an error, where nobody knows better."""
+    assert reason_of(message, "ValueError") == reason

@@ -1,0 +1,141 @@
+"""What a run of a suite is evidence of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conformance.engine.blobs import BlobStore
+from conformance.engine.loading import LoadedRun
+from conformance.errors import UsageError
+from conformance.model.outcome import Outcome, Stage, Verdict
+from conformance.model.record import ErrorInfo, Record
+from conformance.model.run import RunCell, RunInfo, RunSuite
+from conformance.suites.known.evidence import shown_by
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CELL = "jax0.5.3-py311-cpu8"
+SUITE = RunSuite(
+    name="mine", revision="abc", complete=True, settings={"max_examples": 5, "standard": "claimed"}
+)
+INFO = RunInfo(
+    exit=1, suite=SUITE, identities={CELL: {"facts": {"standard": "2024.12"}}},
+    cells=(RunCell(id=CELL, versions={"jax": "0.5.3", "jaxlib": "0.5.3"}),),
+)  # fmt: skip
+
+
+def record(name: str, outcome: Outcome = Outcome.OK, **more: Any) -> Record:
+    """Return the record of a test."""
+    error = None if outcome is Outcome.OK else ErrorInfo(type="ValueError", message="no")
+    return Record(
+        case=f"mine/{name}", cell=more.pop("cell", CELL), case_hash="", cell_hash="",
+        outcome=outcome, stage=Stage.EXECUTE, error=error, **more,
+    )  # fmt: skip
+
+
+def run_of(tmp_path: Path, *records: Record, info: RunInfo = INFO) -> LoadedRun:
+    """Return a run of some records, all of them planned."""
+    planned = replace(info, plan=tuple((one.case, one.cell) for one in records))
+    return LoadedRun(id="1", info=planned, records=records, blobs=BlobStore(tmp_path))
+
+
+def test_what_tests_showed(tmp_path: Path) -> None:
+    """How they failed; what passes, is skipped or fails as the suite expects is no failure."""
+    run = run_of(
+        tmp_path,
+        record("t.py::a"),
+        record("t.py::b", Outcome.RAISED, verdict=Verdict.REGRESSED),
+        record("t.py::c", Outcome.CRASHED, verdict=Verdict.KNOWN),
+        record("t.py::d", Outcome.UNSUPPORTED),
+        record("t.py::e", Outcome.RAISED, artifacts={"xfail": "1"}, verdict=Verdict.KNOWN),
+        record("t.py::f", Outcome.RAISED, verdict=Verdict.FLAKY),
+    )
+    shown = shown_by(run, "mine", "abc")
+    (one,) = shown.evidence
+    assert (one.release, one.platform, one.standard) == ("0.5.3", "cpu", "2024.12")
+    failures = {name: failure.outcome for name, failure in one.failures.items()}
+    assert failures == {"t.py::b": Outcome.RAISED, "t.py::c": Outcome.CRASHED}
+    assert one.unknown == {"t.py::f"}
+    assert shown.refused == (f"{CELL}: t.py::f is flaky, which is nothing that is known",)
+    assert (shown.generated.revision, shown.generated.examples) == ("abc", 5)
+
+
+@pytest.mark.parametrize(
+    ("cell", "records", "why"),
+    [
+        (
+            RunCell(id="jax0.8.3.dev20251120-py311-cpu8", versions={"jax": "0.8.3.dev20251120"}),
+            [record("a")],
+            "jax 0.8.3.dev20251120 is no release: nothing of a development build is kept",
+        ),
+        (
+            RunCell(id=CELL, versions={"jax": "0.5.3", "jaxlib": "0.5.3+mine"}),
+            [record("a")],
+            "jaxlib 0.5.3+mine is no release: nothing of a development build is kept",
+        ),
+        (
+            RunCell(id=f"{CELL}-latest", versions={"jax": "0.5.3"}),
+            [record("a")],
+            "is not as its release came out; its failures are its own",
+        ),
+        (RunCell(id=CELL), [record("a")], "it is not known which jax it has"),
+        (INFO.cells[0], [record("a", Outcome.UNSUPPORTED)], "no test was run"),
+        (
+            INFO.cells[0],
+            [record("a"), record("b", Outcome.INFRA), record("c", Outcome.NOT_RUN)],
+            "2 tests did not come to their end; run it again",
+        ),
+    ],
+)
+def test_cells_that_are_no_evidence(
+    tmp_path: Path, cell: RunCell, records: list[Record], why: str
+) -> None:
+    """They are left out with the reason."""
+    own = [replace(one, cell=cell.id) for one in records]
+    shown = shown_by(run_of(tmp_path, *own, info=replace(INFO, cells=(cell,))), "mine", "abc")
+    assert shown.evidence == ()
+    assert shown.refused == (f"{cell.id}: {why}",)
+
+
+def test_a_cell_that_was_cut_short(tmp_path: Path) -> None:
+    """A test that was planned and has no record is one that is not known."""
+    run = run_of(tmp_path, record("a"), record("b"))
+    shown = shown_by(replace(run, records=run.records[:1]), "mine", "abc")
+    assert shown.refused == (f"{CELL}: 1 tests did not come to their end; run it again",)
+
+
+@pytest.mark.parametrize(
+    ("info", "why"),
+    [
+        (replace(INFO, suite=None), "is of cases, expected one of mine"),
+        (replace(INFO, suite=replace(SUITE, name="tests")), "is of tests, expected one of mine"),
+        (
+            replace(INFO, exit=None),
+            "did not come to its end; what is accepted is what a whole run showed",
+        ),
+        (
+            replace(INFO, suite=replace(SUITE, revision="abc-changed")),
+            "is of revision abc-changed, expected abc, which is pinned",
+        ),
+        (
+            replace(INFO, suite=replace(SUITE, complete=False)),
+            "is of some tests only; what is accepted is what a whole run showed",
+        ),
+        (
+            replace(INFO, suite=replace(SUITE, settings={"shrink": True})),
+            "made examples smaller, so that errors may not be the usual ones; run without",
+        ),
+        (
+            replace(INFO, suite=replace(SUITE, settings={"standard": "2022.12"})),
+            "is held against 2022.12 of the standard, expected what each release claims",
+        ),
+    ],
+)
+def test_runs_that_are_no_evidence(tmp_path: Path, info: RunInfo, why: str) -> None:
+    """They are refused with the reason."""
+    with pytest.raises(UsageError, match=f"^run 1 {why}$"):
+        shown_by(run_of(tmp_path, record("a"), info=info), "mine", "abc")

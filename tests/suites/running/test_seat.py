@@ -1,0 +1,227 @@
+"""Tests run to the last: what ends a session ends one test, and none is lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.engine.blobs import BlobStore
+from conformance.engine.judging import Judge, record_of
+from conformance.errors import InfrastructureError
+from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
+from conformance.suites.running.seat import IN_A_ROW
+from tests.suites.trials import jobs_of, ran, run, session, write
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from conformance.engine.job import Finished
+
+NASTY = """\
+import os, signal, time
+
+def test_a(): pass
+def test_segfault(): os.kill(os.getpid(), signal.SIGSEGV)
+def test_b(): pass
+def test_exit(): os._exit(5)
+def test_hang(): time.sleep(100)
+def test_closes(): os.closerange(3, 100)
+def test_c(): pass
+"""
+
+
+def outcomes(found: Mapping[str, Finished]) -> dict[str, Outcome]:
+    """Return how each test ended."""
+    return {name: one.outcome for name, one in found.items()}
+
+
+def said(one: Finished) -> str:
+    """Return the message of how a test ended."""
+    assert one.error is not None
+    return one.error.message
+
+
+@pytest.mark.parametrize("forks", [False, True])
+def test_what_ends_a_session_ends_one_test(tmp_path: Path, *, forks: bool) -> None:
+    """Those after it run in the next one."""
+    found = ran(write(tmp_path, {"test_one.py": NASTY}), timeout=2.0, forks=forks)
+    good = dict.fromkeys(("test_a", "test_b", "test_c"), Outcome.OK)
+    crashed = dict.fromkeys(("test_segfault", "test_exit", "test_closes"), Outcome.CRASHED)
+    assert outcomes(found) == {**good, **crashed, "test_hang": Outcome.TIMED_OUT}
+    assert said(found["test_segfault"]) == "the process was ended by SIGSEGV"
+    assert said(found["test_exit"]) == "the process exited with status 5"
+    assert said(found["test_hang"]) == "no end within the timeout of 2 s"
+
+
+@pytest.mark.parametrize("forks", [False, True])
+def test_a_test_that_ends_pytest(tmp_path: Path, *, forks: bool) -> None:
+    """It is at fault; the others are run."""
+    text = "import pytest\n\ndef test_a():\n    pytest.exit('enough')\n\ndef test_b(): pass\n"
+    found = ran(write(tmp_path, {"test_one.py": text}), forks=forks)
+    assert outcomes(found) == {"test_a": Outcome.CRASHED, "test_b": Outcome.OK}
+    assert said(found["test_a"]) == "the test ended the session: Exit: enough"
+
+
+def test_a_test_that_ends_what_it_was_forked_from(tmp_path: Path) -> None:
+    """It does so once: it is tried again in a process of its own, as all others are from then."""
+    text = (
+        "import os, signal, time\n\n"
+        "def test_a(): pass\n\n"
+        "def test_kills():\n    os.kill(os.getppid(), signal.SIGKILL)\n    time.sleep(5)\n\n"
+        "def test_b(): pass\n"
+    )
+    found = ran(write(tmp_path, {"test_one.py": text}), forks=True)
+    assert outcomes(found) == {
+        "test_a": Outcome.OK, "test_kills": Outcome.CRASHED, "test_b": Outcome.OK,
+    }  # fmt: skip
+
+
+def test_a_test_whose_name_is_not_the_same_twice(tmp_path: Path) -> None:
+    """It is told of as such: it is neither skipped nor lost."""
+    text = (
+        "import os, pytest\n\n"
+        "@pytest.mark.parametrize('n', [os.getpid()])\ndef test_any(n): pass\n\n"
+        "def test_fine(): pass\n"
+    )
+    jobs = jobs_of(write(tmp_path, {"test_one.py": text}))
+    found = run(jobs, lambda: session(tmp_path), {job.case.name for job in jobs})
+    assert {one.outcome for one in found} == {Outcome.NOT_RUN, Outcome.OK}
+    (lost,) = (one for one in found if one.outcome is Outcome.NOT_RUN)
+    assert "its name is not the same twice" in said(lost)
+
+
+@pytest.mark.parametrize("forks", [False, True])
+def test_memory_that_others_took(tmp_path: Path, *, forks: bool) -> None:
+    """A test is at fault for what it takes alone."""
+    text = "import os, time\n\nkept = []\n"
+    for name, size in (("a", 300), ("b", 300), ("c", 600)):
+        take = f"kept.append(bytearray(os.urandom(1)) * ({size} << 20))"
+        text += f"\ndef test_{name}():\n    {take}\n    time.sleep(0.6)\n"
+    found = ran(write(tmp_path, {"test_one.py": text}), memory=500, forks=forks)
+    assert outcomes(found) == {
+        "test_a": Outcome.OK, "test_b": Outcome.OK, "test_c": Outcome.OUT_OF_MEMORY,
+    }  # fmt: skip
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    """A test that the suite does not have here, one of a module that cannot be imported."""
+    write(tmp_path, {
+        "test_fine.py": "def test_a(): pass\n",
+        "test_broken.py": "import nothing_of_that_name\n\ndef test_a(): pass\n",
+        "test_left_out.py": "import pytest\npytest.skip('not here', allow_module_level=True)\n",
+    })  # fmt: skip
+    names = ("test_fine.py::test_a", "test_fine.py::test_gone", "test_broken.py::test_b",
+             "test_left_out.py::test_c", "test_fine.py")  # fmt: skip
+    found = ran(tmp_path, *names)
+    assert outcomes(found) == {
+        "test_a": Outcome.OK, "test_gone": Outcome.UNSUPPORTED, "test_b": Outcome.RAISED,
+        "test_c": Outcome.UNSUPPORTED, "test_fine.py": Outcome.OK,
+    }  # fmt: skip
+    assert said(found["test_gone"]) == "is not collected here"
+    assert said(found["test_c"]) == "not here"
+    broken = found["test_b"].error
+    assert broken is not None
+    assert found["test_b"].stage is Stage.IMPORT
+    assert broken.signature == "ModuleNotFoundError: No module named 'nothing_of_that_name'"
+
+
+@pytest.mark.parametrize(
+    ("conftest", "outcome", "message"),
+    [
+        ("raise KeyError('this')", Outcome.RAISED, "'this'"),
+        ("import os; os._exit(3)", Outcome.CRASHED, "the process exited with status 3"),
+        ("pytest_plugins = ['nothing_of_that_name']", Outcome.RAISED, "nothing_of_that_name"),
+        ("def pytest_collection(): raise ValueError('hook')", Outcome.RAISED, "hook"),
+        ("def pytest_runtestloop(): raise ValueError('loop')", Outcome.RAISED, "loop"),
+    ],
+)
+def test_a_suite_that_fails_as_a_whole(
+    tmp_path: Path, conftest: str, outcome: Outcome, message: str
+) -> None:
+    """Each of its tests ends so, with the message."""
+    jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\ndef test_b(): pass\n"}))
+    write(tmp_path, {"conftest.py": conftest})
+    found = run(jobs, lambda: session(tmp_path))
+    assert [one.outcome for one in found] == [outcome] * 2
+    assert message in said(found[0])
+
+
+def test_an_argument_that_pytest_does_not_know(tmp_path: Path) -> None:
+    """Its own message, in one line."""
+    jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\n"}))
+    (found,) = run(jobs, lambda: session(tmp_path, "--nothing"))
+    assert found.error is not None
+    assert found.error.type == "UsageError"
+    assert found.error.message.startswith("unrecognized arguments: --nothing")
+
+
+def test_a_file_whose_tests_all_end_their_sessions(tmp_path: Path) -> None:
+    """It is given up after some, and says so; another file is not."""
+    number = IN_A_ROW + 3
+    crash = "import os\n" + "".join(f"def test_{n}(): os._exit(9)\n" for n in range(number))
+    write(tmp_path, {"test_a.py": crash, "test_b.py": "def test_fine(): pass\n"})
+    found = ran(tmp_path)
+    ended = list(outcomes(found).values())
+    assert ended.count(Outcome.CRASHED) == IN_A_ROW
+    assert ended.count(Outcome.NOT_RUN) == 3
+    assert found["test_fine"].outcome is Outcome.OK
+
+
+def test_a_plugin_that_runs_others_instead(tmp_path: Path) -> None:
+    """What was asked for and is never told of ends all the same."""
+    jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\ndef test_b(): pass\n"}))
+    write(tmp_path, {
+        "conftest.py": "def pytest_collection_finish(session):\n    session.items[:] = [\n"
+        "        type(item).from_parent(item.parent, name=item.name) for item in session.items\n"
+        "    ]\n    for item in session.items:\n        item._nodeid += '-other'\n",
+    })  # fmt: skip
+    found = run(jobs, lambda: session(tmp_path))
+    assert [one.outcome for one in found] == [Outcome.RAISED] * 2
+
+
+def test_a_cell_without_pytest(tmp_path: Path) -> None:
+    """A fault of the cell's, with what was said."""
+    jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\n"}))
+    write(tmp_path, {"away/pytest.py": "raise ImportError('no pytest here')\n"})
+    one = session(tmp_path)
+    one.launch.environment["PYTHONPATH"] = str(tmp_path / "away")  # type: ignore[index]
+    with pytest.raises(InfrastructureError, match="no pytest here"):
+        run(jobs, lambda: one)
+
+
+def test_verdicts(tmp_path: Path) -> None:
+    """A failure deviates, one that is declared is known, a test that is skipped is left out."""
+    write(tmp_path, {
+        "test_one.py": "import pytest\n\n"
+        "def test_good(): pass\n\n"
+        "def test_bad(): assert 0\n\n"
+        "@pytest.mark.xfail(reason='known')\ndef test_declared(): assert 0\n\n"
+        "@pytest.mark.xfail\ndef test_better(): pass\n\n"
+        "@pytest.mark.xfail(strict=True)\ndef test_strict(): pass\n\n"
+        "@pytest.mark.skip(reason='no need')\ndef test_skipped(): pass\n\n"
+        "@pytest.fixture\ndef tidy():\n    yield\n    raise ValueError('after')\n\n"
+        "def test_teardown(tidy): pass\n\n"
+        "@pytest.fixture\ndef broken():\n    raise ValueError('before')\n\n"
+        "def test_setup(broken): pass\n"
+    })  # fmt: skip
+    blobs = BlobStore(tmp_path / "blobs")
+    judge = Judge(blobs)
+    records = {
+        name: judge.judge(one.job, record_of(one, blobs)) for name, one in ran(tmp_path).items()
+    }
+    deviates, conforms = Conformance.DEVIATES, Conformance.CONFORMS
+    assert {name: (one.verdict, one.conformance) for name, one in records.items()} == {
+        "test_good": (Verdict.MATCH, conforms),
+        "test_bad": (Verdict.REGRESSED, deviates),
+        "test_declared": (Verdict.KNOWN, deviates),
+        "test_better": (Verdict.MATCH, conforms),
+        "test_strict": (Verdict.REGRESSED, deviates),
+        "test_skipped": (Verdict.EXCLUDED, Conformance.UNKNOWN),
+        "test_teardown": (Verdict.REGRESSED, deviates),
+        "test_setup": (Verdict.REGRESSED, deviates),
+    }
+    assert records["test_skipped"].reasons == ("no need",)
+    assert records["test_setup"].stage is Stage.BUILD
+    assert blobs.get(records["test_declared"].artifacts["xfail"]) == b"known"

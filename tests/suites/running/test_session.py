@@ -1,0 +1,196 @@
+"""A session of pytest: what it tells, and the ways in which it ends."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.suites.trials import collected, session, told, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ODD = """\
+import pytest
+
+@pytest.mark.parametrize("text", ["a b", "x[1]", "\\u00fc", "two\\nlines", "a::b", "a/b", "", "#2"])
+def test_odd(text):
+    pass
+
+@pytest.mark.parametrize("x", [1, 2], ids=["same", "same"])
+def test_same(x):
+    pass
+
+def test_surrogate():
+    raise ValueError("\\ud800")
+"""
+
+SOCKETS = "(n for n in range(3, 30) if os.path.realpath(f'/proc/self/fd/{n}').count('socket:'))"
+GARBLE = f"[os.write(n, b'}}\\n') for n in {SOCKETS}]"
+"""Writes into every socket that is open."""
+
+
+def ends(folder: Path, *more: str, **options: Any) -> dict[str, dict[str, Any]]:
+    """Return how each test ended, by the name of its function and parameters."""
+    tests = options.pop("tests", ())
+    events = (
+        dict(event)
+        for event in told(session(folder, *more, **options), *tests)
+        if event["event"] == "end"
+    )
+    return {event["test"].partition("::")[2]: event for event in events}
+
+
+def test_odd_ids_are_told_apart(tmp_path: Path) -> None:
+    """Every test is told of by the name that it was collected by, whatever is in it."""
+    write(tmp_path, {"test_odd.py": ODD})
+    names = [test.name for test in collected(tmp_path).tests]
+    assert len(set(names)) == 11
+    seen = ends(tmp_path, tests=[names[0], names[-2]])
+    assert sorted(seen) == sorted(name.partition("::")[2] for name in (names[0], names[-2]))
+    (end,) = ends(tmp_path, tests=names[-1:]).values()
+    assert (end["outcome"], end["message"]) == ("failed", "\\ud800")
+
+
+def test_the_same_file_named_twice(tmp_path: Path) -> None:
+    """Tests that pytest names alike are numbered, and each can be run alone."""
+    write(tmp_path, {"test_one.py": "def test_one(): pass\n"})
+    twice = ("--keep-duplicates", str(tmp_path / "test_one.py"))
+    names = [test.name for test in collected(tmp_path, *twice).tests]
+    assert names == ["test_one.py::test_one", "test_one.py::test_one#2"]
+    assert list(ends(tmp_path, *twice, tests=names[1:])) == ["test_one#2"]
+
+
+def test_where_a_test_stands(tmp_path: Path) -> None:
+    """Its file, its line, and what node ids start from."""
+    write(tmp_path, {"pytest.ini": "[pytest]\n", "sub/test_one.py": "\n\ndef test_one(): pass\n"})
+    found = collected(tmp_path / "sub")
+    assert (found.root, found.ini) == (str(tmp_path), str(tmp_path / "pytest.ini"))
+    (test,) = found.tests
+    assert (test.name, test.line) == ("sub/test_one.py::test_one", 3)
+    assert test.file == str(tmp_path / "sub" / "test_one.py")
+
+
+def test_what_cannot_be_collected(tmp_path: Path) -> None:
+    """The exception of a module, not what pytest makes of it; and a module that is skipped."""
+    write(tmp_path, {
+        "test_broken.py": "import os\nimport nothing_of_that_name\n",
+        "test_skipped.py": "import pytest\npytest.importorskip('nothing_of_that_name')\n",
+        "test_fine.py": "def test_fine(): pass\n",
+    })  # fmt: skip
+    found = collected(tmp_path)
+    assert [test.name for test in found.tests] == ["test_fine.py::test_fine"]
+    broken, skipped = sorted(found.problems, key=lambda one: one.node)
+    assert (broken.node, broken.broken, broken.type) == (
+        "test_broken.py", True, "ModuleNotFoundError",
+    )  # fmt: skip
+    assert broken.message == "No module named 'nothing_of_that_name'"
+    assert broken.where == f"{tmp_path}/test_broken.py:2"
+    assert not skipped.broken
+    assert "nothing_of_that_name" in skipped.reason
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome", "said"),
+    [
+        ("pass", "passed", ""),
+        ("raise KeyError('x')", "failed", "'x'"),
+        ("import sys; sys.exit(3)", "failed", "3"),
+        ("import pytest; pytest.skip('no need')", "skipped", "no need"),
+        ("import pytest; pytest.xfail('known')", "xfailed", "known"),
+        ("import pytest; pytest.exit('enough')", "left", "Exit: enough"),
+        ("raise KeyboardInterrupt", "left", "KeyboardInterrupt"),
+        ("import os; os.fork() or os._exit(0)", "passed", ""),
+    ],
+)
+def test_how_a_test_ends(tmp_path: Path, body: str, outcome: str, said: str) -> None:
+    """As pytest has it; a child that it forks tells nothing."""
+    write(tmp_path, {"test_one.py": f"def test_one():\n    {body}\n"})
+    (end,) = ends(tmp_path).values()
+    assert end["outcome"] == outcome
+    assert said in end.get("reason", end.get("message", ""))
+
+
+def test_the_evidence_of_a_failure(tmp_path: Path) -> None:
+    """Exception, line, traceback, and the last of what was printed."""
+    body = "    print('x' * 100_000)\n    print('the end')\n    assert 1 == 2, 'no'\n"
+    write(tmp_path, {"test_one.py": f"def test_one():\n{body}"})
+    (end,) = ends(tmp_path).values()
+    assert (end["type"], end["phase"]) == ("AssertionError", "call")
+    assert end["message"].startswith("no\nassert 1 == 2")
+    assert end["where"] == f"{tmp_path}/test_one.py:4"
+    assert "assert 1 == 2" in end["text"]
+    assert end["out"].endswith("the end\n")
+    assert len(end["out"]) < 20_000
+
+
+def test_the_configuration_of_a_suite_counts(tmp_path: Path) -> None:
+    """Its markers, its own fixtures, and options of its conftest; `-x` ends nothing."""
+    write(tmp_path, {
+        "pytest.ini": "[pytest]\naddopts = -x --strict-markers\nmarkers = mine\n",
+        "conftest.py": "import pytest\n\n"
+        "def pytest_addoption(parser):\n    parser.addoption('--number', type=int)\n\n"
+        "@pytest.fixture\ndef number(request):\n    return request.config.getoption('number')\n",
+        "test_one.py": "import pytest\n\n@pytest.mark.mine\ndef test_a(number):\n"
+        "    assert number == 4\n\ndef test_b(number):\n    assert number == 3\n\n"
+        "@pytest.mark.mine\ndef test_c(): pass\n",
+    })  # fmt: skip
+    seen = ends(tmp_path, "--number", "3")
+    assert {name: one["outcome"] for name, one in seen.items()} == {
+        "test_a": "failed", "test_b": "passed", "test_c": "passed",
+    }  # fmt: skip
+    assert list(ends(tmp_path, "--number", "3", "-m", "mine")) == ["test_a", "test_c"]
+
+
+def test_nothing_is_left_in_its_folder(tmp_path: Path) -> None:
+    """Neither bytecode nor what pytest keeps for the next time."""
+    write(tmp_path, {"conftest.py": "", "test_one.py": "def test_one(cache): pass\n"})
+    before = sorted(tmp_path.rglob("*"))
+    assert ends(tmp_path)["test_one"]["outcome"] == "passed"
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_folder_of_the_plugin_is_not_importable(tmp_path: Path) -> None:
+    """A suite that has a module `session` gets its own."""
+    text = "import importlib.util\n\ndef test_one():\n"
+    text += "    assert importlib.util.find_spec('endings') is None\n"
+    write(tmp_path, {"test_one.py": text})
+    assert ends(tmp_path)["test_one"]["outcome"] == "passed"
+
+
+@pytest.mark.parametrize(
+    ("body", "cut", "status"),
+    [
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "", (None, 11)),
+        ("os._exit(5)", "", (5, None)),
+        ("time.sleep(100)", "timeout", (None, 9)),
+        ("big = bytearray(os.urandom(1)) * 2**29; time.sleep(5)", "memory", (None, 9)),
+        (f"{GARBLE}; time.sleep(5)", "garbled", (None, 9)),
+    ],
+)  # fmt: skip
+def test_how_a_session_ends_too_early(
+    tmp_path: Path, body: str, cut: str, status: tuple[int | None, int | None]
+) -> None:
+    """With all that it started; what was told before stays told."""
+    text = f"import os, signal, time\n\ndef test_a(): pass\n\ndef test_b():\n    {body}\n"
+    write(tmp_path, {"test_one.py": text})
+    one = session(tmp_path, timeout=2.0, memory=400)
+    start = time.monotonic()
+    seen = [event["event"] for event in told(one)]
+    assert seen[-3:] == ["begin", "end", "begin"]
+    assert (one.ended.cut, one.ended.exit, one.ended.signal) == (cut, *status)
+    assert one.ended.status is None
+    assert time.monotonic() - start < 15
+
+
+def test_a_session_can_be_stopped(tmp_path: Path) -> None:
+    """Whoever takes no more of its events ends it."""
+    write(tmp_path, {"test_one.py": "import time\n\ndef test_a():\n    time.sleep(100)\n"})
+    one = session(tmp_path, timeout=50.0)
+    events = told(one)
+    assert next(event for event in events if event["event"] == "begin")
+    start = time.monotonic()
+    events.close()  # type: ignore[attr-defined]  # a generator
+    assert time.monotonic() - start < 5
