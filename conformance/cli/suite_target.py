@@ -11,7 +11,7 @@ from conformance.cli.suite_options import suite_options
 from conformance.cli.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.errors import UsageError
 from conformance.report.text import listed
-from conformance.suites.running.executor import SuiteExecutor
+from conformance.suites.catalogue.named import NODE
 from conformance.suites.suite import suite_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.suites.suite import Examples, Suite
 
-NODE: Final = "::"
 OF_PROCESSES: Final = frozenset({"facts", "output", "memory"})
 """What `--when` says that is asked of a whole process, not of one test."""
 
@@ -84,8 +83,7 @@ class SuiteTarget:
         cases, executor = inside.collected(ends)
         if len(cases) == 1:
             return cases[0], executor
-        if isinstance(executor, SuiteExecutor):
-            executor.close()
+        executor.close()
         raise UsageError(
             f"{self.text}: {len(cases)} tests, {listed([case.id for case in cases])}; expected "
             f"one; of all of them tells: conformance upgrade FROM TO --suite {self.text}"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.cli.setting import Setting
-    from conformance.engine.job import Executor, PlannedCell
+    from conformance.engine.job import PlannedCell
     from conformance.model.case import Case
     from conformance.suites.catalogue.definition import NamedSuite
     from conformance.suites.catalogue.named import Checkout
@@ -141,7 +141,9 @@ class SuiteInCells:
     def _turns(self) -> Turns:
         return Turns(self.setting.cache)
 
-    def collected(self, planned: Iterable[PlannedCell]) -> tuple[tuple[Case, ...], Executor]:
+    def collected(
+        self, planned: Iterable[PlannedCell]
+    ) -> tuple[tuple[Case, ...], SuiteExecutor | Several]:
         """Return the tests that are collected in some cell, and what runs them.
 
         Args:

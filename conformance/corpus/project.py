@@ -39,28 +39,21 @@ def find_project(start: Path) -> Project:
     """
     for folder in (start, *start.parents):
         if _is_checkout(folder):
-            return _checkout(folder)
+            return _project(folder, folder, writable=True)
     if _is_checkout(PACKAGE.parent):
-        return _checkout(PACKAGE.parent)
-    data = PACKAGE / "data"
-    return Project(
-        root=start,
-        cases=data / "cases",
-        matrices=data / "matrix",
-        suites=data / "suites",
-        writable=False,
-    )
+        return _project(PACKAGE.parent, PACKAGE.parent, writable=True)
+    return _project(start, PACKAGE / "data", writable=False)
 
 
 def _is_checkout(folder: Path) -> bool:
     return (folder / "matrix" / "releases.toml").is_file() and (folder / "cases").is_dir()
 
 
-def _checkout(folder: Path) -> Project:
+def _project(root: Path, data: Path, *, writable: bool) -> Project:
     return Project(
-        root=folder,
-        cases=folder / "cases",
-        matrices=folder / "matrix",
-        suites=folder / "suites",
-        writable=True,
+        root=root,
+        cases=data / "cases",
+        matrices=data / "matrix",
+        suites=data / "suites",
+        writable=writable,
     )

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 XFAIL: Final = "xfail"
 """Artifact of a test that failed as it declares: the reason that it gives."""
+WARNINGS: Final = "warnings"
+"""Artifact of a test that warned: a JSON list of what, and how often."""
+FALSIFYING: Final = "falsifying"
+"""Artifact of a test that Hypothesis found an example to fail with."""
 
 
 def judge_test(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from packaging.version import InvalidVersion, Version
 
+from conformance.engine.suite_changes import NOT_COLLECTED
 from conformance.errors import UsageError
 from conformance.judge.deviation import shows
 from conformance.judge.tests import XFAIL
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 WHY: Final = 240
 """Characters of what a test raised that are kept."""
-NOT_COLLECTED: Final = "not collected"
-"""Type of the error of a test that the suite does not have in a cell."""
 COUNTING: Final = ("max_examples", "seed", "standard")
 """Settings that decide what comes of tests."""
 _OUTCOMES: Final = {

@@ -14,6 +14,7 @@ import msgspec
 
 from conformance.engine.blobs import CorruptBlobError
 from conformance.judge.errors import cause_of
+from conformance.judge.tests import WARNINGS
 from conformance.report.text import one_line
 from conformance.report.tracks import tracks_of
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from conformance.engine.loading import LoadedRun
     from conformance.model.run import RunCell
 
-WARNINGS: Final = "warnings"
-"""Artifact of a test: what it warned of, as JSON; of a cell, what collecting did."""
 COMING: Final = ("DeprecationWarning", "FutureWarning")
 """Classes of warnings of what will be: those that upgrade want these first."""
 NOTHING: Final[Mapping[str, Sequence[Warned]]] = MappingProxyType({})

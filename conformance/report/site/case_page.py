@@ -11,6 +11,7 @@ from conformance.engine.comparing import value_of
 from conformance.engine.diff_cache import pair_of
 from conformance.engine.transitions import ENDING, FACTS, VALUE, Kind
 from conformance.ir.graph import CROSS_LOWERED, IRS
+from conformance.judge.tests import FALSIFYING
 from conformance.model.codec import CorruptValueError
 from conformance.report.commands import rerun
 from conformance.report.ir_facts import FactRow, differing_facts
@@ -40,8 +41,6 @@ ARTIFACTS: Final = (ENDING, VALUE, FACTS, *IRS, *CROSS_LOWERED)
 """Rows of a history, in their order."""
 FACT_ROWS: Final = 12
 PATTERNS: Final = 6
-FALSIFYING: Final = "falsifying"
-"""Artifact of a test: the example that it fails for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from conformance.engine.job import Finished
 from conformance.engine.observe import raised, signal_name
 from conformance.engine.suite_changes import NOT_COLLECTED, SKIPPED
 from conformance.judge.errors import signature
-from conformance.judge.tests import XFAIL
+from conformance.judge.tests import FALSIFYING, WARNINGS, XFAIL
 from conformance.kit.refusals import refused_flags
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from conformance.suites.running.collection import Problem
     from conformance.suites.running.watch import Ended
 
-WARNINGS: Final = "warnings"
-"""Artifact of a test that warned: a JSON list of what, and how often."""
-FALSIFYING: Final = "falsifying"
-"""Artifact of a test that Hypothesis found an example to fail with."""
 NEVER: Final = "pytest reported nothing of it"
 _RAISED: Final = re.compile(r"(?m)^(?:E|INTERNALERROR>) +(?:\w+\.)*([A-Z]\w*)(?:: (.*))?$")
 """How pytest shows the exception that ended it, outside of any test."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
-    from conformance.engine.job import Executor, Finished, Job
+    from conformance.engine.job import Finished, Job
+    from conformance.suites.running.executor import SuiteExecutor
 
 
 class Several:
@@ -17,7 +18,7 @@ class Several:
         executors: Executor of each suite, by the hash of the suite.
     """
 
-    def __init__(self, executors: Mapping[str, Executor]) -> None:
+    def __init__(self, executors: Mapping[str, SuiteExecutor]) -> None:
         self._executors = executors
 
     @property
@@ -27,6 +28,11 @@ class Several:
         for executor in self._executors.values():
             found.update(executor.identities)
         return found
+
+    def close(self) -> None:
+        """End what waits to run tests, where none is to be run after all."""
+        for executor in self._executors.values():
+            executor.close()
 
     def run(self, jobs: Iterable[Job]) -> Generator[Finished]:
         """Run tests and yield each as it ends, one suite after another; see `Executor.run`."""
