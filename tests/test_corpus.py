@@ -19,7 +19,7 @@ CASES = Path(__file__).resolve().parents[1] / "cases"
 ALL = select_cases((), CASES)
 RECORDED_ON = {"cpu": 8, "cpu-mp2": 8, "tpu:v5e:2x2": 4, "tpu:v5e:4x4": 16}
 """Platforms with their devices."""
-THREAD = re.compile(r"[\w.-]+/[\w.-]+#\d+")
+THREAD = re.compile(r"[\w.-]+/[\w.-]+(#\d+|@[0-9a-f]{12})")
 
 
 def test_five_families_of_at_least_thirty_five_cases() -> None:

@@ -1,4 +1,4 @@
-"""Where upstream threads are."""
+"""Where upstream threads and commits are."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from conformance.report.threads import address_of
     ("source", "address"),
     [
         ("jax-ml/jax#123", "https://github.com/jax-ml/jax/issues/123"),
+        ("jax-ml/jax@0123456789ab", "https://github.com/jax-ml/jax/commit/0123456789ab"),
+        ("jax-ml/jax@main", ""),
         ("https://example.org/a", "https://example.org/a"),
         ("javascript:alert(1)", ""),
         ("jax-ml/jax#abc", ""),
