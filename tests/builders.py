@@ -58,10 +58,9 @@ def case(id_: str = "family/name", **more: Any) -> Case:
         id=id_,
         family=id_.partition("/")[0],
         topic="topic",
-        name="name",
         file=Path("cases/family/topic.py"),
         line=7,
-        **{"kind": "program", **more},
+        **{"kind": "program", "name": "name", **more},
     )
 
 

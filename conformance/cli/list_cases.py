@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from conformance.cli.setting import here
+from conformance.corpus.template import template as topic_template
+from conformance.errors import UsageError
 
 if TYPE_CHECKING:
     from conformance.model.case import Case
@@ -18,14 +20,22 @@ if TYPE_CHECKING:
 @click.command("list", short_help="List cases, without importing them.")
 @click.argument("select", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
-def command(*, select: tuple[str, ...], as_json: bool) -> int:
+@click.option("--template", metavar="FAMILY", help="Print a topic to start from instead.")
+def command(*, select: tuple[str, ...], as_json: bool, template: str | None) -> int:
     """List cases, without importing them.
 
     \b
     conformance list                        all families
     conformance list nnx_vmap_while         one family
     conformance list 'aot_placement/*' --json
+    conformance list --template shard_map_while > cases/shard_map_while/my_topic.py
+                                            a small case of a family, to edit
     """  # noqa: D301 - \b is click's own mark
+    if template is not None:
+        if select or as_json:
+            raise UsageError("--template prints one file: say neither SELECT nor --json with it")
+        click.echo(topic_template(here().cases(()), template), nl=False)
+        return 0
     cases = here().cases(select)
     if as_json:
         data = [listed(case) for case in cases]

@@ -1,56 +1,73 @@
-"""`conformance report --goldens`: the state of JAX as the goldens of the project have it."""
+"""`conformance report --goldens`: the state and history of JAX as the project's goldens have it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from conformance.cli.preparing import prepare_in
+from conformance.corpus.changes import load_families
 from conformance.engine.plan import make_plan
 from conformance.engine.recorded import recorded_endings
+from conformance.engine.turned import turned
 from conformance.errors import ConformanceError
 from conformance.files import write_atomically
+from conformance.report.behaviour import histories
+from conformance.report.behaviour_markdown import behaviour_pages
 from conformance.report.state import Recorded, State, state_markdown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from conformance.cli.setting import Setting
 
 MATRICES: Final = ("releases", "platforms")
+HISTORY: Final = "docs/history"
+"""Folder of the history, in the project."""
 
 
 class StaleStateError(ConformanceError):
-    """The committed page does not say what the goldens have."""
+    """A committed page does not say what the goldens have."""
 
     exit_code = 1
 
 
 def write_state(setting: Setting, file: Path, *, check: bool) -> None:
-    """Write the page, or see whether it is current.
+    """Write the pages, or see whether they are current.
 
     Args:
         setting: The project.
-        file: The page.
-        check: Whether it is only compared.
+        file: The page of the state; those of the history have a folder of their own.
+        check: Whether they are only compared.
 
     Raises:
-        StaleStateError: If it is compared, and is not what would be written.
+        StaleStateError: If they are compared, and one is not what would be written.
     """
-    text = f"{_state(setting)}\n".encode()
-    if not check:
-        write_atomically(file, text)
-        return
-    if not file.exists() or file.read_bytes() != text:
-        raise StaleStateError(
-            f"{file}: is not what the goldens have; make it anew: conformance report --goldens"
-        )
+    dates = {release.version: f"{release.date:%Y-%m-%d}" for release in setting.releases.rows}
+    folder = setting.project.root / HISTORY
+    pages = {folder / name: text for name, text in _history(setting, dates)}
+    pages[file] = f"{_state(setting, dates)}\n"
+    for page, text in pages.items():
+        if not check:
+            page.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(page, text.encode())
+        elif not page.exists() or page.read_text(encoding="utf-8") != text:
+            raise StaleStateError(
+                f"{page}: is not what the goldens have; make it anew: conformance report --goldens"
+            )
 
 
-def _state(setting: Setting) -> str:
+def _history(setting: Setting, dates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    cases = setting.cases(())
+    families = load_families(setting.project.cases)
+    found = histories(cases, families, turned(cases))
+    return behaviour_pages(found, dates, setting.project.root)
+
+
+def _state(setting: Setting, dates: Mapping[str, str]) -> str:
     cells = [cell for name in MATRICES for cell in setting.cells(name, ())[0]]
     preparation = prepare_in(setting, cells)
     plan = make_plan(setting.cases(()), preparation.cells)
     recorded = {job.id: Recorded.of(job, ending) for job, ending in recorded_endings(plan)}
-    dates = {release.version: f"{release.date:%Y-%m-%d}" for release in setting.releases.rows}
     root = setting.project.root
     return state_markdown(State(plan=plan, recorded=recorded, dates=dates, root=root))

@@ -1,0 +1,53 @@
+"""What families say of themselves: `changes.toml` beside their topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+
+from conformance.errors import UsageError
+from conformance.files import said_by
+from conformance.model.change import Family
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+FILE_NAME: Final = "changes.toml"
+
+
+def load_families(cases: Path) -> Mapping[str, Family]:
+    """Return what each family says of itself, by its name; those that say nothing are left out.
+
+    Args:
+        cases: Folder of the families.
+
+    Raises:
+        UsageError: If a file is not as it should be; the message names it.
+    """
+    return {file.parent.name: _load(file) for file in sorted(cases.glob(f"*/{FILE_NAME}"))}
+
+
+def _load(file: Path) -> Family:
+    try:
+        family = msgspec.toml.decode(file.read_bytes(), type=Family)
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {said_by(error)}") from error
+    except msgspec.DecodeError as error:  # no TOML, an unknown key, a wrong type
+        said = str(error)
+        raise UsageError(f"{file}: {said[:1].lower()}{said[1:]}") from error
+    for number, change in enumerate(family.change, 1):
+        for release in (change.release, change.shown_at):
+            try:
+                Version(release)
+            except InvalidVersion:
+                raise UsageError(
+                    f"{file}: change {number}: release {release!r}, expected a jax release"
+                ) from None
+        if bool(change.seen) != bool(change.why):
+            raise UsageError(
+                f"{file}: change {number}: `seen` and `why` belong together; say both or none"
+            )
+    return family

@@ -1,0 +1,67 @@
+"""A change of JAX's behaviour, as a family of cases declares that it shows it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+ShownBy = Literal[
+    "outcome",
+    "error",
+    "value",
+    "facts",
+    "jaxpr",
+    "stablehlo",
+    "hlo",
+    "jaxpr-structure",
+    "stablehlo-structure",
+    "hlo-structure",
+]
+"""What of a golden changes: how a case ends, its error, its value, its facts, or an IR of it."""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A change of JAX's behaviour.
+
+    Attributes:
+        release: The release that made it, as upstream has it.
+        told: What changed, as a user meets it.
+        source: Upstream thread `owner/repo#N`, commit `owner/repo@<hash>`, or `changelog`.
+        case: The case that catches it, or several: their ids.
+        shown_by: What of the goldens of these changes there, on CPU.
+        instead: What to write so that it works on both sides, empty for nothing.
+        seen: The release at which the goldens put it, where that is another one.
+        why: Why it is another one.
+    """
+
+    release: str
+    told: str
+    source: str
+    case: str | tuple[str, ...]
+    shown_by: ShownBy
+    instead: str = ""
+    seen: str = ""
+    why: str = ""
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """Ids of the cases that catch it."""
+        return (self.case,) if isinstance(self.case, str) else self.case
+
+    @property
+    def shown_at(self) -> str:
+        """The release at which the goldens put it."""
+        return self.seen or self.release
+
+
+class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a family says of itself.
+
+    Attributes:
+        about: What it watches, in a sentence or two.
+        change: The changes that it shows.
+    """
+
+    about: str = ""
+    change: tuple[Change, ...] = ()

@@ -1,0 +1,127 @@
+"""What JAX changed, family by family: declared changes, and what else the goldens show."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from conformance.golden.spans import version
+from conformance.model.change import Family
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from conformance.engine.turned import Turned
+    from conformance.model.case import Case
+    from conformance.model.change import Change
+
+GATES: Final = ("outcome", "error", "value", "facts")
+"""What of a golden fails a run when it changes, and so is told also where nobody declared it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A declared change.
+
+    Attributes:
+        change: What is declared.
+        evidence: What the goldens show of it, where they put it.
+    """
+
+    change: Change
+    evidence: tuple[Turned, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseChanges:
+    """What one release changed, as one family has it.
+
+    Attributes:
+        release: The release.
+        told: Declared changes that the goldens put here.
+        also: What else changed in what gates.
+    """
+
+    release: str
+    told: tuple[Told, ...] = ()
+    also: tuple[Turned, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FamilyHistory:
+    """What changed, as one family has it.
+
+    Attributes:
+        name: The family.
+        about: What it watches.
+        cases: Its cases.
+        releases: What releases changed, the newest first; those that changed nothing are left out.
+    """
+
+    name: str
+    about: str
+    cases: tuple[Case, ...]
+    releases: tuple[ReleaseChanges, ...] = field(default=())
+
+    @property
+    def told(self) -> tuple[Told, ...]:
+        """Every declared change, the newest first."""
+        return tuple(told for one in self.releases for told in one.told)
+
+
+def histories(
+    cases: Sequence[Case], families: Mapping[str, Family], turned: Iterable[Turned]
+) -> tuple[FamilyHistory, ...]:
+    """Return what changed by family, in the order of their names.
+
+    Args:
+        cases: All cases.
+        families: What families say of themselves, by name.
+        turned: What the goldens say changed.
+    """
+    by_family: dict[str, list[Turned]] = defaultdict(list)
+    for one in turned:
+        by_family[one.case.family].append(one)
+    return tuple(
+        FamilyHistory(
+            name=name,
+            about=families.get(name, Family()).about,
+            cases=tuple(case for case in cases if case.family == name),
+            releases=_releases(families.get(name, Family()).change, by_family[name]),
+        )
+        for name in sorted({case.family for case in cases})
+    )
+
+
+def evidence_of(change: Change, turned: Iterable[Turned]) -> tuple[Turned, ...]:
+    """Return what the goldens show of a change, at the release where they are said to.
+
+    Args:
+        change: What is declared.
+        turned: What the goldens say changed.
+    """
+    return tuple(
+        one
+        for one in turned
+        if one.case.id in change.cases
+        and one.release == change.shown_at
+        and one.shown_by == change.shown_by
+    )
+
+
+def _releases(changes: Iterable[Change], turned: Sequence[Turned]) -> tuple[ReleaseChanges, ...]:
+    told = [Told(change=change, evidence=evidence_of(change, turned)) for change in changes]
+    said = {(one.case.id, one.release) for each in told for one in each.evidence}
+    also = [
+        one for one in turned if one.shown_by in GATES and (one.case.id, one.release) not in said
+    ]
+    names = {each.change.shown_at for each in told} | {one.release for one in also}
+    return tuple(
+        ReleaseChanges(
+            release=release,
+            told=tuple(each for each in told if each.change.shown_at == release),
+            also=tuple(one for one in also if one.release == release),
+        )
+        for release in sorted(names, key=version, reverse=True)
+    )

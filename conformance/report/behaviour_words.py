@@ -1,0 +1,122 @@
+"""A change of what is recorded, in words: what was before, what is since."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.judge.values import compare_values
+from conformance.model.codec import CorruptValueError, to_array, to_python
+from conformance.report.ir_facts import differing_facts
+from conformance.report.markup import code
+from conformance.report.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.engine.turned import Turned
+    from conformance.golden.contents import Content
+    from conformance.model.golden import RecordedError
+    from conformance.model.value import Leaf, Value
+
+FEW_LEAVES: Final = 3
+"""Leaves of a value that are told one by one."""
+FEW_NUMBERS: Final = 6
+"""Elements of an array that are told one by one."""
+MOST: Final = 160
+"""Characters of a message."""
+CONTEXT: Final = 4
+"""Words that are told before those in which two messages differ."""
+ROWS: Final = 3
+"""Facts or differences that are told."""
+
+
+def before_and_since(turned: Turned) -> str:
+    """Return what a case showed before a release, and what since, as Markdown in one line.
+
+    Args:
+        turned: What changed.
+    """
+    if turned.endings is not None:
+        return _other_ending(*turned.endings)
+    if turned.facts is not None:
+        return _other_facts(*turned.facts)
+    ir, _, structure = turned.shown_by.partition("-")
+    return f"another {ir}{' (in its structure alone)' if structure else ''}"
+
+
+def _other_ending(before: Content, after: Content) -> str:
+    if before.value is not None and after.value is not None:
+        return _other_value(before.value, after.value)
+    if before.error is not None and after.error is not None:
+        return _other_error(before.error, after.error)
+    return f"{_ending(before)} → {_ending(after)}"
+
+
+def _ending(content: Content) -> str:
+    if content.error is not None:
+        return _error(content.error)
+    return "works" if content.value is None else f"gives {_value(content.value)}"
+
+
+def _error(error: RecordedError) -> str:
+    said = one_line(error.message, MOST)
+    kind = f"{error.type}: {said}" if error.type and said else error.type or said
+    verb = "raises" if error.outcome == "raised" else f"ends as {error.outcome}:"
+    return f"{verb} {code(kind, MOST)}" if kind else verb.removesuffix(":")
+
+
+def _other_error(before: RecordedError, after: RecordedError) -> str:
+    """Return both errors, from the words on in which they differ where only the message does."""
+    if (before.outcome, before.type) != (after.outcome, after.type):
+        return f"{_error(before)} → {_error(after)}"
+    one, other = before.message.split(), after.message.split()
+    same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+    if same is None:
+        same = min(len(one), len(other))
+    start = max(0, same - CONTEXT)
+    dots = "... " if start else ""
+    said = (code(f"{dots}{' '.join(words[start:])}", MOST) for words in (one, other))
+    return f"the {code(before.type)} says {' → '.join(said)}"
+
+
+def _value(value: Value) -> str:
+    told = ", ".join(f"{leaf.path} {_leaf(leaf)}" for leaf in value.leaves[:FEW_LEAVES])
+    more = len(value.leaves) - FEW_LEAVES
+    return code(told or value.structure, MOST) + (f" and {more} more" if more > 0 else "")
+
+
+def _leaf(leaf: Leaf) -> str:
+    try:
+        if leaf.kind == "python":
+            return repr(to_python(leaf))
+        if math.prod(leaf.shape) <= FEW_NUMBERS:
+            return f"{leaf.dtype} {to_array(leaf).tolist()}"
+    except CorruptValueError:  # text and the like, which is told by its type
+        pass
+    return f"{leaf.dtype}{list(leaf.shape)}"
+
+
+def _other_value(before: Value, after: Value) -> str:
+    found = compare_values(after, before, word="before").messages
+    same_paths = [leaf.path for leaf in before.leaves] == [leaf.path for leaf in after.leaves]
+    pairs = zip(before.leaves, after.leaves, strict=True) if same_paths else ()
+    other = [(one, two) for one, two in pairs if one != two]
+    if other and all(_is_small(leaf) for pair in other[:ROWS] for leaf in pair):
+        said = [f"{one.path} {_leaf(one)} → {_leaf(two)}" for one, two in other]
+        return _listed(said)
+    return _listed(found or ("another value",))
+
+
+def _is_small(leaf: Leaf) -> bool:
+    return leaf.kind == "python" or math.prod(leaf.shape) <= FEW_NUMBERS
+
+
+def _other_facts(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    rows = [row for row in differing_facts(before, after) if row.gates]
+    return _listed([f"{row.name} {row.before} → {row.after}" for row in rows] or ["other facts"])
+
+
+def _listed(said: list[str] | tuple[str, ...]) -> str:
+    more = f" and {len(said) - ROWS} more" if len(said) > ROWS else ""
+    return "; ".join(code(one, MOST) for one in said[:ROWS]) + more

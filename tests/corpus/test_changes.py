@@ -1,0 +1,70 @@
+"""What families say of themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.corpus.changes import load_families
+from conformance.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHANGE = """\
+about = "Loops."
+
+[[change]]
+release = "0.6.0"
+told = "Loops are typed."
+source = "o/r#1"
+case = "loops/one"
+shown_by = "outcome"
+"""
+
+
+def written(cases: Path, text: str) -> Path:
+    """Return a folder of cases whose one family says a text of itself."""
+    (cases / "loops").mkdir()
+    (cases / "loops" / "changes.toml").write_text(text)
+    return cases
+
+
+def test_a_family_says_what_it_watches_and_shows(tmp_path: Path) -> None:
+    """Families that say nothing are left out."""
+    (tmp_path / "silent").mkdir()
+    found = load_families(written(tmp_path, CHANGE))
+    assert found.keys() == {"loops"}
+    (change,) = found["loops"].change
+    assert (found["loops"].about, change.cases, change.shown_at) == (
+        "Loops.",
+        ("loops/one",),
+        "0.6.0",
+    )
+
+
+def test_a_change_may_be_seen_later_for_a_reason(tmp_path: Path) -> None:
+    """And by several cases."""
+    text = CHANGE.replace('"loops/one"', '["loops/one", "loops/two"]')
+    (change,) = load_families(written(tmp_path, f'{text}seen = "0.6.1"\nwhy = "w"\n'))[
+        "loops"
+    ].change
+    assert (change.cases, change.shown_at) == (("loops/one", "loops/two"), "0.6.1")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("about = ", "invalid"),
+        (CHANGE.replace("outcome", "mood"), "mood"),
+        (CHANGE.replace("told", "tell"), "tell"),
+        (CHANGE.replace("0.6.0", "soon"), "change 1: release 'soon', expected a jax release"),
+        (f'{CHANGE}seen = "0.6.1"\n', "change 1: `seen` and `why` belong together"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
+    """With its file."""
+    with pytest.raises(UsageError, match=r"changes\.toml") as error:
+        load_families(written(tmp_path, text))
+    assert said in str(error.value)

@@ -1,0 +1,97 @@
+"""A topic to start from."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from conformance.corpus.select import select_cases
+from conformance.corpus.template import template
+from conformance.errors import UsageError
+
+CASES = Path(__file__).resolve().parents[2] / "cases"
+ALL = select_cases((), CASES)
+
+TOPIC = '''\
+"""A topic."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+
+from conformance.kit import Observed, Program, probe, program
+
+from ._helpers import label, other
+
+SCALE = 2
+UNUSED = 3
+
+
+def scaled(x):
+    """Return more."""
+    return SCALE * x  # why
+
+
+@program(devices=2)
+def large(env):
+    """A case."""
+    one = np.ones(3)
+    two = jax.numpy.ones(3)
+    return Program(scaled, args=(one + two,))
+
+
+@probe(source="o/r#1")
+def small(env):
+    """Another case."""
+    return Observed(scaled(label(env)), 1)
+'''
+
+
+def test_the_smallest_case_with_what_it_uses(tmp_path: Path) -> None:
+    """As written, comments included; imports of nothing else."""
+    (tmp_path / "family").mkdir()
+    (tmp_path / "family" / "topic.py").write_text(TOPIC)
+    text = template(select_cases((), tmp_path), "family")
+    assert "Made from family/small" in text
+    assert text.endswith('''
+from __future__ import annotations
+
+from conformance.kit import Observed, probe
+
+from ._helpers import label
+
+
+SCALE = 2
+
+
+def scaled(x):
+    """Return more."""
+    return SCALE * x  # why
+
+
+@probe(source="o/r#1")
+def small(env):
+    """Another case."""
+    return Observed(scaled(label(env)), 1)
+''')
+
+
+@pytest.mark.parametrize("family", sorted({case.family for case in ALL}))
+def test_every_family_has_one_that_is_a_topic(tmp_path: Path, family: str) -> None:
+    """Put beside the helpers of the family it is read as a case is."""
+    (tmp_path / family).mkdir()
+    for helpers in (CASES / family).glob("_*.py"):
+        shutil.copy(helpers, tmp_path / family)
+    (tmp_path / family / "fresh.py").write_text(template(ALL, family))
+    found = select_cases((), tmp_path)
+    assert {case.topic for case in found} == {"fresh"}
+    assert len({case.name for case in found}) == 1
+
+
+def test_a_family_that_is_not_there() -> None:
+    """The message names those that are."""
+    with pytest.raises(UsageError, match=r"--template nope: .* there are .*nnx_vmap"):
+        template(ALL, "nope")

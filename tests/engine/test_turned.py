@@ -1,0 +1,84 @@
+"""What goldens say changed from release to release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.engine.turned import turned
+from conformance.golden.accept import Candidate, apply, plan_accept
+from conformance.golden.contents import encode_facts
+from conformance.golden.layout import file_name, folder_of
+from conformance.golden.store import GoldenStore
+from tests.builders import f32, ok, raised
+from tests.engine.worlds import job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.engine.turned import Turned
+    from conformance.model.case import Case
+    from conformance.model.observation import Observation
+
+KNOWN = ["0.5.3", "0.6.0", "0.8.3"]
+PARAMETER = {"type": "f32[2]"}
+
+
+def recorded(root: Path, variant: str, *seen: Observation) -> Case:
+    """Return a case with goldens of the known releases, on one cell variant."""
+    case = job(root).case
+    candidates = [
+        Candidate(case=case, variant=variant, release=release, observation=observation)
+        for release, observation in zip(KNOWN, seen, strict=True)
+    ]
+    apply(plan_accept(GoldenStore(case.families), candidates, KNOWN), env={})
+    return case
+
+
+def found(root: Path, *seen: Observation, variant: str = "cpu") -> list[Turned]:
+    """Return what changed of a case that showed this on the known releases."""
+    return list(turned([recorded(root, variant, *seen)]))
+
+
+def test_an_ending_before_and_since(tmp_path: Path) -> None:
+    """With the releases on both sides of the change."""
+    (one,) = found(tmp_path, raised(), ok(f32(1)), ok(f32(1)))
+    assert (one.last, one.release, one.shown_by) == ("0.5.3", "0.6.0", "outcome")
+    assert one.endings is not None
+    before, after = one.endings
+    assert before.error is not None
+    assert after.value == f32(1)
+
+
+def test_where_a_case_has_no_cpu_its_own_platform_is_told(tmp_path: Path) -> None:
+    """Programs of two processes, say."""
+    (one,) = found(tmp_path, ok(f32(1)), ok(f32(2)), ok(f32(2)), variant="cpu-mp2")
+    assert (one.release, one.shown_by) == ("0.6.0", "value")
+
+
+def with_facts(root: Path, *facts: dict[str, Any]) -> Case:
+    """Return a case with goldens of these facts, on the known releases."""
+    case = job(root).case
+    folder = folder_of(case.families, case)
+    folder.mkdir(parents=True)
+    lines = ["format = 1", f'case = "{case.id}"', "", "[cpu.facts]"]
+    for release, (name, data) in zip(KNOWN, map(encode_facts, facts), strict=True):
+        (folder / name).write_bytes(data)
+        lines.append(f'"{release}" = "{name}"')
+    (folder / file_name(case.id)).write_text("\n".join(lines))
+    return case
+
+
+def test_facts_that_gate(tmp_path: Path) -> None:
+    """And none where one side only leaves something unsaid."""
+    sharded = {"collectives": {}, "parameters": [{**PARAMETER, "sharding": "replicated"}]}
+    unsaid = {"collectives": {}, "parameters": [PARAMETER]}
+    reduced = {**unsaid, "collectives": {"all-reduce": 1}}
+    (one,) = turned([with_facts(tmp_path, sharded, unsaid, reduced)])
+    assert (one.release, one.shown_by) == ("0.8.3", "facts")
+    assert one.facts is not None
+    assert one.facts[1]["collectives"] == {"all-reduce": 1}
+
+
+def test_a_case_without_goldens_tells_nothing(tmp_path: Path) -> None:
+    """Nor is it an error."""
+    assert list(turned([job(tmp_path).case])) == []

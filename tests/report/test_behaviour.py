@@ -1,0 +1,182 @@
+"""What JAX changed, family by family."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from conformance.engine.turned import Turned
+from conformance.golden.contents import Content
+from conformance.model.change import Change, Family
+from conformance.model.golden import RecordedError
+from conformance.model.outcome import Outcome
+from conformance.report.behaviour import FamilyHistory, histories
+from conformance.report.behaviour_markdown import behaviour_pages
+from conformance.report.behaviour_words import before_and_since
+from tests.builders import case, f32, python, value
+
+if TYPE_CHECKING:
+    from conformance.model.case import Case
+
+DATES = {"0.5.3": "2025-03-19", "0.6.0": "2025-04-17", "0.6.1": "2025-05-21"}
+WORKS = Content(value=f32(1, 2))
+
+
+def named(name: str) -> Case:
+    """Return a case whose function is called as its id says."""
+    return case(name, name=name.partition("/")[2].partition("[")[0])
+
+
+def raised(type_: str = "TypeError", message: str = "no") -> Content:
+    """Return an ending by an exception."""
+    error = RecordedError(outcome=Outcome.RAISED, stage="trace", type=type_, message=message)
+    return Content(error=error)
+
+
+def turn(before: Content, after: Content, name: str = "loops/one", **more: Any) -> Turned:
+    """Return a change of an ending at 0.6.0."""
+    given = {"release": "0.6.0", "last": "0.5.3", "shown_by": "outcome", **more}
+    return Turned(case=named(name), endings=(before, after), **given)
+
+
+def change(**more: Any) -> Change:
+    """Return a declared change at 0.6.0."""
+    given = {
+        "release": "0.6.0",
+        "told": "Loops are typed.",
+        "source": "o/r#1",
+        "case": "loops/one",
+        "shown_by": "outcome",
+        **more,
+    }
+    return Change(**given)
+
+
+def history(*turned: Turned, changes: tuple[Change, ...] = ()) -> FamilyHistory:
+    """Return the history of the family `loops`."""
+    cases = [named(name) for name in dict.fromkeys(["loops/one", *(t.case.id for t in turned)])]
+    family = Family(about="Loops.", change=changes)
+    (found,) = histories(cases, {"loops": family}, turned)
+    return found
+
+
+def page(*turned: Turned, changes: tuple[Change, ...] = ()) -> str:
+    """Return the page of the family `loops`."""
+    pages = dict(behaviour_pages([history(*turned, changes=changes)], DATES, Path()))
+    return pages["loops.md"]
+
+
+class TestHistories:
+    """Declared changes with their evidence; what else gates stands beside them."""
+
+    def test_a_change_has_what_the_goldens_show_where_it_is_declared(self) -> None:
+        """By case, release and what of the golden changes."""
+        turned = [turn(WORKS, raised()), turn(WORKS, raised(), release="0.6.1", last="0.6.0")]
+        found = history(*turned, changes=(change(),))
+        assert [one.evidence for one in found.told] == [(turned[0],)]
+        assert [one.also for one in found.releases] == [(turned[1],), ()]
+
+    def test_what_nobody_declared_is_told_where_it_gates(self) -> None:
+        """Another jaxpr alone is none."""
+        jaxpr = Turned(case=case("loops/one"), release="0.6.0", last="0.5.3", shown_by="jaxpr")
+        assert history(jaxpr).releases == ()
+        assert history(turn(WORKS, raised()), jaxpr).releases[0].also[0].shown_by == "outcome"
+
+    def test_a_change_seen_elsewhere_stands_there(self) -> None:
+        """With what upstream says."""
+        late = change(seen="0.6.1", why="a regression hid it")
+        found = history(turn(WORKS, raised(), release="0.6.1"), changes=(late,))
+        assert [(one.release, len(one.told)) for one in found.releases] == [("0.6.1", 1)]
+
+    def test_the_newest_release_comes_first(self) -> None:
+        """By version, not by text."""
+        turned = [turn(WORKS, raised(), release=name) for name in ("0.9.0", "0.10.0", "0.4.38")]
+        assert [one.release for one in history(*turned).releases] == ["0.10.0", "0.9.0", "0.4.38"]
+
+
+class TestWords:
+    """What was before, what is since."""
+
+    def test_an_outcome(self) -> None:
+        """Its error is told in a line, a short value in numbers."""
+        said = before_and_since(turn(WORKS, raised(message="not\nhere")))
+        assert said == "gives `out float32 [1.0, 2.0]` → raises `TypeError: not here`"
+
+    def test_a_long_message_from_where_it_differs(self) -> None:
+        """With a few words before."""
+        one = raised(message="a b c d e f old g")
+        other = raised(message="a b c d e f new g")
+        said = before_and_since(turn(one, other, shown_by="error"))
+        assert said == "the `TypeError` says `... c d e f old g` → `... c d e f new g`"
+
+    def test_another_type(self) -> None:
+        """Both are told."""
+        said = before_and_since(turn(raised("KeyError"), raised("NameError"), shown_by="error"))
+        assert said == "raises `KeyError: no` → raises `NameError: no`"
+
+    def test_small_values_are_told_by_leaf(self) -> None:
+        """Only those that differ."""
+        before = Content(value=value(python(1, "out['a']"), python(2, "out['b']")))
+        after = Content(value=value(python(1, "out['a']"), python(3, "out['b']")))
+        said = before_and_since(turn(before, after, shown_by="value"))
+        assert said == "`out['b'] 2 → 3`"
+
+    def test_large_values_by_how_far_they_are_apart(self) -> None:
+        """As a comparison says it."""
+        before, after = (Content(value=f32(*range(9), last)) for last in (9, 10))
+        said = before_and_since(turn(before, after, shown_by="value"))
+        assert "1 of 10 elements differ" in said
+
+    def test_facts_that_gate(self) -> None:
+        """What, how much before, how much since."""
+        facts = ({"collectives": {"all-reduce": 1}}, {"collectives": {"all-reduce": 2}})
+        one = Turned(
+            case=case(), release="0.6.0", last="0.5.3", shown_by="facts", facts=facts
+        )  # fmt: skip
+        assert before_and_since(one) == "`collectives all-reduce 1 → 2`"
+
+    def test_an_ir(self) -> None:
+        """That it is another; `conformance diff` shows it."""
+        names = ("hlo", "hlo-structure")
+        turns = [
+            Turned(case=case(), release="0.6.0", last="0.5.3", shown_by=name)  # type: ignore[arg-type]
+            for name in names
+        ]
+        assert [before_and_since(one) for one in turns] == [
+            "another hlo",
+            "another hlo (in its structure alone)",
+        ]
+
+
+class TestPages:
+    """Markdown that can be looked things up in."""
+
+    def test_a_change_with_its_source_and_evidence(self) -> None:
+        """Under the release with its day."""
+        text = page(turn(WORKS, raised()), changes=(change(instead="write `pvary`."),))
+        assert "## 0.6.0 (2025-04-17)" in text
+        lines = text.splitlines()
+        at = lines.index("- **Loops are typed.** [o/r#1](https://github.com/o/r/issues/1)")
+        assert lines[at + 1].startswith("  - [`one`](../../cases/family/topic.py): gives")
+        assert lines[at + 2] == "  - instead: write `pvary`."
+
+    def test_what_else_changed_alike_stands_in_one_line(self) -> None:
+        """Parameters of one function behind its name."""
+        names = ("loops/one[a]", "loops/one[b]", "loops/two")
+        text = page(*(turn(raised(), WORKS, name) for name in names))
+        assert "<summary>3 cases other than before</summary>" in text
+        link = "../../cases/family/topic.py"
+        assert f"- [`one`]({link}) (`a`, `b`), [`two`]({link}): raises" in text
+
+    def test_a_gap_is_told(self) -> None:
+        """Where releases between were not recorded the change may be of any of them."""
+        text = page(turn(WORKS, raised(), release="0.6.1"))
+        assert "(nothing is recorded between 0.5.3 and 0.6.1)" in text
+        assert "nothing is recorded" not in page(turn(WORKS, raised()))
+
+    def test_the_index_lists_changes_by_release(self) -> None:
+        """And leads to the family's page."""
+        found = history(turn(WORKS, raised()), changes=(change(),))
+        index = dict(behaviour_pages([found], DATES, Path()))["README.md"]
+        assert "| [loops](loops.md) | Loops. | 1 | 1 |" in index
+        assert "- Loops are typed. ([loops](loops.md#060-2025-04-17))" in index

@@ -1,0 +1,58 @@
+"""The behaviour changes that families declare: each is caught by a case, where it is said to be."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.cells.releases import load_releases
+from conformance.corpus.changes import load_families
+from conformance.corpus.select import select_cases
+from conformance.engine.turned import turned
+from conformance.report.behaviour import evidence_of
+
+if TYPE_CHECKING:
+    from conformance.engine.turned import Turned
+    from conformance.model.change import Change
+
+ROOT = Path(__file__).resolve().parents[1]
+CASES = {case.id: case for case in select_cases((), ROOT / "cases")}
+CHANGES = [
+    (family, change)
+    for family, said in load_families(ROOT / "cases").items()
+    for change in said.change
+]
+RELEASES = load_releases(ROOT / "matrix" / "releases.toml").versions
+SOURCE = re.compile(r"changelog|[\w.-]+/[\w.-]+(#\d+|@[0-9a-f]{12})")
+every_change = pytest.mark.parametrize(
+    ("family", "change"),
+    CHANGES,
+    ids=[f"{family}-{c.release}-{c.cases[0]}" for family, c in CHANGES],
+)
+
+
+@cache
+def shown(case: str) -> tuple[Turned, ...]:
+    """Return what the goldens of a case say changed."""
+    return tuple(turned([CASES[case]]))
+
+
+@every_change
+def test_a_change_is_shown_by_its_cases(family: str, change: Change) -> None:
+    """Each of its cases changes in the way it says, at the release that it says."""
+    for name in change.cases:
+        assert name in CASES, f"{family}/changes.toml: no case {name}"
+        places = {(one.release, one.shown_by) for one in shown(name)}
+        assert evidence_of(change, shown(name)), f"{name} changes at {sorted(places)}"
+
+
+@every_change
+def test_a_change_is_told(family: str, change: Change) -> None:
+    """In a sentence, with a release that there is and where it comes from."""
+    assert change.told.endswith(".")
+    assert SOURCE.fullmatch(change.source), family
+    assert {change.release, change.shown_at} <= set(RELEASES) - {"0.4.30"}
