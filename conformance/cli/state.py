@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.cli.preparing import prepare_in
 from conformance.corpus.changes import load_families
+from conformance.engine.pairs import recorded_pairs
 from conformance.engine.plan import make_plan
 from conformance.engine.recorded import recorded_endings
 from conformance.engine.turned import turned
@@ -13,6 +14,7 @@ from conformance.errors import ConformanceError
 from conformance.files import write_atomically
 from conformance.report.behaviour import histories
 from conformance.report.behaviour_markdown import behaviour_pages
+from conformance.report.pairs import pairs_markdown
 from conformance.report.state import Recorded, State, state_markdown
 
 if TYPE_CHECKING:
@@ -61,7 +63,12 @@ def _history(setting: Setting, dates: Mapping[str, str]) -> Iterator[tuple[str, 
     cases = setting.cases(())
     families = load_families(setting.project.cases)
     found = histories(cases, families, turned(cases))
-    return behaviour_pages(found, dates, setting.project.root)
+    yield from behaviour_pages(found, dates, setting.project.root)
+    for name, family in families.items():
+        if family.pairs:
+            members = [case for case in cases if case.family == name]
+            tables = recorded_pairs(members, family.pairs, setting.releases.versions)
+            yield f"{name}_pairs.md", pairs_markdown(f"{name}: who reads what", tables)
 
 
 def _state(setting: Setting, dates: Mapping[str, str]) -> str:

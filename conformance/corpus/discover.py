@@ -102,10 +102,12 @@ def discover(files: Iterable[Path]) -> tuple[Case, ...]:
 
 
 def _helpers(folder: Path) -> bytes:
-    """Return a digest of the modules that cases of a folder may import from beside them."""
+    """Return a digest of what cases of a folder may use beside them: modules, folders of data."""
     digest = hashlib.sha256()
-    for file in sorted(folder.glob("_*.py")):
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    for file in (*sorted(folder.glob("_*.py")), *sorted(folder.glob("_[!_]*/**/*"))):
+        if file.is_file() and "__pycache__" not in file.parts:
+            name = file.relative_to(folder).as_posix()
+            digest.update(name.encode() + b"\0" + file.read_bytes())
     return digest.digest()
 
 

@@ -60,8 +60,11 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     Attributes:
         about: What it watches, in a sentence or two.
+        pairs: Names of its cases whose values say, by the release that made something, what
+            becomes of that in the release at hand: the first are promised to be right.
         change: The changes that it shows.
     """
 
     about: str = ""
+    pairs: tuple[str, ...] = ()
     change: tuple[Change, ...] = ()

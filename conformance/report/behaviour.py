@@ -56,12 +56,14 @@ class FamilyHistory:
         name: The family.
         about: What it watches.
         cases: Its cases.
+        has_pairs: Whether there is a page of what becomes of what other releases made.
         releases: What releases changed, the newest first; those that changed nothing are left out.
     """
 
     name: str
     about: str
     cases: tuple[Case, ...]
+    has_pairs: bool = False
     releases: tuple[ReleaseChanges, ...] = field(default=())
 
     @property
@@ -88,6 +90,7 @@ def histories(
             name=name,
             about=families.get(name, Family()).about,
             cases=tuple(case for case in cases if case.family == name),
+            has_pairs=bool(families.get(name, Family()).pairs),
             releases=_releases(families.get(name, Family()).change, by_family[name]),
         )
         for name in sorted({case.family for case in cases})

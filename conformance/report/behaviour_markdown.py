@@ -78,10 +78,11 @@ class _Writer:
     def page(self, history: FamilyHistory) -> str:
         """Return the page of one family."""
         about = f"{history.about} " if history.about else ""
+        pairs = f" · [every pair]({history.name}_pairs.md)" if history.has_pairs else ""
         parts = [
             f"# {history.name}",
             _filled(f"{about}{len(history.cases)} cases. {HEAD}"),
-            f"[All families](README.md) · [the cases](../../cases/{history.name})",
+            f"[All families](README.md) · [the cases](../../cases/{history.name}){pairs}",
         ]
         for release in history.releases:
             parts += self._release(release)

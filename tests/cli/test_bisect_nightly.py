@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +89,9 @@ def project(
     settings = f'[tool.conformance]\nnightly-index = "{index.url}"\n'
     made = new_project({"report.py": SCRIPT, "pyproject.toml": settings})
     table = made.path / "matrix" / "releases.toml"
-    table.write_text(table.read_text().replace('packages = ["flax", "equinox", "flatbuffers"]', "packages = []"))
+    table.write_text(
+        table.read_text().replace('packages = ["flax", "equinox", "flatbuffers"]', "packages = []")
+    )
     return made
 
 

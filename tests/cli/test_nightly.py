@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,9 @@ def project(new_project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> Projec
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", REFUSING)
     made = new_project({"cases/fam/numbers.py": GOOD, "matrix/nightly.toml": MATRIX})
     table = made.path / "matrix" / "releases.toml"
-    table.write_text(table.read_text().replace('packages = ["flax", "equinox", "flatbuffers"]', "packages = []"))
+    table.write_text(
+        table.read_text().replace('packages = ["flax", "equinox", "flatbuffers"]', "packages = []")
+    )
     return made
 
 

@@ -1,0 +1,49 @@
+"""Export the programs of `export_compat` with releases: `python .ci/exports.py [RELEASE]...`.
+
+All releases that have no file yet by default. What is written is data of the cases, which every
+release reads: commit it with the goldens that it changes.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from conformance.cells.provision import provision
+from conformance.cli.preparing import prepare_in
+from conformance.cli.setting import Setting
+
+ROOT = Path(__file__).resolve().parents[1]
+FAMILY = ROOT / "cases" / "export_compat"
+EXPORTS = FAMILY / "_exports"
+START = """\
+import sys
+file = sys.argv[1] + "/_write.py"
+exec(compile(open(file).read(), "export_compat/_write.py", "exec"))
+"""
+
+
+def main() -> None:
+    """Export with one release after the other."""
+    here = Setting(ROOT)
+    releases = sys.argv[1:] or [
+        one for one in here.releases.versions if not (EXPORTS / f"jax{one}.zip").exists()
+    ]
+    EXPORTS.mkdir(exist_ok=True)
+    for release in releases:
+        cells, _ = here.cells(None, (release,))
+        preparation = prepare_in(here, cells)
+        (planned,) = preparation.cells
+        lock = preparation.locks[planned.cell.id]
+        python = provision(planned.cell, lock=lock, cache=here.cache).python
+        (row,) = (one for one in here.releases.rows if one.version == release)
+        target = EXPORTS / f"jax{release}.zip"
+        arguments = [str(FAMILY), str(target), f"{row.date:%Y-%m-%d}"]
+        subprocess.run([python, "-c", START, *arguments], check=True)
+        sys.stdout.write(f"{target.relative_to(ROOT)}: {target.stat().st_size} bytes\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""What becomes of what another release made: a matrix of writers and readers for each parameter."""
+
+from __future__ import annotations
+
+from textwrap import fill
+from typing import TYPE_CHECKING, Final
+
+from conformance.engine.pairs import Become, Pair
+from conformance.golden.spans import version
+from conformance.report.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    Pairs = Mapping[Pair, Become]
+
+RIGHT, WRONG, CRASHED, NOTHING = "·", "!", "†", " "
+SAID: Final = {"right": RIGHT, "wrong": WRONG, "not exported": NOTHING}
+"""Signs of what needs no legend of its own."""
+LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
+WIDTH: Final = 100
+HEAD: Final = (
+    "Down are the releases that wrote, across those that read. `·` is right, `!` is wrong, `†` "
+    "ends the process, a letter is refused as the legend says, a blank was not written. Of what is "
+    "promised to be right, what is not stands as a capital letter, `‼` or `‡`. Made by "
+    "`conformance report --goldens`."
+)
+BROKEN: Final = {WRONG: "‼", CRASHED: "‡"}
+
+
+def pairs_markdown(title: str, tables: Mapping[str, Pairs]) -> str:
+    """Return a page with a matrix for each parameter.
+
+    Args:
+        title: What is written and read.
+        tables: What becomes of it, by parameter.
+    """
+    parts = [f"# {title}", fill(HEAD, WIDTH, break_on_hyphens=False), "## All", _share(tables)]
+    for name, pairs in tables.items():
+        parts += [f"## {name}", "\n".join(("```text", *_matrix(pairs), "```"))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _share(tables: Mapping[str, Pairs]) -> str:
+    """Return a table of how much of it is right: within what is promised, and beyond."""
+    rows = ["| | promised | older | newer |", "| --- | --- | --- | --- |"]
+    for name, pairs in tables.items():
+        written = {pair: one for pair, one in pairs.items() if one.said != "not exported"}
+        groups = (
+            [one for one in written.values() if one.promised],
+            [one for pair, one in written.items() if not one.promised and _is_older(pair)],
+            [one for pair, one in written.items() if not one.promised and not _is_older(pair)],
+        )
+        told = (f"{sum(one.said == 'right' for one in group)} of {len(group)}" for group in groups)
+        rows.append(f"| {name} | {' | '.join(told)} |")
+    return "\n".join(rows)
+
+
+def _is_older(pair: Pair) -> bool:
+    """Say whether what is read is older than who reads."""
+    return version(pair.writer) < version(pair.reader)
+
+
+def _matrix(pairs: Pairs) -> Iterator[str]:
+    """Yield the lines of one matrix: heading, a row a writer, legend."""
+    writers = _in_order(pair.writer for pair in pairs)
+    readers = _in_order(pair.reader for pair in pairs)
+    letters = _letters(pairs.values())
+    width = max(map(len, writers), default=0)
+    yield from (f"{'':{width}} {line}".rstrip() for line in _upright(readers))
+    for writer in writers:
+        signs = (_sign(pairs.get(Pair(writer, reader)), letters) for reader in readers)
+        yield f"{writer:>{width}} {''.join(signs)}".rstrip()
+    if letters:
+        yield ""
+    yield from (f"{letter}  {one_line(said, WIDTH - 3)}" for said, letter in letters.items())
+
+
+def _letters(all_said: Iterable[Become]) -> dict[str, str]:
+    """Return a letter for each way in which something is refused, in order of appearance."""
+    refused = dict.fromkeys(
+        one.said for one in all_said if one.said not in SAID and not _crashed(one.said)
+    )
+    return {said: LETTERS[number % len(LETTERS)] for number, said in enumerate(sorted(refused))}
+
+
+def _sign(become: Become | None, letters: Mapping[str, str]) -> str:
+    if become is None:
+        return NOTHING
+    said = become.said
+    sign = CRASHED if _crashed(said) else SAID.get(said) or letters[said]
+    if not become.promised or sign in {RIGHT, NOTHING}:
+        return sign
+    return BROKEN.get(sign, sign.upper())
+
+
+def _crashed(said: str) -> bool:
+    return said.startswith("crashed")
+
+
+def _upright(names: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of names that are written from top to bottom."""
+    height = max(map(len, names), default=0)
+    padded = [name.rjust(height) for name in names]
+    for number in range(height):
+        yield "".join(name[number] for name in padded)
+
+
+def _in_order(releases: Iterable[str]) -> list[str]:
+    return sorted(set(releases), key=version)

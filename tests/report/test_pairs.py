@@ -1,0 +1,40 @@
+"""What becomes of what another release made."""
+
+from __future__ import annotations
+
+from conformance.engine.pairs import Become, Pair
+from conformance.report.pairs import pairs_markdown
+
+PAIRS = {
+    Pair("0.9.0", "0.9.0"): Become("right", promised=True),
+    Pair("0.9.0", "0.10.0"): Become("load: ValueError: no", promised=True),
+    Pair("0.10.0", "0.9.0"): Become("crashed SIGSEGV", promised=False),
+    Pair("0.10.0", "0.10.0"): Become("wrong", promised=True),
+    Pair("0.8.0", "0.10.0"): Become("load: ValueError: no", promised=False),
+    Pair("0.8.0", "0.9.0"): Become("not exported", promised=False),
+}
+
+
+def test_writers_down_readers_across() -> None:
+    """In order of release; a promise that is broken stands out, a refusal has a legend."""
+    page = pairs_markdown("who reads what", {"sine": PAIRS})
+    matrix = page.partition("## sine\n\n```text\n")[2].partition("\n```")[0]
+    assert matrix.splitlines() == [
+        "        0",
+        "       0.",
+        "       .1",
+        "       90",
+        "       ..",
+        "       00",
+        " 0.8.0  a",
+        " 0.9.0 ·A",
+        "0.10.0 †‼",
+        "",
+        "a  load: ValueError: no",
+    ]
+
+
+def test_how_much_is_right() -> None:
+    """Within what is promised; beyond it, of older and of newer releases."""
+    page = pairs_markdown("who reads what", {"sine": PAIRS})
+    assert "| sine | 1 of 3 | 0 of 1 | 0 of 1 |" in page
