@@ -1,0 +1,412 @@
+"""Arrays on Explicit axes: what each operation makes of a sharding, and what it refuses.
+
+The types follow rules that a person can apply: a reduced axis goes, a kept one stays where it is,
+and what would need a collective is refused until `out_sharding=` says it. The rules were filled
+in over a year and some were taken back: results that needed a silent gather became errors.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from conformance.kit import Observed, Program, deviation, probe, program, raises
+
+from ._helpers import SHARDS, numbers, put, said, spec_of
+
+
+@probe(
+    source="jax-ml/jax@3a26804c6848",
+    devices=4,
+    platforms=("cpu",),
+    releases="jax>=0.5.3",
+    deviations=[
+        deviation(
+            "jax<0.6.1",
+            outcome="ok",
+            reason="a type was printed with the name of its class",
+            issue="jax-ml/jax@3a26804c6848",
+        )
+    ],
+)
+def printed_type(env):
+    """`jax.typeof(x)` tells the sharding, `float32[8@x]`; nothing of it where axes are Auto."""
+    mesh, auto = env.mesh((2, 2), ("x", "y"), explicit=True), env.mesh((2, 2), ("x", "y"))
+    return Observed(
+        {
+            "rows": str(jax.typeof(put(mesh, numbers(8), "x"))),
+            "both": str(jax.typeof(put(mesh, numbers(4, 4), "x", "y"))),
+            "together": str(jax.typeof(put(mesh, numbers(4, 4), ("x", "y")))),
+            "nowhere": str(jax.typeof(put(mesh, numbers(8)))),
+            "auto": str(jax.typeof(put(auto, numbers(8), "x"))),
+        },
+        {
+            "rows": "float32[8@x]",
+            "both": "float32[4@x,4@y]",
+            "together": "float32[4@(x,y),4]",
+            "nowhere": "float32[8]",
+            "auto": "float32[8]",
+        },
+    )
+
+
+RULES = {
+    "transpose": (lambda m: m.T, "[None, 'x']"),
+    "sum_over_it": (lambda m: m.sum(0), "[]"),
+    "sum_over_other": (lambda m: m.sum(1), "['x']"),
+    "broadcast": (lambda m: m[:, None, :] + m[:, :, None], "['x']"),
+    "row": (lambda m: m[:, 2], "['x']"),
+    "concatenate": (lambda m: jnp.concatenate([m, m], 1), "['x']"),
+    "split_axis": (lambda m: m.reshape(4, 2, 4), "['x']"),
+    "merge_axes": (lambda m: m.reshape(32), "['x']"),
+    "dot": (lambda m: m @ jnp.ones((4, 3)), "['x']"),
+    "where": (lambda m: jnp.where(m > 3, m, 0), "['x']"),
+    "sort_rows": (lambda m: jnp.sort(m[:, ::-1], axis=1), "['x']"),
+    "zeros_like": (jnp.ones_like, "['x']"),
+    "vmap": (jax.vmap(lambda v: v @ v), "['x']"),
+    "argmax": (lambda m: m.argmax(1).astype(np.int32), "['x']"),
+}
+
+
+@probe(
+    source="jax-ml/jax#28542",
+    devices=4,
+    platforms=("cpu",),
+    releases="jax>=0.6.1",
+    params={
+        "transpose": {"rule": "transpose"},
+        "sum_over_it": {"rule": "sum_over_it"},
+        "sum_over_other": {"rule": "sum_over_other"},
+        "broadcast": {"rule": "broadcast"},
+        "row": {"rule": "row"},
+        "concatenate": {"rule": "concatenate"},
+        "split_axis": {"rule": "split_axis"},
+        "merge_axes": {"rule": "merge_axes"},
+        "dot": {"rule": "dot"},
+        "where": {"rule": "where"},
+        "sort_rows": {"rule": "sort_rows"},
+        "zeros_like": {"rule": "zeros_like"},
+        "vmap": {"rule": "vmap"},
+        "argmax": {"rule": "argmax"},
+    },
+)
+def rule(env, rule):
+    """What operations make of rows over x: the spec of the result, and its numbers by NumPy."""
+    fn, spec = RULES[rule]
+    mesh = env.mesh(SHARDS, "x", explicit=True)
+    with env.compat.set_mesh(mesh):
+        out = jax.jit(fn)(put(mesh, numbers(8, 4), "x"))
+    m = numbers(8, 4)
+    by_numpy = {
+        "concatenate": lambda: np.concatenate([m, m], 1),
+        "dot": lambda: np.tile(m.sum(1, keepdims=True), (1, 3)),
+        "where": lambda: np.where(m > 3, m, 0),
+        "sort_rows": lambda: m,
+        "zeros_like": lambda: np.ones_like(m),
+        "vmap": lambda: (m * m).sum(1),
+    }.get(rule, lambda: fn(m))
+    return Observed({"spec": spec_of(out), "value": out}, {"spec": spec, "value": by_numpy()})
+
+
+REFUSED = {
+    "contracted": (lambda m: m.T @ m, "Contracting dimensions are sharded"),
+    "gather": (lambda m: m[np.array([5, 2])], r"\.get\(out_sharding=\)"),
+    "scatter": (lambda m: m.at[1].set(0), r"\.set/add/mul/...\(out_sharding=\)"),
+    "odd_split": (lambda m: m.reshape(2, 16), "This reshape is not supported"),
+    "sort": (lambda m: jnp.sort(m, axis=0), "must be unsharded over the sorting dimension"),
+    "cumsum": (lambda m: jnp.cumsum(m, axis=0), "should be unsharded over the axis"),
+    "top_k": (lambda m: lax.top_k(m.T, 4)[0], "should be unsharded over the axis"),
+    "concatenate": (
+        lambda m: jnp.concatenate([m, m.sum(0)[None]]),
+        "should have the same sharding",
+    ),
+    "broadcast": (lambda m: m[:4] + m[:4].T, "incompatible shardings|illegally sharded"),
+}
+
+
+@program(
+    source="jax-ml/jax@c7d6b653cea5",
+    devices=4,
+    platforms=("cpu",),
+    releases="jax>=0.6.1",
+    params={
+        "contracted": {"what": "contracted"},
+        "gather": {"what": "gather"},
+        "scatter": {"what": "scatter"},
+        "odd_split": {"what": "odd_split"},
+        "sort": {"what": "sort"},
+        "cumsum": {"what": "cumsum"},
+        "top_k": {"what": "top_k"},
+        "concatenate": {"what": "concatenate"},
+        "broadcast": {"what": "broadcast"},
+    },
+    deviations=[
+        deviation(
+            "jax<0.7",
+            params=["gather"],
+            outcome="ok",
+            reason="gathered silently, and the result lay whole on each device",
+            issue="jax-ml/jax@4119d5365ada",
+        ),
+        deviation(
+            "jax<0.7.1",
+            params=["scatter"],
+            outcome="ok",
+            reason="the result took the sharding of what was updated",
+            issue="jax-ml/jax@f92afeef4f89",
+        ),
+        deviation(
+            "jax<0.9.2",
+            params=["sort"],
+            outcome="ok",
+            reason="sorted after a silent gather",
+            issue="jax-ml/jax@acbca16beaa4",
+        ),
+        deviation(
+            "jax<0.10",
+            params=["cumsum"],
+            outcome="ok",
+            reason="summed with silent communication",
+            issue="jax-ml/jax@f512fd2b5298",
+        ),
+        deviation(
+            "jax<0.10",
+            params=["top_k"],
+            outcome="ok",
+            reason="taken after a silent gather",
+            issue="jax-ml/jax@521fa8b94e7e",
+        ),
+    ],
+)
+def refused(env, what):
+    """What would need a collective that nobody asked for: a ShardingTypeError, which says so.
+
+    `out_sharding=` (of `einsum`, `.at[].get`, `lax.reshape` ...) or a `jax.reshard` before it
+    says where the result goes. Some of these ran first, with the collective inside.
+    """
+    fn, match = REFUSED[what]
+    mesh = env.mesh(SHARDS, "x", explicit=True)
+    jax_type = raises("ShardingTypeError", match=match)
+    return Program(fn, args=(put(mesh, numbers(8, 4), "x"),), reference=jax_type)
+
+
+@program(
+    source="jax-ml/jax@c7d6b653cea5",
+    devices=4,
+    platforms=("cpu",),
+    releases="jax>=0.5.3",
+    deviations=[
+        deviation(
+            "jax<0.6",
+            error="TypeError",
+            match="contracting dimensions to have consistent sharding",
+            reason="there was no class for it",
+            issue="jax-ml/jax@c7d6b653cea5",
+        )
+    ],
+)
+def class_of_the_error(env):
+    """Errors of shardings in types are a class of their own, ShardingTypeError, from 0.6.0."""
+    mesh = env.mesh((2, 2), ("x", "y"), explicit=True)
+    args = (put(mesh, numbers(4, 4), None, "x"), put(mesh, numbers(4, 4), "y"))
+    consistent = "contracting dimensions to have consistent sharding|Contracting dimensions are"
+    return Program(jnp.matmul, args=args, reference=raises("ShardingTypeError", match=consistent))
+
+
+@program(
+    source="jax-ml/jax@3848f0d2ac55",
+    devices=4,
+    releases="jax>=0.6.1",
+    params={"replicated": {"out": ()}, "rows": {"out": ("x",)}},
+)
+def contraction_with_out_sharding(env, out):
+    """`einsum(..., out_sharding=)` over a contracted axis: summed once, put where said."""
+    mesh = env.mesh(SHARDS, "x", explicit=True)
+    a, b = numbers(4, 8) / 8, numbers(8, 4) / 8
+    target = NamedSharding(mesh, P(*out))
+
+    def layer(a, b):
+        return jnp.einsum("ij,jk->ik", a, b, out_sharding=target)
+
+    by_columns, by_rows = NamedSharding(mesh, P(None, "x")), NamedSharding(mesh, P("x", None))
+    return Program(
+        layer,
+        args=(env.put(a, by_columns), env.put(b, by_rows)),
+        reference=lambda a, b: a.astype(np.float64) @ b,
+    )
+
+
+@program(source="jax-ml/jax@0d2faf581bea", devices=4, releases="jax>=0.7")
+def resharded(env):
+    """`reshard` from rows to columns, in the middle of a program: one all-to-all or gather."""
+    mesh = env.mesh(SHARDS, "x", explicit=True)
+    reshard = getattr(jax, "reshard", None) or jax.sharding.reshard
+    columns = NamedSharding(mesh, P(None, "x"))
+
+    def step(m):
+        return reshard(m + 1, columns).sum(0)
+
+    by_rows = NamedSharding(mesh, P("x", None))
+    return Program(
+        step, args=(env.put(numbers(8, 4), by_rows),), reference=lambda m: (m + 1).sum(0)
+    )
+
+
+@probe(
+    source="jax-ml/jax@7b342dc925f2",
+    platforms=("cpu",),
+    releases="jax>=0.5.3",
+)
+def where_reshard_lives(env):
+    """`jax.experimental.shard.reshard`, `jax.sharding.reshard`, `jax.reshard`: who has it where.
+
+    No reference: which of them is there is the observation.
+    """
+    return {
+        "jax.experimental.shard": said(lambda: __import__("jax.experimental.shard") and True, 2),
+        "jax.sharding": hasattr(jax.sharding, "reshard"),
+        "jax": hasattr(jax, "reshard"),
+    }
+
+
+@probe(
+    source="jax-ml/jax@ad8f28dcbde5",
+    devices=4,
+    platforms=("cpu",),
+    releases="jax>=0.5.3",
+    params={"same": {"spec": ("x",)}, "other": {"spec": ()}},
+    deviations=[
+        deviation(
+            "jax<0.7.1",
+            params=["same"],
+            error="ValueError",
+            match="can only refer to Auto axes",
+            reason="no constraint was allowed on explicit axes",
+            issue="jax-ml/jax@005c14b4da9d",
+        ),
+        deviation(
+            "jax>=0.6.2,<0.7.1",
+            params=["other"],
+            error="ValueError",
+            match="cannot be used when all axes of the mesh are of type `Explicit`",
+            reason="no constraint was allowed on explicit axes",
+            issue="jax-ml/jax@210b5fc8674e",
+        ),
+        deviation(
+            "jax>=0.7.1",
+            params=["other"],
+            error="AssertionError",
+            match="did not match the sharding provided",
+            reason="from 0.7.1 it asserts; jax.reshard changes",
+            issue="jax-ml/jax@ad8f28dcbde5",
+        ),
+    ],
+)
+def constraint_as_assertion(env, spec):
+    """`with_sharding_constraint` on explicit axes: an error, and from 0.7.1 an assertion."""
+    mesh = env.mesh(SHARDS, "x", explicit=True)
+    with env.compat.set_mesh(mesh):
+        out = lax.with_sharding_constraint(put(mesh, numbers(8), "x"), P(*spec))
+    return Observed(
+        {"spec": spec_of(out), "value": out}, {"spec": str([*spec]), "value": numbers(8)}
+    )
+
+
+@probe(
+    source="jax-ml/jax@4119d5365ada",
+    devices=4,
+    platforms=("cpu",),
+    releases="jax>=0.6.1",
+    deviations=[
+        deviation(
+            "jax>=0.7",
+            error="ShardingTypeError",
+            match=r"\.get\(out_sharding=\)",
+            reason="outside of jit it has to be said, too",
+            issue="jax-ml/jax@4119d5365ada",
+        )
+    ],
+)
+def element_of_a_sharded_array(env):
+    """`x[3]` at the prompt, of an array on explicit axes: an error from 0.7.0.
+
+    `x.at[3].get(out_sharding=P())`, or `np.asarray(x)[3]` to look at it.
+    """
+    return Observed(put(env.mesh(SHARDS, "x", explicit=True), numbers(8), "x")[3], np.float32(3))
+
+
+@probe(
+    source="jax-ml/jax#39309",
+    devices=4,
+    platforms=("cpu",),
+    releases="jax>=0.6.1",
+    deviations=[
+        deviation(
+            "jax>=0.11,<0.11.1",
+            outcome="ok",
+            reason="the new rule of reshape dropped an axis of the mesh that has size 1",
+            issue="jax-ml/jax#39309",
+        )
+    ],
+)
+def reshape_beside_an_axis_of_one(env):
+    """A reshape of rows over a mesh axis of size 1: its name was dropped from the type in 0.11.0.
+
+    Nothing moves, but the type is another, and a `concatenate` with the old one is refused.
+    """
+    mesh = env.mesh((1, 4), ("data", "tensor"), explicit=True)
+    with env.compat.set_mesh(mesh):
+        out = jax.jit(lambda x: x.reshape(-1, 4, 2))(put(mesh, numbers(1, 8), "data", "tensor"))
+    return Observed(spec_of(out), "['data', 'tensor']")
+
+
+@probe(
+    source="jax-ml/jax@2202f95151d5",
+    devices=4,
+    platforms=("cpu",),
+    releases="jax>=0.6.1",
+    params={"weights": {"weights": True}, "rows": {"weights": False}},
+)
+def gradient(env, weights):
+    """A gradient has the sharding of what it is taken by: whole for weights, in rows for rows."""
+    mesh = env.mesh(SHARDS, "x", explicit=True)
+    w, x = numbers(4) / 4, numbers(8, 4) / 8
+    args = (put(mesh, w), put(mesh, x, "x"))
+    with env.compat.set_mesh(mesh):
+        got = jax.jit(jax.grad(lambda w, x: ((x @ w) ** 2).sum(), 0 if weights else 1))(*args)
+    x, w = x.astype(np.float64), w.astype(np.float64)
+    exact = 2 * x.T @ (x @ w) if weights else 2 * np.outer(x @ w, w)
+    return Observed(
+        {"spec": spec_of(got), "value": got}, {"spec": "[]" if weights else "['x']", "value": exact}
+    )
+
+
+@program(
+    source="jax-ml/jax@821af340512f",
+    devices=4,
+    platforms=("cpu",),
+    releases="jax>=0.6.1",
+    deviations=[
+        deviation(
+            "jax<0.7.2",
+            outcome="ok",
+            reason="a cotangent was not compared with the type of its output",
+            issue="jax-ml/jax@821af340512f",
+        )
+    ],
+)
+def cotangent_of_another_sharding(env):
+    """A cotangent that is whole for an output in rows: refused from 0.7.2."""
+    mesh = env.mesh(SHARDS, "x", explicit=True)
+    unexpected = raises(
+        "ValueError", match="unexpected JAX type .* for argument to (vjp|VJP) function"
+    )
+    return Program(
+        lambda x, ct: jax.vjp(lambda a: 2 * a, x)[1](ct)[0],
+        args=(put(mesh, numbers(8), "x"), put(mesh, numbers(8))),
+        reference=unexpected,
+    )
