@@ -1,0 +1,278 @@
+"""Which dtype comes out: promotion, defaults, and what is kept where 64 bits are off."""
+
+# ruff: noqa: ARG001 - every case takes env
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from conformance.kit import Observed, deviation, probe
+
+from ._helpers import f32, inf, nan, refusal
+
+NAMES = ("bool", "int8", "uint8", "int32", "uint32", "bfloat16", "float16", "float32", "complex64")
+
+
+@probe(
+    source="jax-ml/jax@fbc29f5add4e",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.7.2",
+            outcome="ok",
+            reason="the answer was the type that 64 bits would need",
+            issue="jax-ml/jax@fbc29f5add4e",
+        )
+    ],
+)
+def promote_types(env):
+    """`promote_types` without x64: int32 and uint32 make int32 since 0.7.2, as sums do."""
+    made = {a: [jnp.promote_types(a, b).name for b in NAMES] for a in NAMES}
+    sums = {a: [(jnp.zeros(1, a) + jnp.zeros(1, b)).dtype.name for b in NAMES] for a in NAMES}
+    return Observed(made, reference=sums)
+
+
+@probe(source="jax-ml/jax@fbc29f5add4e", platforms=("cpu",))
+def table_of_sums(env):
+    """What the sum of two types is: the lattice of jax, in part."""
+    pairs = {
+        ("int8", "uint8"): "int16",
+        ("int32", "uint32"): "int32",
+        ("int32", "float16"): "float16",
+        ("uint32", "bfloat16"): "bfloat16",
+        ("float16", "bfloat16"): "float32",
+        ("bool", "int8"): "int8",
+        ("float32", "complex64"): "complex64",
+        ("int32", "bfloat16"): "bfloat16",
+    }
+    made = {f"{a} {b}": (jnp.ones(1, a) + jnp.ones(1, b)).dtype.name for a, b in pairs}
+    return Observed(made, reference={f"{a} {b}": name for (a, b), name in pairs.items()})
+
+
+@probe(source="jax-ml/jax@fbc29f5add4e", platforms=("cpu",))
+def python_numbers_are_weak(env):
+    """A Python number takes the type of the array; a NumPy scalar has one of its own."""
+    half = jnp.ones(1, jnp.bfloat16)
+    made = {
+        "bfloat16 + 2.0": half + 2.0,
+        "bfloat16 + np.float32": half + np.float32(2),
+        "uint8 + 300": jnp.uint8([3]) + 300,
+        "uint8 - 4": jnp.uint8([3]) - 4,
+        "int8 * 1.5": jnp.int8([2]) * 1.5,
+        "int32 + 1j": jnp.int32([2]) + 1j,
+    }
+    wanted = {
+        "bfloat16 + 2.0": ("bfloat16", 3.0),
+        "bfloat16 + np.float32": ("float32", 3.0),
+        "uint8 + 300": ("uint8", 47),
+        "uint8 - 4": ("uint8", 255),
+        "int8 * 1.5": ("float32", 3.0),
+        "int32 + 1j": ("complex64", 2 + 1j),
+    }
+    seen = {name: (value.dtype.name, value[0].item()) for name, value in made.items()}
+    return Observed(seen, reference=wanted)
+
+
+@probe(
+    source="jax-ml/jax@ae2995991c19",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.8.1",
+            outcome="ok",
+            reason="four bits were not taken for integers there",
+            issue="jax-ml/jax@ae2995991c19",
+        )
+    ],
+)
+def floats_of_four_bits(env):
+    """`sin` of an int4 is a float32, as for any integer: since 0.8.1, a TypeError before."""
+    seen = refusal(lambda: jnp.sin(jnp.array([3], jnp.int4)), "does not accept dtype int4")
+    return Observed(seen, reference="ran")
+
+
+@probe(
+    source="jax-ml/jax#24554",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.4.36",
+            error="XlaRuntimeError",
+            match="s4 is currently only supported in convert",
+            reason="four bits were storage alone",
+            issue="jax-ml/jax#24554",
+        )
+    ],
+)
+def arithmetic_of_four_bits(env):
+    """int4 wraps around at 8, in sums and in casts; arithmetic on CPU came with 0.4.36."""
+    made = {
+        "cast": jnp.array([7, 8, -9, 15], jnp.int32).astype(jnp.int4).astype(jnp.int32),
+        "sum": (jnp.array([7], jnp.int4) + jnp.array([2], jnp.int4)).astype(jnp.int32),
+    }
+    return Observed(made, reference={"cast": np.int32([7, -8, 7, -1]), "sum": np.int32([-7])})
+
+
+@probe(source="jax-ml/jax@d203926c16a9", platforms=("cpu",))
+def eight_bit_floats(env):
+    """Casts to the two common float8: rounding to even, and what is beyond them.
+
+    e4m3fn has no infinity, so it gives NaN; e5m2 has one.
+    """
+    x = f32(0.1, 1.0625, 17, 19, 448, 464, 480, 1e9, inf, nan)
+    made = {
+        name: jnp.asarray(x).astype(name).astype(jnp.float32)
+        for name in ("float8_e4m3fn", "float8_e5m2")
+    }
+    wanted = {
+        "float8_e4m3fn": f32(0.1015625, 1, 16, 20, 448, 448, nan, nan, nan, nan),
+        "float8_e5m2": f32(0.09375, 1, 16, 20, 448, 448, 512, inf, inf, nan),
+    }
+    return Observed(made, reference=wanted)
+
+
+@probe(source="jax-ml/jax@19a505501f99", platforms=("cpu",))
+def casts_out_of_range(env):
+    """Floats beyond an integer type saturate, NaN is 0; wide integers keep their low bits."""
+    x = f32(3e9, -3e9, inf, nan, -1.5, 255.9)
+    made = {
+        "int32": jnp.asarray(x).astype(jnp.int32),
+        "uint32": jnp.asarray(x).astype(jnp.uint32),
+        "bool": jnp.asarray(x).astype(bool),
+        "int8 of int32": jnp.asarray(np.int32([128, -129, 300])).astype(jnp.int8),
+    }
+    top = 2**31 - 1
+    wanted = {
+        "int32": np.int32([top, -top - 1, top, 0, -1, 255]),
+        "uint32": np.uint32([3000000000, 0, 2**32 - 1, 0, 0, 255]),
+        "bool": np.ones(6, bool),
+        "int8 of int32": np.int8([-128, 127, 44]),
+    }
+    return Observed(made, reference=wanted)
+
+
+@probe(source="jax-ml/jax@19a505501f99", platforms=("cpu",))
+def integers_that_do_not_fit(env):
+    """A Python integer beyond its dtype is an OverflowError, not another number."""
+    seen = {
+        "default": refusal(lambda: jnp.array(2**40), "too large"),
+        "uint8": refusal(lambda: jnp.array(256, jnp.uint8), "out of bounds"),
+        "negative": refusal(lambda: jnp.array(-1, jnp.uint8), "out of bounds"),
+        "operand": refusal(lambda: jnp.int32([3]) + 2**40, "overflow"),
+    }
+    wanted = {
+        "default": "OverflowError: too large",
+        "uint8": "OverflowError: out of bounds",
+        "negative": "OverflowError: out of bounds",
+        "operand": "OverflowError: overflow",
+    }
+    return Observed(seen, reference=wanted)
+
+
+@probe(
+    source="jax-ml/jax#21441",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.4.31",
+            outcome="ok",
+            reason="integers and truths became float32",
+            issue="jax-ml/jax#21441",
+        )
+    ],
+)
+def rounding_of_integers(env):
+    """`ceil`, `floor` and `trunc` of an integer are that integer, since 0.4.31: no float."""
+    ops = (jnp.ceil, jnp.floor, jnp.trunc)
+    made = [[str(op(np.ones(1, dtype)).dtype) for op in ops] for dtype in ("int8", "int32", "bool")]
+    return Observed(made, reference=[["int8"] * 3, ["int32"] * 3, ["bool"] * 3])
+
+
+@probe(
+    source="jax-ml/jax@3dd61872d03e",
+    platforms=("cpu",),
+    rtol=0,
+    deviations=[
+        deviation(
+            "jax<0.9.2",
+            outcome="ok",
+            reason="computed on the host, with a step that is rounded to bfloat16 already",
+            issue="jax-ml/jax@3dd61872d03e",
+        )
+    ],
+)
+def arange_of_bfloat16(env):
+    """`arange` with a step in bfloat16: rounded once since 0.9.2."""
+    made = jnp.arange(0, 2, 0.1, dtype=jnp.bfloat16)
+    return Observed(made, reference=np.arange(0, 2, 0.1))
+
+
+@probe(source="jax-ml/jax@10f7344cdfa0", platforms=("cpu",), rtol=1e-3)
+def spaced_numbers(env):
+    """`linspace` hits both ends; integers are rounded down."""
+    made = {
+        "end": jnp.linspace(0, 0.1, 7)[-1] == np.float32(0.1),
+        "halves": jnp.linspace(0, 1, 11, dtype=jnp.float16),
+        "integers": jnp.linspace(-5, 5, 7, dtype=jnp.int32),
+        "one": jnp.linspace(2, 7, 1),
+    }
+    wanted = {
+        "end": np.bool_(True),
+        "halves": np.linspace(0, 1, 11),
+        "integers": np.int32([-5, -4, -2, 0, 1, 3, 5]),
+        "one": np.float64([2]),
+    }
+    return Observed(made, reference=wanted)
+
+
+@probe(
+    source="jax-ml/jax@e4bf3191cd7f",
+    platforms=("cpu",),
+    rtol=2e-7,
+    deviations=[
+        deviation(
+            "jax>=0.7.2,<0.10",
+            outcome="ok",
+            reason="computed with float32 powers, not on the host in float64",
+            issue="jax-ml/jax@e4bf3191cd7f",
+        )
+    ],
+)
+def powers_of_ten(env):
+    """`geomspace(1, 1000, 4)`: 1, 10, 100, 1000, and for a while something near them."""
+    return Observed(jnp.geomspace(1, 1000, 4), reference=np.array([1.0, 10, 100, 1000]))
+
+
+@probe(
+    source="jax-ml/jax@11cefe972901",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax>=0.11",
+            outcome="ok",
+            reason="the memory is left as it is; ask for zeros",
+            issue="jax-ml/jax@11cefe972901",
+        )
+    ],
+)
+def empty_is_zeros(env):
+    """`empty` and `empty_like` fill with zeros up to 0.10.2; from 0.11.0 with whatever is there."""
+    made = [jax.make_jaxpr(lambda: jnp.empty(3)), jax.make_jaxpr(lambda: jnp.empty_like(f32(1, 2)))]
+    names = [[e.primitive.name for e in jaxpr().eqns] for jaxpr in made]
+    return Observed(names, reference=[["broadcast_in_dim"], ["broadcast_in_dim"]])
+
+
+@probe(source="jax-ml/jax@b8f92cbe9bc7", platforms=("cpu",))
+def wide_numbers_in_a_narrow_world(env):
+    """Under `enable_x64` an array has 64 bits and keeps them outside, until it meets others."""
+    with env.compat.enable_x64():
+        third, count = jnp.asarray(1 / 3), jnp.arange(3)
+    made = {
+        "kept": (str(third.dtype), str(count.dtype)),
+        "in jit": str(jax.jit(lambda x: x)(np.ones(1)).dtype),
+        "asked for": str(jnp.ones(1).astype("float64").dtype),
+    }
+    wanted = {"kept": ("float64", "int64"), "in jit": "float32", "asked for": "float32"}
+    return Observed(made, reference=wanted)

@@ -1,0 +1,365 @@
+"""Indices beyond the array, duplicates, sets and searches: what happens where NumPy would raise.
+
+Nothing can be raised on a device, so an index out of bounds reads NaN or the last element and
+writes nothing, according to the mode. A default that moves here changes results in silence.
+"""
+
+# ruff: noqa: ARG001 - every case takes env
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from conformance.kit import Observed, deviation, probe
+
+from ._helpers import f32, nan, numbered, refusal
+
+
+def five():
+    """Return 0, 1, 2, 3, 4 as float32."""
+    return jnp.arange(5, dtype=jnp.float32)
+
+
+@probe(source="jax-ml/jax@0b470361dac5", platforms=("cpu",))
+def reading_out_of_bounds(env):
+    """Indexing clips, `take` and `.get(mode="fill")` give NaN; negative ones count from the end."""
+    x, at = five(), np.array([7, -7, -1])
+    made = {
+        "x[...]": x[at],
+        "take": jnp.take(x, at),
+        "get": x.at[at].get(),
+        "clip": x.at[at].get(mode="clip"),
+        "fill": x.at[at].get(mode="fill"),
+        "filled": x.at[at].get(mode="fill", fill_value=-9),
+        "wrap": jnp.take(x, at, mode="wrap"),
+        "along": jnp.take_along_axis(x, at, 0),
+    }
+    wanted = {
+        "x[...]": f32(4, 0, 4),
+        "take": f32(nan, nan, 4),
+        "get": f32(4, 0, 4),
+        "clip": f32(4, 0, 4),
+        "fill": f32(nan, nan, 4),
+        "filled": f32(-9, -9, 4),
+        "wrap": f32(2, 3, 4),
+        "along": f32(nan, nan, 4),
+    }
+    return Observed(numbered(made), reference=numbered(wanted))
+
+
+@probe(source="jax-ml/jax@0b470361dac5", platforms=("cpu",))
+def filled_by_type(env):
+    """What stands for nothing: NaN, the least signed integer, the largest unsigned, True."""
+    types = ("float32", "bfloat16", "int32", "uint8", "bool")
+    made = {name: jnp.zeros(3, name).at[9].get(mode="fill") for name in types}
+    seen = {name: value.astype(jnp.float32) for name, value in made.items()}
+    wanted = dict(zip(types, f32(nan, nan, -(2**31), 255, 1), strict=True))
+    return Observed(numbered(seen), reference=numbered(wanted))
+
+
+@probe(source="jax-ml/jax@0b470361dac5", platforms=("cpu",))
+def writing_out_of_bounds(env):
+    """Updates out of bounds are dropped, or clipped if asked; duplicates add up."""
+    x = five()
+    made = {
+        "set": x.at[np.array([7, -7, -1])].set(9),
+        "clip": x.at[np.array([7])].set(9, mode="clip"),
+        "add": x.at[np.array([1, 1])].add(1),
+        "multiply": x.at[np.array([1, 1])].multiply(3),
+        "max": x.at[np.array([0, 4])].max(2),
+        "power": x.at[3].power(2),
+    }
+    wanted = {
+        "set": f32(0, 1, 2, 3, 9),
+        "clip": f32(0, 1, 2, 3, 9),
+        "add": f32(0, 3, 2, 3, 4),
+        "multiply": f32(0, 9, 2, 3, 4),
+        "max": f32(2, 1, 2, 3, 4),
+        "power": f32(0, 1, 2, 9, 4),
+    }
+    return Observed(made, reference=wanted)
+
+
+@probe(source="jax-ml/jax@1e5d9a915889", platforms=("cpu",))
+def slices_that_do_not_fit(env):
+    """`dynamic_slice` moves its start so that the slice fits; negative ones are from the end."""
+    x = five()
+    made = {
+        "late": lax.dynamic_slice(x, (4,), (3,)),
+        "negative": lax.dynamic_slice(x, (-4,), (3,)),
+        "far": lax.dynamic_slice(x, (-9,), (3,)),
+        "index": lax.dynamic_index_in_dim(x, -1),
+        "update": lax.dynamic_update_slice(x, f32(8, 9), (4,)),
+    }
+    wanted = {
+        "late": f32(2, 3, 4),
+        "negative": f32(1, 2, 3),
+        "far": f32(0, 1, 2),
+        "index": f32(4),
+        "update": f32(0, 1, 2, 8, 9),
+    }
+    return Observed(made, reference=wanted)
+
+
+@probe(
+    source="jax-ml/jax#29434",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.7",
+            error="TypeError",
+            match="wrap_negative_indices",
+            reason="the argument came with 0.7.0",
+            issue="jax-ml/jax#29434",
+        )
+    ],
+)
+def negative_indices_unwrapped(env):
+    """`wrap_negative_indices=False`, from 0.7.0: a negative index is out of bounds."""
+    made = five().at[np.array([-1])].get(mode="fill", wrap_negative_indices=False)
+    return Observed(numbered(made), reference=numbered(f32(nan)))
+
+
+@probe(
+    source="jax-ml/jax@a192b7251553",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.7.1",
+            outcome="ok",
+            reason="the bounds check took every unsigned index for one beyond",
+            issue="jax-ml/jax@a192b7251553",
+        )
+    ],
+)
+def unravelled_unsigned(env):
+    """`unravel_index` of an unsigned 5 in a 2x3 array: (1, 2), since 0.7.1; (0, 0) before."""
+    made = jnp.unravel_index(np.uint32([5]), (2, 3))
+    return Observed(made, reference=(np.uint32([1]), np.uint32([2])))
+
+
+@probe(
+    source="jax-ml/jax@bcb4d2bae4fc",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.7.2",
+            outcome="ok",
+            reason="integers became float32",
+            issue="jax-ml/jax@bcb4d2bae4fc",
+        )
+    ],
+)
+def unwrapped_integers(env):
+    """`unwrap` of integers is of integers, since 0.7.2."""
+    made = jnp.unwrap(np.int32([0, 5, 10]), period=6)
+    return Observed(made, reference=np.int32([0, -1, -2]))
+
+
+@probe(
+    source="jax-ml/jax@261141615dd3",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.6.1",
+            outcome="ok",
+            reason="a number below zero was taken for no bit",
+            issue="jax-ml/jax@261141615dd3",
+        )
+    ],
+)
+def packed_negative_numbers(env):
+    """`packbits` of -1: a bit that is set, since 0.6.1, as in NumPy."""
+    made = jnp.packbits(np.array([-1, 0, 1, 0, 0, 0, 0, 0]))
+    return Observed(made, reference=np.uint8([160]))
+
+
+@probe(
+    source="jax-ml/jax@7ff86dcbe90d",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.8",
+            error="IndexError",
+            match="boolean index did not match shape",
+            reason="the mask was flat, the array was not",
+            issue="jax-ml/jax@7ff86dcbe90d",
+        )
+    ],
+)
+def difference_of_matrices(env):
+    """`setdiff1d(assume_unique=True)` of a matrix is flat, since 0.8.0."""
+    matrix = np.array([[1, 2], [3, 4]])
+    made = jnp.setdiff1d(matrix, np.array([2]), assume_unique=True)
+    return Observed(made, reference=np.int32([1, 3, 4]))
+
+
+@probe(
+    source="jax-ml/jax#32305",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.8",
+            outcome="ok",
+            reason="-0.0, from a division by the largest of a count and zero",
+            issue="jax-ml/jax#32305",
+        )
+    ],
+)
+def covariance_of_nothing(env):
+    """`cov` of no observations is NaN since 0.8.0, and -0.0 before."""
+    return Observed(numbered(jnp.cov(f32())), reference=numbered(np.float64(nan)))
+
+
+@probe(
+    source="jax-ml/jax#32308",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.8",
+            outcome="ok",
+            reason="one row was transposed back, as in NumPy before 2.2",
+            issue="jax-ml/jax#32308",
+        )
+    ],
+)
+def covariance_of_one_row(env):
+    """`cov(rowvar=False)` of one row of three: a 3x3 matrix since 0.8.0, a number before."""
+    made = jnp.cov(f32(1, 2, 4)[None], rowvar=False)
+    return Observed({"dimensions": made.ndim}, reference={"dimensions": 2})
+
+
+@probe(
+    source="jax-ml/jax@6c5ef1a40486",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.5.3",
+            outcome="ok",
+            reason="along an axis the inverse kept the other axes, as in NumPy 2.0",
+            issue="jax-ml/jax@6c5ef1a40486",
+        )
+    ],
+)
+def shape_of_the_inverse(env):
+    """`unique(axis=0, return_inverse=True)`: an inverse of one axis since 0.5.3."""
+    x = np.array([[3, 1], [3, 1]])
+    made = [jnp.unique(x, return_inverse=True, axis=axis)[1].shape for axis in (None, 0)]
+    return Observed(made, reference=[(2, 2), (2,)])
+
+
+@probe(source="jax-ml/jax@6c5ef1a40486", platforms=("cpu",))
+def unique_values(env):
+    """`unique`: NaNs are one or many, both zeros are one, and a size cuts off or fills up."""
+    x = np.int32([3, 1, 3])
+    sized = jnp.unique(x, size=4, fill_value=-1, return_index=True, return_counts=True)
+    made = {
+        "nans": jnp.unique(f32(nan, 1, nan)),
+        "nans apart": jnp.unique(f32(nan, 1, nan), equal_nan=False),
+        "zeros": jnp.unique(f32(-0.0, 0)).shape,
+        "sized": sized,
+        "cut": jnp.unique(x, size=1),
+    }
+    wanted = {
+        "nans": f32(1, nan),
+        "nans apart": f32(1, nan, nan),
+        "zeros": (1,),
+        "sized": (np.int32([1, 3, -1, -1]), np.int32([1, 0, 1, 1]), np.int32([1, 2, 0, 0])),
+        "cut": np.int32([1]),
+    }
+    return Observed(made, reference=wanted)
+
+
+@probe(source="jax-ml/jax@2185cb1caf0c", platforms=("cpu",))
+def searches(env):
+    """`searchsorted` by its four methods, on either side, with NaN; and `digitize` downwards."""
+    x, at = f32(1, 2, 2, 3), f32(2, 0, 4, nan)
+    methods = ("scan", "scan_unrolled", "sort", "compare_all")
+    made = {m: jnp.searchsorted(x, at[:3], method=m) for m in methods}
+    made |= {
+        "right": jnp.searchsorted(x, at, side="right"),
+        "nan in it": jnp.searchsorted(f32(1, nan), f32(nan, 5)),
+        "down": jnp.digitize(f32(1.5, 2), f32(2, 1)),
+    }
+    wanted = dict.fromkeys(methods, np.int32([1, 0, 4]))
+    wanted |= {
+        "right": np.int32([3, 0, 4, 4]),
+        "nan in it": np.int32([1, 1]),
+        "down": np.int32([1, 0]),
+    }
+    return Observed(made, reference=wanted)
+
+
+@probe(source="jax-ml/jax@77af61c3120a", platforms=("cpu",), rtol=1e-6)
+def quantiles(env):
+    """The methods of `quantile`, NaN in it, and what the nan-form makes of it."""
+    x, q = f32(4, 1, 3, 2, 10), f32(0, 0.1, 0.6, 1)
+    made = {
+        method: jnp.quantile(x, q, method=method)
+        for method in ("linear", "lower", "higher", "midpoint", "nearest")
+    }
+    made |= {"nan": jnp.quantile(f32(1, nan, 2), 0.5), "left out": jnp.nanmedian(f32(1, nan, 2))}
+    wanted = {
+        "linear": [1, 1.4, 3.4, 10],
+        "lower": [1, 1, 3, 10],
+        "higher": [1, 2, 4, 10],
+        "midpoint": [1, 1.5, 3.5, 10],
+        "nearest": [1, 1, 3, 10],
+        "nan": nan,
+        "left out": 1.5,
+    }
+    return Observed(
+        numbered(made),
+        reference=numbered({name: np.float64(value) for name, value in wanted.items()}),
+    )
+
+
+@probe(
+    source="jax-ml/jax@fd38966d7793",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.7.1",
+            outcome="ok",
+            match="required positional argument|TypeError",
+            reason="the axis had no default",
+            issue="jax-ml/jax@fd38966d7793",
+        )
+    ],
+)
+def axis_of_take_along(env):
+    """`take_along_axis(x, i)` without an axis takes the last one, from 0.7.1."""
+    x, at = np.arange(6).reshape(2, 3), np.array([[0], [1]])
+    seen = refusal(lambda: jnp.take_along_axis(x, at), "required positional argument")
+    return Observed(seen, reference="ran")
+
+
+@probe(
+    source="jax-ml/jax@aae929313f67",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.4.34",
+            outcome="ok",
+            match="gradient",
+            reason="the exponent's float was made an integer on the way back",
+            issue="jax-ml/jax@aae929313f67",
+        )
+    ],
+)
+def scaled_by_powers_of_two(env):
+    """`ldexp` with an exponent that has no float of its own; `frexp` of zero, and back."""
+    made = {
+        "ldexp": jnp.ldexp(f32(2.0**-100, 1, 0.75), np.int32([200, 127, -100])),
+        "frexp": jnp.frexp(f32(0, -8, 0.75)),
+        "gradient": jax.grad(jnp.ldexp)(np.float32(3), 2),
+    }
+    wanted = {
+        "ldexp": f32(2.0**100, 2.0**127, 0.75 * 2.0**-100),
+        "frexp": (f32(0, -0.5, 0.75), np.int32([0, 4, 0])),
+        "gradient": np.float64(4),
+    }
+    return Observed(made, reference=wanted)

@@ -1,0 +1,350 @@
+"""Linear algebra and transforms: shapes, conventions, and matrices that are none too good."""
+
+# ruff: noqa: ARG001 - every case takes env
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from conformance.kit import Observed, deviation, probe
+
+from ._helpers import f32, inf, nan, numbered, refusal
+
+
+@probe(
+    source="jax-ml/jax@051abafd6d99",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.5",
+            outcome="ok",
+            reason="b of two dimensions was a batch of vectors",
+            issue="jax-ml/jax@051abafd6d99",
+        )
+    ],
+)
+def solve_with_a_square_right_side(env):
+    """Two systems and a 2x2 right side: a matrix for each since 0.5.0, a vector for each before.
+
+    Nothing fails where all the sizes agree. Write `b[..., None]`.
+    """
+    a = np.stack([np.diag(f32(1, 2)), np.diag(f32(4, 8))])
+    b = f32(1, 2, 3, 4).reshape(2, 2)
+    made = {"as it is": jnp.linalg.solve(a, b), "vectors": jnp.linalg.solve(a, b[..., None])}
+    wanted = {
+        "as it is": np.stack([b / f32(1, 2)[:, None], b / f32(4, 8)[:, None]]),
+        "vectors": f32(1, 1, 0.75, 0.5).reshape(2, 2, 1),
+    }
+    return Observed(made, reference=wanted)
+
+
+@probe(
+    source="jax-ml/jax@cf3207c475fc",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.8.1",
+            outcome="ok",
+            reason="zero divided by the largest singular value",
+            issue="jax-ml/jax@cf3207c475fc",
+        )
+    ],
+)
+def least_squares_of_zero(env):
+    """`lstsq` with a matrix of zeros: the solution of least norm is 0, NaN up to 0.8.0."""
+    made = jnp.linalg.lstsq(np.zeros((3, 2), np.float32), np.ones(3, np.float32))[0]
+    return Observed(made, reference=f32(0, 0))
+
+
+@probe(
+    source="jax-ml/jax@897e1a1310be",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.5.3",
+            outcome="ok",
+            reason="the largest of no numbers",
+            issue="jax-ml/jax@897e1a1310be",
+        )
+    ],
+)
+def norms_of_the_empty(env):
+    """Norms of an empty matrix are 0 since 0.5.3; some were refused."""
+    empty, words = np.zeros((0, 3), np.float32), ("zero-size array",)
+    orders = {"none": None, "fro": "fro", "two": 2, "nuclear": "nuc", "inf": np.inf}
+    made = {
+        name: refusal(lambda order=order: jnp.linalg.norm(empty, ord=order), *words)
+        for name, order in orders.items()
+    }
+    return Observed(made, reference=dict.fromkeys(orders, "ran"))
+
+
+@probe(source="jax-ml/jax@aaaee63ac588", platforms=("cpu",), rtol=1e-6)
+def norms(env):
+    """Norms of a matrix by their definitions, and of a vector whose squares overflow or are 0."""
+    a = f32(3, 0, 4, 5).reshape(2, 2)
+    singular = np.linalg.svd(a.astype(np.float64), compute_uv=False)
+    made = {
+        "fro": jnp.linalg.norm(a),
+        "two": jnp.linalg.norm(a, 2),
+        "nuclear": jnp.linalg.norm(a, "nuc"),
+        "one": jnp.linalg.norm(a, 1),
+        "inf": jnp.linalg.norm(a, inf),
+        "axes": jnp.linalg.vector_norm(np.ones((2, 2, 2), np.float32), axis=(0, 1)),
+        "gradient at 0": jax.grad(jnp.linalg.norm)(f32(0, 0)),
+    }
+    wanted = [
+        np.sqrt(50),
+        singular[0],
+        singular.sum(),
+        7,
+        9,
+        np.array([2.0, 2]),
+        np.array([nan, nan]),
+    ]
+    return Observed(
+        numbered(made), reference=numbered(dict(zip(made, map(np.float64, wanted), strict=True)))
+    )
+
+
+@probe(source="jax-ml/jax#3589", platforms=("cpu",))
+def matrices_that_are_not_good(env):
+    """Not positive definite: NaN. Singular: a determinant of 0. An error is never raised."""
+    bad = f32(1, 2, 2, 1).reshape(2, 2)
+    good = f32(4, 2, 2, 5).reshape(2, 2)
+    made = {
+        "cholesky": jnp.linalg.cholesky(bad),
+        "cholesky of a batch": jnp.linalg.cholesky(np.stack([good, -good])),
+        "upper": jnp.linalg.cholesky(good, upper=True),
+        "determinant": jnp.linalg.det(np.ones((2, 2), np.float32)),
+        "sign": tuple(jnp.linalg.slogdet(np.zeros((2, 2), np.float32))),
+    }
+    factor = f32(2, 0, 1, 2).reshape(2, 2)
+    wanted = {
+        "cholesky": np.tril(np.full((2, 2), nan, np.float32)),
+        "cholesky of a batch": np.stack([factor, np.tril(np.full((2, 2), nan, np.float32))]),
+        "upper": factor.T,
+        "determinant": np.float32(0),
+        "sign": (np.float32(0), np.float32(-inf)),
+    }
+    return Observed(numbered(made), reference=numbered(wanted))
+
+
+@probe(source="jax-ml/jax@1f9301782975", platforms=("cpu",), rtol=1e-5, atol=1e-6)
+def factorisations(env):
+    """Shapes and products of QR, SVD, eigh and LU for a matrix that is not square."""
+    a = f32(2, 1, 0, 3, 1, 1).reshape(3, 2)
+    square = a.T @ a
+    q, r = jnp.linalg.qr(a)
+    u, s, v = jnp.linalg.svd(a, full_matrices=False)
+    w, x = jnp.linalg.eigh(square)
+    p, low, up = jax.scipy.linalg.lu(a)
+    made = {"qr": q @ r, "svd": (u * s) @ v, "eigh": (x * w) @ x.T, "lu": p @ low @ up, "values": w}
+    wanted = {"qr": a, "svd": a, "eigh": square, "lu": a, "values": np.linalg.eigvalsh(square)}
+    shapes = [jnp.linalg.qr(a, "complete")[0].shape, jnp.linalg.svd(a)[0].shape, s.shape]
+    seen = {"products": made, "shapes": shapes, "rank": jnp.linalg.matrix_rank(np.ones((2, 3)))}
+    return Observed(
+        seen,
+        reference={
+            "products": {name: np.float64(value) for name, value in wanted.items()},
+            "shapes": [(3, 3), (3, 3), (2,)],
+            "rank": np.int32(1),
+        },
+    )
+
+
+@probe(
+    source="jax-ml/jax@8d91e7bcbfd7",
+    platforms=("cpu",),
+    rtol=1e-3,
+    atol=1e-4,
+    deviations=[
+        deviation(
+            "jax<0.10",
+            error="NotImplementedError",
+            match="Unimplemented case of QR",
+            reason="the rule came with 0.10.0",
+            issue="jax-ml/jax@8d91e7bcbfd7",
+        )
+    ],
+)
+def derivative_of_a_wide_qr(env):
+    """The derivative of QR of a wide matrix, from 0.10.0: against a difference in float64."""
+    a, b = f32(2, 1, 1, 0, 3, 1).reshape(2, 3), f32(0, 1, 0, 1, 0, 1).reshape(2, 3)
+    _, made = jax.jvp(lambda a: abs(jnp.linalg.qr(a)[1]), (a,), (b,))
+    step = 1e-6 * b.astype(np.float64)
+    after, before = (abs(np.linalg.qr(m)[1]) for m in (a + step, a - step))
+    return Observed(made, reference=(after - before) / 2e-6)
+
+
+@probe(
+    source="jax-ml/jax@f3b4d7b57e76",
+    platforms=("cpu",),
+    deviations=[
+        deviation("jax<0.8", outcome="ok", reason="a plain tuple", issue="jax-ml/jax@f3b4d7b57e76")
+    ],
+)
+def names_of_results(env):
+    """Results with names: `eigh`, `svd`, `qr`, and `eig` since 0.8.0."""
+    a = np.eye(2, dtype=np.float32)
+    fields = {name: getattr(jnp.linalg, name)(a) for name in ("eigh", "svd", "qr", "eig")}
+    made = {name: list(getattr(value, "_fields", ())) for name, value in fields.items()}
+    values = ["eigenvalues", "eigenvectors"]
+    wanted = {"eigh": values, "svd": ["U", "S", "Vh"], "qr": ["Q", "R"], "eig": values}
+    return Observed(made, reference=wanted)
+
+
+@probe(
+    source="jax-ml/jax@d219f03b589a",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax>=0.12",
+            error="ValueError",
+            match="Dimension must be 3",
+            reason="deprecated with 0.11.0, as in NumPy 2.5; take a determinant",
+            issue="jax-ml/jax@d219f03b589a",
+        )
+    ],
+)
+def cross_in_the_plane(env):
+    """`cross` of vectors of the plane: a number up to 0.11, refused from 0.12.0."""
+    return Observed(jnp.cross(f32(1, 2), f32(3, 5)), reference=np.float32(-1))
+
+
+@probe(
+    source="jax-ml/jax@d219f03b589a",
+    platforms=("cpu",),
+)
+def cross_in_space(env):
+    """`cross` in space, along an axis, and of a batch with one vector."""
+    x = np.eye(3, dtype=np.float32)
+    made = {"basis": jnp.cross(x, x[[1, 2, 0]]), "axis": jnp.cross(x, x[:, [1, 2, 0]], axis=0)}
+    wanted = {"basis": x[[2, 0, 1]], "axis": np.cross(x, x[:, [1, 2, 0]], axis=0)}
+    return Observed(made, reference=wanted)
+
+
+@probe(
+    source="jax-ml/jax@1e1f1e0d7aaf",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.6.1",
+            outcome="ok",
+            reason="integers became float32",
+            issue="jax-ml/jax@1e1f1e0d7aaf",
+        )
+    ],
+)
+def power_of_an_integer_matrix(env):
+    """`matrix_power` of integers is of integers since 0.6.1: exact beyond 2**24."""
+    made = jnp.linalg.matrix_power(np.int32([[3, 0], [0, 1]]), 17)
+    return Observed(made, reference=np.int32([[129140163, 0], [0, 1]]))
+
+
+@probe(
+    source="jax-ml/jax@3f98c57f7b3f",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.4.36",
+            outcome="ok",
+            reason="the input was flattened",
+            issue="jax-ml/jax@3f98c57f7b3f",
+        )
+    ],
+)
+def batch_of_toeplitz(env):
+    """`toeplitz` of a 2x2 input makes two matrices since 0.4.36; one of 4x4 before."""
+    made = jax.scipy.linalg.toeplitz(f32(1, 2, 3, 4).reshape(2, 2))
+    return Observed(made, reference=f32(1, 2, 2, 1, 3, 4, 4, 3).reshape(2, 2, 2))
+
+
+@probe(
+    source="jax-ml/jax#25606",
+    platforms=("cpu",),
+    atol=1e-4,
+    deviations=[
+        deviation(
+            "jax<0.5",
+            error="ValueError",
+            match="only supports 1D, 2D, and 3D FFTs",
+            reason="three axes were the limit",
+            issue="jax-ml/jax#25606",
+        )
+    ],
+)
+def fft_of_four_axes(env):
+    """`fftn` over four axes, and back: from 0.5.0."""
+    x = env.rng(7).normal(size=(2, 3, 2, 4)).astype(np.float32)
+    made = {
+        "there": jnp.fft.fftn(x),
+        "real": jnp.fft.rfftn(x),
+        "back": jnp.fft.ifftn(jnp.fft.fftn(x)),
+    }
+    wanted = {"there": np.fft.fftn(x), "real": np.fft.rfftn(x), "back": x.astype(np.complex128)}
+    return Observed(made, reference=wanted)
+
+
+@probe(source="jax-ml/jax#31618", platforms=("cpu",), atol=1e-5)
+def fft_of_short_inputs(env):
+    """Lengths of one, two and three, odd inverses, padding and cutting."""
+    x, z = f32(3, 1, 4, 1, 5), np.array([2 + 3j, 1 + 1j], np.complex64)
+    made = {
+        "one": jnp.fft.fft(x, n=1),
+        "padded": jnp.fft.rfft(x[:2], n=5),
+        "odd": jnp.fft.irfft(z, n=3),
+        "default": jnp.fft.irfft(z),
+        "ortho": jnp.fft.fft(x, norm="ortho"),
+        "hermitian": jnp.fft.hfft(z, n=3),
+    }
+    wanted = {
+        "one": np.fft.fft(x, n=1),
+        "padded": np.fft.rfft(x[:2], n=5),
+        "odd": np.fft.irfft(z, n=3),
+        "default": np.fft.irfft(z),
+        "ortho": np.fft.fft(x, norm="ortho"),
+        "hermitian": np.fft.hfft(z, n=3),
+    }
+    return Observed(made, reference=wanted)
+
+
+@probe(
+    source="jax-ml/jax#31618",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.7.2",
+            outcome="ok",
+            reason="an empty result, or an error of the compiler",
+            issue="jax-ml/jax#31618",
+        )
+    ],
+)
+def fft_of_no_length(env):
+    """A length of zero is refused, as in NumPy, since 0.7.2."""
+    seen = refusal(lambda: jnp.fft.fft(f32(1, 2), n=0), "Shape should be positive")
+    return Observed(seen, reference="ValueError: Shape should be positive")
+
+
+@probe(
+    source="jax-ml/jax#29426",
+    platforms=("cpu",),
+    rtol=1e-5,
+    atol=1e-5,
+    deviations=[
+        deviation(
+            "jax<0.10", outcome="ok", reason="all axes, not the last two", issue="jax-ml/jax#29426"
+        )
+    ],
+)
+def dct_over_the_last_axes(env):
+    """`dctn(s=)` of two lengths transforms the last two axes, since 0.10.0."""
+    x = f32(*range(8)).reshape(2, 2, 2)
+    made = jax.scipy.fft.dctn(x, s=(2, 2))
+    angle = np.pi * np.outer(np.arange(2), 2 * np.arange(2) + 1) / 4
+    return Observed(
+        made, reference=np.einsum("ia,jb,xab->xij", 2 * np.cos(angle), 2 * np.cos(angle), x)
+    )

@@ -1,0 +1,129 @@
+"""Threefry in NumPy: what a stream of jax should hold, computed without jax.
+
+The layout is the one that is the default since 0.5.0 (`jax_threefry_partitionable`): the counter
+of element i is the 64-bit number i, in two words. `original_bits` and `original_split` are what
+came before it, where the counters were halves of one range and depended on its length.
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+
+TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
+SEED = 1701
+
+
+def threefry(key, first, second):
+    """Return the two words of threefry2x32 with 20 rounds.
+
+    Args:
+        key: Two words.
+        first: First words of the counters.
+        second: Second words of the counters.
+    """
+    with np.errstate(over="ignore"):
+        k0, k1 = (np.uint32(word) for word in key)
+        keys = (k0, k1, k0 ^ k1 ^ np.uint32(0x1BD11BDA))
+        x = np.asarray(first, np.uint32) + k0
+        y = np.asarray(second, np.uint32) + k1
+        for group in range(5):
+            for turn in TURNS[group % 2]:
+                x = x + y
+                y = (y << np.uint32(turn)) | (y >> np.uint32(32 - turn))
+                y = y ^ x
+            x = x + keys[(group + 1) % 3]
+            y = y + keys[(group + 2) % 3] + np.uint32(group + 1)
+    return x, y
+
+
+def seeded(seed=SEED):
+    """Return the words of the key of a seed: its high half and its low half."""
+    return np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
+
+
+def counted(key, count):
+    """Return both words for the counters 0, 1, 2 ... as 64-bit numbers."""
+    index = np.arange(count, dtype=np.uint64)
+    return threefry(key, index >> np.uint64(32), index & np.uint64(0xFFFFFFFF))
+
+
+def split(key, count=2):
+    """Return the key data of `jax.random.split`."""
+    return np.stack(counted(key, count), axis=-1)
+
+
+def fold_in(key, number):
+    """Return the key data of `jax.random.fold_in`."""
+    return np.array(threefry(key, 0, number), np.uint32)
+
+
+def bits(key, count, width=32):
+    """Return `count` random words of a width."""
+    first, second = counted(key, count)
+    if width == 64:
+        return first.astype(np.uint64) << np.uint64(32) | second
+    return (first ^ second).astype(f"uint{width}")
+
+
+def original_bits(key, count):
+    """Return 32-bit words in the layout of before 0.5.0."""
+    counters = np.arange(count + count % 2, dtype=np.uint32)
+    counters[count:] = 0
+    return np.concatenate(threefry(key, *np.split(counters, 2)))[:count]
+
+
+def original_split(key, count=2):
+    """Return the key data of `split` in the layout of before 0.5.0."""
+    return original_bits(key, 2 * count).reshape(count, 2)
+
+
+def unit(key, count, width=32, mantissa=23):
+    """Return numbers of [0, 1): the top bits of each word are the mantissa; exact."""
+    top = bits(key, count, width) >> np.array(width - mantissa, f"uint{width}")
+    return top.astype(np.float64) / 2.0**mantissa
+
+
+def between(u, low, high=1.0):
+    """Return what `uniform` makes of numbers of [0, 1), with its roundings in float32."""
+    low, high = np.float32(low), np.float32(high)
+    return np.maximum(low, u.astype(np.float32) * (high - low) + low).astype(np.float64)
+
+
+def normal(key, count):
+    """Return standard normal numbers, by inversion in float64."""
+    u = between(unit(key, count), np.nextafter(np.float32(-1), np.float32(0)))
+    return np.array([NormalDist().inv_cdf((x + 1) / 2) for x in u])
+
+
+def gumbel(key, count):
+    """Return standard Gumbel numbers, by inversion in float64."""
+    u = between(unit(key, count), np.finfo(np.float32).tiny)
+    return -np.log(-np.log(u))
+
+
+def randint(key, count, low, high, width=32):
+    """Return integers of [low, high) as `randint` is documented: by twice the bits of the dtype.
+
+    Types of less than 32 bits are drawn with 32 (so from 0.7.2 on).
+    """
+    width = max(width, 32)
+    higher, lower = (bits(k, count, width).astype(object) for k in split(key))
+    return np.array(
+        [low + (h * 2**width + x) % (high - low) for h, x in zip(higher, lower, strict=True)]
+    )
+
+
+def refusal(call, *words):
+    """Return how a call that should be refused ends: error class and which words it says.
+
+    Args:
+        call: Function of no arguments.
+        words: What the message may say.
+    """
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is told
+        return f"{type(error).__name__}: {', '.join(w for w in words if w in str(error))}"
+    return "ran"
