@@ -1,0 +1,141 @@
+"""What becomes of a program that another release exported: loaded, called, compared."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import warnings
+import zipfile
+from datetime import date, timedelta
+from functools import cache
+from pathlib import Path
+
+import jax
+import numpy as np
+from jax import export
+
+from ._programs import PROGRAMS, called_with
+
+EXPORTS = Path(__file__).with_name("_exports")
+BACKWARD, FORWARD = timedelta(days=180), timedelta(days=21)
+"""For how long JAX says that what it exported can be loaded: by newer releases, and by older."""
+RTOL = 1e-5
+
+
+@cache
+def manifests():
+    """Return what each release says of its exports, by release, the oldest first."""
+    found = {}
+    for file in EXPORTS.glob("jax*.zip"):
+        with zipfile.ZipFile(file) as archive:
+            manifest = json.loads(archive.read("manifest.json"))
+        found[manifest["release"]] = manifest
+    return dict(sorted(found.items(), key=lambda item: [int(n) for n in item[0].split(".")]))
+
+
+def is_promised(writer, reader):
+    """Say whether a release promises to load what another one exported.
+
+    Args:
+        writer: The release that exported it.
+        reader: The release that loads it, one that has exports of its own.
+
+    Returns:
+        True for six months after the writer's day, and for three weeks before it.
+    """
+    known = manifests()
+    ages = (date.fromisoformat(known[one]["date"]) for one in (reader, writer))
+    age = next(ages) - next(ages)
+    return -FORWARD <= age <= BACKWARD
+
+
+def writers(reader, *, promised):
+    """Return the releases whose exports are promised to load in a release, or the others."""
+    return [one for one in manifests() if is_promised(one, reader) is promised]
+
+
+def outcomes(name, among):
+    """Return what becomes of a program as several releases exported it, by release.
+
+    What is loaded may end the process: it is loaded in a child, and where that dies of an export
+    another one goes on with the next. No backend lives in this process, so forking it is safe.
+
+    Args:
+        name: Name of a program.
+        among: The releases that exported it.
+    """
+    found = {}
+    while left := [one for one in among if one not in found]:
+        told, ended = in_a_child(lambda writer: outcome(name, writer), left)
+        found.update(told)
+        if ended:
+            found[left[len(told)]] = f"crashed {signal.Signals(ended).name}"
+    return found
+
+
+def in_a_child(work, items):
+    """Return what a child process makes of items as far as it comes, and what signal ended it."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        with os.fdopen(writer, "w") as told:
+            for item in items:
+                print(json.dumps([item, work(item)]), file=told, flush=True)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as told:
+        lines = [json.loads(line) for line in told if line.endswith("\n")]
+    _, status = os.waitpid(child, 0)
+    return dict(lines), os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+
+
+def outcome(name, writer):
+    """Return what becomes of an export: `right`, `wrong`, or how it is refused.
+
+    Args:
+        name: Name of a program.
+        writer: The release that exported it.
+    """
+    manifest = manifests()[writer]
+    if name in manifest["refused"]:
+        return "not exported"
+    with zipfile.ZipFile(EXPORTS / f"jax{writer}.zip") as archive:
+        data = archive.read(name)
+    stage = "load"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what will be refused one day
+            exported = export.deserialize(bytearray(data))
+            stage = "call"
+            return "right" if is_right(name, called(name, exported), manifest) else "wrong"
+    except Exception as error:  # noqa: BLE001 - how it is refused is what is asked
+        return f"{stage}: {type(error).__name__}: {first_words(error)}"
+
+
+def called(name, exported):
+    """Return what an exported program gives, or its gradient."""
+    program = PROGRAMS[name]
+    args = called_with(program)
+    return jax.grad(exported.call)(*args) if program.gradient else exported.call(*args)
+
+
+def is_right(name, result, manifest):
+    """Say whether a result is what the program means, or what its writer got."""
+    program = PROGRAMS[name]
+    wanted = (
+        np.asarray(manifest["results"][name])
+        if program.reference is None
+        else program.reference(*program.args)
+    )
+    pairs = zip(jax.tree_util.tree_leaves(result), jax.tree_util.tree_leaves(wanted), strict=True)
+    return all(
+        np.allclose(np.asarray(one).astype(np.float64), np.asarray(other, np.float64), rtol=RTOL)
+        for one, other in pairs
+    )
+
+
+def first_words(error):
+    """Return how an error's message begins, without what differs from run to run."""
+    lines = str(error).strip().splitlines()
+    return lines[0][:80] if lines else ""

@@ -1,0 +1,71 @@
+"""Export every program with the jax at hand, into one file; run by `.ci/exports.py`.
+
+What a module says of places in its source travels with it, so this is compiled under a name that is
+the same on every host, and programs are read, not imported.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import types
+import zipfile
+from typing import Any
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import jax
+import numpy as np
+from jax import export
+
+EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def write(programs: Any, target: str, date: str) -> None:
+    """Write what this release exports, and what it says of it.
+
+    Args:
+        programs: The module of the programs.
+        target: The file, a zip: `manifest.json`, and a serialised export for each program that
+            can be exported here.
+        date: Day of the release.
+    """
+    manifest = {"release": jax.__version__, "date": date, "results": {}, "refused": {}}
+    files = {}
+    for name, program in programs.PROGRAMS.items():
+        try:
+            exported, files[name] = exported_bytes(programs, program)
+        except Exception as error:  # noqa: BLE001 - what a release cannot export is told, not hidden
+            manifest["refused"][name] = f"{type(error).__name__}: {error}".splitlines()[0]
+            continue
+        if program.reference is None:
+            result = exported.call(*program.args)
+            manifest["results"][name] = np.asarray(result).tolist()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        text = json.dumps(manifest, indent=1, sort_keys=True)
+        for name, data in {"manifest.json": text.encode(), **files}.items():
+            archive.writestr(zipfile.ZipInfo(name, EPOCH), data, zipfile.ZIP_DEFLATED)
+    with open(target, "wb") as file:  # noqa: PTH123 - one line
+        file.write(buffer.getvalue())
+
+
+def exported_bytes(programs: Any, program: Any) -> tuple[Any, bytes]:
+    """Return a program as exported, and that as bytes."""
+    args = programs.exported_for(program)
+    exported = export.export(jax.jit(program.fn), **program.keywords)(*args)
+    return exported, bytes(exported.serialize(vjp_order=int(program.gradient)))
+
+
+if __name__ == "__main__":
+    folder, target, date = sys.argv[1:]
+    found = types.ModuleType("programs")
+    sys.modules["programs"] = found
+    with open(f"{folder}/_programs.py") as source:  # noqa: PTH123 - one line
+        code = compile(source.read(), "export_compat/_programs.py", "exec")
+    exec(code, found.__dict__)  # noqa: S102 - it is ours, under a name of no host
+    jax.config.update("jax_traceback_in_locations_limit", 0)
+    write(found, target, date)

@@ -1,0 +1,61 @@
+"""What becomes in one release of what another one made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.engine.pairs import Become, Pair, recorded_pairs
+from conformance.golden.accept import Candidate, apply, plan_accept
+from conformance.golden.store import GoldenStore
+from tests.builders import ok, python, raised, value
+from tests.engine.worlds import job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.model.case import Case
+    from conformance.model.observation import Observation
+
+RELEASES = ("0.5.3", "0.6.0")
+
+
+def recorded(root: Path, name: str, *seen: Observation) -> Case:
+    """Return a case with goldens of the releases."""
+    case = job(root, name).case
+    candidates = [
+        Candidate(case=case, variant="cpu", release=release, observation=observation)
+        for release, observation in zip(RELEASES, seen, strict=True)
+    ]
+    apply(plan_accept(GoldenStore(case.families), candidates, RELEASES), env={})
+    return case
+
+
+def said(**by_writer: str) -> Observation:
+    """Return an observation of what becomes of what writers made, `v0_5_3="right"`."""
+    leaves = (
+        python(text, f"out['{name.removeprefix('v').replace('_', '.')}']")
+        for name, text in by_writer.items()
+    )
+    return ok(value(*leaves))
+
+
+def test_by_parameter_writer_and_reader(tmp_path: Path) -> None:
+    """What the first of the cases says is promised."""
+    near = recorded(tmp_path, "near", said(v0_5_3="right"), said(v0_5_3="wrong", v0_6_0="right"))
+    far = recorded(tmp_path, "far", said(v0_6_0="refused"), said())
+    assert recorded_pairs([near, far], ("near", "far"), RELEASES) == {
+        "": {
+            Pair("0.5.3", "0.5.3"): Become("right", promised=True),
+            Pair("0.5.3", "0.6.0"): Become("wrong", promised=True),
+            Pair("0.6.0", "0.6.0"): Become("right", promised=True),
+            Pair("0.6.0", "0.5.3"): Become("refused", promised=False),
+        }
+    }
+
+
+def test_what_ended_by_an_error_has_no_pairs(tmp_path: Path) -> None:
+    """Nor has a case of another name."""
+    near = recorded(tmp_path, "near", raised(), said(v0_5_3="right"))
+    other = recorded(tmp_path, "other", said(v0_5_3="right"), said(v0_5_3="right"))
+    found = recorded_pairs([near, other], ("near",), RELEASES)
+    assert found == {"": {Pair("0.5.3", "0.6.0"): Become("right", promised=True)}}
