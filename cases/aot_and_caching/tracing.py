@@ -1,0 +1,273 @@
+"""When jit traces again: what is in the key of the tracing cache, and what is not.
+
+A trace too many costs minutes where a model is large, and says nothing: the result is the same.
+A trace too few computes something else. So the Python body counts itself here.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from conformance.kit import Observed, deviation, probe
+
+from ._helpers import counted, traces
+
+
+@probe(
+    source="jax-ml/jax@00d8297071a4",
+    devices=4,
+    params={"mesh_of_one": {"size": 1}, "mesh_of_four": {"size": 4}},
+    deviations=[
+        deviation(
+            "jax<0.5.1",
+            outcome="ok",
+            reason="shardings were no part of what is traced",
+            issue="jax-ml/jax#31250",
+        )
+    ],
+)
+def sharding_in_the_key(env, size):
+    """An array on a mesh is another type than one on a device: since 0.5.1 it is traced again.
+
+    Also where the mesh has one device only, so that both are the same bytes in the same place. A
+    second sharding over that mesh is not: with Auto axes the types are equal again. Put all
+    arguments on the mesh from the start, also those of the first step.
+    """
+    mesh = env.mesh(size, "x")
+    body, seen = counted(lambda y: y + 1)
+    fn, x = jax.jit(body), jnp.arange(8.0)
+    rows, whole = (jax.device_put(x, NamedSharding(mesh, spec)) for spec in (P("x"), P()))
+    return Observed(
+        traces(seen, [lambda: fn(x), lambda: fn(rows), lambda: fn(whole)]),
+        [1, 2, 2],
+    )
+
+
+@probe(source="jax-ml/jax#31250", devices=4)
+def placements_share_a_trace(env):
+    """NumPy, an array, an array put somewhere, one on another device: one trace serves them all."""
+    body, seen = counted(lambda y: y * 2)
+    fn, x = jax.jit(body), np.arange(8, dtype=np.float32)
+    first, third = env.devices[0], env.devices[2]
+    calls = [
+        lambda: fn(x),
+        lambda: fn(jnp.asarray(x)),
+        lambda: fn(jax.device_put(x, first)),
+        lambda: fn(jax.device_put(x, third)),
+    ]
+    return Observed(traces(seen, calls), [1, 1, 1, 1])
+
+
+@probe(source="jax-ml/jax#3163")
+def weak_types(env):
+    """A Python scalar is weakly typed, its result often not: the second step traces again.
+
+    Two arrays of one dtype share a trace whatever their values, so do two Python floats. A step
+    whose state starts as `0.0` and comes back as float32 is traced twice; start from an array.
+    """
+    body, seen = counted(lambda y: y + 1)
+    fn = jax.jit(body)
+    values = (1.0, np.float32(1), jnp.float32(2), 2.0, 1, np.int32(1), True)
+    calls = [functools.partial(fn, value) for value in values]
+    return Observed(traces(seen, calls), [1, 2, 2, 2, 3, 4, 5])
+
+
+@probe(source="jax-ml/jax#1159")
+def spellings_of_a_call(env):
+    """Positions and keywords are different signatures, the order of keywords is not.
+
+    A default that is left out is not an argument at all: it is baked in as a constant.
+    """
+    body, seen = counted(lambda x, y=1.0: x + y)
+    fn = jax.jit(body)
+    calls = [
+        lambda: fn(1.0, 2.0),
+        lambda: fn(1.0, y=2.0),
+        lambda: fn(x=1.0, y=2.0),
+        lambda: fn(y=2.0, x=1.0),
+        lambda: fn(1.0),
+        lambda: fn(3.0),
+    ]
+    return Observed(traces(seen, calls), [1, 2, 3, 3, 4, 4])
+
+
+class Setting:
+    """A static argument that is equal by value."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __hash__(self):
+        return hash(self.value)
+
+    def __eq__(self, other):
+        return isinstance(other, Setting) and self.value == other.value
+
+
+@probe(
+    source="jax-ml/jax#24857",
+    params={
+        "equal_objects": {"values": "objects"},
+        "equal_strings": {"values": "strings"},
+    },
+)
+def static_values(env, values):
+    """Static arguments are compared by hash and equality, whoever made them."""
+    given = {
+        "objects": (Setting(2), Setting(2), Setting(3)),
+        "strings": ("ab", "abc"[:2], "ba"),
+    }[values]
+    body, seen = counted(lambda x, mode: x)
+    fn = jax.jit(body, static_argnums=1)
+    calls = [functools.partial(fn, 1.0, value) for value in given]
+    return Observed(traces(seen, calls), [1, 1, 2])
+
+
+@probe(
+    source="jax-ml/jax#9273",
+    deviations=[
+        deviation(
+            "jax<0.9",
+            params=["by_keyword"],
+            outcome="ok",
+            match="'int32', reference 'float32'",
+            reason="equal static values given by keyword shared a trace, whatever their types",
+            issue="jax-ml/jax#9273",
+        )
+    ],
+    params={"by_position": {"keyword": False}, "by_keyword": {"keyword": True}},
+)
+def one_and_one_point_zero(env, keyword):
+    """1, 1.0 and True are equal and hash alike, and yet three static values: their types count.
+
+    By keyword they did not up to 0.8.3: the second call was given the program of the first, and
+    with it results of another dtype. Give static arguments by position there.
+    """
+    fn = jax.jit(jnp.asarray, static_argnames="a")
+    dtypes = [str((fn(a=v) if keyword else fn(v)).dtype) for v in (1, 1.0, True, 1)]
+    return Observed(dtypes, ["int32", "float32", "bool", "int32"])
+
+
+class Model:
+    """An object whose method is jitted."""
+
+    def __init__(self, seen):
+        self.seen = seen
+
+    def __hash__(self):
+        return 7
+
+    def __eq__(self, other):
+        return isinstance(other, Model)
+
+    def step(self, x):
+        """Count, and return the argument."""
+        self.seen["traces"] += 1
+        return x
+
+
+@probe(source="jax-ml/jax#19129")
+def what_is_the_same_function(env):
+    """The cache goes by the function itself: jitted anew it hits, made anew it misses.
+
+    A lambda, closure or partial made on each step is traced on each step, and so is a bound
+    method, even of the same object: Python makes it anew at each access.
+    """
+    body, seen = counted(lambda x: x)
+    same = traces(seen, [lambda: jax.jit(body)(1.0)] * 3)
+    partial = traces(seen, [lambda: jax.jit(functools.partial(body))(1.0)] * 3)
+    model = Model(seen)
+    method = traces(seen, [lambda: jax.jit(model.step)(1.0)] * 2)
+    return Observed(
+        {"same": same, "partial": partial, "method": method},
+        {"same": [1, 1, 1], "partial": [2, 3, 4], "method": [5, 6]},
+    )
+
+
+@probe(source="jax-ml/jax#19129", devices=2)
+def keywords_of_jit_do_not_trace(env):
+    """Donation, unused arguments and shardings are matters of lowering: the trace is shared."""
+    body, seen = counted(lambda x: x + 1)
+    sharding = jax.sharding.SingleDeviceSharding(env.devices[1])
+    ways = [
+        {},
+        {"donate_argnums": 0},
+        {"keep_unused": True},
+        {"static_argnums": ()},
+        {"out_shardings": sharding},
+    ]
+    calls = [lambda way=way: jax.jit(body, **way)(np.float32(1)) for way in ways]
+    return Observed(traces(seen, calls), [1] * 5)
+
+
+@probe(source="jax-ml/jax#27980", devices=2)
+def contexts_in_the_key(env):
+    """What a program means depends on its context, so the context is in the key.
+
+    Precision, promotion and the default device are; a name scope is not, nor is debug_nans.
+    """
+    body, seen = counted(lambda x: x @ x)
+    fn, x = jax.jit(body), np.ones((2, 2), np.float32)
+
+    def within(context):
+        with context:
+            return fn(x)
+
+    contexts = [
+        jax.named_scope("here"),
+        jax.debug_nans(True),
+        jax.default_matmul_precision("float32"),
+        jax.numpy_dtype_promotion("strict"),
+        jax.default_device(env.devices[1]),
+    ]
+    calls = [lambda: fn(x)] + [functools.partial(within, context) for context in contexts]
+    return Observed(traces(seen, calls), [1, 1, 1, 2, 3, 4])
+
+
+@probe(source="jax-ml/jax#457")
+def stages_and_transformations_share(env):
+    """Called, differentiated, lowered, asked for its shape: one trace. Only a batched type differs.
+
+    `jax.grad` and `jax.vmap` of a jitted function work on its jaxpr. vmap does too, but here the
+    mapped argument is strongly typed and the Python scalar was not.
+    """
+    body, seen = counted(lambda x: x * x)
+    fn = jax.jit(body)
+    calls = [
+        lambda: fn(1.0),
+        lambda: jax.grad(fn)(2.0),
+        lambda: jax.vmap(fn)(np.ones(3, np.float32)),
+        lambda: jax.jvp(fn, (np.float32(1),), (np.float32(1),)),
+        lambda: jax.make_jaxpr(fn)(1.0),
+        lambda: fn.trace(1.0),
+        lambda: fn.lower(1.0).compile(),
+        lambda: fn.eval_shape(1.0),
+        lambda: jax.eval_shape(fn, 1.0),
+    ]
+    return Observed(traces(seen, calls), [1, 1, 2, 2, 2, 2, 2, 2, 2])
+
+
+@probe(source="jax-ml/jax@c5468ce68b8a")
+def forgetting(env):
+    """`clear_cache` of a function and `jax.clear_caches` both make it trace again.
+
+    Also needed where a function closes over an array that was changed since: jit keeps the old
+    values, as told when it traced.
+    """
+    factor = np.ones(2, np.float32)
+    body, seen = counted(lambda x: x * factor)
+    fn, x = jax.jit(body), np.ones(2, np.float32)
+    values = [float(fn(x)[0])]
+    factor[:] = 5
+    values.append(float(fn(x)[0]))
+    fn.clear_cache()
+    values.append(float(fn(x)[0]))
+    jax.clear_caches()
+    counts = traces(seen, [lambda: fn(x), lambda: fn(x)])
+    return Observed({"values": values, "traces": counts}, {"values": [1, 1, 5], "traces": [3, 3]})
