@@ -104,7 +104,7 @@ def a_shape_is_no_array(env):
     compiled = fn.lower(FOUR).compile()
     try:
         compiled(FOUR)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - which one it is, is what is observed
         seen = [type(error).__name__, isinstance(error, TypeError)]
     expected = ["InvalidInputException", True, "TypeError"]
     return Observed([*seen, told(lambda: fn(FOUR))], expected)

@@ -95,7 +95,7 @@ def names_of_arguments(env, name):
     `f` failed in 0.4.36 alone; `fun` from 0.4.31 to 0.8.3. By position it always works.
     """
     namespace = {}
-    exec(f"def body(x, {name}): return x * {name}", namespace)
+    exec(f"def body(x, {name}): return x * {name}", namespace)  # noqa: S102 - names vary
     return Observed(jax.jit(namespace["body"])(3.0, **{name: 2.0}), 6.0)
 
 

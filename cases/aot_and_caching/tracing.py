@@ -123,7 +123,7 @@ def static_values(env, values):
         "objects": (Setting(2), Setting(2), Setting(3)),
         "strings": ("ab", "abc"[:2], "ba"),
     }[values]
-    body, seen = counted(lambda x, mode: x)
+    body, seen = counted(lambda x, _: x)
     fn = jax.jit(body, static_argnums=1)
     calls = [functools.partial(fn, 1.0, value) for value in given]
     return Observed(traces(seen, calls), [1, 1, 2])
