@@ -1,0 +1,69 @@
+"""What the topics of this family share: a name that may be gone, and how an import ends."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+
+import numpy as np
+
+ROWS = np.arange(6, dtype=np.float32)
+"""The small input of most cases here."""
+
+
+def found(path):
+    """Return what a dotted name stands for, without its deprecation warnings.
+
+    Args:
+        path: `module:attribute.attribute`; the attribute may be left out.
+
+    Raises:
+        ImportError: If the module is gone.
+        AttributeError: If the attribute is gone.
+    """
+    module, _, attributes = path.partition(":")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        value = importlib.import_module(module)
+        for attribute in filter(None, attributes.split(".")):
+            value = getattr(value, attribute)
+    return value
+
+
+def state_of(path):
+    """Return how a dotted name is met: `there`, `warns`, or the error's class name."""
+    module, _, attributes = path.partition(":")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            value = importlib.import_module(module)
+            for attribute in filter(None, attributes.split(".")):
+                value = getattr(value, attribute)
+        except (ImportError, AttributeError) as error:
+            return type(error).__name__
+    told = (DeprecationWarning, FutureWarning)
+    return "warns" if any(issubclass(warning.category, told) for warning in caught) else "there"
+
+
+def refusal(call, words):
+    """Return how a call that should be refused ends.
+
+    Args:
+        call: Function of no arguments.
+        words: What the message should hold.
+
+    Returns:
+        `{"error": CLASS, "told": WHETHER}`; the class is `none` if the call went through.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            call()
+    except Exception as error:  # noqa: BLE001 - which one it is, is the question
+        return {"error": type(error).__name__, "told": words in str(error)}
+    return {"error": "none", "told": False}
+
+
+def refused(error):
+    """Return what `refusal` returns of a call that is refused as it should be."""
+    return {"error": error, "told": True}

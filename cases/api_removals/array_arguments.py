@@ -1,0 +1,372 @@
+"""Arguments that `jax.numpy` took and takes no more.
+
+Each case is code as users have it, with the value that it is meant to compute. Where a spelling
+was withdrawn it raises, and most such errors say what to write instead. A few changes are silent:
+`None` was an array of nan, and a matrix on the right of `solve` changed its meaning.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from conformance.kit import Observed, deviation, probe
+
+from ._helpers import ROWS, refusal, refused
+
+
+@probe(
+    source="jax-ml/jax@9c58a112b3e3",
+    platforms=("cpu",),
+    params={
+        "array": {"make": "array", "value": None},
+        "asarray": {"make": "asarray", "value": None},
+        "within_a_list": {"make": "array", "value": [1.0, None]},
+    },
+    deviations=[
+        deviation(
+            "jax<0.6",
+            params=("array", "asarray"),
+            outcome="ok",
+            reason="None was taken for nan, with a FutureWarning",
+            issue="jax-ml/jax@9c58a112b3e3",
+        ),
+        deviation(
+            "jax<0.6",
+            params=("within_a_list",),
+            outcome="ok",
+            reason="not refused by jax but by NumPy, in its own words",
+            issue="jax-ml/jax@9c58a112b3e3",
+        ),
+    ],
+)
+def none_for_an_array(env, make, value):  # noqa: ARG001 - every case takes env
+    """`jnp.array(None)` is refused from 0.6.0; before it is nan, and that goes on silently.
+
+    Code that passes an optional argument through finds out late. Test for None where it comes in.
+    """
+    ended = refusal(lambda: getattr(jnp, make)(value), "None is not a valid value for jnp.array")
+    return Observed(ended, refused("ValueError"))
+
+
+CLIPS = {
+    "a_min_a_max": lambda x: jnp.clip(x, a_min=1, a_max=3),
+    "a": lambda x: jnp.clip(a=x, min=1, max=3),
+    "min_max": lambda x: jnp.clip(x, min=1, max=3),
+    "by_position": lambda x: jnp.clip(x, 1, 3),
+    "upper_only": lambda x: jnp.clip(x, max=3),
+}
+
+
+@probe(
+    source="jax-ml/jax@e1375a7dc1a5",
+    platforms=("cpu",),
+    params={
+        "a_min_a_max": {"how": "a_min_a_max"},
+        "a": {"how": "a"},
+        "min_max": {"how": "min_max"},
+        "by_position": {"how": "by_position"},
+        "upper_only": {"how": "upper_only"},
+    },
+    deviations=[
+        deviation(
+            "jax>=0.10",
+            params=("a_min_a_max", "a"),
+            error="TypeError",
+            match="clip",
+            reason="the old names are gone; NumPy still has them",
+            issue="jax-ml/jax@e1375a7dc1a5",
+        )
+    ],
+)
+def clip_keywords(env, how):  # noqa: ARG001 - every case takes env
+    """`jnp.clip(x, a_min=, a_max=)` is a TypeError from 0.10.0, though NumPy goes on taking them.
+
+    By position it works everywhere; `min=` and `max=` need NumPy 2.1 on the other side.
+    """
+    expected = np.clip(ROWS, None if how == "upper_only" else 1, 3)
+    return Observed(CLIPS[how](ROWS), expected)
+
+
+@probe(
+    source="jax-ml/jax@77af61c3120a",
+    platforms=("cpu",),
+    params={
+        "quantile": {"name": "quantile", "at": 0.5},
+        "percentile": {"name": "percentile", "at": 50.0},
+        "nanquantile": {"name": "nanquantile", "at": 0.5},
+        "nanpercentile": {"name": "nanpercentile", "at": 50.0},
+        "method": {"name": "quantile", "at": 0.5, "keyword": "method"},
+    },
+    deviations=[
+        deviation(
+            "jax>=0.8,<0.9",
+            params=("quantile", "percentile", "nanquantile", "nanpercentile"),
+            error="TypeError",
+            match="argument interpolation was removed.* Use method instead",
+            reason="removed, and the message says what to write",
+            issue="jax-ml/jax@77af61c3120a",
+        ),
+        deviation(
+            "jax>=0.9",
+            params=("quantile", "percentile", "nanquantile", "nanpercentile"),
+            error="TypeError",
+            match="interpolation|<class 'str'>",
+            reason="the hint went with the argument: what is told is that a str is no array",
+            issue="jax-ml/jax@d6944d3d89ff",
+        ),
+    ],
+)
+def quantile_interpolation(env, name, at, keyword="interpolation"):  # noqa: ARG001
+    """`interpolation=` of the quantiles: a TypeError from 0.8.0, that names `method` till 0.9.0.
+
+    From 0.9.0 the keyword reaches jit, which calls the string a problematic value.
+    """
+    found = getattr(jnp, name)(np.float32([4, 1, 3, 2, 5, 0]), at, **{keyword: "lower"})
+    return Observed(found, np.float64(2.0))
+
+
+@probe(
+    source="jax-ml/jax@051abafd6d99",
+    platforms=("cpu",),
+    params={
+        "as_many_rows": {"rows": 2, "explicit": False},
+        "more_rows": {"rows": 3, "explicit": False},
+        "explicit": {"rows": 2, "explicit": True},
+    },
+    deviations=[
+        deviation(
+            "jax>=0.5",
+            params=("as_many_rows",),
+            outcome="ok",
+            reason="(2, 2) on the right is one matrix for both systems now",
+            issue="jax-ml/jax@051abafd6d99",
+        ),
+        deviation(
+            "jax>=0.5",
+            params=("more_rows",),
+            error="ValueError",
+            match="Invalid shapes for solve",
+            reason="a batch of vectors is no right hand side any more",
+            issue="jax-ml/jax@051abafd6d99",
+        ),
+    ],
+)
+def batch_of_right_hand_sides(env, rows, explicit):  # noqa: ARG001 - every case takes env
+    """`solve` of n systems with n vectors: from 0.5.0 refused, or for 2x2 silently a matrix.
+
+    `solve(a, b[..., None])[..., 0]` means a batch of vectors on both sides.
+    """
+    a = np.stack([np.eye(2) * (k + 2.0) for k in range(rows)]).astype(np.float32)
+    b = np.arange(1, 1 + 2 * rows, dtype=np.float32).reshape(rows, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        x = jnp.linalg.solve(a, b[..., None])[..., 0] if explicit else jnp.linalg.solve(a, b)
+    return Observed(x, b.astype(np.float64) / (np.arange(rows)[:, None] + 2))
+
+
+@probe(
+    source="jax-ml/jax@d369bb0e1d78",
+    platforms=("cpu",),
+    params={
+        "sum_of_floats": {"reduce": "sum", "dtype": "float32"},
+        "sum_of_ints": {"reduce": "sum", "dtype": "int32"},
+        "max_of_ints": {"reduce": "max", "dtype": "int32"},
+        "sum_of_bools": {"reduce": "sum", "dtype": "bool"},
+    },
+    deviations=[
+        deviation(
+            "jax>=0.8",
+            params=("sum_of_floats", "sum_of_ints", "max_of_ints"),
+            error="ValueError",
+            match="where must be None or a boolean array",
+            reason="a mask of numbers is refused, after a DeprecationWarning since 0.4.36",
+            issue="jax-ml/jax@d369bb0e1d78",
+        )
+    ],
+)
+def mask_of_numbers(env, reduce, dtype):  # noqa: ARG001 - every case takes env
+    """`where=` of a reduction must be boolean from 0.8.0; before any number was a mask.
+
+    A mask of floats, as padding masks are, becomes `mask.astype(bool)`; a weight of 0.5 counted
+    in full.
+    """
+    mask = np.array([1, 0, 2, 0, 1, 0]).astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = getattr(jnp, reduce)(ROWS, where=mask, initial=0)
+    return Observed(found, np.float64({"sum": 6, "max": 4}[reduce]))
+
+
+DTYPES = {
+    "astype": lambda like: jnp.float32(ROWS).astype(like),
+    "creation": lambda like: jnp.ones(6, dtype=like),
+    "of_it": lambda like: jnp.float32(ROWS).astype(like.dtype),
+}
+
+
+@probe(
+    source="jax-ml/jax@9d5932a19083",
+    platforms=("cpu",),
+    params={
+        "astype": {"how": "astype"},
+        "creation": {"how": "creation"},
+        "of_it": {"how": "of_it"},
+    },
+    deviations=[
+        deviation(
+            "jax>=0.8",
+            params=("astype", "creation"),
+            error="ValueError",
+            match="Passing an array as a dtype argument is no longer supported",
+            reason="an array stood for its dtype, deprecated since 0.4.30",
+            issue="jax-ml/jax@9d5932a19083",
+        )
+    ],
+)
+def array_for_a_dtype(env, how):  # noqa: ARG001 - every case takes env
+    """`x.astype(y)` with an array `y` is refused from 0.8.0: write `y.dtype`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = DTYPES[how](jnp.zeros(2, jnp.int32))
+    expected = np.ones(6) if how == "creation" else ROWS
+    return Observed(found, expected.astype(np.int32))
+
+
+TRIMMED = {
+    "array": ([0, 1, 2, 0], True, [1, 2]),
+    "list": ([0, 1, 2, 0], False, [1, 2]),
+    "matrix": ([[0, 0, 0], [0, 1, 0], [0, 2, 0]], True, [[1], [2]]),
+}
+
+
+@probe(
+    source="jax-ml/jax@45bd03bb0fcf",
+    platforms=("cpu",),
+    params={
+        "array": {"of": "array"},
+        "list": {"of": "list"},
+        "matrix": {"of": "matrix"},
+    },
+    deviations=[
+        deviation(
+            "jax>=0.8",
+            params=("list",),
+            error="TypeError",
+            match="trim_zeros requires ndarray or scalar arguments",
+            reason="lists are refused, after a DeprecationWarning since 0.4.34",
+            issue="jax-ml/jax@45bd03bb0fcf",
+        ),
+        deviation(
+            "jax<0.8",
+            params=("matrix",),
+            outcome="ok",
+            reason="a matrix was not trimmed but emptied or cut by its first axis",
+            issue="jax-ml/jax@2714469397c1",
+        ),
+    ],
+)
+def trimmed_zeros(env, of):  # noqa: ARG001 - every case takes env
+    """`jnp.trim_zeros`: from 0.8.0 a matrix is trimmed as NumPy 2.2 does it, a list is refused.
+
+    The changelog of 0.8.0 says both that other ranks raise and that they are supported. They are.
+    """
+    value, as_array, expected = TRIMMED[of]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = jnp.trim_zeros(np.int32(value) if as_array else value)
+    return Observed(found, np.int32(expected))
+
+
+@probe(
+    source="jax-ml/jax@f314722eda76",
+    platforms=("cpu",),
+    params={"by_position": {"keyword": False}, "by_keyword": {"keyword": True}},
+    deviations=[
+        deviation(
+            "jax>=0.9",
+            params=("by_position",),
+            error="TypeError",
+            match="dot\\(\\) takes 2 positional arguments but 3 were given",
+            reason="precision is keyword-only, deprecated by position since 0.7.1",
+            issue="jax-ml/jax@f314722eda76",
+        )
+    ],
+)
+def precision_of_dot(env, keyword):  # noqa: ARG001 - every case takes env
+    """`lax.dot(a, b, precision)`: by keyword alone from 0.9.0."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exactly = lax.Precision.HIGHEST
+        found = lax.dot(ROWS, ROWS, precision=exactly) if keyword else lax.dot(ROWS, ROWS, exactly)
+    return Observed(found, np.float64(55))
+
+
+COMPLEX = {
+    "clip": lambda z: jnp.clip(z, 1, 3),
+    "hypot": lambda z: jnp.hypot(z, 1.0),
+    "fabs": jnp.fabs,
+}
+
+
+@probe(
+    source="jax-ml/jax@8bcd28862122",
+    platforms=("cpu",),
+    params={
+        "clip": {"name": "clip"},
+        "hypot": {"name": "hypot"},
+        "fabs": {"name": "fabs"},
+    },
+    deviations=[
+        deviation(
+            "jax<0.4.33",
+            outcome="ok",
+            reason="some value came out, by comparing real parts or by taking moduli",
+            issue="jax-ml/jax@8bcd28862122",
+        )
+    ],
+)
+def complex_where_order_is_needed(env, name):  # noqa: ARG001 - every case takes env
+    """clip, hypot and fabs of complex numbers raise from 0.4.33; before they gave some number.
+
+    The changelog has it in 0.4.32, which was withdrawn.
+    """
+    ended = refusal(lambda: COMPLEX[name](np.complex64([1 + 2j, 5 - 1j])), "omplex")
+    return Observed(ended, refused("TypeError" if name == "fabs" else "ValueError"))
+
+
+@probe(
+    source="jax-ml/jax@b271a67bbc04",
+    platforms=("cpu",),
+    params={
+        "softmax": {"name": "softmax"},
+        "log_softmax": {"name": "log_softmax"},
+    },
+    deviations=[
+        deviation(
+            "jax>=0.4.36,<0.6",
+            error="TypeError",
+            match="The initial argument to jax.nn.(log_)?softmax was removed",
+            reason="removed with a message of its own",
+            issue="jax-ml/jax@e9acaa848491",
+        ),
+        deviation(
+            "jax>=0.6",
+            error="TypeError",
+            match="unexpected keyword argument 'initial'",
+            reason="removed without a trace",
+            issue="jax-ml/jax@b271a67bbc04",
+        ),
+    ],
+)
+def initial_of_softmax(env, name):  # noqa: ARG001 - every case takes env
+    """`initial=` of softmax did nothing up to 0.4.35, and is a TypeError since: leave it out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = getattr(jax.nn, name)(ROWS, initial=0.0)
+    exact = np.exp(ROWS.astype(np.float64)) / np.exp(ROWS.astype(np.float64)).sum()
+    return Observed(found, exact if name == "softmax" else np.log(exact))

@@ -1,0 +1,122 @@
+"""Callbacks of programs over several devices: which part the host sees, and where results lie."""
+
+from __future__ import annotations
+
+import re
+
+import jax
+import numpy as np
+from jax.experimental import io_callback
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from conformance.kit import Observed, probe
+
+from ._helpers import ROW, printed, struct
+
+EIGHT = np.arange(8, dtype=np.float32)
+
+
+@probe(
+    source="jax-ml/jax#30619",
+    devices=4,
+    platforms=("cpu",),
+    params={"one_result": {"results": 1}, "two_results": {"results": 2}},
+)
+def pure_under_shard_map(env, results):
+    """A `pure_callback` within shard_map: the host sees shards, and may return several arrays.
+
+    With Shardy a callback of two results was given the sharding of one, and was not lowered.
+    """
+    shapes = []
+
+    def host(x):
+        shapes.append(list(np.shape(x)))
+        return tuple((k + 2) * np.asarray(x) for k in range(results))
+
+    def shard(x):
+        return jax.pure_callback(host, (struct(x.shape),) * results, x)
+
+    mapped = env.compat.shard_map(
+        shard, mesh=env.mesh(4, "x"), in_specs=P("x"), out_specs=P("x"), check=False
+    )
+    values = [np.asarray(value) for value in jax.jit(mapped)(EIGHT)]
+    expected = [(k + 2) * EIGHT for k in range(results)]
+    return Observed({"values": values, "seen": shapes}, {"values": expected, "seen": [[2]] * 4})
+
+
+@probe(
+    source="jax-ml/jax#30619",
+    devices=4,
+    platforms=("cpu",),
+    params={
+        "io": {"ordered": False, "check": True},
+        "ordered": {"ordered": True, "check": True},
+        "unchecked": {"ordered": False, "check": False},
+    },
+)
+def io_under_shard_map(env, ordered, check):
+    """An `io_callback` within shard_map is called once for each shard."""
+    seen = []
+
+    def shard(x):
+        io_callback(lambda x: seen.append(np.asarray(x).tolist()), None, x, ordered=ordered)
+        return x + 1
+
+    mapped = env.compat.shard_map(
+        shard, mesh=env.mesh(4, "x"), in_specs=P("x"), out_specs=P("x"), check=check
+    )
+    value = np.asarray(jax.jit(mapped)(EIGHT))
+    jax.effects_barrier()
+    expected = [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0], [6.0, 7.0]]
+    return Observed({"value": value, "seen": sorted(seen)}, {"value": EIGHT + 1, "seen": expected})
+
+
+@probe(source="jax-ml/jax#30619", devices=4, platforms=("cpu",))
+def print_under_shard_map(env):
+    """`jax.debug.print` within shard_map: a line for each shard."""
+
+    def shard(x):
+        jax.debug.print("{}", x)
+        return x
+
+    mapped = env.compat.shard_map(shard, mesh=env.mesh(4, "x"), in_specs=P("x"), out_specs=P("x"))
+    lines = printed(jax.jit(mapped), EIGHT)
+    return Observed(lines, ["[0. 1.]", "[2. 3.]", "[4. 5.]", "[6. 7.]"])
+
+
+@probe(
+    source="jax-ml/jax#30619",
+    devices=4,
+    platforms=("cpu",),
+    params={"pure": {"kind": "pure"}, "io": {"kind": "io"}, "print": {"kind": "print"}},
+)
+def sharded_argument_of_jit(env, kind):
+    """A callback of an array that is sharded under jit: called once, with the whole of it.
+
+    The shards are gathered for it. What it returns lies whole on every device.
+    """
+    placed = jax.device_put(EIGHT, NamedSharding(env.mesh(4, "x"), P("x")))
+    if kind == "print":
+        return Observed(printed(jax.jit(lambda x: jax.debug.print("{}", x)), placed), [str(EIGHT)])
+    seen = []
+
+    def host(x):
+        seen.append(list(np.shape(x)))
+        return 2 * np.asarray(x)
+
+    call = jax.pure_callback if kind == "pure" else io_callback
+    value = jax.jit(lambda x: call(host, struct((8,)), x))(placed)
+    found = [np.asarray(value), seen, len(value.sharding.device_set)]
+    return Observed(found, [2 * EIGHT, [[8]], 4])
+
+
+@probe(source="jax-ml/jax@6e83de5909b5", platforms=("cpu",))
+def target_of_the_call(env):  # noqa: ARG001 - every case takes env
+    """How a callback is called by compiled code: the target's name in StableHLO.
+
+    From 0.6.0 it is a typed foreign function, so text that is searched for the old name finds
+    nothing. There is no right answer to compare with.
+    """
+    lowered = jax.jit(lambda x: jax.pure_callback(np.sin, struct((3,)), x)).lower(ROW)
+    return {"targets": sorted(set(re.findall(r"@(\w*callback\w*)", lowered.as_text())))}

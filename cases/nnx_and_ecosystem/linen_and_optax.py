@@ -1,0 +1,300 @@
+"""Linen modules and optax updates: functional libraries, where jax's own changes show.
+
+Neither holds state between calls, so what changes under them is the random stream, the types
+within shard_map, and names.
+"""
+
+from __future__ import annotations
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from conformance.kit import Observed, Program, deviation, probe, program
+
+from ._helpers import data, exact_adam, exact_gradient
+
+
+class Dense(nn.Module):
+    """`tanh(x @ kernel)`, with parameters by Linen."""
+
+    @nn.compact
+    def __call__(self, x):  # noqa: D102 - the class says it
+        return jnp.tanh(nn.Dense(2, use_bias=False)(x))
+
+
+def loss(kernel, x, y):
+    """Return the mean squared error of the Linen layer."""
+    out = Dense().apply({"params": {"Dense_0": {"kernel": kernel}}}, x)
+    return jnp.mean((out - y) ** 2)
+
+
+@program(
+    source="google/flax#4289",
+    requires=["flax>=0.8.4"],
+    platforms=("cpu",),
+    params={"plain": {"remat": False}, "remat": {"remat": True}},
+    deviations=[
+        deviation(
+            "jax==0.11.2",
+            packages={"flax": "<0.12.10"},
+            error="AttributeError",
+            match="has no attribute 'HiPrimitive'",
+            reason="the flax of its day cannot be imported under jax 0.11.2",
+            issue="google/flax#5596",
+        ),
+    ],
+)
+def linen_gradient(env, remat):
+    """The gradient through a Linen module, with and without rematerialisation."""
+    fn = jax.grad(jax.checkpoint(loss) if remat else loss)
+    return Program(fn, args=data(env), reference=exact_gradient)
+
+
+@program(
+    source="google/flax#4289",
+    requires=["flax>=0.8.4"],
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax==0.11.2",
+            packages={"flax": "<0.12.10"},
+            error="AttributeError",
+            match="has no attribute 'HiPrimitive'",
+            reason="the flax of its day cannot be imported under jax 0.11.2",
+            issue="google/flax#5596",
+        ),
+    ],
+)
+def linen_scan(env):
+    """`nn.scan` over a stack of layers whose parameters have a leading axis."""
+
+    class Step(nn.Module):
+        @nn.compact
+        def __call__(self, x, _):
+            return jnp.tanh(nn.Dense(3, use_bias=False)(x)), None
+
+    stack = nn.scan(Step, variable_axes={"params": 0}, split_rngs={"params": True}, length=3)
+
+    def exact(kernels, x):
+        for kernel in kernels.astype(np.float64):
+            x = np.tanh(x @ kernel)
+        return x
+
+    kernels = env.rng(5).normal(size=(3, 3, 3)).astype(np.float32)
+    fn = lambda k, x: stack().apply({"params": {"Dense_0": {"kernel": k}}}, x, None)[0]  # noqa: E731
+    return Program(fn, args=(kernels, data(env)[1]), reference=exact)
+
+
+@probe(
+    source="jax-ml/jax#18480",
+    requires=["flax>=0.8.4"],
+    platforms=("cpu",),
+    params={"kernel": {"what": "kernel"}, "dropout": {"what": "dropout"}},
+    deviations=[
+        deviation(
+            "jax==0.11.2",
+            packages={"flax": "<0.12.10"},
+            error="AttributeError",
+            match="has no attribute 'HiPrimitive'",
+            reason="the flax of its day cannot be imported under jax 0.11.2",
+            issue="google/flax#5596",
+        ),
+    ],
+)
+def linen_random_stream(env, what):  # noqa: ARG001 - every case takes env
+    """Initial parameters and dropout of Linen for a seed: others from jax 0.5.0 on.
+
+    A checkpoint is no witness to a new run any more. `jax_threefry_partitionable=False` brings
+    the old stream back. The values have no reference but their past.
+    """
+    if what == "kernel":
+        made = nn.Dense(3, use_bias=False).init(jax.random.key(0), np.ones((1, 2), np.float32))
+        return made["params"]["kernel"]
+    layer, ones = nn.Dropout(0.5, deterministic=False), np.ones(16, np.float32)
+    out = layer.apply({}, ones, rngs={"dropout": jax.random.key(1)})
+    return {"kept": "".join(str(int(v > 0)) for v in np.asarray(out))}
+
+
+@program(
+    source="jax-ml/jax#4834",
+    requires=["optax>=0.2.2"],
+    platforms=("cpu",),
+    params={"unrolled": {"scanned": False}, "scanned": {"scanned": True}},
+    rtol=1e-3,
+    deviations=[
+        deviation(
+            "jax==0.11.2",
+            packages={"flax": "<0.12.10"},
+            error="AttributeError",
+            match="has no attribute 'HiPrimitive'",
+            reason="the flax of its day cannot be imported under jax 0.11.2",
+            issue="google/flax#5596",
+        ),
+    ],
+)
+def steps_of_adam(env, scanned):
+    """Three steps of `optax.adam`, unrolled and as a scan, against Adam in NumPy."""
+    adam = optax.adam(0.1)
+
+    def fn(kernel, x, y):
+        def step(carry, _):
+            kernel, memory = carry
+            change, memory = adam.update(jax.grad(loss)(kernel, x, y), memory, kernel)
+            return (optax.apply_updates(kernel, change), memory), None
+
+        carry = (kernel, adam.init(kernel))
+        if scanned:
+            return lax.scan(step, carry, None, length=3)[0][0]
+        for _ in range(3):
+            carry, _ = step(carry, None)
+        return carry[0]
+
+    def exact(kernel, x, y):
+        return exact_adam(kernel, [lambda k: exact_gradient(k, x, y)] * 3)
+
+    return Program(fn, args=data(env), reference=exact)
+
+
+@program(
+    source="jax-ml/jax#36886",
+    requires=["optax>=0.2.2"],
+    devices=4,
+    platforms=("cpu",),
+    params={
+        "sgd_check_on": {"rule": "sgd", "check": True},
+        "sgd_check_off": {"rule": "sgd", "check": False},
+        "adam_check_on": {"rule": "adam", "check": True},
+        "sgd_varying": {"rule": "sgd", "check": True, "varying": True},
+    },
+    deviations=[
+        deviation(
+            "jax==0.11.2",
+            packages={"flax": "<0.12.10"},
+            error="AttributeError",
+            match="has no attribute 'HiPrimitive'",
+            reason="the flax of its day cannot be imported under jax 0.11.2",
+            issue="google/flax#5596",
+        ),
+        deviation(
+            "jax==0.6.0",
+            params=("sgd_check_on", "adam_check_on"),
+            error="ValueError",
+            match="for argument to vjp function",
+            reason="grad makes a replicated cotangent for a varying loss",
+            issue="jax-ml/jax#28193",
+        ),
+        deviation(
+            "jax>=0.6.1",
+            params=("sgd_check_on",),
+            outcome="ok",
+            reason="the gradient is summed already, by the transpose of the implicit pvary",
+            issue="jax-ml/jax#36886",
+        ),
+    ],
+)
+def update_within_shard_map(env, rule, check, varying=False):
+    """An optax step within shard_map: SGD moves N times too far with the check on, Adam hides it.
+
+    Adam divides by the gradient's size, so a training that uses it shows nothing of a factor;
+    weight decay, clipping and SGD do. `pvary` of the parameters first is right everywhere.
+    """
+    optimizer = {"sgd": optax.sgd, "adam": optax.adam}[rule](0.1)
+
+    def step(kernel, x, y):
+        at = env.compat.pvary(kernel, "x") if varying else kernel
+        slope = lax.pmean(jax.grad(loss)(at, x, y), "x")
+        change, _ = optimizer.update(slope, optimizer.init(kernel), kernel)
+        return optax.apply_updates(kernel, change)
+
+    def exact(kernel, x, y):
+        if rule == "adam":
+            return exact_adam(kernel, [lambda k: exact_gradient(k, x, y)])
+        return kernel - 0.1 * exact_gradient(kernel, x, y)
+
+    specs = (P(), P("x"), P("x"))
+    fn = env.compat.shard_map(
+        step, mesh=env.mesh(4, "x"), in_specs=specs, out_specs=P(), check=check
+    )
+    return Program(fn, args=data(env), reference=exact)
+
+
+@probe(
+    source="google-deepmind/optax#1714",
+    requires=["optax>=0.2.2"],
+    devices=4,
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax==0.11.2",
+            packages={"flax": "<0.12.10"},
+            error="AttributeError",
+            match="has no attribute 'HiPrimitive'",
+            reason="the flax of its day cannot be imported under jax 0.11.2",
+            issue="google/flax#5596",
+        ),
+    ],
+)
+def memory_of_a_sharded_parameter(env):
+    """Adam's moments of a sharded parameter are sharded as it is, under jit without any word."""
+    placed = NamedSharding(env.mesh(4, "x"), P("x"))
+    weights = jax.device_put(np.arange(8, dtype=np.float32), placed)
+    adam = optax.adam(0.1)
+    change, memory = jax.jit(adam.update)(weights, jax.jit(adam.init)(weights), weights)
+    moments = [leaf for leaf in jax.tree_util.tree_leaves(memory) if np.ndim(leaf)]
+    shapes = [leaf.sharding.shard_shape(leaf.shape) for leaf in (change, *moments)]
+    exact = -0.1 * np.sign(np.arange(8.0))
+    expected = {"shards": [[2], [2], [2]], "change": exact}
+    return Observed({"shards": [list(s) for s in shapes], "change": np.asarray(change)}, expected)
+
+
+@program(
+    source="jax-ml/jax#23693",
+    requires=["optax>=0.2.2"],
+    devices=4,
+    platforms=("cpu",),
+    params={"check_on": {"check": True}, "check_off": {"check": False}},
+    deviations=[
+        deviation(
+            "jax==0.11.2",
+            packages={"flax": "<0.12.10"},
+            error="AttributeError",
+            match="has no attribute 'HiPrimitive'",
+            reason="the flax of its day cannot be imported under jax 0.11.2",
+            issue="google/flax#5596",
+        ),
+        deviation(
+            "jax<0.6",
+            params=("check_on",),
+            error="NotImplementedError",
+            match="No replication rule for cond",
+            reason="no rule for cond",
+            issue="jax-ml/jax#23693",
+        ),
+    ],
+)
+def accumulated_steps(env, check):
+    """`optax.MultiSteps` within shard_map: its cond had no replication rule.
+
+    The gradient is averaged over two calls, and the parameters move at the second.
+    """
+    optimizer = optax.MultiSteps(optax.sgd(0.1), every_k_schedule=2)
+
+    def step(kernel, slope):
+        slope = lax.pmean(slope, "x")[0]
+        memory = optimizer.init(kernel)
+        for _ in range(2):
+            change, memory = optimizer.update(slope, memory, kernel)
+        return optax.apply_updates(kernel, change)
+
+    fn = env.compat.shard_map(
+        step, mesh=env.mesh(4, "x"), in_specs=(P(), P("x")), out_specs=P(), check=check
+    )
+    slopes = env.rng(9).normal(size=(4, 3)).astype(np.float32)
+    exact = lambda kernel, slopes: kernel - 0.1 * slopes.astype(np.float64).mean(0)  # noqa: E731
+    return Program(fn, args=(np.ones(3, np.float32), slopes), reference=exact)
