@@ -1,7 +1,5 @@
 """Which dtype comes out: promotion, defaults, and what is kept where 64 bits are off."""
 
-# ruff: noqa: ARG001 - every case takes env
-
 from __future__ import annotations
 
 import jax

@@ -4,8 +4,6 @@ Nothing can be raised on a device, so an index out of bounds reads NaN or the la
 writes nothing, according to the mode. A default that moves here changes results in silence.
 """
 
-# ruff: noqa: ARG001 - every case takes env
-
 from __future__ import annotations
 
 import jax

@@ -1,7 +1,5 @@
 """Linear algebra and transforms: shapes, conventions, and matrices that are none too good."""
 
-# ruff: noqa: ARG001 - every case takes env
-
 from __future__ import annotations
 
 import jax

@@ -5,8 +5,6 @@ The sum of floating-point numbers depends on the order, and XLA chooses it: it c
 digits, not to all; a test that compares all of them fails at an upgrade.
 """
 
-# ruff: noqa: ARG001 - every case takes env
-
 from __future__ import annotations
 
 import jax

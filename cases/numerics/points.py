@@ -3,8 +3,6 @@
 The references are mathematics (or, where that leaves a choice, NumPy and SciPy), as literals.
 """
 
-# ruff: noqa: ARG001 - every case takes env
-
 from __future__ import annotations
 
 import jax

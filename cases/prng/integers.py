@@ -5,8 +5,6 @@ to 0.7.1: 2**8 modulo the span was computed in 8 bits and became 0, so the high 
 small numbers came up half as often again as large ones.
 """
 
-# ruff: noqa: ARG001 - every case takes env
-
 from __future__ import annotations
 
 import jax

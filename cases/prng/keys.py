@@ -4,8 +4,6 @@
 refuse arithmetic, and over the releases they refuse more: NumPy conversion, truth.
 """
 
-# ruff: noqa: ARG001 - every case takes env
-
 from __future__ import annotations
 
 import pickle

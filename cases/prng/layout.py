@@ -7,8 +7,6 @@ is a function of the key and of i. Every stream changed with it. The references 
 NumPy, which is checked against the published vectors.
 """
 
-# ruff: noqa: ARG001 - every case takes env
-
 from __future__ import annotations
 
 import jax

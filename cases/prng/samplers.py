@@ -5,8 +5,6 @@ be checked exactly, without statistics. All of them changed their values at 0.5.
 some changed once more, with their formula.
 """
 
-# ruff: noqa: ARG001 - every case takes env
-
 from __future__ import annotations
 
 import inspect
