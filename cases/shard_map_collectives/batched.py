@@ -1,0 +1,337 @@
+"""`vmap` and collectives: mapped inside the shards, around them, and over an axis of its own.
+
+A batched collective is one collective of the whole batch. An axis that `vmap` names can be summed
+over together with an axis of the mesh: some collectives know how, others say that they do not.
+"""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from conformance.kit import Observed, Program, deviation, probe, program
+
+from ._helpers import (
+    COLLECTIVES,
+    SHARDS,
+    dense,
+    ending,
+    everywhere,
+    mapped,
+    numbers,
+    shards_of,
+    square_mesh,
+)
+
+
+@probe(
+    source="jax-ml/jax#34249",
+    devices=4,
+    params={
+        "psum": {"op": "psum"},
+        "pmean": {"op": "pmean"},
+        "pmax": {"op": "pmax"},
+        "all_gather": {"op": "all_gather"},
+        "psum_scatter": {"op": "psum_scatter"},
+        "ppermute": {"op": "ppermute"},
+        "all_to_all": {"op": "all_to_all"},
+    },
+    deviations=[
+        deviation(
+            "jax<0.4.34",
+            params=["pmax"],
+            error="NotImplementedError",
+            match="No replication rule for pmax",
+            reason="the replication check knew no pmax; switch it off there",
+            issue="jax-ml/jax#20335",
+        ),
+        deviation(
+            "jax>=0.8.1,<0.9",
+            params=["psum", "pmean"],
+            error="TypeError",
+            match="unexpected keyword argument 'axis_index_groups'",
+            reason="the rule passed on an argument that the checked psum had lost",
+            issue="jax-ml/jax#34249",
+        ),
+    ],
+)
+def within_shards(env, op):
+    """`vmap` over columns, inside the map: one collective for all columns."""
+    x = numbers(env, 16, 3)
+
+    def body(x):
+        return jax.vmap(COLLECTIVES[op], in_axes=1, out_axes=1)(x)
+
+    fn = mapped(env, body, P("x"), P("x"))
+    return Observed(jax.jit(fn)(x), reference=dense(op, x))
+
+
+@probe(
+    source="jax-ml/jax#34249",
+    devices=4,
+    params={
+        "psum": {"op": "psum"},
+        "psum_scatter": {"op": "psum_scatter"},
+        "all_to_all": {"op": "all_to_all"},
+    },
+    deviations=[
+        deviation(
+            "jax>=0.8.1,<0.9",
+            params=["psum"],
+            error="TypeError",
+            match="unexpected keyword argument 'axis_index_groups'",
+            reason="the rule passed on an argument that the checked psum had lost",
+            issue="jax-ml/jax#34249",
+        ),
+    ],
+)
+def around_the_map(env, op):
+    """`vmap` of the mapped function, along another axis than the shards' own; the report's case."""
+    x = numbers(env, 16, 3)
+    fn = jax.vmap(everywhere(env, op), in_axes=1, out_axes=1)
+    return Observed(jax.jit(fn)(x), reference=dense(op, x))
+
+
+@program(source="jax-ml/jax#4141", devices=4, facts={"collectives": {"all-to-all": 1}})
+def one_exchange_for_a_batch(env):
+    """Three matrices transposed under `vmap`: one all-to-all for all of them."""
+
+    def body(x):
+        return jax.vmap(lambda m: lax.all_to_all(m, "x", 1, 0, tiled=True))(x)
+
+    fn = mapped(env, body, P(None, "x", None), P(None, None, "x"))
+    return Program(fn, args=(numbers(env, 3, 8, 8),), reference=lambda x: x.astype(np.float64))
+
+
+OVER_BOTH = {
+    "psum": lambda v: lax.psum(v, ("i", "x")),
+    "pmax": lambda v: lax.pmax(v, ("i", "x")),
+    "ppermute": lambda v: lax.ppermute(v, ("i", "x"), [(0, 1)]),
+    "all_to_all": lambda v: lax.all_to_all(v, ("i", "x"), 0, 0, tiled=True),
+    "axis_index": lambda v: v + lax.axis_index(("i", "x")),
+    "all_gather": lambda v: lax.all_gather(v, ("i", "x"), tiled=True),
+}
+
+
+def both_by_hand(op, x):
+    """Return what eight members (columns by shards) hold after a collective, by column."""
+    members = np.concatenate([shards_of(x[:, 0]), shards_of(x[:, 1])])
+    after = {
+        "psum": lambda: np.stack([members.sum(0)] * 8),
+        "pmax": lambda: np.stack([members.max(0)] * 8),
+        "ppermute": lambda: np.outer(np.arange(8) == 1, members[0]),
+        "all_to_all": lambda: members.T,
+        "axis_index": lambda: members + np.arange(8.0)[:, None],
+        "all_gather": lambda: np.stack([members.ravel()] * 8),
+    }[op]()
+    return after.reshape(2, -1).T
+
+
+@probe(
+    source="jax-ml/jax#19601",
+    devices=4,
+    params={
+        "psum": {"op": "psum"},
+        "pmax": {"op": "pmax"},
+        "ppermute": {"op": "ppermute"},
+        "all_to_all": {"op": "all_to_all"},
+        "axis_index": {"op": "axis_index"},
+        "all_gather": {"op": "all_gather"},
+    },
+    deviations=[
+        deviation(
+            "jax<0.4.36",
+            params=["ppermute"],
+            error="NotImplementedError",
+            match="only supports a single axis",
+            reason="there was no rule for it",
+        ),
+        deviation(
+            "jax>=0.4.36",
+            params=["ppermute"],
+            outcome="ok",
+            reason="the axis of vmap was dropped, so that all columns were handed on",
+            issue="jax-ml/jax@c36e1f7c1ad4",
+        ),
+        deviation(
+            params=["all_gather"],
+            error="AssertionError",
+            match="axis size",
+            reason="there is no rule for it",
+        ),
+    ],
+)
+def with_an_axis_of_vmap(env, op):
+    """Collectives over `("i", "x")`, an axis of vmap and one of the mesh, without the check."""
+    x = numbers(env, 32, 2)
+
+    def body(x):
+        return jax.vmap(OVER_BOTH[op], in_axes=1, out_axes=1, axis_name="i")(x)
+
+    fn = mapped(env, body, P("x"), P("x"), check=False)
+    return Observed(jax.jit(fn)(x), reference=both_by_hand(op, x))
+
+
+@probe(
+    source="jax-ml/jax#19601",
+    devices=4,
+    params={
+        "psum": {"op": "psum"},
+        "pmax": {"op": "pmax"},
+        "ppermute": {"op": "ppermute"},
+        "all_to_all": {"op": "all_to_all"},
+    },
+    deviations=[
+        deviation(
+            "jax<0.4.34",
+            params=["pmax"],
+            error="NotImplementedError",
+            match="No replication rule for pmax",
+            reason="the replication check knew no pmax; switch it off there",
+            issue="jax-ml/jax#20335",
+        ),
+        deviation(
+            "jax<0.4.36",
+            params=["ppermute"],
+            error="NotImplementedError",
+            match="only supports a single axis",
+            reason="there was no rule for it",
+        ),
+        deviation(
+            "jax>=0.4.36,<0.6",
+            params=["ppermute"],
+            outcome="ok",
+            reason="the axis of vmap was dropped, so that all columns were handed on",
+            issue="jax-ml/jax@c36e1f7c1ad4",
+        ),
+        deviation(
+            "jax==0.6.0",
+            error="KeyError",
+            match="i",
+            reason="the types of 0.6.0 looked the axis up in the mesh",
+        ),
+        deviation(
+            "jax==0.6.1",
+            params=["psum", "pmax"],
+            error="KeyError",
+            match="i",
+            reason="the types of 0.6.0 looked the axis up in the mesh",
+        ),
+        deviation(
+            "jax>=0.6.1,<0.8.2",
+            params=["ppermute"],
+            outcome="ok",
+            reason="the axis of vmap was dropped, so that all columns were handed on",
+            issue="jax-ml/jax@c36e1f7c1ad4",
+        ),
+        deviation(
+            "jax==0.8.1",
+            params=["psum"],
+            error="TypeError",
+            match="axis_index_groups",
+            reason="the rule passed on an argument that the checked psum had lost",
+            issue="jax-ml/jax#34249",
+        ),
+        deviation(
+            "jax>=0.8.2",
+            params=["psum"],
+            error="ValueError",
+            match="can only accept axis_name",
+            reason="an axis that is not of the mesh has no state",
+        ),
+        deviation(
+            "jax>=0.8.2,<0.11.1",
+            params=["pmax"],
+            error="AssertionError",
+            reason="an axis that is not of the mesh has no state",
+        ),
+        deviation(
+            "jax>=0.11.1",
+            params=["pmax"],
+            error="ValueError",
+            match="can only accept axis_name",
+            reason="an axis that is not of the mesh has no state",
+        ),
+        deviation(
+            "jax>=0.8.2",
+            params=["ppermute", "all_to_all"],
+            error="AssertionError",
+            reason="an axis that is not of the mesh has no state",
+        ),
+    ],
+)
+def checked_with_an_axis_of_vmap(env, op):
+    """The same with the check on, which knows of no axis but the mesh's."""
+    x = numbers(env, 32, 2)
+
+    def body(x):
+        return jax.vmap(OVER_BOTH[op], in_axes=1, out_axes=1, axis_name="i")(x)
+
+    fn = mapped(env, body, P("x"), P("x"))
+    return Observed(jax.jit(fn)(x), reference=both_by_hand(op, x))
+
+
+@probe(
+    source="jax-ml/jax@a9e948ef1ce1",
+    devices=4,
+    params={"check_on": {"check": True}, "check_off": {"check": False}},
+    deviations=[
+        deviation(
+            "jax<0.10",
+            params=["check_on"],
+            outcome="ok",
+            reason="refused: the shared argument varies over fewer axes than the batch",
+            issue="jax-ml/jax@a9e948ef1ce1",
+        ),
+    ],
+)
+def batch_on_an_axis_of_the_mesh(env, check):
+    """`vmap(..., spmd_axis_name="a")` lays the batch over a mesh axis; another argument is shared.
+
+    With the check on the shared one is not typed as varying over `a`, and was refused.
+    """
+    x = numbers(env, 8, 2)
+    body = mapped(
+        env,
+        lambda x, y: lax.psum(x * y, "b"),
+        (P("b"), P()),
+        P(),
+        check=check,
+        mesh=square_mesh(env),
+    )
+    fn = jax.jit(jax.vmap(body, in_axes=(1, None), out_axes=1, spmd_axis_name="a"))
+    told = ending(fn, x, np.float32(3), words=("types to match", "manual axes to match"))
+    if told != "accepted":
+        return Observed(told, reference="accepted")
+    return Observed(fn(x, np.float32(3)), reference=3 * shards_of(x, 2).sum(0))
+
+
+@probe(
+    source="jax-ml/jax#7965",
+    devices=4,
+    params={"check_on": {"check": True}, "check_off": {"check": False}},
+    deviations=[
+        deviation(
+            "jax==0.6.0",
+            params=["check_on"],
+            error="ValueError",
+            match="for argument to vjp function",
+            reason="grad makes a replicated cotangent for a varying loss",
+            issue="jax-ml/jax#28193",
+        ),
+    ],
+)
+def gradients_of_a_batch(env, check):
+    """Gradients by example, taken inside, through an `all_gather`: each column for itself."""
+    x = numbers(env, 8, 3)
+
+    def body(x):
+        def local(v):
+            return (lax.all_gather(v, "x", tiled=True) ** 2).sum()
+
+        return jax.vmap(jax.grad(local), in_axes=1, out_axes=1)(x)
+
+    fn = mapped(env, body, P("x"), P("x"), check=check)
+    return Observed(jax.jit(fn)(x), reference=2 * SHARDS * x.astype(np.float64))

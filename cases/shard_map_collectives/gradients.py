@@ -1,0 +1,310 @@
+"""Derivatives of each collective, taken inside the map and outside of it.
+
+Inside, the loss is summed over shards, so it is one number and there is one gradient. Up to 0.5.3
+a sum was transposed to a sum, and each shard's gradient came out multiplied by the number of
+shards; with the types of 0.6.0 it is right, and without the check it is as it was. Outside all is
+right on every release. The reference is the collective as a matrix, transposed in NumPy.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from conformance.kit import Observed, Program, deviation, probe, program
+
+from ._helpers import (
+    COLLECTIVES,
+    RING,
+    SHARDS,
+    dense,
+    everywhere,
+    mapped,
+    matrix_of,
+    numbers,
+    shards_of,
+)
+
+
+def squares_after(op, x):
+    """Return the gradient of the sum over shards of squares of what they hold, in float64."""
+    matrix = matrix_of(op, len(x))
+    return 2 * matrix.T @ (matrix @ x.astype(np.float64))
+
+
+def gradient_inside(env, op, check, loss):
+    """Return the gradient that each shard finds for itself, from the loss as it sees it."""
+
+    def body(x):
+        return jax.grad(lambda x: loss((COLLECTIVES[op](x) ** 2).sum()))(x)
+
+    return jax.jit(mapped(env, body, P("x"), P("x"), check=check))
+
+
+@probe(
+    source="jax-ml/jax#3970",
+    devices=4,
+    params={
+        "psum": {"op": "psum"},
+        "pmean": {"op": "pmean"},
+        "all_gather": {"op": "all_gather"},
+        "psum_scatter": {"op": "psum_scatter"},
+        "ppermute": {"op": "ppermute"},
+        "all_to_all": {"op": "all_to_all"},
+    },
+    deviations=[
+        deviation(
+            "jax<0.4.31",
+            params=["psum", "pmean"],
+            error="Exception",
+            match="must be applied to a device-varying replication type",
+            reason="the replication check refused a sum of what is the same on all",
+            issue="jax-ml/jax#19175",
+        ),
+        deviation(
+            "jax>=0.4.31,<0.6",
+            params=["psum", "pmean"],
+            outcome="ok",
+            reason="the transpose of a sum was a sum: four times, or sixteen, as large",
+            issue="jax-ml/jax#3970",
+        ),
+        deviation(
+            "jax<0.6",
+            params=["all_gather", "psum_scatter", "ppermute", "all_to_all"],
+            outcome="ok",
+            reason="the transpose of a sum was a sum: four times as large",
+            issue="jax-ml/jax#3970",
+        ),
+    ],
+)
+def inside(env, op):
+    """Gradient, inside the map, of a loss that is summed over shards after a collective."""
+    x = numbers(env, 16)
+    fn = gradient_inside(env, op, True, lambda local: lax.psum(local, "x"))
+    return Observed(fn(x), reference=squares_after(op, x))
+
+
+@probe(
+    source="jax-ml/jax#3970",
+    devices=4,
+    params={
+        "psum": {"op": "psum"},
+        "all_gather": {"op": "all_gather"},
+        "psum_scatter": {"op": "psum_scatter"},
+        "ppermute": {"op": "ppermute"},
+        "all_to_all": {"op": "all_to_all"},
+    },
+    deviations=[
+        deviation(
+            outcome="ok",
+            reason="without the check psum is its own transpose: four times as large",
+            issue="jax-ml/jax#3970",
+        )
+    ],
+)
+def inside_unchecked(env, op):
+    """The same without the check: too large by the number of shards on every release.
+
+    Leave the sum of the loss away there: see `inside_of_local_loss`.
+    """
+    x = numbers(env, 16)
+    fn = gradient_inside(env, op, False, lambda local: lax.psum(local, "x"))
+    return Observed(fn(x), reference=squares_after(op, x))
+
+
+@probe(
+    source="jax-ml/jax#28193",
+    devices=4,
+    params={
+        "all_gather": {"op": "all_gather", "check": True},
+        "psum_scatter": {"op": "psum_scatter", "check": True},
+        "ppermute": {"op": "ppermute", "check": True},
+        "all_to_all": {"op": "all_to_all", "check": True},
+        "psum": {"op": "psum", "check": True},
+        "all_gather_unchecked": {"op": "all_gather", "check": False},
+        "psum_scatter_unchecked": {"op": "psum_scatter", "check": False},
+        "ppermute_unchecked": {"op": "ppermute", "check": False},
+        "all_to_all_unchecked": {"op": "all_to_all", "check": False},
+        "psum_unchecked": {"op": "psum", "check": False},
+    },
+    deviations=[
+        deviation(
+            "jax==0.6.0",
+            params=["all_gather", "psum_scatter", "ppermute", "all_to_all"],
+            error="ValueError",
+            match="for argument to vjp function",
+            reason="grad makes a replicated cotangent for a varying loss",
+            issue="jax-ml/jax#28193",
+        ),
+        deviation(
+            "jax>=0.6",
+            params=["psum"],
+            outcome="ok",
+            reason="the same on all shards, so one loss and not the sum of four: a quarter",
+            issue="jax-ml/jax#3970",
+        ),
+    ],
+)
+def inside_of_local_loss(env, op, check):
+    """Gradient, inside the map, of each shard's own loss: together that of their sum.
+
+    Collectives exchange cotangents, so every shard's loss counts. Where a collective makes the loss
+    the same on all shards, `psum` here, it counts once since 0.6.0, four times before.
+    """
+    x = numbers(env, 16)
+    fn = gradient_inside(env, op, check, lambda local: local)
+    return Observed(fn(x), reference=squares_after(op, x))
+
+
+@probe(
+    source="jax-ml/jax@f037af0c312f",
+    devices=4,
+    params={"check_on": {"check": True}, "check_off": {"check": False}},
+    deviations=[
+        deviation(
+            "jax==0.6.0",
+            params=["check_on"],
+            error="ValueError",
+            match="for argument to vjp function",
+            reason="grad makes a replicated cotangent for a varying loss",
+            issue="jax-ml/jax#28193",
+        ),
+        deviation(
+            "jax>=0.8.2,<0.9.1",
+            params=["check_off"],
+            error="ValueError",
+            match="variant->invariant collective",
+            reason="the transpose of a mark that means nothing was summed, and refused",
+            issue="jax-ml/jax@f037af0c312f",
+        ),
+        deviation(
+            "jax>=0.9.1",
+            params=["check_off"],
+            outcome="ok",
+            reason="without the check the mark is nothing at all: each shard's own gradient",
+            issue="jax-ml/jax@f037af0c312f",
+        ),
+    ],
+)
+def of_a_marked_parameter(env, check):
+    """Gradient through `pvary`, whose transpose is a sum over shards: not without the check.
+
+    Code that relied on the mark to sum gradients with the check off is silently left with each
+    shard's own since 0.9.1. Use `psum` there.
+    """
+    x = numbers(env, 8)
+
+    def body(w, x):
+        return jax.grad(lambda w: (env.compat.pvary(w, "x") * x).sum())(w)[None]
+
+    fn = jax.jit(mapped(env, body, (P(), P("x")), P("x"), check=check))
+    return Observed(fn(np.float32(2), x), reference=np.full(SHARDS, x.sum(dtype=np.float64)))
+
+
+@probe(
+    source="jax-ml/jax#3970",
+    devices=4,
+    params={
+        "psum": {"op": "psum"},
+        "all_gather": {"op": "all_gather"},
+        "psum_scatter": {"op": "psum_scatter"},
+        "ppermute": {"op": "ppermute"},
+        "all_to_all": {"op": "all_to_all"},
+    },
+)
+def forward_mode(env, op):
+    """Derivatives along a direction are the collective of the direction, inside as outside."""
+    x, direction = numbers(env, 16), numbers(env, 16, seed=1)
+
+    def body(x, direction):
+        return jax.jvp(lambda x: COLLECTIVES[op](x) ** 2, (x,), (direction,))[1]
+
+    fn = mapped(env, body, P("x"), P("x"))
+    outside = jax.jvp(jax.jit(lambda x: everywhere(env, op)(x) ** 2), (x,), (direction,))[1]
+    exact = 2 * dense(op, x) * dense(op, direction)
+    return Observed((jax.jit(fn)(x, direction), outside), reference=(exact, exact))
+
+
+def gradient_outside(env, op, check):
+    """Return a program: the gradient of a weighted sum of what all shards hold."""
+
+    def loss(x):
+        held = everywhere(env, op, check=check)(x)
+        return (held * jnp.arange(held.size, dtype=x.dtype)).sum()
+
+    def exact(x):
+        return matrix_of(op, len(x)).T @ np.arange(len(dense(op, x)), dtype=np.float64)
+
+    return Program(jax.grad(loss), args=(numbers(env, 16),), reference=exact)
+
+
+@program(
+    source="jax-ml/jax#7351",
+    devices=4,
+    params={"check_on": {"check": True}, "check_off": {"check": False}},
+    facts={"collectives": {"reduce-scatter": 1}},
+)
+def of_all_gather(env, check):
+    """From outside: the transpose of `all_gather` is a reduce-scatter and nothing else."""
+    return gradient_outside(env, "all_gather", check)
+
+
+@program(
+    source="jax-ml/jax#7351",
+    devices=4,
+    params={"check_on": {"check": True}, "check_off": {"check": False}},
+    facts={"collectives": {"all-gather": 1}},
+)
+def of_psum_scatter(env, check):
+    """From outside: the transpose of `psum_scatter` is an all-gather and nothing else."""
+    return gradient_outside(env, "psum_scatter", check)
+
+
+@program(
+    source="jax-ml/jax#15982",
+    devices=4,
+    facts={"collectives": {"all-to-all": 1}},
+)
+def of_all_to_all(env):
+    """From outside: the transpose of `all_to_all` is another one."""
+    return gradient_outside(env, "all_to_all", True)
+
+
+@program(
+    source="jax-ml/jax#1147",
+    devices=4,
+    facts={"collectives": {"collective-permute": 1}},
+)
+def of_ppermute(env):
+    """From outside: the transpose of a `ppermute` is the inverse permutation."""
+    return gradient_outside(env, "ppermute", True)
+
+
+@program(
+    source="jax-ml/jax#3970",
+    devices=4,
+    params={"check_on": {"check": True}, "check_off": {"check": False}},
+    facts={"collectives": {"all-reduce": 1}},
+)
+def of_psum(env, check):
+    """From outside, with `out_specs=P("x")`: cotangents of four copies of the sum are summed."""
+    return gradient_outside(env, "psum", check)
+
+
+@program(source="jax-ml/jax#1147", devices=4, facts={"collectives": {"collective-permute": 2}})
+def of_an_open_chain(env):
+    """What a chain of shards drops has no derivative: the last shard's numbers get zeros."""
+    chain = RING[:-1]
+
+    def loss(x):
+        return (mapped(env, lambda x: lax.ppermute(x, "x", chain), P("x"), P("x"))(x) ** 2).sum()
+
+    def exact(x):
+        parts = 2 * shards_of(x)
+        parts[-1] = 0
+        return parts.ravel()
+
+    return Program(jax.grad(loss), args=(numbers(env, 8),), reference=exact)

@@ -1,0 +1,341 @@
+"""What psum, pmean, pmax and pmin compute, for what, and with how many messages.
+
+Reductions are what most sharded programs communicate by. Their values hardly ever changed; what
+the check makes of them, what is refused, and how often a device is spoken to did.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from conformance.kit import Observed, Program, deviation, probe, program
+
+from ._helpers import SHARDS, ending, mapped, numbers, shards_of, square_mesh
+
+
+@program(
+    source="jax-ml/jax#2337",
+    devices=4,
+    facts={"collectives": {"all-reduce": 1}},
+    deviations=[
+        deviation(
+            "jax<0.7.2",
+            platform="cpu",
+            outcome="ok",
+            match="collectives",
+            reason="XLA for CPUs sent the parts of a pytree one by one",
+        )
+    ],
+)
+def two_sums_in_one(env):
+    """`psum` of a pair: one all-reduce of both, not two; on CPU since 0.7.2."""
+
+    def body(x):
+        return lax.psum((x, 2 * x[:1]), "x")
+
+    fn = mapped(env, body, P("x"), P())
+    return Program(fn, args=(numbers(env, 8),), reference=lambda x: _pair(shards_of(x)))
+
+
+def _pair(parts):
+    return parts.sum(0), 2 * parts[:, :1].sum(0)
+
+
+@probe(
+    source="jax-ml/jax#2337",
+    devices=4,
+    params={"check_on": {"check": True}, "check_off": {"check": False}},
+)
+def dtypes_of_sums(env, check):
+    """Sums keep their dtype, 8 bits that overflow too; booleans are counted in int32."""
+
+    def body(x):
+        tree = {"bool": x > 4, "int8": 10 * x.astype(jnp.int8), "half": x.astype(jnp.float16)}
+        return lax.psum(tree, "x")
+
+    x = numbers(env, 8)
+    parts = shards_of(x)
+    reference = {
+        "bool": (parts > 4).sum(0).astype(np.int32),
+        "int8": (10 * parts.sum(0)).astype(np.int64).astype(np.int8),
+        "half": parts.sum(0).astype(np.float16),
+    }
+    return Observed(jax.jit(mapped(env, body, P("x"), P(), check=check))(x), reference=reference)
+
+
+@probe(
+    source="jax-ml/jax#2382",
+    devices=4,
+    params={"all": {"groups": None}, "groups": {"groups": [[0, 3], [1, 2]]}},
+)
+def mean_of_integers(env, groups):
+    """`pmean` of integers is a float, and divides by the size of the group."""
+    x = np.arange(1, 9, dtype=np.int32)
+
+    def body(x):
+        return lax.pmean(x, "x", axis_index_groups=groups)
+
+    parts = shards_of(x)
+    means = np.stack([parts[[i, 3 - i] if groups else slice(None)].mean(0) for i in range(SHARDS)])
+    fn = mapped(env, body, P("x"), P("x"), check=False)
+    return Observed(jax.jit(fn)(x), reference=means.astype(np.float32).ravel())
+
+
+@program(
+    source="jax-ml/jax#20335",
+    devices=4,
+    facts={"collectives": {"all-reduce": 2}},
+    deviations=[
+        deviation(
+            "jax<0.4.34",
+            error="NotImplementedError",
+            match="No replication rule for pmax",
+            reason="the replication check knew no pmax; switch it off there",
+            issue="jax-ml/jax#20335",
+        )
+    ],
+)
+def extremes(env):
+    """Largest and smallest over all shards, the same on each of them."""
+    fn = mapped(env, lambda x: (lax.pmax(x, "x"), lax.pmin(x, "x")), P("x"), P())
+    return Program(
+        fn,
+        args=(numbers(env, 8),),
+        reference=lambda x: (shards_of(x).max(0), shards_of(x).min(0)),
+    )
+
+
+@program(
+    source="jax-ml/jax#7167",
+    devices=4,
+    platforms=("cpu",),
+    params={"stopped_before": {"after": False}, "stopped_after": {"after": True}},
+    deviations=[
+        deviation(
+            params=["stopped_after"],
+            error="NotImplementedError",
+            match="Differentiation rule for 'pmax' not implemented",
+            reason="pmax has no derivative, and is asked for it before it is stopped",
+            issue="jax-ml/jax#7167",
+        )
+    ],
+)
+def softmax_over_shards(env, after):
+    """Gradient of a logsumexp over shards, shifted by `pmax` so that nothing overflows.
+
+    The shift needs no derivative; say so of its argument, not of its result.
+    """
+
+    def logsumexp(x):
+        stop = lax.stop_gradient
+        top = stop(lax.pmax(x.max(), "x")) if after else lax.pmax(stop(x.max()), "x")
+        return top + jnp.log(lax.psum(jnp.exp(x - top).sum(), "x"))
+
+    def exact(x):
+        weights = np.exp(x.astype(np.float64) - x.max())
+        return weights / weights.sum()
+
+    fn = jax.grad(mapped(env, logsumexp, P("x"), P(), check=False))
+    return Program(fn, args=(100 * numbers(env, 8),), reference=exact)
+
+
+@program(
+    source="jax-ml/jax#19175",
+    devices=4,
+    facts={"collectives": {"all-reduce": 2}},
+    deviations=[
+        deviation(
+            "jax<0.4.31",
+            error="Exception",
+            match="must be applied to a device-varying replication type",
+            reason="the replication check refused a sum of what is the same on all",
+            issue="jax-ml/jax#19175",
+        ),
+    ],
+)
+def sum_of_a_sum(env):
+    """`psum` twice, as happens where a library sums what its caller has summed: 4 times the sum.
+
+    Nothing is gained and both are communicated; it must not be refused, nor be left out.
+    """
+    fn = mapped(env, lambda x: lax.psum(lax.psum(x, "x"), "x"), P("x"), P())
+    return Program(fn, args=(numbers(env, 8),), reference=lambda x: SHARDS * shards_of(x).sum(0))
+
+
+@program(
+    source="jax-ml/jax#19175",
+    devices=4,
+    params={"check_on": {"check": True}, "check_off": {"check": False}},
+    facts={"collectives": {"all-reduce": 1}},
+    deviations=[
+        deviation(
+            "jax<0.4.31",
+            params=["check_on"],
+            error="Exception",
+            match="must be applied to a device-varying replication type",
+            reason="the replication check refused a sum of what is the same on all",
+            issue="jax-ml/jax#19175",
+        ),
+    ],
+)
+def sum_of_what_all_have(env, check):
+    """`psum` of a replicated argument multiplies by the number of shards, with the check or not."""
+    fn = mapped(env, lambda x: lax.psum(x, "x"), P(), P(), check=check)
+    return Program(fn, args=(numbers(env, 8),), reference=lambda x: SHARDS * x.astype(np.float64))
+
+
+@program(source="jax-ml/jax@c576d328bd1e", devices=4, facts={"collectives": {}})
+def number_of_shards(env):
+    """`psum(1)` is the size of the axis, known while tracing: nothing is communicated."""
+
+    def body(x):
+        size = lax.psum(1, "x")
+        return x.reshape(int(size), -1) + lax.psum(0.5, "x")
+
+    fn = mapped(env, body, P("x"), P("x"))
+    return Program(
+        fn, args=(numbers(env, 16),), reference=lambda x: x.reshape(16, 1).astype(np.float64) + 2
+    )
+
+
+@program(source="jax-ml/jax#19601", devices=4, facts={"collectives": {"all-reduce": 3}})
+def along_each_axis(env):
+    """Sums over rows of a mesh, over its columns, over both: three different sets of devices."""
+
+    def body(x):
+        return lax.psum(x, "a"), lax.psum(x**2, "b"), lax.psum(x**3, ("a", "b"))
+
+    def exact(x):
+        blocks = x.astype(np.float64).reshape(2, 2, 2, 2)
+        rows, columns = blocks.sum(0), (blocks**2).sum(2)
+        return rows.reshape(2, 4), columns.reshape(4, 2), (blocks**3).sum((0, 2))
+
+    out = (P(None, "b"), P("a"), P())
+    fn = mapped(env, body, P("a", "b"), out, mesh=square_mesh(env))
+    return Program(fn, args=(numbers(env, 4, 4),), reference=exact)
+
+
+GROUPS = [[0, 2], [3, 1]]
+
+
+@probe(
+    source="jax-ml/jax#19709",
+    devices=4,
+    params={
+        "psum": {"op": "psum"},
+        "psum_checked": {"op": "psum", "check": True},
+        "pmax": {"op": "pmax"},
+        "all_gather": {"op": "all_gather"},
+        "psum_scatter": {"op": "psum_scatter"},
+        "all_to_all": {"op": "all_to_all"},
+    },
+    deviations=[
+        deviation(
+            params=["psum_checked"],
+            error="NotImplementedError",
+            reason="a sum over some of the shards is not the same on all: not expressed in types",
+            issue="jax-ml/jax#19709",
+        )
+    ],
+)
+def in_groups(env, op, check=False):
+    """Collectives within two groups of shards, in the order that a group names its members."""
+    x = numbers(env, 16)
+
+    def body(x):
+        tiled = {} if op in ("psum", "pmax") else {"tiled": True}
+        split = (0, 0) if op == "all_to_all" else ()
+        return getattr(lax, op)(x, "x", *split, axis_index_groups=GROUPS, **tiled)
+
+    held = {}
+    for group in GROUPS:
+        parts = shards_of(x)[group]
+        halves = parts.reshape(2, 2, 2)
+        held |= {
+            shard: {
+                "psum": parts.sum(0),
+                "pmax": parts.max(0),
+                "all_gather": parts.ravel(),
+                "psum_scatter": halves.sum(0)[place],
+                "all_to_all": halves[:, place].ravel(),
+            }[op]
+            for place, shard in enumerate(group)
+        }
+    fn = mapped(env, body, P("x"), P("x"), check=check)
+    return Observed(jax.jit(fn)(x), reference=np.concatenate([held[i] for i in range(SHARDS)]))
+
+
+@probe(
+    source="jax-ml/jax@2d409b856854",
+    devices=4,
+    params={"psum": {"scatter": False}, "psum_scatter": {"scatter": True}},
+)
+def groups_of_two_sizes(env, scatter):
+    """One shard alone and a group of three: summed as they should be, but not scattered.
+
+    Where results would have different shapes the groups are refused.
+    """
+    x, groups = numbers(env, 24), [[0], [1, 2, 3]]
+
+    def body(x):
+        if scatter:
+            return lax.psum_scatter(x, "x", axis_index_groups=groups, tiled=True)
+        return lax.psum(x, "x", axis_index_groups=groups)
+
+    fn = jax.jit(mapped(env, body, P("x"), P("x"), check=False))
+    if scatter:
+        told = ending(fn, x, words=("same size", "verifier errors"))
+        return Observed(told, reference="ValueError: verifier errors")
+    parts = shards_of(x)
+    return Observed(fn(x), reference=np.concatenate([parts[0], *([parts[1:].sum(0)] * 3)]))
+
+
+@probe(
+    source="jax-ml/jax#19720",
+    devices=4,
+    params={
+        "psum": {"op": "psum"},
+        "pmean": {"op": "pmean"},
+        "pmax": {"op": "pmax"},
+        "all_gather": {"op": "all_gather"},
+        "psum_scatter": {"op": "psum_scatter"},
+        "all_to_all": {"op": "all_to_all"},
+        "axis_index": {"op": "axis_index"},
+    },
+    deviations=[
+        deviation(
+            "jax<0.4.34",
+            params=["pmax"],
+            error="NotImplementedError",
+            match="No replication rule for pmax",
+            reason="the replication check knew no pmax; switch it off there",
+            issue="jax-ml/jax#20335",
+        ),
+        deviation(
+            "jax>=0.6,<0.11.1",
+            params=["pmax"],
+            error="ValueError",
+            reason="what varies over no axis was refused",
+            issue="jax-ml/jax@c54aa850874e",
+        ),
+    ],
+)
+def over_no_axis(env, op):
+    """A collective over no axis at all leaves everything as it is, as a library may rely on."""
+    x = numbers(env, 16)
+
+    def body(x):
+        call = getattr(lax, op)
+        return {
+            "all_gather": lambda: call(x, (), tiled=True),
+            "psum_scatter": lambda: call(x, (), tiled=True),
+            "all_to_all": lambda: call(x, (), 0, 0, tiled=True),
+            "axis_index": lambda: x + call(()),
+        }.get(op, lambda: call(x, ()))()
+
+    fn = mapped(env, body, P("x"), P("x"))
+    return Observed(jax.jit(fn)(x), reference=x.astype(np.float64))
