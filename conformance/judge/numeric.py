@@ -51,7 +51,7 @@ def _compare_floats(
     ulps = ulp_distance(left, right)
     left64, right64 = left.astype(np.float64), right.astype(np.float64)
     errors = _errors(left64, right64)
-    allowed = limits.atol + limits.rtol * np.abs(right64)
+    allowed = limits.atol + limits.rtol * np.abs(np.where(np.isnan(right64), 0, right64))
     # Infinite limits would let an infinity pass for a number.
     outside = ulps != 0 if limits.exact else ~(errors <= allowed) | (errors == np.inf)
     agreement = Agreement.BEYOND if outside.any() else Agreement.WITHIN

@@ -122,3 +122,10 @@ def test_rtol_zero_is_exact() -> None:
 def test_atol_alone_keeps_the_default_rtol() -> None:
     """A stated atol admits noise around zero, and the default rtol still holds elsewhere."""
     assert compare_reference(f32(5e-4, 1.00001), f64(0, 1), atol=1e-3).agrees
+
+
+def test_a_nan_that_is_expected_stands_beside_numbers() -> None:
+    """Also where those are not the same bits."""
+    seen, wanted = f32(np.nan, 1 + 1e-6, np.inf), f64(np.nan, 1.0, np.inf)
+    assert compare_reference(seen, wanted).agrees
+    assert not compare_reference(f32(0.0, 1 + 1e-6, np.inf), wanted).agrees
