@@ -1,0 +1,337 @@
+"""Conditionals under vmap: what becomes a select, and what the branch not taken may do.
+
+A predicate that is mapped over turns `cond` into a select, and both branches run. Values stay
+right; costs, effects and the axes of results do not. A predicate that is not mapped over must
+leave the conditional alone.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from conformance.kit import Observed, Program, deviation, probe, program, raises
+
+from ._helpers import counts, first, floats
+
+BRANCHES = (jnp.sin, jnp.cos, jnp.exp)
+
+
+@probe(
+    source="jax-ml/jax#8409",
+    params={
+        "cond_batched": {"index": [1, 0, 1], "kind": "cond"},
+        "cond_shared": {"index": 1, "kind": "cond"},
+        "switch_batched": {"index": [2, 0, 1], "kind": "switch"},
+        "switch_shared": {"index": 2, "kind": "switch"},
+    },
+)
+def predicate(env, index, kind):
+    """A mapped predicate makes a select of a cond or switch, a shared one leaves it as it is."""
+    x = floats(0.5, 1.0, 1.5)
+    index = np.asarray(index, np.int32)
+
+    def fn(i, x):
+        if kind == "cond":
+            return lax.cond(i == 1, BRANCHES[1], BRANCHES[0], x)
+        return lax.switch(i, BRANCHES, x)
+
+    mapped = jax.vmap(fn, in_axes=(0 if index.ndim else None, 0))
+    found = counts(mapped, (index, x), "cond select_n")
+    want = [(np.sin, np.cos, np.exp)[i](np.float64(v)) for i, v in np.broadcast(index, x)]
+    return Observed(
+        {"value": mapped(index, x), "conds": found["cond"], "selects": found["select_n"] > 0},
+        {"value": np.array(want), "conds": int(not index.ndim), "selects": bool(index.ndim)},
+    )
+
+
+@probe(source="jax-ml/jax#8409")
+def predicate_of_a_collective(env):
+    """A psum over the mapped axis is the same in all lanes: the cond on it stays a cond."""
+    mapped = jax.vmap(
+        lambda x: lax.cond(lax.psum(x, "i") > 5, lambda x: 10 * x, lambda x: -x, x), axis_name="i"
+    )
+    found = counts(mapped, (floats(0, 1, 2, 3),), "cond select_n")
+    return Observed(
+        {"value": mapped(floats(0, 1, 2, 3)), **found},
+        {"value": floats(0, 10, 20, 30), "cond": 1, "select_n": 0},
+    )
+
+
+@program(
+    source="jax-ml/jax#5658",
+    platforms=("cpu",),
+    params={
+        "vmap_of_grad": {"outer": "vmap"},
+        "grad_of_vmap": {"outer": "grad"},
+        "second": {"outer": "second"},
+    },
+)
+def dead_branch_root(env, outer):
+    """The root of the branch not taken, at 0: its infinite derivative does not reach the result.
+
+    The select that the cond becomes also guards the operands of the branch; `jnp.where` does not.
+    """
+
+    def root(x):
+        return lax.cond(x > 0, jnp.sqrt, lambda x: 0 * x, x)
+
+    if outer == "grad":
+        return Program(
+            jax.grad(lambda x: jax.vmap(root)(x).sum()),
+            args=(floats(0, 4),),
+            reference=np.array([0, 0.25]),
+        )
+    first_order = outer == "vmap"
+    fn = jax.grad(root) if first_order else jax.hessian(root)
+    want = np.array([0, 0.25 if first_order else -1 / 32])
+    return Program(jax.vmap(fn), args=(floats(0, 4),), reference=want)
+
+
+@program(
+    source="jax-ml/jax#1052",
+    platforms=("cpu",),
+    params={"where": {"guard": False}, "double_where": {"guard": True}},
+    deviations=[
+        deviation(
+            params=["where"],
+            outcome="ok",
+            reason="the cotangent of the side not taken is 0 times infinity",
+            issue="jax-ml/jax#1052",
+        )
+    ],
+)
+def where_at_a_singularity(env, guard):
+    """`where(x > 0, sqrt(x), 0)` has a NaN gradient at 0; guard the operand with a second where."""
+
+    def root(x):
+        inside = jnp.where(x > 0, x, 1.0) if guard else x
+        return jnp.where(x > 0, jnp.sqrt(inside), 0.0).sum()
+
+    return Program(jax.grad(root), args=(floats(0, 4),), reference=np.array([0, 0.25]))
+
+
+@program(
+    source="jax-ml/jax#21806",
+    platforms=("cpu",),
+    params={"cond": {"kind": "cond"}, "switch": {"kind": "switch"}},
+    deviations=[
+        deviation(
+            "jax<0.4.31",
+            error="ValueError",
+            match="out_axes",
+            reason="an operand that every branch returns was an output of the cond, so mapped",
+            issue="jax-ml/jax#21806",
+        ),
+        deviation(
+            ">=0.4.31,<0.6",
+            params=["switch"],
+            error="ValueError",
+            match="out_axes",
+            reason="only cond forwarded its operands, switch did not",
+            issue="jax-ml/jax#27084",
+        ),
+    ],
+)
+def operand_passed_through(env, kind):
+    """What all branches return unchanged is not mapped over, so `out_axes=None` will do for it."""
+    branches = (lambda x, y: (x, 2 * y), lambda x, y: (x, 3 * y), lambda x, y: (x, 4 * y))
+
+    def fn(i, x, y):
+        if kind == "cond":
+            return lax.cond(i == 1, branches[1], branches[0], x, y)
+        return lax.switch(i, branches, x, y)
+
+    return Program(
+        jax.vmap(fn, in_axes=(0, None, None), out_axes=(None, 0)),
+        args=(np.array([0, 1, 0], np.int32), np.float32(7), np.float32(2)),
+        reference=(np.float64(7), np.array([4.0, 6.0, 4.0])),
+    )
+
+
+@probe(
+    source="jax-ml/jax@e6db7a9d99fb",
+    deviations=[
+        deviation(
+            "jax<0.5.3",
+            outcome="ok",
+            reason="an array that both branches close over was handed over once for each",
+            issue="jax-ml/jax@e6db7a9d99fb",
+        )
+    ],
+)
+def array_closed_over_twice(env):
+    """An array that both branches close over is one operand of the cond, not two."""
+
+    def fn(p, x, shared):
+        return lax.cond(p, lambda x: x + shared, lambda x: x * shared, x)
+
+    args = (np.bool_(True), floats(1, 2), floats(10, 20))
+    eqn = first(fn, args, "cond")
+    return Observed(
+        {"value": fn(*args), "operands": len(eqn.invars)},
+        {"value": floats(11, 22), "operands": 3},
+    )
+
+
+@probe(
+    source="jax-ml/jax#28594",
+    params={"vmapped": {"mapped": True}, "plain": {"mapped": False}},
+    deviations=[
+        deviation(
+            "jax<0.6.1",
+            outcome="ok",
+            reason="the branch of the other platform was lowered, too",
+            issue="jax-ml/jax#28594",
+        ),
+    ],
+)
+def branch_of_another_platform(env, mapped):
+    """`platform_dependent` lowers no branch of another platform, also under vmap."""
+
+    def fn(x):
+        return lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos)
+
+    fn = jax.vmap(fn) if mapped else fn
+    text = jax.jit(fn).lower(floats(0.5, 1)).as_text()
+    return Observed(
+        {"value": fn(floats(0.5, 1)), "sines": text.count(".sine"), "cosines": text.count(".cos")},
+        {"value": np.sin([0.5, 1]), "sines": 1, "cosines": 0},
+    )
+
+
+@probe(
+    source="jax-ml/jax#19314",
+    params={"batched": {"axis": 0}, "shared": {"axis": None}},
+    deviations=[
+        deviation(
+            params=["batched"],
+            outcome="ok",
+            reason="both branches of the select run, so the callback is called in every lane",
+            issue="jax-ml/jax#19314",
+        )
+    ],
+)
+def callback_in_a_branch(env, axis):
+    """A debug callback in one branch: under a mapped predicate it speaks for every lane."""
+    seen = []
+
+    def told(x):
+        jax.debug.callback(lambda value: seen.append(float(value)), x)
+        return x
+
+    wanted = np.array([False, True, False]) if axis == 0 else np.bool_(True)
+    fn = jax.vmap(lambda p, x: lax.cond(p, told, lambda x: -x, x), in_axes=(axis, 0))
+    value = fn(wanted, floats(1, 2, 3))
+    jax.effects_barrier()
+    lanes = [2.0] if axis == 0 else [1.0, 2.0, 3.0]
+    sign = [-1, 2, -3] if axis == 0 else [1, 2, 3]
+    return Observed({"value": value, "told": sorted(seen)}, {"value": floats(*sign), "told": lanes})
+
+
+@program(
+    source="jax-ml/jax#20628",
+    platforms=("cpu",),
+    params={"batched": {"axis": 0}, "shared": {"axis": None}},
+    deviations=[
+        deviation(
+            params=["shared"],
+            error="NotImplementedError",
+            match="IO effect not supported in vmap-of-cond",
+            reason="refused whether the predicate is mapped or not",
+            issue="jax-ml/jax#20628",
+        )
+    ],
+)
+def io_in_a_branch(env, axis):
+    """`io_callback` in a branch is refused under vmap, although a shared predicate could keep it.
+
+    Call it outside of the cond, or use `lax.map` instead of vmap.
+    """
+    from jax.experimental import io_callback  # noqa: PLC0415 - as users import it
+
+    def told(x):
+        return io_callback(np.asarray, jax.ShapeDtypeStruct((), np.float32), x)
+
+    refused = raises("NotImplementedError", match="IO effect")
+    return Program(
+        jax.vmap(lambda p, x: lax.cond(p, told, lambda x: -x, x), in_axes=(axis, 0)),
+        args=(np.array([True, False]) if axis == 0 else np.bool_(True), floats(1, 2)),
+        reference=refused if axis == 0 else np.array([1.0, 2.0]),
+    )
+
+
+@probe(
+    source="jax-ml/jax#4896",
+    params={"literal_if_true": {"last": False}, "literal_if_false": {"last": True}},
+    deviations=[
+        deviation(
+            params=["literal_if_false"],
+            outcome="ok",
+            reason="the weak type of a cond is that of its false branch alone",
+        )
+    ],
+)
+def weak_type_of_branches(env, last):
+    """A float32 in one branch, the literal 1.0 in the other: the result is float32, and strong.
+
+    It is weak when the literal is in the false branch, so that float16 then wins; a select, which
+    the same cond is under vmap, is strong. Write the literal as `jnp.float32(1)`.
+    """
+    strong, weak = (lambda x: x), (lambda _: 1.0)
+    branches = (strong, weak) if last else (weak, strong)
+    plain = lax.cond(True, *branches, np.float32(2))
+    mapped = jax.vmap(lambda p: lax.cond(p, *branches, np.float32(2)))(np.array([True]))
+    half = jnp.float16(1)
+    return Observed(
+        {"plain": str((plain + half).dtype), "mapped": str((mapped + half).dtype)},
+        {"plain": "float32", "mapped": "float32"},
+    )
+
+
+@program(
+    source="jax-ml/jax@892cb65308d6",
+    platforms=("cpu",),
+    params={"dtype": {"case": "dtype"}, "shape": {"case": "shape"}, "tree": {"case": "tree"}},
+    deviations=[
+        deviation(
+            "jax<0.6",
+            error="TypeError",
+            match="must have (identical types|same type structure)",
+            reason="the message neither named the functions nor said what differs",
+            issue="jax-ml/jax@892cb65308d6",
+        )
+    ],
+)
+def branches_that_differ(env, case):
+    """Branches of different type: a TypeError that names the functions and says what differs."""
+    other = {"dtype": jnp.int32, "shape": lambda x: x[:1], "tree": lambda x: (x, x)}[case]
+    match = {"dtype": "the dtypes do not match", "shape": "the shapes do not match"}
+
+    def fn(p, x):
+        return lax.cond(p, jnp.sin, other, x)
+
+    return Program(
+        fn,
+        args=(np.bool_(True), floats(1, 2)),
+        reference=raises("TypeError", match=match.get(case, "Python types differ")),
+    )
+
+
+@program(
+    source="jax-ml/jax#4896",
+    platforms=("cpu",),
+    params={"0": {"index": 0}, "1": {"index": 1}, "2": {"index": 2}, "clamped": {"index": 7}},
+)
+def gradient_of_switch(env, index):
+    """The gradient of a switch is that of the branch taken; too large an index takes the last."""
+
+    def fn(i, x):
+        return lax.switch(i, (lambda x: x, lambda x: x + jnp.float32(1), lambda x: x**3), x)
+
+    want = (1.0, 1.0, 27.0)[min(index, 2)]
+    return Program(
+        jax.grad(fn, argnums=1), args=(np.int32(index), np.float32(3)), reference=np.float64(want)
+    )

@@ -1,0 +1,267 @@
+"""`while_loop` and `fori_loop` under vmap: lanes that are done, counters, carries nobody writes.
+
+A mapped predicate keeps the loop going until the last lane is done; the body runs in all lanes and
+what finished lanes compute is thrown away. What need not be mapped should not be.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from conformance.kit import Observed, Program, deviation, probe, program, raises
+
+from ._helpers import first, floats, types
+
+
+@program(
+    source="jax-ml/jax#485",
+    same_as=("jit", "aot"),
+    params={"upper": {"bound": "upper"}, "lower": {"bound": "lower"}},
+)
+def mapped_bounds(env, bound):
+    """A bound that is mapped over: each lane makes its own number of steps."""
+
+    def fn(n):
+        low, high = (0, n) if bound == "upper" else (n, 4)
+        return lax.fori_loop(low, high, lambda i, c: 2 * c + i, 1)
+
+    def python(n):
+        out = []
+        for k in n:
+            c = 1
+            for i in range(k) if bound == "upper" else range(k, 4):
+                c = 2 * c + i
+            out.append(c)
+        return np.array(out, np.int32)
+
+    return Program(jax.vmap(fn), args=(np.arange(6, dtype=np.int32),), reference=python)
+
+
+@program(source="jax-ml/jax#7781")
+def predicate_mapped_by_the_body(env):
+    """The predicate reads a carry that becomes mapped only in the body: found as a fixed point."""
+
+    def fn(step):
+        return lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + step, s[1] + 1), (0.0, 0))
+
+    return Program(
+        jax.vmap(fn),
+        args=(floats(1, 2, 3, 4),),
+        reference=(np.array([5.0, 6, 6, 8]), np.array([5, 3, 2, 2], np.int32)),
+    )
+
+
+@program(source="jax-ml/jax#485")
+def lanes_that_are_done(env):
+    """A body that is wrong for finished lanes, 1/0 here: their value and derivative are kept."""
+
+    def fn(n, x):
+        return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, 1 / s[1]), (0, x))[1]
+
+    def both(n, x):
+        return jax.jvp(lambda x: fn(n, x), (x,), (jnp.ones_like(x),))
+
+    return Program(
+        jax.vmap(both),
+        args=(np.array([0, 1, 2], np.int32), floats(0, 4, 5)),
+        reference=(np.array([0, 0.25, 5]), np.array([1, -1 / 16, 1])),
+    )
+
+
+@probe(
+    source="jax-ml/jax#1190",
+    params={"fori": {"mapped": False}, "fori_mapped_bound": {"mapped": True}},
+)
+def counter(env, mapped):
+    """The counter of a `fori_loop` is one number for all lanes, as long as the bounds are."""
+
+    def fn(n, x):
+        return lax.fori_loop(0, n, lambda i, c: c + i * x, 0.0)
+
+    n = np.array([3, 4], np.int32) if mapped else np.int32(3)
+    fn = jax.vmap(fn, in_axes=(0 if mapped else None, 0))
+    carry = types(first(fn, (n, floats(1, 2)), "while").outvars)[0]
+    return Observed(
+        {"value": fn(n, floats(1, 2)), "counter": carry},
+        {"value": floats(3, 12 if mapped else 6), "counter": "int32[2]" if mapped else "int32[]"},
+    )
+
+
+@program(
+    source="jax-ml/jax#27970",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.6",
+            error="ValueError",
+            match="out_axes",
+            reason="all carries of a mapped loop were mapped, also those the body never writes",
+            issue="jax-ml/jax#27970",
+        )
+    ],
+)
+def carry_that_is_only_read(env):
+    """A carry that the body hands on as it is stays unmapped: `out_axes=None` will do for it."""
+
+    def fn(n, x):
+        return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1]), (0, x))
+
+    return Program(
+        jax.vmap(fn, in_axes=(0, None), out_axes=(0, None)),
+        args=(np.arange(4, dtype=np.int32), np.float32(7)),
+        reference=(np.arange(4, dtype=np.int32), np.float64(7)),
+    )
+
+
+@probe(
+    source="jax-ml/jax#27970",
+    deviations=[
+        deviation(
+            "jax<0.6",
+            outcome="ok",
+            reason="read-only carries went round with the others",
+            issue="jax-ml/jax#27970",
+        )
+    ],
+)
+def carries_in_the_jaxpr(env):
+    """A read-only carry is a constant of the loop's body: the `while` has one carry less."""
+
+    def fn(x, factor):
+        body = lambda s: (s[0] + 1, s[1], s[2] * s[1])  # noqa: E731 - reads best in place
+        return lax.while_loop(lambda s: s[0] < 3, body, (0, factor, x))
+
+    args = (np.float32(1), np.float32(2))
+    return Observed(
+        {"value": fn(*args), "carries": types(first(fn, args, "while").outvars)},
+        {"value": (np.int32(3), np.float32(2), np.float32(8)), "carries": ["int32[]", "float32[]"]},
+    )
+
+
+@program(
+    source="jax-ml/jax#20726",
+    platforms=("cpu",),
+    params={"batched": {"axis": 0}, "shared": {"axis": None}},
+)
+def io_in_the_body(env, axis):
+    """`io_callback` in a loop under vmap: refused if lanes end apart, kept if they end together."""
+    from jax.experimental import io_callback  # noqa: PLC0415 - as users import it
+
+    def body(state):
+        io_callback(lambda _: None, None, state[1])
+        return state[0] + 1, 2 * state[1]
+
+    def fn(n, x):
+        return lax.while_loop(lambda s: s[0] < n, body, (0, x))[1]
+
+    refused = raises("Exception", match="IO effects not supported in while_loop with batched")
+    return Program(
+        jax.vmap(fn, in_axes=(axis, 0)),
+        args=(np.array([1, 2], np.int32) if axis == 0 else np.int32(2), floats(1, 2)),
+        reference=refused if axis == 0 else np.array([4.0, 8.0]),
+    )
+
+
+@program(
+    source="jax-ml/jax#22857",
+    platforms=("cpu",),
+    params={"dtype": {"case": "dtype"}, "shape": {"case": "shape"}, "tree": {"case": "tree"}},
+    deviations=[
+        deviation(
+            "jax<0.4.33",
+            error="TypeError",
+            match="body_fun output and input must have (identical types|same type structure)",
+            reason="the message named no component of the carry",
+            issue="jax-ml/jax#22857",
+        )
+    ],
+)
+def carry_that_changes(env, case):
+    """A body that changes the carry's type: the TypeError names the component and what differs."""
+    body = {
+        "dtype": lambda s: s.astype("int32"),
+        "shape": lambda s: jnp.concatenate([s, s]),
+        "tree": lambda s: (s, s),
+    }[case]
+    match = {"dtype": "so the dtypes do not match", "shape": "so the shapes do not match"}
+
+    def fn(state):
+        return lax.while_loop(lambda s: jnp.sum(s) < 3, body, state)
+
+    reason = match.get(case, "so their Python types differ")
+    return Program(fn, args=(floats(0, 1),), reference=raises("TypeError", match=reason))
+
+
+@probe(
+    source="jax-ml/jax#27059",
+    deviations=[
+        deviation(
+            "jax<0.5.3",
+            outcome="ok",
+            reason="without jit the carry stayed the Python number it was",
+            issue="jax-ml/jax#27059",
+        )
+    ],
+)
+def carry_without_jit(env):
+    """Under `disable_jit` the body of a `while_loop` sees arrays, as it does when it is traced."""
+    seen = set()
+
+    def body(state):
+        seen.add(isinstance(state, jax.Array))
+        return state + 1
+
+    with jax.disable_jit():
+        last = lax.while_loop(lambda s: s < 3, body, 0)
+    return Observed({"value": int(last), "arrays": sorted(seen)}, {"value": 3, "arrays": [True]})
+
+
+@program(
+    source="jax-ml/jax#2956",
+    platforms=("cpu",),
+    params={"forward": {"mode": "forward"}, "reverse": {"mode": "reverse"}},
+)
+def derivative_of_a_while(env, mode):
+    """A loop of unknown length: forward mode goes with it, reverse mode is refused and says so."""
+
+    def fn(x):
+        return lax.while_loop(lambda s: s < 100, lambda s: s * s, x)
+
+    if mode == "forward":
+        return Program(jax.jacfwd(fn), args=(np.float32(3),), reference=np.float64(8 * 3**7))
+    refused = raises("ValueError", match="Reverse-mode differentiation does not work for lax.while")
+    return Program(jax.grad(fn), args=(np.float32(3),), reference=refused)
+
+
+@program(
+    source="jax-ml/jax#2960",
+    params={"bounds_inside": {"order": "inside"}, "bounds_outside": {"order": "outside"}},
+)
+def mapped_twice(env, order):
+    """Two vmaps over a loop, bounds in one, summands in the other: both orders of nesting."""
+
+    def fn(n, x):
+        return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] + x), (0, 0.0))[1]
+
+    axes = ((0, None), (None, 0)) if order == "inside" else ((None, 0), (0, None))
+    fn = jax.vmap(jax.vmap(fn, axes[0]), axes[1])
+    product = np.outer(np.arange(3), [1.5, 2.5])
+    return Program(
+        fn,
+        args=(np.arange(3, dtype=np.int32), floats(1.5, 2.5)),
+        reference=product.T if order == "inside" else product,
+    )
+
+
+@probe(
+    source="jax-ml/jax#4896", params={"float16": {"dtype": "float16"}, "int8": {"dtype": "int8"}}
+)
+def weak_carry(env, dtype):
+    """A carry that starts as a Python number takes the dtype that the body gives it, not int32."""
+    step = np.array(2, dtype)
+    fori = lax.fori_loop(0, 3, lambda _, c: c + step, 1)
+    scan = lax.scan(lambda c, x: (c + x, c), 1, np.array([2, 2, 2], dtype))
+    return Observed((fori, scan[0], scan[1]), tuple(np.array(v, dtype) for v in (7, 7, [1, 3, 5])))

@@ -1,0 +1,226 @@
+"""Batching rules of one's own, and what vmap itself accepts: axes, scalars, callbacks."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.custom_batching import custom_vmap, sequential_vmap
+
+from conformance.kit import Observed, Program, deviation, probe, program, raises
+
+from ._helpers import counts, floats
+
+
+def marked(calls=None):
+    """Return a function, twice its argument, whose batching rule adds 100; and notes its calls."""
+    fn = custom_vmap(lambda x: 2 * x)
+
+    @fn.def_vmap
+    def rule(axis_size, in_batched, x):
+        if calls is not None:
+            calls.append(int(axis_size))
+        return 2 * x + 100, in_batched[0]
+
+    return fn
+
+
+@program(
+    source="jax-ml/jax#22937",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.4.33",
+            error="AssertionError",
+            reason="a bare assertion",
+            issue="jax-ml/jax#22937",
+        )
+    ],
+)
+def rule_that_is_missing(env):
+    """Vmap of a `custom_vmap` function without a rule says that `def_vmap` was not used."""
+    fn = jax.vmap(custom_vmap(lambda x: 2 * x))
+    refused = raises("AttributeError", match="No batching rule defined for custom_vmap function")
+    return Program(fn, args=(floats(1, 2),), reference=refused)
+
+
+@program(
+    source="jax-ml/jax#9073",
+    platforms=("cpu",),
+    params={"unmapped": {"mapped": False}, "mapped": {"mapped": True}},
+    deviations=[
+        deviation(
+            "jax<0.4.38",
+            params=["unmapped"],
+            error="AssertionError",
+            reason="a bare assertion",
+            issue="jax-ml/jax@092d2a0db598",
+        )
+    ],
+)
+def reverse_mode_of_a_rule(env, mapped):
+    """A `custom_vmap` function has no reverse mode until vmap has put its rule in its place.
+
+    Write a `custom_vjp` around it, or differentiate outside of the vmap.
+    """
+    fn = marked()
+    if mapped:
+        return Program(
+            jax.grad(lambda x: jnp.sum(jax.vmap(fn)(x) ** 2)),
+            args=(floats(1, 2),),
+            reference=np.array([4.0 * 102, 4 * 104]),
+        )
+    refused = raises("ValueError", match="does not support reverse-mode autodiff")
+    return Program(jax.grad(fn), args=(np.float32(1),), reference=refused)
+
+
+@probe(
+    source="jax-ml/jax#9073",
+    params={"vmap_of_jvp": {"outer": "vmap"}, "jvp_of_vmap": {"outer": "jvp"}},
+)
+def rule_and_jvp(env, outer):
+    """Forward mode and the rule in both orders: value and derivative are those of the rule."""
+    calls = []
+    fn = marked(calls)
+    x, t = floats(1, 2, 3), floats(1, 10, 100)
+    if outer == "vmap":
+        value, tangent = jax.vmap(lambda x, t: jax.jvp(fn, (x,), (t,)))(x, t)
+    else:
+        value, tangent = jax.jvp(jax.vmap(fn), (x,), (t,))
+    return Observed(
+        {"value": value, "tangent": tangent, "sizes": sorted(set(calls))},
+        {"value": floats(102, 104, 106), "tangent": floats(2, 20, 200), "sizes": [3]},
+    )
+
+
+@program(
+    source="jax-ml/jax#9073",
+    params={"scan": {"kind": "scan"}, "cond": {"kind": "cond"}, "jit": {"kind": "jit"}},
+)
+def rule_inside(env, kind):
+    """The rule is used inside a scan, a cond and a jit that are mapped over."""
+    fn = marked()
+    inside = {
+        "scan": lambda _, x: lax.scan(lambda c, _: (fn(c), None), x, length=2)[0],
+        "cond": lambda p, x: lax.cond(p, fn, lambda x: -x, x),
+        "jit": lambda _, x: jax.jit(fn)(x),
+    }[kind]
+    want = {"scan": [304.0, 308.0], "cond": [102.0, -2.0], "jit": [102.0, 104.0]}[kind]
+    return Program(
+        jax.vmap(inside), args=(np.array([True, False]), floats(1, 2)), reference=np.array(want)
+    )
+
+
+@probe(
+    source="jax-ml/jax@69fc8bb419ab",
+    deviations=[
+        deviation(
+            "jax<0.4.33",
+            error="TypeError",
+            match="missing 1 required positional argument",
+            reason="defaults of the function were not filled in for its rule",
+            issue="jax-ml/jax@69fc8bb419ab",
+        ),
+        deviation(
+            "jax>=0.9.2",
+            outcome="ok",
+            reason="with the default as jax hands it over NumPy computes in float64, without x64",
+            issue="jax-ml/jax@c43f0a0fae3a",
+        ),
+    ],
+)
+def rule_with_a_default(env):
+    """A default reaches the rule as an argument; from 0.9.2 it makes NumPy arguments float64.
+
+    The rule is then handed NumPy scalars for Python numbers. Compute with `jnp` in rules.
+    """
+    fn = custom_vmap(lambda x, y=3.0: x * y)
+
+    @fn.def_vmap
+    def rule(_axis_size, _in_batched, x, y):
+        return x * y + 100, True
+
+    x = floats(1, 2)
+    return Observed(
+        (jax.vmap(fn)(x), jax.vmap(lambda x: fn(x, y=x))(x)), (floats(103, 106), floats(101, 104))
+    )
+
+
+@probe(source="jax-ml/jax#9073")
+def one_lane_at_a_time(env):
+    """`sequential_vmap` makes a loop of the lanes: one sine in the program, in a scan."""
+    fn = jax.vmap(sequential_vmap(jnp.sin))
+    x = floats(1, 2, 3)
+    found = counts(lambda x: jax.jvp(fn, (x,), (x,))[0], (x,), "scan while")
+    return Observed(
+        {"value": fn(x), "loops": found["scan"] + found["while"]},
+        {"value": np.sin([1.0, 2, 3]), "loops": 1},
+    )
+
+
+@program(
+    source="jax-ml/jax@446893cf9ffc",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.10",
+            outcome="ok",
+            reason="the scalar came through as if it were not mapped",
+            issue="jax-ml/jax@446893cf9ffc",
+        )
+    ],
+)
+def axis_of_a_scalar(env):
+    """`in_axes=0` of a scalar is refused; with `axis_size` it was let through up to 0.9.2."""
+    fn = jax.vmap(lambda x: x, in_axes=0, axis_size=4)
+    refused = raises("ValueError", match="its rank should be at least 1, but is only 0")
+    return Program(fn, args=(np.float32(3),), reference=refused)
+
+
+@program(
+    source="jax-ml/jax#23881",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.6",
+            outcome="ok",
+            reason="without a method the lanes were called one after the other",
+            issue="jax-ml/jax#23881",
+        )
+    ],
+)
+def callback_without_a_method(env):
+    """`pure_callback` under vmap wants `vmap_method` since 0.6.0; `sequential` was the default."""
+
+    def fn(x):
+        return jax.pure_callback(lambda a: 2 * np.asarray(a), jax.ShapeDtypeStruct((), x.dtype), x)
+
+    refused = raises("NotImplementedError", match="Got vmap_method=None")
+    return Program(jax.vmap(fn), args=(floats(1, 2),), reference=refused)
+
+
+@program(
+    source="jax-ml/jax#26275",
+    params={"symmetric": {"symmetric": True}, "general": {"symmetric": False}},
+)
+def mapped_linear_solve(env, symmetric):
+    """`custom_linear_solve` under vmap and grad: the transposed system, for each right side."""
+    matrix = np.array([[4, 1], [1 if symmetric else 2, 3]], np.float32)
+
+    def solve(b):
+        return lax.custom_linear_solve(
+            lambda x: matrix @ x,
+            b,
+            solve=lambda _, b: jnp.linalg.solve(matrix, b),
+            transpose_solve=lambda _, b: jnp.linalg.solve(matrix.T, b),
+            symmetric=symmetric,
+        )
+
+    b = env.rng(2).normal(size=(3, 2)).astype(np.float32)
+    inverse = np.linalg.inv(np.float64(matrix))
+    return Program(
+        jax.vmap(lambda b: (solve(b), jax.grad(lambda b: solve(b)[0])(b))),
+        args=(b,),
+        reference=lambda b: (b @ inverse.T, np.tile(inverse[0], (3, 1))),
+    )

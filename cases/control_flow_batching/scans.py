@@ -1,0 +1,344 @@
+"""`scan`: what goes round with the loop, what is unrolled, what is refused and how it is told."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from conformance.kit import Observed, Program, deviation, probe, program, raises
+
+from ._helpers import first, floats, types
+
+
+@program(
+    source="jax-ml/jax#755",
+    params={"forward": {"reverse": False}, "reverse": {"reverse": True}},
+    same_as=("jit", "aot"),
+)
+def mapped_scan(env, reverse):
+    """Vmap over another axis than the one that is scanned, forwards and from the end."""
+    xs = env.rng(3).normal(size=(5, 3)).astype(np.float32)
+
+    def fn(xs):
+        return lax.scan(lambda c, x: (2 * c + x, c - x), 1.0, xs, reverse=reverse)
+
+    def python(xs):
+        c, ys = np.ones(3), np.zeros((5, 3))
+        for i in range(5)[:: -1 if reverse else 1]:
+            c, ys[i] = 2 * c + xs[i], c - xs[i]
+        return c, ys.T
+
+    return Program(jax.vmap(fn, in_axes=1), args=(xs,), reference=python)
+
+
+@probe(source="jax-ml/jax#1190")
+def carries_of_a_mapped_scan(env):
+    """Under vmap only those carries and outputs are mapped that depend on what is mapped."""
+
+    def fn(xs):
+        return lax.scan(lambda c, x: ((c[0] + 1, c[1] + x), c[0]), (0, 0.0), xs)
+
+    xs = np.ones((4, 3), np.float32)
+    eqn = first(jax.vmap(fn), (xs,), "scan")
+    return Observed(types(eqn.outvars), ["int32[]", "float32[4]", "int32[3]"])
+
+
+@probe(
+    source="jax-ml/jax#28210",
+    deviations=[
+        deviation(
+            "jax<0.6.1",
+            outcome="ok",
+            reason="read-only carries went round with the others",
+            issue="jax-ml/jax#28210",
+        )
+    ],
+)
+def carry_read_by_the_steps(env):
+    """A carry that the body hands on as it is becomes a constant of the scan."""
+
+    def fn(x, factor):
+        return lax.scan(lambda s, _: ((s[0] * s[1], s[1]), None), (x, factor), length=3)[0]
+
+    args = (np.float32(1), np.float32(2))
+    return Observed(
+        {"value": fn(*args), "carries": types(first(fn, args, "scan").outvars)},
+        {"value": (np.float32(8), np.float32(2)), "carries": ["float32[]"]},
+    )
+
+
+@probe(
+    source="jax-ml/jax#28985",
+    deviations=[
+        deviation(
+            "jax<0.6.2",
+            outcome="ok",
+            reason="the rows were copied one by one into a second array",
+            issue="jax-ml/jax#28985",
+        )
+    ],
+)
+def rows_handed_through(env):
+    """An output that is just the input of the step is forwarded: the scan does not stack it."""
+
+    def fn(xs):
+        return lax.scan(lambda c, x: (c + x, x), 0.0, xs)
+
+    xs = floats(1, 2, 3)
+    return Observed(
+        {"value": fn(xs), "outputs": types(first(fn, (xs,), "scan").outvars)},
+        {"value": (np.float32(6), floats(1, 2, 3)), "outputs": ["float32[]"]},
+    )
+
+
+@probe(
+    source="jax-ml/jax@15a11365e4f4",
+    params={
+        "some": {"unroll": 2},
+        "all": {"unroll": 4},
+        "more": {"unroll": 9},
+        "true": {"unroll": True},
+    },
+    deviations=[
+        deviation(
+            "jax<0.4.36",
+            params=["all", "true"],
+            outcome="ok",
+            reason="a loop of one round was left around the unrolled steps",
+            issue="jax-ml/jax@15a11365e4f4",
+        )
+    ],
+)
+def unrolled(env, unroll):
+    """A scan unrolled as far as it is long is no loop any more; the value is the same."""
+    xs = floats(1, 2, 3, 4)
+    fn = jax.jit(lambda xs: lax.scan(lambda c, x: (c * x, c), 1.0, xs, unroll=unroll))
+    text = fn.lower(xs).as_text()
+    return Observed(
+        {"value": fn(xs), "loops": text.count("stablehlo.while")},
+        {"value": (np.float32(24), floats(1, 1, 2, 6)), "loops": int(unroll == 2)},
+    )
+
+
+@program(
+    source="jax-ml/jax#29630",
+    platforms=("cpu",),
+    params={"zero": {"unroll": 0}, "negative": {"unroll": -1}},
+    deviations=[
+        deviation(
+            "jax<0.8.1",
+            params=["zero"],
+            error="ValueError",
+            match="`unroll` must be a `bool` or a positive `int`",
+            reason="0 had no meaning",
+            issue="jax-ml/jax#29630",
+        )
+    ],
+)
+def unroll_of_zero(env, unroll):
+    """`unroll=0` means not at all, as `False` does; a negative one is refused."""
+
+    def fn(xs):
+        return lax.scan(lambda c, x: (c + x, c), 0.0, xs, unroll=unroll)
+
+    wanted = (np.float64(6), np.array([0.0, 1, 3]))
+    refused = raises("ValueError", match="`unroll` must be a `bool` or")
+    return Program(fn, args=(floats(1, 2, 3),), reference=refused if unroll else wanted)
+
+
+@probe(
+    source="jax-ml/jax#27001",
+    deviations=[
+        deviation(
+            "jax<0.5.3",
+            outcome="ok",
+            reason="a first reshape to zero rounds, a second one back",
+            issue="jax-ml/jax#27001",
+        )
+    ],
+)
+def shorter_than_unroll(env):
+    """A scan that is shorter than `unroll` has no round of its loop: nothing is reshaped for it."""
+    fn = jax.jit(lambda xs: lax.scan(lambda c, x: (c + x.sum(), 2 * x), 0.0, xs, unroll=2))
+    empty = np.zeros((0, 3), np.float32)
+    text = fn.lower(empty).as_text()
+    return Observed(
+        {"value": fn(empty), "reshapes": text.count("stablehlo.reshape")},
+        {"value": (np.float32(0), empty), "reshapes": 0},
+    )
+
+
+@program(
+    source="jax-ml/jax@1eed117148af",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            ">=0.8.2,<0.9.1",
+            error="AssertionError",
+            reason="the check was lost; a bare assertion failed later",
+            issue="jax-ml/jax@1eed117148af",
+        )
+    ],
+)
+def length_that_disagrees(env):
+    """`length` against the leading axis: told in words, but for 0.8.2 to 0.9.0.1."""
+
+    def fn(xs):
+        return lax.scan(lambda c, x: (c, x), 0.0, xs, length=4)
+
+    refused = raises("ValueError", match="`length` argument of 4 which disagrees with .* sizes .3")
+    return Program(fn, args=(floats(1, 2, 3),), reference=refused)
+
+
+@program(
+    source="jax-ml/jax#23228",
+    platforms=("cpu",),
+    params={"length": {"keyword": "length"}, "unroll": {"keyword": "unroll"}},
+    deviations=[
+        deviation(
+            "jax<0.4.33",
+            error="ConcretizationTypeError|TracerBoolConversionError",
+            match="",
+            reason="the message did not say which argument is meant",
+            issue="jax-ml/jax#23228",
+        )
+    ],
+)
+def traced_length(env, keyword):
+    """A traced `length` or `unroll`: the message says which one it is.
+
+    From 0.6.0 it also names `fori_loop` and `while_loop` as the way to a dynamic length.
+    """
+
+    def fn(n):
+        return lax.scan(lambda c, _: (c, c), 0.0, length=3, **{keyword: n})
+
+    def length(n):
+        return lax.scan(lambda c, _: (c, c), 0.0, length=n)
+
+    match = f"The `{keyword}` argument to `scan` expects a concrete `int`"
+    return Program(
+        length if keyword == "length" else fn,
+        args=(np.int32(3),),
+        reference=raises("ConcretizationTypeError", match=match),
+    )
+
+
+@program(
+    source="jax-ml/jax#27583",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.6",
+            error="ConcretizationTypeError",
+            reason="the message named no way out",
+            issue="jax-ml/jax#27583",
+        )
+    ],
+)
+def traced_length_way_out(env):
+    """A traced length: the message sends you to `while_loop` or `fori_loop`."""
+
+    def fn(n):
+        return lax.scan(lambda c, _: (c + 1, None), 0, length=n)[0]
+
+    refused = raises("ConcretizationTypeError", match="use `while_loop` or `fori_loop`")
+    return Program(fn, args=(np.int32(3),), reference=refused)
+
+
+@program(
+    source="jax-ml/jax#22857",
+    platforms=("cpu",),
+    params={"carry": {"case": "carry"}, "pair": {"case": "pair"}},
+    deviations=[
+        deviation(
+            "jax>=0.8.2",
+            params=["carry"],
+            error="TypeError",
+            match="The input carry c is a <class 'jax._src.core.ShapedArray'>",
+            reason="the message shows a type of jax's own where it should show the user's",
+            issue="jax-ml/jax@b2c53a3e4916",
+        ),
+        deviation(
+            "jax<0.4.33",
+            params=["carry"],
+            error="TypeError",
+            match="the input carry c is a <class 'float'>",
+            reason="worded otherwise",
+            issue="jax-ml/jax#22857",
+        ),
+    ],
+)
+def carry_of_another_structure(env, case):
+    """A body whose carry or result has the wrong structure: the user's own types are named.
+
+    From 0.8.2 a carry that was a Python float is told to be a `ShapedArray`.
+    """
+    body = {"carry": lambda c, _: ((c, c), c), "pair": lambda c, _: c}[case]
+    match = {"carry": "The input carry c is a <class 'float'>", "pair": "must be a pair"}[case]
+
+    def fn(xs):
+        return lax.scan(body, 0.0, xs)
+
+    return Program(fn, args=(floats(1, 2),), reference=raises("TypeError", match=match))
+
+
+@probe(
+    source="jax-ml/jax@08958bdfe2d0",
+    deviations=[
+        deviation(
+            "jax<0.10",
+            outcome="ok",
+            reason="`linear` and `_split_transpose` were parameters, too",
+            issue="jax-ml/jax@fdb48fa0d52a",
+        ),
+        deviation(
+            "jax>=0.11",
+            outcome="ok",
+            reason="a tree of arguments takes the place of the two numbers",
+            issue="jax-ml/jax@08958bdfe2d0",
+        ),
+    ],
+)
+def parameters_of_the_equation(env):
+    """Who interprets jaxprs reads these: names of the parameters of a `scan` equation.
+
+    `linear` goes with 0.10.0; `num_consts` and `num_carry` become `ft_in` and `ft_out` in 0.11.0.
+    """
+    eqn = first(lambda xs: lax.scan(lambda c, x: (c + x, c), 0.0, xs), (floats(1, 2),), "scan")
+    wanted = ["jaxpr", "length", "num_carry", "num_consts", "reverse", "unroll"]
+    return Observed(sorted(eqn.params), wanted)
+
+
+@program(
+    source="jax-ml/jax#2956", params={"1": {"unroll": 1}, "3": {"unroll": 3}, "fori": {"unroll": 0}}
+)
+def gradient_through_a_loop(env, unroll):
+    """Gradient of a recurrence by its state, factor and inputs: scan, unrolled, or static fori."""
+
+    def fn(c, a, xs):
+        if not unroll:
+            return lax.fori_loop(0, 4, lambda i, c: a * c + xs[i], c)
+        return lax.scan(lambda c, x: (a * c + x, None), c, xs, unroll=unroll)[0]
+
+    def exact(c, a, xs):
+        x0, x1, x2, _ = np.float64(xs)
+        a = np.float64(a)
+        by_a = 4 * a**3 * c + 3 * a**2 * x0 + 2 * a * x1 + x2
+        return a**4, by_a, np.array([a**3, a**2, a, 1])
+
+    args = (np.float32(2), np.float32(0.5), floats(1, -2, 3, 4))
+    return Program(jax.grad(fn, argnums=(0, 1, 2)), args=args, reference=exact)
+
+
+@program(source="jax-ml/jax#27001")
+def empty_scan(env):
+    """A scan of length zero gives the initial carry and an empty array of what it would stack."""
+
+    def fn(c, xs):
+        return lax.scan(lambda c, x: (c + jnp.sum(x), c * x), c, xs)
+
+    empty = np.zeros((0, 2), np.float32)
+    return Program(fn, args=(np.float32(5), empty), reference=(np.float64(5), empty))
