@@ -1,0 +1,167 @@
+"""Sums, exchanges and gradients of which a part has to leave the process."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from conformance.kit import Observed, Program, deviation, probe, program
+
+from ._helpers import SHARDS, mapped, numbers, split, spread
+
+RING = [(i, (i + 1) % SHARDS) for i in range(SHARDS)]
+
+
+@probe(
+    source="jax-ml/jax#28009",
+    devices=4,
+    platforms=("cpu-mp2",),
+    params={
+        "psum": {"op": "psum"},
+        "pmax": {"op": "pmax"},
+        "all_gather": {"op": "all_gather"},
+        "psum_scatter": {"op": "psum_scatter"},
+        "ppermute": {"op": "ppermute"},
+        "all_to_all": {"op": "all_to_all"},
+    },
+)
+def over_all_devices(env, op):
+    """Each collective over four devices, of which two are in another process."""
+    whole = numbers(env, 16)
+
+    def body(x):
+        return {
+            "psum": lambda: lax.psum(x, "x"),
+            "pmax": lambda: lax.pmax(x, "x"),
+            "all_gather": lambda: lax.all_gather(x, "x", tiled=True),
+            "psum_scatter": lambda: lax.psum_scatter(x, "x", tiled=True),
+            "ppermute": lambda: lax.ppermute(x, "x", RING),
+            "all_to_all": lambda: lax.all_to_all(x, "x", 0, 0, tiled=True),
+        }[op]()
+
+    parts = whole.astype(np.float64).reshape(SHARDS, -1)
+    reference = {
+        "psum": lambda: np.tile(parts.sum(0), SHARDS),
+        "pmax": lambda: np.tile(parts.max(0), SHARDS),
+        "all_gather": lambda: np.tile(parts.ravel(), SHARDS),
+        "psum_scatter": lambda: parts.sum(0),
+        "ppermute": lambda: np.roll(parts, 1, axis=0).ravel(),
+        "all_to_all": parts.T.ravel,
+    }[op]()
+    fn = jax.jit(mapped(env, body, P("x"), P("x"), check=False))
+    return Observed(fn(spread(env, whole)), reference=reference)
+
+
+@program(
+    source="jax-ml/jax#2382",
+    devices=4,
+    platforms=("cpu-mp2",),
+    facts={"collectives": {"all-reduce": 2}},
+)
+def within_and_between(env):
+    """Sums within each process, then of one device of each with its counterpart: two by two."""
+
+    def body(x):
+        return lax.psum(lax.psum(x, "x") ** 2, "process")
+
+    mesh = env.mesh((2, 2), ("process", "x"))
+    fn = mapped(env, body, P(("process", "x")), P(), mesh=mesh)
+
+    def exact(x):
+        return (x.astype(np.float64).reshape(2, 2, 2).sum(1) ** 2).sum(0)
+
+    return Program(fn, args=(numbers(env, 8),), reference=exact)
+
+
+@program(
+    source="jax-ml/jax#36886",
+    devices=4,
+    platforms=("cpu-mp2",),
+    params={"mapped": {"manual": True}, "by_the_compiler": {"manual": False}},
+    facts={"collectives": {"all-reduce": 1}},
+)
+def step_of_data_parallel_training(env, manual):
+    """A gradient step over rows of both processes; every process ends with the same parameters."""
+
+    def step(w, x):
+        seen = env.compat.pvary(w, "x") if manual else w
+        gradient = jax.grad(lambda w: jnp.mean((x @ w) ** 2))(seen)
+        return w - 0.01 * (lax.pmean(gradient, "x") if manual else gradient)
+
+    same = NamedSharding(env.mesh(SHARDS, "x"), P())
+    fn = mapped(env, step, (P(), P("x")), P()) if manual else step
+    x, w = numbers(env, 8, 3), numbers(env, 3, seed=1)
+
+    def exact(w, x):
+        w, x = w.astype(np.float64), x.astype(np.float64)
+        return w - 0.02 * x.T @ (x @ w) / len(x)
+
+    return Program(
+        fn,
+        args=(env.put(w, same), env.put(x, split(env))),
+        jit={"out_shardings": same},
+        reference=exact,
+    )
+
+
+@probe(
+    source="jax-ml/jax#3970",
+    devices=4,
+    platforms=("cpu-mp2",),
+    params={"check_on": {"check": True}, "check_off": {"check": False}},
+    deviations=[
+        deviation(
+            "jax<0.6",
+            params=["check_on"],
+            outcome="ok",
+            reason="psum is transposed to psum: the cotangents of all four devices add up",
+            issue="jax-ml/jax#3970",
+        ),
+        deviation(
+            params=["check_off"],
+            outcome="ok",
+            reason="the same without the types, on every release",
+            issue="jax-ml/jax#3970",
+        ),
+    ],
+)
+def gradient_of_a_sum(env, check):
+    """Gradient, inside the map, of a loss that is summed over both processes."""
+    whole = numbers(env, 8)
+
+    def body(x):
+        return jax.grad(lambda x: lax.psum((x**2).sum(), "x"))(x)
+
+    fn = jax.jit(mapped(env, body, P("x"), P("x"), check=check))
+    return Observed(fn(spread(env, whole)), reference=2 * whole.astype(np.float64))
+
+
+@probe(
+    source="jax-ml/jax#28009",
+    devices=4,
+    platforms=("cpu-mp2",),
+    params={"rows_to_columns": {"to": "columns"}, "to_all": {"to": "all"}, "back": {"to": "rows"}},
+)
+def laid_out_anew(env, to):
+    """An array laid out anew over both processes keeps its numbers: by columns, whole, by rows."""
+    whole = numbers(env, 4, 4)
+    spec = {"columns": P(None, "x"), "all": P(), "rows": P("x")}[to]
+    start = NamedSharding(env.mesh(SHARDS, "x"), P(None, "x") if to == "rows" else P("x"))
+    target = NamedSharding(env.mesh(SHARDS, "x"), spec)
+    made = jax.jit(lambda x: 2 * x, out_shardings=target)(spread(env, whole, start))
+    local = made.addressable_data(0).shape
+    expected = {"columns": (4, 1), "all": (4, 4), "rows": (1, 4)}[to]
+    return Observed((made, local), reference=(2 * whole.astype(np.float64), expected))
+
+
+@probe(source="jax-ml/jax#28009", devices=4, platforms=("cpu-mp2",))
+def random_numbers_of_both(env):
+    """Random numbers drawn by both processes together are those that one draws alone."""
+    key = jax.random.PRNGKey(7)
+    alone = np.asarray(jax.jit(lambda k: jax.random.normal(k, (8,)))(key))
+    both = jax.jit(lambda: jax.random.normal(jax.random.PRNGKey(7), (8,)), out_shardings=split(env))
+    return Observed(both(), reference=alone.astype(np.float64))
