@@ -42,7 +42,7 @@ def _counts(calls):
         )
     ],
 )
-def aot_and_call_share(env, first):  # noqa: ARG001 - every case takes env
+def aot_and_call_share(env, first):
     """What was compiled ahead of time is there when the function is called, and the other way.
 
     From 0.4.36 to 0.5.0 everything was compiled twice: a warm-up by `lower().compile()` was in
@@ -70,7 +70,7 @@ def one_executable_a_placement(env):
 
 
 @probe(source="jax-ml/jax@fff33f90b209")
-def options_are_in_the_key(env):  # noqa: ARG001 - every case takes env
+def options_are_in_the_key(env):
     """Compiler options make another executable of the same module; the same options do not."""
     x = jnp.arange(8.0)
     fn = jax.jit(lambda y: y * 5 - 1)
@@ -85,7 +85,7 @@ def options_are_in_the_key(env):  # noqa: ARG001 - every case takes env
 
 
 @probe(source="jax-ml/jax#4572")
-def inner_functions_are_lowered_once(env):  # noqa: ARG001 - every case takes env
+def inner_functions_are_lowered_once(env):
     """An inner jit called four times is one function of the module, called four times."""
     inner = jax.jit(lambda y: y * 2)
     x = np.ones(4, np.float32)
@@ -128,7 +128,7 @@ def _cached(body, x, directory):
         ),
     ],
 )
-def kept_on_disk(env):  # noqa: ARG001 - every case takes env
+def kept_on_disk(env):
     """The persistent cache: a miss, then a hit after everything in memory was forgotten.
 
     An entry is one file again since 0.5.1; 0.4.31 to 0.5.0 wrote the time of access beside it, on
@@ -155,7 +155,7 @@ def kept_on_disk(env):  # noqa: ARG001 - every case takes env
         )
     ],
 )
-def large_constants(env):  # noqa: ARG001 - every case takes env
+def large_constants(env):
     """A large array closed over is a constant of the module: since 0.6.1 one may be warned.
 
     It is compiled in, and again for each new value; hand it over as an argument.

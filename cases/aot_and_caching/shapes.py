@@ -29,7 +29,7 @@ from ._helpers import told
         ),
     ],
 )
-def shapes_do_not_change(env, way):  # noqa: ARG001 - every case takes env
+def shapes_do_not_change(env, way):
     """A ShapeDtypeStruct is immutable since 0.6.1, and `update` makes another."""
     given = jax.ShapeDtypeStruct((2,), np.float32)
     if way == "updated":
@@ -44,7 +44,7 @@ def shapes_do_not_change(env, way):  # noqa: ARG001 - every case takes env
         deviation("jax<0.10.2", error="AttributeError", match="like", reason="not yet there")
     ],
 )
-def shape_like(env):  # noqa: ARG001 - every case takes env
+def shape_like(env):
     """`ShapeDtypeStruct.like(array)` from 0.10.2 on: shape and dtype of anything that has them."""
     like = jax.ShapeDtypeStruct.like(np.ones((2, 3), np.int16))
     return Observed([like.shape, str(like.dtype)], [(2, 3), "int16"])
@@ -54,7 +54,7 @@ def shape_like(env):  # noqa: ARG001 - every case takes env
     source="jax-ml/jax@b886bd730037",
     deviations=[deviation("jax<0.4.34", outcome="ok", reason="an argument that xmap had used")],
 )
-def named_shape(env):  # noqa: ARG001 - every case takes env
+def named_shape(env):
     """`named_shape` of a ShapeDtypeStruct is gone since 0.4.34, after the xmap it served."""
     call = jax.ShapeDtypeStruct
     return Observed(told(lambda: call((2,), np.float32, named_shape={}) and 0), "TypeError")
@@ -72,7 +72,7 @@ def named_shape(env):  # noqa: ARG001 - every case takes env
         )
     ],
 )
-def weak_type_is_told(env, api):  # noqa: ARG001 - every case takes env
+def weak_type_is_told(env, api):
     """eval_shape says whether a result is weakly typed, since 0.4.32.
 
     What is lowered for a ShapeDtypeStruct without it is another program than a call with a Python
@@ -99,7 +99,7 @@ def weak_type_is_told(env, api):  # noqa: ARG001 - every case takes env
         ),
     ],
 )
-def shapes_beside_a_jaxpr(env):  # noqa: ARG001 - every case takes env
+def shapes_beside_a_jaxpr(env):
     """`make_jaxpr(return_shape=True)` keeps weak types since 0.9.1, as eval_shape does."""
     _, shape = jax.make_jaxpr(lambda x: x + 1, return_shape=True)(1.0)
     return Observed(shape.weak_type, True)
@@ -117,7 +117,7 @@ def shardings_of_what_comes_out(env):
 
 
 @probe(source="jax-ml/jax#23302")
-def nothing_is_computed(env):  # noqa: ARG001 - every case takes env
+def nothing_is_computed(env):
     """eval_shape runs the Python and no program: terabytes are fine, branches on values are not."""
     huge = jax.ShapeDtypeStruct((1 << 20, 1 << 20), jnp.bfloat16)
     product = jax.eval_shape(lambda a, *, b: {"c": a @ b.T}, huge, b=huge)["c"]
@@ -128,7 +128,7 @@ def nothing_is_computed(env):  # noqa: ARG001 - every case takes env
 
 
 @probe(source="jax-ml/jax#692")
-def jaxpr_of_static_arguments(env):  # noqa: ARG001 - every case takes env
+def jaxpr_of_static_arguments(env):
     """make_jaxpr bakes static arguments in, as jit does: one variable, one equation."""
     jaxpr = jax.make_jaxpr(lambda x, n: x**n, static_argnums=1)(np.float32(2), 3)
     seen = [len(jaxpr.in_avals), jaxpr.eqns[0].primitive.name, jaxpr.eqns[0].params["y"]]
