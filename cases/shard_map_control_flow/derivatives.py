@@ -150,7 +150,7 @@ def backward_of_replicated_weight(env, rule, check):
     devices=4,
     deviations=[
         deviation(
-            "jax<0.4.34",
+            "jax==0.4.30",
             error="Exception",
             match="must be applied to a device-varying replication type",
             reason="a sum of what is equal already was refused as unnecessary",
@@ -161,7 +161,7 @@ def backward_of_replicated_weight(env, rule, check):
 def sum_of_a_sum(env):
     """`psum(psum(x))` over the same axis: four times the sum, as the words say.
 
-    Refused up to 0.5.3 as unnecessary; since 0.6.0 the inner sum is made varying and summed again.
+    Refused by 0.4.30 as unnecessary; from 0.6.0 on the inner sum is made varying and summed again.
     """
     u = numbers(env)
     seen = called(env, lambda u: lax.psum(lax.psum(u.sum(), "x"), "x"), u, out_specs=P())
