@@ -85,7 +85,7 @@ GIVEN = {
         ),
     ],
 )
-def values_through_dlpack(env, what, used=False):  # noqa: ARG001 - every case takes env
+def values_through_dlpack(env, what, used=False):
     """`jax.dlpack.from_dlpack` of NumPy arrays that are laid out in other ways than by rows.
 
     A transposed array is a wrong array from 0.6.1 to 0.7.1, without an error, is refused by
@@ -112,7 +112,7 @@ def values_through_dlpack(env, what, used=False):  # noqa: ARG001 - every case t
         ),
     ],
 )
-def memory_through_dlpack(env, copy):  # noqa: ARG001 - every case takes env
+def memory_through_dlpack(env, copy):
     """Whether the array made by `from_dlpack` sees a later write to the NumPy array.
 
     It does, unless a copy is asked for. The request is not always honoured: see the deviations.
@@ -135,7 +135,7 @@ def memory_through_dlpack(env, copy):  # noqa: ARG001 - every case takes env
         ),
     ],
 )
-def copy_that_is_forbidden(env):  # noqa: ARG001 - every case takes env
+def copy_that_is_forbidden(env):
     """`from_dlpack(x, copy=False)` of memory off the 64 byte grid: a copy is needed, so refused.
 
     Before it was heeded the copy was made all the same.
@@ -164,12 +164,20 @@ INTAKES = {
         "array": {"by": "array"},
         "device_put": {"by": "device_put"},
     },
+    deviations=[
+        deviation(
+            "jax>=0.10.1",
+            params=("asarray",),
+            outcome="ok",
+            reason="asarray copies now what device_put goes on sharing",
+        ),
+    ],
 )
-def memory_through_functions(env, by):  # noqa: ARG001 - every case takes env
-    """Which functions share memory with an aligned NumPy array on CPU: asarray and device_put.
+def memory_through_functions(env, by):
+    """Who shares memory with an aligned NumPy array on CPU: device_put, and once asarray too.
 
     A buffer that is filled again while jax holds it changes arrays that are called immutable.
-    `jnp.array(x)` copies.
+    `jnp.array(x)` copies, and from 0.10.1 `jnp.asarray(x)` does.
     """
     source = aligned(1024)
     take, shares = INTAKES[by]
@@ -205,7 +213,7 @@ def memory_through_functions(env, by):  # noqa: ARG001 - every case takes env
         ),
     ],
 )
-def capsules(env, old):  # noqa: ARG001 - every case takes env
+def capsules(env, old):
     """DLPack by capsule, as it was done before arrays had `__dlpack__`: both ends are gone.
 
     `to_dlpack` went with 0.7.0, capsules as arguments with 0.7.2. Hand over the array itself.
@@ -259,6 +267,14 @@ EXPORTS = {
         "tracer": {"what": "tracer"},
         "other_device": {"what": "other_device"},
     },
+    deviations=[
+        deviation(
+            "jax>=0.12",
+            params=("locked",),
+            outcome="ok",
+            reason="taken, from 0.12.0 on",
+        ),
+    ],
 )
 def dlpack_refuses(env, what):
     """What does not go through DLPack, either way, and how that is told.

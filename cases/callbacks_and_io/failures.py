@@ -47,7 +47,7 @@ FAILING = {
         )
     ],
 )
-def exception_on_the_host(env, kind):  # noqa: ARG001 - every case takes env
+def exception_on_the_host(env, kind):
     """A KeyError within a callback under jit: a JaxRuntimeError with the KeyError in its text.
 
     To handle it by kind, catch on the host and return a flag: the original object is lost.
@@ -60,7 +60,7 @@ def exception_on_the_host(env, kind):  # noqa: ARG001 - every case takes env
     source="jax-ml/jax@92f5dcba89bb",
     platforms=("cpu",),
 )
-def words_of_the_failure(env):  # noqa: ARG001 - every case takes env
+def words_of_the_failure(env):
     """The words before the traceback of a failed callback, as logs are searched for them.
 
     There is no right answer to compare with: they are XLA's.
@@ -90,7 +90,7 @@ RETURNED = {
         "scalar": {"what": "scalar"},
     },
 )
-def result_other_than_declared(env, what):  # noqa: ARG001 - every case takes env
+def result_other_than_declared(env, what):
     """A callback that returns another shape, dtype or number of arrays than it declares."""
     host, words = RETURNED[what]
     ended = refusal(lambda: jax.jit(lambda x: jax.pure_callback(host, struct((3,)), x))(ROW), words)
@@ -98,7 +98,7 @@ def result_other_than_declared(env, what):  # noqa: ARG001 - every case takes en
 
 
 @probe(source="jax-ml/jax#11928", platforms=("cpu",))
-def doubles_from_the_host(env):  # noqa: ARG001 - every case takes env
+def doubles_from_the_host(env):
     """Float64 from the host where float32 is declared: rounded, without a word.
 
     NumPy computes in float64 by default, so this is what makes most callbacks work.
@@ -109,7 +109,7 @@ def doubles_from_the_host(env):  # noqa: ARG001 - every case takes env
 
 
 @probe(source="jax-ml/jax#11928", platforms=("cpu",))
-def sixty_four_bits_declared(env):  # noqa: ARG001 - every case takes env
+def sixty_four_bits_declared(env):
     """A callback that declares float64 without x64 is refused, and told why."""
     wide = jax.ShapeDtypeStruct((3,), np.float64)
     ended = refusal(lambda: jax.pure_callback(lambda x: x, wide, ROW), "64-bit types")
@@ -134,7 +134,7 @@ HANDED = {
         "debug": {"kind": "debug"},
     },
 )
-def what_the_host_is_handed(env, kind):  # noqa: ARG001 - every case takes env
+def what_the_host_is_handed(env, kind):
     """The host is handed a `jax.Array`, no `numpy.ndarray`: `np.asarray` it before all else.
 
     Operations of jax within a callback can wait for a thread that waits for the callback.
@@ -156,7 +156,7 @@ def what_the_host_is_handed(env, kind):  # noqa: ARG001 - every case takes env
     params={"key": {"typed": True}, "key_data": {"typed": False}},
     deviations=[
         deviation(
-            "jax>=0.6,<0.6.2",
+            "jax==0.6.0",
             params=("key",),
             outcome="ok",
             reason="a ValueError: the layout of the key's own words is missing",
@@ -164,7 +164,7 @@ def what_the_host_is_handed(env, kind):  # noqa: ARG001 - every case takes env
         ),
     ],
 )
-def key_for_the_host(env, typed):  # noqa: ARG001 - every case takes env
+def key_for_the_host(env, typed):
     """A typed PRNG key handed to a debug callback under jit: not on every release.
 
     `jax.random.key_data(key)` can be handed over everywhere.

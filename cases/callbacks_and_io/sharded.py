@@ -10,9 +10,9 @@ from jax.experimental import io_callback
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from conformance.kit import Observed, probe
+from conformance.kit import Observed, deviation, probe
 
-from ._helpers import ROW, printed, struct
+from ._helpers import ROW, printed, refusal, struct
 
 EIGHT = np.arange(8, dtype=np.float32)
 
@@ -22,6 +22,15 @@ EIGHT = np.arange(8, dtype=np.float32)
     devices=4,
     platforms=("cpu",),
     params={"one_result": {"results": 1}, "two_results": {"results": 2}},
+    deviations=[
+        deviation(
+            "jax==0.7.0",
+            params=("two_results",),
+            outcome="ok",
+            reason="not lowered: one sharding for two results",
+            issue="jax-ml/jax#30619",
+        ),
+    ],
 )
 def pure_under_shard_map(env, results):
     """A `pure_callback` within shard_map: the host sees shards, and may return several arrays.
@@ -40,9 +49,11 @@ def pure_under_shard_map(env, results):
     mapped = env.compat.shard_map(
         shard, mesh=env.mesh(4, "x"), in_specs=P("x"), out_specs=P("x"), check=False
     )
-    values = [np.asarray(value) for value in jax.jit(mapped)(EIGHT)]
-    expected = [(k + 2) * EIGHT for k in range(results)]
-    return Observed({"values": values, "seen": shapes}, {"values": expected, "seen": [[2]] * 4})
+    values = []
+    ended = refusal(lambda: values.extend(jax.jit(mapped)(EIGHT)), "result shardings don't match")
+    exact = [(k + 2) * EIGHT for k in range(results)]
+    expected = {"error": "none", "told": False, "values": exact, "seen": [[2]] * 4}
+    return Observed({**ended, "values": [np.asarray(v) for v in values], "seen": shapes}, expected)
 
 
 @probe(
@@ -112,7 +123,7 @@ def sharded_argument_of_jit(env, kind):
 
 
 @probe(source="jax-ml/jax@6e83de5909b5", platforms=("cpu",))
-def target_of_the_call(env):  # noqa: ARG001 - every case takes env
+def target_of_the_call(env):
     """How a callback is called by compiled code: the target's name in StableHLO.
 
     From 0.6.0 it is a typed foreign function, so text that is searched for the old name finds

@@ -34,7 +34,7 @@ from ._helpers import data, exact_gradient, exact_loss
         deviation(
             "jax==0.11.2",
             packages={"flax": "<0.12.10"},
-            params=("flax", "flax.linen", "flax.nnx"),
+            params=("flax.nnx",),
             error="AttributeError",
             match="has no attribute 'HiPrimitive'",
             reason="it asks for a name that jax 0.11.2 has not any more",
@@ -46,7 +46,7 @@ def library_imports(env, name):
     """Whether a library of the day can be imported with this jax, or what the import says.
 
     The newest of each as of the release's date. A release of jax can be older than the library
-    that works with it: Flax with jax 0.11.2 had to wait for Flax 0.12.10.
+    that works with it: NNX, though not Linen, had to wait for Flax 0.12.10 with jax 0.11.2.
     """
     package = {"orbax.checkpoint": "orbax-checkpoint"}.get(name, name.partition(".")[0])
     if package not in env.cell.versions:
@@ -137,7 +137,7 @@ def gradient_through_a_while_loop(env):
 
 
 @probe(source="patrick-kidger/equinox#979", requires=["equinox>=0.11"], platforms=("cpu",))
-def error_at_run_time(env):  # noqa: ARG001 - every case takes env
+def error_at_run_time(env):
     """`eqx.error_if` under jit: raised when the value is bad, with its message, else silent."""
     import equinox as eqx  # noqa: PLC0415 - its import is observed as the case is built
 
@@ -156,7 +156,7 @@ def error_at_run_time(env):  # noqa: ARG001 - every case takes env
     requires=["equinox>=0.11"],
     platforms=("cpu",),
 )
-def initial_parameters(env):  # noqa: ARG001 - every case takes env
+def initial_parameters(env):
     """`eqx.nn.Linear` for a key: other parameters from jax 0.5.0 on, within the same bounds.
 
     The values have no reference but their past; the bounds are 1/sqrt(inputs).
@@ -168,7 +168,7 @@ def initial_parameters(env):  # noqa: ARG001 - every case takes env
 
 
 @probe(source="patrick-kidger/equinox#1169", requires=["equinox>=0.11"], platforms=("cpu",))
-def warnings_of_equinox(env):  # noqa: ARG001 - every case takes env
+def warnings_of_equinox(env):
     """Deprecation warnings that jax gives while Equinox is imported and used: names that will go.
 
     There is no right answer to compare with; a warning here is an error some releases on.

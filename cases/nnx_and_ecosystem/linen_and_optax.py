@@ -39,16 +39,6 @@ def loss(kernel, x, y):
     requires=["flax>=0.8.4"],
     platforms=("cpu",),
     params={"plain": {"remat": False}, "remat": {"remat": True}},
-    deviations=[
-        deviation(
-            "jax==0.11.2",
-            packages={"flax": "<0.12.10"},
-            error="AttributeError",
-            match="has no attribute 'HiPrimitive'",
-            reason="the flax of its day cannot be imported under jax 0.11.2",
-            issue="google/flax#5596",
-        ),
-    ],
 )
 def linen_gradient(env, remat):
     """The gradient through a Linen module, with and without rematerialisation."""
@@ -60,16 +50,6 @@ def linen_gradient(env, remat):
     source="google/flax#4289",
     requires=["flax>=0.8.4"],
     platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax==0.11.2",
-            packages={"flax": "<0.12.10"},
-            error="AttributeError",
-            match="has no attribute 'HiPrimitive'",
-            reason="the flax of its day cannot be imported under jax 0.11.2",
-            issue="google/flax#5596",
-        ),
-    ],
 )
 def linen_scan(env):
     """`nn.scan` over a stack of layers whose parameters have a leading axis."""
@@ -96,18 +76,8 @@ def linen_scan(env):
     requires=["flax>=0.8.4"],
     platforms=("cpu",),
     params={"kernel": {"what": "kernel"}, "dropout": {"what": "dropout"}},
-    deviations=[
-        deviation(
-            "jax==0.11.2",
-            packages={"flax": "<0.12.10"},
-            error="AttributeError",
-            match="has no attribute 'HiPrimitive'",
-            reason="the flax of its day cannot be imported under jax 0.11.2",
-            issue="google/flax#5596",
-        ),
-    ],
 )
-def linen_random_stream(env, what):  # noqa: ARG001 - every case takes env
+def linen_random_stream(env, what):
     """Initial parameters and dropout of Linen for a seed: others from jax 0.5.0 on.
 
     A checkpoint is no witness to a new run any more. `jax_threefry_partitionable=False` brings
@@ -127,16 +97,6 @@ def linen_random_stream(env, what):  # noqa: ARG001 - every case takes env
     platforms=("cpu",),
     params={"unrolled": {"scanned": False}, "scanned": {"scanned": True}},
     rtol=1e-3,
-    deviations=[
-        deviation(
-            "jax==0.11.2",
-            packages={"flax": "<0.12.10"},
-            error="AttributeError",
-            match="has no attribute 'HiPrimitive'",
-            reason="the flax of its day cannot be imported under jax 0.11.2",
-            issue="google/flax#5596",
-        ),
-    ],
 )
 def steps_of_adam(env, scanned):
     """Three steps of `optax.adam`, unrolled and as a scan, against Adam in NumPy."""
@@ -174,16 +134,8 @@ def steps_of_adam(env, scanned):
     },
     deviations=[
         deviation(
-            "jax==0.11.2",
-            packages={"flax": "<0.12.10"},
-            error="AttributeError",
-            match="has no attribute 'HiPrimitive'",
-            reason="the flax of its day cannot be imported under jax 0.11.2",
-            issue="google/flax#5596",
-        ),
-        deviation(
             "jax==0.6.0",
-            params=("sgd_check_on", "adam_check_on"),
+            params=("sgd_check_on", "adam_check_on", "sgd_varying"),
             error="ValueError",
             match="for argument to vjp function",
             reason="grad makes a replicated cotangent for a varying loss",
@@ -229,16 +181,6 @@ def update_within_shard_map(env, rule, check, varying=False):
     requires=["optax>=0.2.2"],
     devices=4,
     platforms=("cpu",),
-    deviations=[
-        deviation(
-            "jax==0.11.2",
-            packages={"flax": "<0.12.10"},
-            error="AttributeError",
-            match="has no attribute 'HiPrimitive'",
-            reason="the flax of its day cannot be imported under jax 0.11.2",
-            issue="google/flax#5596",
-        ),
-    ],
 )
 def memory_of_a_sharded_parameter(env):
     """Adam's moments of a sharded parameter are sharded as it is, under jit without any word."""
@@ -261,19 +203,19 @@ def memory_of_a_sharded_parameter(env):
     params={"check_on": {"check": True}, "check_off": {"check": False}},
     deviations=[
         deviation(
-            "jax==0.11.2",
-            packages={"flax": "<0.12.10"},
-            error="AttributeError",
-            match="has no attribute 'HiPrimitive'",
-            reason="the flax of its day cannot be imported under jax 0.11.2",
-            issue="google/flax#5596",
-        ),
-        deviation(
-            "jax<0.6",
+            "jax<0.4.36",
             params=("check_on",),
             error="NotImplementedError",
             match="No replication rule for cond",
             reason="no rule for cond",
+            issue="jax-ml/jax#23693",
+        ),
+        deviation(
+            "jax>=0.4.36,<0.6",
+            params=("check_on",),
+            error="Exception",
+            match="branches of cond produced mismatched replication types",
+            reason="a rule that wants branches to be alike",
             issue="jax-ml/jax#23693",
         ),
     ],
