@@ -58,3 +58,14 @@ def test_no_golden_has_lost_its_case() -> None:
     """A golden that no case asks for any more is swept away with it."""
     documents = {file.resolve() for file in CASES.glob("*/golden/*/*.toml")}
     assert len(documents) == len(ALL)
+
+
+def test_what_covers_the_changelog_is_there() -> None:
+    """Each case that `docs/coverage.md` names, in the file that it links."""
+    text = (CASES.parent / "docs" / "coverage.md").read_text(encoding="utf-8")
+    named = re.findall(r"\[`([\w/]+)(\[[\w.]+\])?`\]\(\.\./([\w/.]+)\)", text)
+    assert len(named) > 100
+    known = {(case.id.partition("[")[0], str(case.file.relative_to(CASES.parent))) for case in ALL}
+    assert {(name, file) for name, _, file in named} - known == set()
+    ids = {case.id for case in ALL}
+    assert [name + param for name, param, _ in named if param and name + param not in ids] == []
