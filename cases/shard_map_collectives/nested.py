@@ -43,6 +43,15 @@ def inner(env, f, in_specs, out_specs, *, check=True):
     devices=8,
     params={"check_on": {"check": True}, "check_off": {"check": False}},
     facts={"collectives": {"all-reduce": 1}},
+    deviations=[
+        deviation(
+            "jax<0.7",
+            platform="cpu",
+            outcome="ok",
+            match="collectives",
+            reason="the partitioner before Shardy gathered the result along the automatic axis",
+        )
+    ],
 )
 def sum_over_the_manual_axis(env, check):
     """A sum over one axis of the mesh by hand, of columns that lie along the other."""
@@ -287,7 +296,7 @@ def gradient_of_a_shared_parameter(env, check):
             reason="the compiler ended the process",
         ),
         deviation(
-            "jax<0.5.1",
+            "jax<0.5",
             params=["ppermute"],
             outcome="crashed",
             reason="the compiler ended the process",
