@@ -72,7 +72,8 @@ def with_mesh(env):
             out = jax.jit(lambda a: lax.with_sharding_constraint(a, P("x")))(numbers(8))
     deprecated = any(issubclass(w.category, DeprecationWarning) for w in caught)
     return Observed(
-        {"spec": spec_of(out), "deprecated": deprecated}, {"spec": "['x']", "deprecated": False}
+        {"shard": list(out.sharding.shard_shape(out.shape)), "deprecated": deprecated},
+        {"shard": [2], "deprecated": False},
     )
 
 
@@ -91,7 +92,7 @@ def with_mesh(env):
             issue="jax-ml/jax@a67ab9fade34",
         ),
         deviation(
-            "jax<0.7",
+            "jax<0.7.1",
             params=["with_mesh"],
             error="RuntimeError",
             match="jax.jit only supports `Sharding`s being passed to in_shardings",
@@ -99,7 +100,7 @@ def with_mesh(env):
             issue="jax-ml/jax@a67ab9fade34",
         ),
         deviation(
-            "jax>=0.7",
+            "jax>=0.7.1",
             params=["with_mesh"],
             error="RuntimeError",
             match="jit requires a non-empty mesh in context",
@@ -117,30 +118,30 @@ def jit_with_specs(env, old):
 
 
 @probe(
-    source="jax-ml/jax@8bcbf585df1f",
+    source="jax-ml/jax@549973dec67c",
     devices=4,
     platforms=("cpu",),
     params={"context": {"context": True}, "no_context": {"context": False}},
     deviations=[
         deviation(
-            "jax<0.5.1",
+            "jax<0.5.3",
             error="ValueError",
             match="`jax.device_put` only accepts",
             reason="device_put took shardings and devices only",
-            issue="jax-ml/jax@8bcbf585df1f",
+            issue="jax-ml/jax@549973dec67c",
         ),
         deviation(
-            "jax>=0.5.1",
+            "jax>=0.5.3",
             params=["no_context"],
             error="ValueError",
             match="Please set a mesh via `jax.(sharding.use|set)_mesh`",
             reason="a spec says nothing without a mesh",
-            issue="jax-ml/jax@8bcbf585df1f",
+            issue="jax-ml/jax@549973dec67c",
         ),
     ],
 )
 def device_put_of_a_spec(env, context):
-    """`device_put(x, P("x"))` uses the mesh of the context, from 0.5.1."""
+    """`device_put(x, P("x"))` uses the mesh of the context, from 0.5.3."""
     mesh = env.mesh(SHARDS, "x")
     if not context:
         return Observed(spec_of(jax.device_put(numbers(8), P("x"))), "['x']")

@@ -213,7 +213,7 @@ def is_a_leaf(env):
     params={
         "unknown_axis": {"spec": ("z",)},
         "twice": {"spec": ("x", "x")},
-        "nested": {"spec": (("x", ("y",)),)},
+        "nested": {"spec": "nested"},
         "number": {"spec": (1.5,)},
     },
 )
@@ -224,7 +224,8 @@ def refused(env, spec):
     the spec is made, where before NamedSharding said something else of it.
     """
     mesh = env.mesh((2, 2), ("x", "y"))
-    return said(lambda: NamedSharding(mesh, P(*spec)) and "accepted")
+    entries = [("x", ("y",))] if spec == "nested" else spec
+    return said(lambda: NamedSharding(mesh, P(*entries)) and "accepted")
 
 
 @probe(

@@ -21,11 +21,16 @@ def mapped(env, f, in_specs=ROWS, out_specs=ROWS, *, check=True):
     return env.compat.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check=check)
 
 
+def named(axes):
+    """Return a set of axes as text, in the order of their names; "none" for no axis."""
+    return ", ".join(sorted(axes)) or "none"
+
+
 def varying(env, value):
-    """Return the names of the axes that a traced value varies over, sorted."""
+    """Return the names of the axes that a traced value varies over, as text."""
     kind = env.compat.typeof(value)
     manual = getattr(kind, "manual_axis_type", None)
-    return sorted(kind.vma if manual is None else manual.varying)
+    return named(kind.vma if manual is None else manual.varying)
 
 
 def inside(env, look, *args, in_specs=ROWS, check=True, mesh=None):
@@ -36,7 +41,7 @@ def inside(env, look, *args, in_specs=ROWS, check=True, mesh=None):
         seen.append(look(*shards))
         return shards[0]
 
-    first = in_specs[0] if isinstance(in_specs, tuple) else in_specs
+    first = in_specs if isinstance(in_specs, P) else in_specs[0]
     where = env.mesh(SHARDS, "x") if mesh is None else mesh
     f = env.compat.shard_map(body, mesh=where, in_specs=in_specs, out_specs=first, check=check)
     jax.eval_shape(f, *args)

@@ -44,7 +44,7 @@ def out_specs_of_a_shard(env, tree):
     params={"too_long": {"out": "scalar"}, "in_size": {"out": "size"}, "in_axis": {"out": "axis"}},
     deviations=[
         deviation(
-            "jax<0.7",
+            "jax<0.6.1",
             params=["in_axis"],
             error="KeyError",
             match="z",
@@ -80,7 +80,7 @@ def specs_that_do_not_fit(env, out):
             error="NotImplementedError",
             match="No replication rule for cond",
             reason="the check had no rule for cond",
-            issue="jax-ml/jax#27903",
+            issue="jax-ml/jax@dfabcb027d62",
         ),
         deviation(
             "jax>=0.6",
@@ -149,7 +149,7 @@ def tangents_of_ones(env, how):
 
 
 @program(
-    source="jax-ml/jax@9bbbed1f7cdc",
+    source="jax-ml/jax@27d29b9d205a",
     devices=4,
     platforms=("cpu",),
     params={"ones": {"like": False}, "ones_like": {"like": True}},
@@ -162,17 +162,17 @@ def tangents_of_ones(env, how):
             issue="jax-ml/jax#28193",
         ),
         deviation(
-            "jax>=0.8",
+            "jax>=0.8.2",
             params=["ones"],
             error="ValueError",
-            match="Custom VJP bwd rule .* must produce an output with the same type",
+            match="Custom VJP bwd rule .*must produce an output with the same type",
             reason="what a backward rule returns must vary like its argument",
-            issue="jax-ml/jax@9bbbed1f7cdc",
+            issue="jax-ml/jax@27d29b9d205a",
         ),
     ],
 )
 def backward_rule_that_returns_ones(env, like):
-    """A custom_vjp whose backward pass returns constant ones: refused in 0.8, fine before."""
+    """A custom_vjp whose backward pass returns constant ones: refused from 0.8.2."""
 
     @jax.custom_vjp
     def straight_through(v):
@@ -224,6 +224,72 @@ def by_numpy(name):
         "full_like": {"name": "full_like"},
         "top_k": {"name": "top_k"},
     },
+    deviations=[
+        deviation(
+            "jax<0.4.31",
+            params=["inverse"],
+            error="NotImplementedError",
+            match="No replication rule for custom_linear_solve",
+            reason="the check had no rule for it",
+            issue="jax-ml/jax@173794bcef43",
+        ),
+        deviation(
+            "jax>=0.6,<0.7",
+            params=["inverse"],
+            error="TypeError",
+            match="cotangent type does not match function output",
+            reason="the factors were not marked as varying",
+            issue="jax-ml/jax#30157",
+        ),
+        deviation(
+            "jax<0.6",
+            params=["poisson"],
+            error="NotImplementedError",
+            match="No replication rule for while",
+            reason="the check had no rule for it",
+            issue="jax-ml/jax#27664",
+        ),
+        deviation(
+            "jax>=0.6,<0.7",
+            params=["poisson"],
+            error="TypeError",
+            match="carry input and carry output must have equal types",
+            reason="a loop in it starts from a constant",
+            issue="jax-ml/jax#27903",
+        ),
+        deviation(
+            "jax>=0.6,<0.7.1",
+            params=["gamma"],
+            error="TypeError",
+            match="carry input and carry output must have equal types",
+            reason="a loop in it starts from a constant",
+            issue="jax-ml/jax#31080",
+        ),
+        deviation(
+            "jax>=0.7.1",
+            params=["gamma"],
+            error="TypeError|ValueError",
+            match="gamma requires all arguments to have matching type",
+            reason="by design: the key must be marked as varying, and differ, where its shape does",
+            issue="jax-ml/jax#31080",
+        ),
+        deviation(
+            "jax>=0.6,<0.12",
+            params=["betainc"],
+            error="TypeError",
+            match="carry input and carry output must have equal types",
+            reason="a loop in it starts from a constant",
+            issue="jax-ml/jax#27903",
+        ),
+        deviation(
+            "jax>=0.7,<0.10",
+            params=["full_like"],
+            error="ValueError",
+            match="pvary",
+            reason="a fill that varies was marked a second time",
+            issue="jax-ml/jax#36365",
+        ),
+    ],
 )
 def operations_under_the_check(env, name):
     """Functions that start from constants of their own, and so were refused: each has its date.

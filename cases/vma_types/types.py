@@ -15,7 +15,7 @@ from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, deviation, probe
 
-from ._helpers import inside, ramp, varying
+from ._helpers import inside, named, ramp, varying
 
 
 @probe(
@@ -29,7 +29,7 @@ from ._helpers import inside, ramp, varying
     },
 )
 def printed_type(env, look):
-    """How a type prints, `float32[2]{V:x}` today: six forms since 0.4.30, one of them came back.
+    """How a type prints, `float32[2]{V:x}` today: four forms since 0.4.30, and one came back.
 
     No reference: the words are the observation, for they are in each message of the checker. The
     order of two axes was that of a set up to 0.6.2.
@@ -61,19 +61,19 @@ def printed_type(env, look):
 )
 def vma_attribute(env):
     """`jax.typeof(x).vma`: the set of axes from 0.6.0 to 0.9.2, an AttributeError from 0.10.0."""
-    return Observed(sorted(inside(env, lambda u: jax.typeof(u).vma, ramp())), ["x"])
+    return Observed(named(inside(env, lambda u: jax.typeof(u).vma, ramp())), "x")
 
 
 COLLECTIVES = {
-    "psum": (lambda u: lax.psum(u, "x"), []),
-    "pmean": (lambda u: lax.pmean(u, "x"), []),
-    "pmax": (lambda u: lax.pmax(u, "x"), []),
-    "pmin": (lambda u: lax.pmin(u, "x"), []),
-    "all_gather": (lambda u: lax.all_gather(u, "x"), ["x"]),
-    "all_to_all": (lambda u: lax.all_to_all(lax.all_gather(u, "x"), "x", 0, 0), ["x"]),
-    "psum_scatter": (lambda u: lax.psum_scatter(u, "x", tiled=True), ["x"]),
-    "ppermute": (lambda u: lax.ppermute(u, "x", [(0, 1), (1, 0)]), ["x"]),
-    "axis_index": (lambda u: lax.axis_index("x") + 0 * u.shape[0], ["x"]),
+    "psum": (lambda u: lax.psum(u, "x"), "none"),
+    "pmean": (lambda u: lax.pmean(u, "x"), "none"),
+    "pmax": (lambda u: lax.pmax(u, "x"), "none"),
+    "pmin": (lambda u: lax.pmin(u, "x"), "none"),
+    "all_gather": (lambda u: lax.all_gather(u, "x"), "x"),
+    "all_to_all": (lambda u: lax.all_to_all(lax.all_gather(u, "x"), "x", 0, 0), "x"),
+    "psum_scatter": (lambda u: lax.psum_scatter(u, "x", tiled=True), "x"),
+    "ppermute": (lambda u: lax.ppermute(u, "x", [(0, 1), (1, 0)]), "x"),
+    "axis_index": (lambda u: lax.axis_index("x") + 0 * u.shape[0], "x"),
 }
 
 
@@ -113,11 +113,11 @@ def types_of_collectives(env):
 def types_of_what_is_made(env, made):
     """Constants are the same everywhere; `zeros_like(shard)` varies like its shard from 0.7.0."""
     make, axes = {
-        "zeros": (lambda u: jnp.zeros(u.shape), []),
-        "zeros_like": (jnp.zeros_like, ["x"]),
-        "full_like": (lambda u: jnp.full_like(u, 3), ["x"]),
-        "arange": (lambda u: jnp.arange(u.shape[0]), []),
-        "sum_with_shard": (lambda u: u + jnp.arange(2.0), ["x"]),
+        "zeros": (lambda u: jnp.zeros(u.shape), "none"),
+        "zeros_like": (jnp.zeros_like, "x"),
+        "full_like": (lambda u: jnp.full_like(u, 3), "x"),
+        "arange": (lambda u: jnp.arange(u.shape[0]), "none"),
+        "sum_with_shard": (lambda u: u + jnp.arange(2.0), "x"),
     }[made]
     return Observed(inside(env, lambda u: varying(env, make(u)), ramp()), axes)
 
@@ -127,11 +127,11 @@ def types_over_two_axes(env):
     """Over two axes each goes by itself: a psum over `x` leaves a value that varies over `y`."""
     mesh, x = env.mesh((2, 2), ("x", "y")), np.ones((4, 4), np.float32)
     looks = {
-        "shard": (lambda u: u, ["x", "y"]),
-        "psum_x": (lambda u: lax.psum(u, "x"), ["y"]),
-        "psum_both": (lambda u: lax.psum(u, ("x", "y")), []),
-        "index_y": (lambda u: lax.axis_index("y") + 0 * u.shape[0], ["y"]),
-        "joined": (lambda u: lax.psum(u, "x") + lax.psum(u, "y"), ["x", "y"]),
+        "shard": (lambda u: u, "x, y"),
+        "psum_x": (lambda u: lax.psum(u, "x"), "y"),
+        "psum_both": (lambda u: lax.psum(u, ("x", "y")), "none"),
+        "index_y": (lambda u: lax.axis_index("y") + 0 * u.shape[0], "y"),
+        "joined": (lambda u: lax.psum(u, "x") + lax.psum(u, "y"), "x, y"),
     }
     got = {
         name: inside(env, lambda u, f=f: varying(env, f(u)), x, in_specs=P("x", "y"), mesh=mesh)
@@ -150,7 +150,7 @@ def types_over_two_axes(env):
 def types_unchecked(env, check):
     """With the check off nothing varies in the types: the same values, and no set of axes."""
     look = inside(env, lambda u: varying(env, u * lax.axis_index("x")), ramp(), check=check)
-    return Observed(look, ["x"] if check else [])
+    return Observed(look, "x" if check else "none")
 
 
 @probe(
@@ -204,10 +204,10 @@ def declared_type(env, keyword):
     """`ShapeDtypeStruct(..., vma={"x"})`, as a kernel's output needs it, is a TypeError in 0.10."""
     if keyword == "vma":
         declared = jax.ShapeDtypeStruct((2,), np.float32, vma=frozenset({"x"}))
-        return Observed(sorted(declared.vma), ["x"])
+        return Observed(named(declared.vma), "x")
     kind = jax.sharding.ManualAxisType(varying=frozenset({"x"}))
     declared = jax.ShapeDtypeStruct((2,), np.float32, manual_axis_type=kind)
-    return Observed(sorted(declared.manual_axis_type.varying), ["x"])
+    return Observed(named(declared.manual_axis_type.varying), "x")
 
 
 @probe(
@@ -230,9 +230,9 @@ def shape_of_a_function_inside(env):
     def look(u):
         out = jax.eval_shape(lambda v: 2 * v, u)
         manual = getattr(out, "manual_axis_type", None)
-        return sorted(getattr(out, "vma", None) or getattr(manual, "varying", None) or ())
+        return named(getattr(out, "vma", None) or getattr(manual, "varying", None) or ())
 
-    return Observed(inside(env, look, ramp()), ["x"])
+    return Observed(inside(env, look, ramp()), "x")
 
 
 @probe(
