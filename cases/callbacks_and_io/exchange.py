@@ -20,9 +20,9 @@ from conformance.kit import Observed, deviation, probe
 from ._helpers import ROW, aligned, refusal, refused
 
 
-def grid(*shape):
-    """Return numbers in order, by rows, on the 64 byte grid: off it jax copies, and is right."""
-    values = aligned(int(np.prod(shape)))
+def grid(*shape, offset=0):
+    """Return numbers in order, by rows, on the 64 byte grid or `offset` elements off it."""
+    values = aligned(int(np.prod(shape)), offset)
     values[:] = np.arange(values.size)
     return values.reshape(shape)
 
@@ -31,7 +31,7 @@ GIVEN = {
     "plain": lambda: grid(2, 3),
     "transposed": lambda: grid(2, 3).T,
     "swapped": lambda: grid(2, 3, 4).swapaxes(0, 2),
-    "off_the_grid": lambda: aligned(6, offset=1).reshape(2, 3).T,
+    "off_the_grid": lambda: grid(2, 3, offset=1).T,
     "empty": lambda: np.zeros((0, 3), np.float32),
     "scalar": lambda: grid(1).reshape(()),
     "bool": lambda: np.array([True, False, True]),
@@ -77,6 +77,7 @@ GIVEN = {
                 "transposed",
                 "swapped",
                 "transposed_and_used",
+                "off_the_grid",
             ),
             error="XlaRuntimeError",
             match="non-default layout",
@@ -89,8 +90,8 @@ def values_through_dlpack(env, what, used=False):
     """`jax.dlpack.from_dlpack` of NumPy arrays that are laid out in other ways than by rows.
 
     A transposed array is a wrong array from 0.6.1 to 0.7.1, without an error, is refused by
-    0.7.2, and right from 0.8.0. All that holds for aligned memory: other memory is copied, and
-    right, so that it comes and goes with the allocator. `np.ascontiguousarray(x)` first is right
+    0.7.2, and right from 0.8.0. Memory off the 64 byte grid is copied instead, so
+    that a wrong array comes and goes with the allocator. `np.ascontiguousarray(x)` first is right
     on all of them.
     """
     given = GIVEN[what]()
