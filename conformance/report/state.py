@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.transitions import TOLD, Kind
+from conformance.golden.spans import version
 from conformance.judge.deviation import applicable
 from conformance.model.run import RunCell
 from conformance.report.tracks import Track, tracks_of
@@ -101,9 +102,10 @@ def _track(track: Track, state: State) -> str:
                 all=1, conforming=int(not kept.deviates)
             )
     changes = _steps(track, {job.case.id: job.case for job in jobs}, state)
-    table = _table(track, families, numbers, changes, state.dates)
-    told = "\n".join(_details(release, steps, state.root) for release, steps in changes if steps)
-    return f"## {track.name}\n\n{table}\n\n{told}"
+    table = _table(track, numbers, changes, state.dates)
+    told = [_details(release, steps, state.root) for release, steps in changes if steps]
+    parts = [f"## {track.name}", table, _by_family(track, families, numbers), "\n".join(told)]
+    return "\n\n".join(parts)
 
 
 def _steps(track: Track, cases: Mapping[str, Case], state: State) -> list[tuple[str, list[Step]]]:
@@ -136,19 +138,42 @@ def kind_of(before: Recorded, after: Recorded) -> Kind:
 
 def _table(
     track: Track,
-    families: Sequence[str],
     numbers: Mapping[tuple[str, str], Counter[str]],
     changes: Iterable[tuple[str, list[Step]]],
     dates: Mapping[str, str],
 ) -> str:
     """Return a row a release, the newest first: of how many cases how many conform."""
     changed = {release: _summary(steps) for release, steps in changes}
-    rows = [["release", "date", *families, "against the one before"]]
-    rows.append(["---"] * len(rows[0]))
+    rows = [["release", "date", "conform", "against the one before"]]
     for cell in reversed(track.cells):
-        counts = [_conforming(numbers[cell.id, family]) for family in families]
-        rows.append([cell.release, dates.get(cell.release, ""), *counts, changed[cell.release]])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        found = sum((n for (name, _), n in numbers.items() if name == cell.id), Counter[str]())
+        release = cell.release
+        rows.append([release, dates.get(release, ""), _conforming(found), changed[release]])
+    return _rows(rows)
+
+
+def _by_family(
+    track: Track, families: Sequence[str], numbers: Mapping[tuple[str, str], Counter[str]]
+) -> str:
+    """Return the same for each family, folded: a row a family, a column a line of releases."""
+    lines = {_line(cell.release): cell for cell in track.cells}  # the last of each line
+    rows = [["family", *(cell.release for cell in lines.values())]]
+    rows += [
+        [family, *(_conforming(numbers[cell.id, family]) for cell in lines.values())]
+        for family in families
+    ]
+    return f"<details><summary>By family</summary>\n\n{_rows(rows)}\n\n</details>"
+
+
+def _line(release: str) -> str:
+    """Return the line of a release: `0.6` of 0.6.2."""
+    found = version(release)
+    return f"{found.major}.{found.minor}"
+
+
+def _rows(rows: list[list[str]]) -> str:
+    head, *body = rows
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *body))
 
 
 def _conforming(found: Counter[str]) -> str:

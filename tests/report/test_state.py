@@ -59,6 +59,18 @@ def test_a_row_for_each_release_the_newest_first() -> None:
     ]
 
 
+def test_families_have_a_table_of_their_own() -> None:
+    """A row each, with the last release of each line."""
+    page = made({"0.5.3": "error-1", "0.6.2": "value-1"}, "loops/one", "sums/one", "sums/two")
+    table = page.partition("<summary>By family</summary>\n\n")[2].partition("\n\n</details>")[0]
+    assert table.splitlines() == [
+        "| family | 0.5.3 | 0.6.2 | 0.8.3 |",
+        "| --- | --- | --- | --- |",
+        "| loops | 0 of 1 | 1 of 1 | - |",
+        "| sums | 0 of 2 | 2 of 2 | - |",
+    ]
+
+
 def test_what_changed_is_named_with_its_story() -> None:
     """Parametrisations of one function stand in one line."""
     page = made({"0.5.3": "error-1", "0.6.2": "value-1"}, "family/name[a]", "family/name[b]")
