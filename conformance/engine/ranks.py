@@ -71,6 +71,9 @@ class RankTranscripts:
                 self._lost[header["rank"]] = ending
             case {"left": True}:
                 self._left.add(header["rank"])
+            case _ if rank is None:  # before there were ranks, as of a file that does not import
+                for transcript in self._ranks:
+                    transcript.take(header, body)
             case {"value": head}:
                 self._values["value"][header["rank"]] = (head, body)
             case {"reference": head}:

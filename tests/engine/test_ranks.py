@@ -48,6 +48,7 @@ SEGV, ABORT = {"exit": None, "signal": 11}, {"exit": None, "signal": 6}
         (both(END), {}, ("ok", None, "")),
         (both(error(), END), {}, ("raised", "ValueError", "bad")),
         (both({"unsupported": "no"}, END), {}, ("unsupported", "unsupported", "no")),
+        ([(None, error()), (None, END)], {}, ("raised", "ValueError", "bad")),
         (
             [(1, error()), (1, END), (0, {"left": True})],
             {}, ("raised", "ValueError", "on rank 1 of 2 only: bad"),
