@@ -44,7 +44,7 @@ from ._helpers import ROWS, refusal, refused
         ),
     ],
 )
-def none_for_an_array(env, make, value):  # noqa: ARG001 - every case takes env
+def none_for_an_array(env, make, value):
     """`jnp.array(None)` is refused from 0.6.0; before it is nan, and that goes on silently.
 
     Code that passes an optional argument through finds out late. Test for None where it comes in.
@@ -83,7 +83,7 @@ CLIPS = {
         )
     ],
 )
-def clip_keywords(env, how):  # noqa: ARG001 - every case takes env
+def clip_keywords(env, how):
     """`jnp.clip(x, a_min=, a_max=)` is a TypeError from 0.10.0, though NumPy goes on taking them.
 
     By position it works everywhere; `min=` and `max=` need NumPy 2.1 on the other side.
@@ -121,7 +121,7 @@ def clip_keywords(env, how):  # noqa: ARG001 - every case takes env
         ),
     ],
 )
-def quantile_interpolation(env, name, at, keyword="interpolation"):  # noqa: ARG001
+def quantile_interpolation(env, name, at, keyword="interpolation"):
     """`interpolation=` of the quantiles: a TypeError from 0.8.0, that names `method` till 0.9.0.
 
     From 0.9.0 the keyword reaches jit, which calls the string a problematic value.
@@ -156,7 +156,7 @@ def quantile_interpolation(env, name, at, keyword="interpolation"):  # noqa: ARG
         ),
     ],
 )
-def batch_of_right_hand_sides(env, rows, explicit):  # noqa: ARG001 - every case takes env
+def batch_of_right_hand_sides(env, rows, explicit):
     """`solve` of n systems with n vectors: from 0.5.0 refused, or for 2x2 silently a matrix.
 
     `solve(a, b[..., None])[..., 0]` means a batch of vectors on both sides.
@@ -189,7 +189,7 @@ def batch_of_right_hand_sides(env, rows, explicit):  # noqa: ARG001 - every case
         )
     ],
 )
-def mask_of_numbers(env, reduce, dtype):  # noqa: ARG001 - every case takes env
+def mask_of_numbers(env, reduce, dtype):
     """`where=` of a reduction must be boolean from 0.8.0; before any number was a mask.
 
     A mask of floats, as padding masks are, becomes `mask.astype(bool)`; a weight of 0.5 counted
@@ -228,7 +228,7 @@ DTYPES = {
         )
     ],
 )
-def array_for_a_dtype(env, how):  # noqa: ARG001 - every case takes env
+def array_for_a_dtype(env, how):
     """`x.astype(y)` with an array `y` is refused from 0.8.0: write `y.dtype`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -270,7 +270,7 @@ TRIMMED = {
         ),
     ],
 )
-def trimmed_zeros(env, of):  # noqa: ARG001 - every case takes env
+def trimmed_zeros(env, of):
     """`jnp.trim_zeros`: from 0.8.0 a matrix is trimmed as NumPy 2.2 does it, a list is refused.
 
     The changelog of 0.8.0 says both that other ranks raise and that they are supported. They are.
@@ -297,7 +297,7 @@ def trimmed_zeros(env, of):  # noqa: ARG001 - every case takes env
         )
     ],
 )
-def precision_of_dot(env, keyword):  # noqa: ARG001 - every case takes env
+def precision_of_dot(env, keyword):
     """`lax.dot(a, b, precision)`: by keyword alone from 0.9.0."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -330,7 +330,7 @@ COMPLEX = {
         )
     ],
 )
-def complex_where_order_is_needed(env, name):  # noqa: ARG001 - every case takes env
+def complex_where_order_is_needed(env, name):
     """clip, hypot and fabs of complex numbers raise from 0.4.33; before they gave some number.
 
     The changelog has it in 0.4.32, which was withdrawn.
@@ -363,7 +363,7 @@ def complex_where_order_is_needed(env, name):  # noqa: ARG001 - every case takes
         ),
     ],
 )
-def initial_of_softmax(env, name):  # noqa: ARG001 - every case takes env
+def initial_of_softmax(env, name):
     """`initial=` of softmax did nothing up to 0.4.35, and is a TypeError since: leave it out."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

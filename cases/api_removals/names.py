@@ -39,7 +39,7 @@ from ._helpers import ROWS, found, state_of
         "util": {"name": "jax.util"},
     },
 )
-def module(env, name):  # noqa: ARG001 - every case takes env
+def module(env, name):
     """Whether a module can be imported: the day each of them went, as the golden records it.
 
     There is no right answer to compare with, only a date. What took their place: `jax.export`,
@@ -74,7 +74,7 @@ CORE = {
         "printing": {"group": "printing"},
     },
 )
-def core_names(env, group):  # noqa: ARG001 - every case takes env
+def core_names(env, group):
     """Names of `jax.core`, group by group: there, there with a warning, or gone.
 
     There is no right answer to compare with, only dates. Constructors and functions on jaxprs
@@ -122,7 +122,7 @@ INTERNAL = {
         "scipy_special": {"group": "scipy_special"},
     },
 )
-def public_names(env, group):  # noqa: ARG001 - every case takes env
+def public_names(env, group):
     """Names that went, and names that came, in other namespaces: there, warned of, or gone.
 
     There is no right answer to compare with, only dates.
@@ -146,7 +146,7 @@ def public_names(env, group):  # noqa: ARG001 - every case takes env
         )
     ],
 )
-def primitive_of_ones_own(env, where):  # noqa: ARG001 - every case takes env
+def primitive_of_ones_own(env, where):
     """A user's primitive and a jaxpr put together by hand: `jax.core` up to 0.5.3, then extend.
 
     `jax.extend.core` has `Primitive` and `jaxpr_as_fun` on every release since 0.4.30.
@@ -188,7 +188,7 @@ TREES = {
         )
     ],
 )
-def tree_functions(env, name, new=False):  # noqa: ARG001 - every case takes env
+def tree_functions(env, name, new=False):
     """`jax.tree_map` and its kin at top level: gone with 0.6.0; `jax.tree.map` works everywhere."""
     call, expected = TREES[name]
     function = found(f"jax.tree:{name.removeprefix('tree_')}" if new else f"jax:{name}")
@@ -247,7 +247,7 @@ def data_for_each_device(env, name):
         )
     ],
 )
-def hlo_of_a_function(env, old):  # noqa: ARG001 - every case takes env
+def hlo_of_a_function(env, old):
     """`jax.xla_computation(f)(x).as_hlo_text()` went with 0.4.34.
 
     `jit(f).lower(x).compiler_ir("hlo")` gives the same object on every release.
@@ -294,7 +294,7 @@ def hlo_of_a_function(env, old):  # noqa: ARG001 - every case takes env
         ),
     ],
 )
-def address_of_a_foreign_function(env, module):  # noqa: ARG001 - every case takes env
+def address_of_a_foreign_function(env, module):
     """A foreign function as the FFI takes it: `jax.extend.ffi.pycapsule`, `jax.ffi` from 0.5.0."""
     import ctypes  # noqa: PLC0415 - for this case alone
 
@@ -372,7 +372,7 @@ def address_of_a_foreign_function(env, module):  # noqa: ARG001 - every case tak
         ),
     ],
 )
-def error_of_the_runtime(env, path):  # noqa: ARG001 - every case takes env
+def error_of_the_runtime(env, path):
     """Four names to catch an error of the runtime by; a plain RuntimeError is good on all.
 
     The class calls itself XlaRuntimeError up to 0.7.2 and JaxRuntimeError from 0.8.0.
@@ -417,7 +417,7 @@ def error_of_the_runtime(env, path):  # noqa: ARG001 - every case takes env
         ),
     ],
 )
-def context_of_64_bits(env, path):  # noqa: ARG001 - every case takes env
+def context_of_64_bits(env, path):
     """`with enable_x64():` lives in jax.experimental up to 0.8.3, and in jax from 0.8.0 on."""
     if path.startswith("jax.config"):
         before = jax.config.jax_enable_x64

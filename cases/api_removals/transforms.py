@@ -78,7 +78,7 @@ JITS = {
         ),
     ],
 )
-def call_of_jit(env, how):  # noqa: ARG001 - every case takes env
+def call_of_jit(env, how):
     """Five ways to call `jit`: function by position and the rest by keyword works everywhere.
 
     From 0.7.0 the others are TypeErrors; the bare decorator with options needs 0.8.1.
@@ -101,7 +101,7 @@ def call_of_jit(env, how):  # noqa: ARG001 - every case takes env
         )
     ],
 )
-def abstracted_axes(env):  # noqa: ARG001 - every case takes env
+def abstracted_axes(env):
     """`jit(f, abstracted_axes=...)` is an unknown keyword from 0.8.2: dynamic shapes are gone.
 
     For one program over many sizes there is `jax.export` with symbolic shapes.
@@ -123,7 +123,7 @@ def abstracted_axes(env):  # noqa: ARG001 - every case takes env
         )
     ],
 )
-def hash_of_a_tracer(env):  # noqa: ARG001 - every case takes env
+def hash_of_a_tracer(env):
     """A tracer in a set or as a dictionary's key is a TypeError from 0.4.36, as an array is.
 
     Up to 0.4.35 a cache keyed by values worked under jit, and never found anything again.
@@ -148,7 +148,7 @@ def hash_of_a_tracer(env):  # noqa: ARG001 - every case takes env
         )
     ],
 )
-def none_against_a_leaf(env, as_leaf):  # noqa: ARG001 - every case takes env
+def none_against_a_leaf(env, as_leaf):
     """`tree.map` of None against an array raises from 0.4.34; before, the array was dropped.
 
     Optional gradients, say. `is_leaf=lambda x: x is None` hands the None to the function.
@@ -188,7 +188,7 @@ ITERABLES = {
         ),
     ],
 )
-def iterables_as_leaves(env, what):  # noqa: ARG001 - every case takes env
+def iterables_as_leaves(env, what):
     """What `tree.leaves` makes of `d.values()`: one leaf, as of any object that is no pytree.
 
     It warns from 0.10.1. Code that means the members writes `list(...)`.
@@ -213,7 +213,7 @@ def iterables_as_leaves(env, what):  # noqa: ARG001 - every case takes env
         )
     ],
 )
-def constants_are_ndarrays(env):  # noqa: ARG001 - every case takes env
+def constants_are_ndarrays(env):
     """`isinstance(x, np.ndarray)` of a constant in a custom rule: False from 0.7.2 to 0.9.1.
 
     A rule that branches on it takes the other branch, silently. `np.asarray(x)` first.
@@ -246,7 +246,7 @@ def constants_are_ndarrays(env):  # noqa: ARG001 - every case takes env
         )
     ],
 )
-def python_number_through_vjp(env):  # noqa: ARG001 - every case takes env
+def python_number_through_vjp(env):
     """`vjp` of the identity at a Python float: a float up to 0.7.2, a `TypedFloat` from 0.8.0.
 
     It is a float still, but not `type(x) is float`, and its repr is no number.
@@ -270,7 +270,7 @@ def python_number_through_vjp(env):  # noqa: ARG001 - every case takes env
         )
     ],
 )
-def tracer_is_an_array(env):  # noqa: ARG001 - every case takes env
+def tracer_is_an_array(env):
     """`isinstance(tracer, jax.Array)` stays true, `issubclass(Tracer, jax.Array)` ends with 0.8.2.
 
     Dispatch on classes (`functools.singledispatch`) no longer finds the rule for arrays.
@@ -339,7 +339,7 @@ EXACT = {
         ),
     ],
 )
-def object_with_jax_array(env, use):  # noqa: ARG001 - every case takes env
+def object_with_jax_array(env, use):
     """An object with `__jax_array__` as an argument: refused at most doors from 0.8.0.
 
     `jnp.asarray(x)` converts it on every release; do that before jit, grad or device_put.
@@ -418,7 +418,7 @@ STRUCTS = {
         ),
     ],
 )
-def shape_of_a_struct(env, how):  # noqa: ARG001 - every case takes env
+def shape_of_a_struct(env, how):
     """Ways to a ShapeDtypeStruct of shape (2,): making a new one works everywhere.
 
     Assignment ends with 0.6.1, where `update` begins; `named_shape=` ends with 0.4.34; `vma=`
@@ -442,7 +442,7 @@ def shape_of_a_struct(env, how):  # noqa: ARG001 - every case takes env
         )
     ],
 )
-def result_of_eig(env, named):  # noqa: ARG001 - every case takes env
+def result_of_eig(env, named):
     """`jnp.linalg.eig(a).eigenvalues`: a named tuple as in NumPy from 0.8.0; unpack it before."""
     result = jnp.linalg.eig(np.float32([[2, 0], [0, 3]]))
     values = result.eigenvalues if named else result[0]
@@ -464,7 +464,7 @@ def result_of_eig(env, named):  # noqa: ARG001 - every case takes env
         "jax_spmd_mode": {"option": "jax_spmd_mode"},
     },
 )
-def config_option(env, option):  # noqa: ARG001 - every case takes env
+def config_option(env, option):
     """A configuration option that came or went: setting one that is unknown is an AttributeError.
 
     Most options live for a few releases, around the change that they defer. What it is set to
@@ -486,7 +486,7 @@ DEFAULTS = (
 
 
 @probe(source="jax-ml/jax#18480", platforms=("cpu",))
-def defaults(env):  # noqa: ARG001 - every case takes env
+def defaults(env):
     """Defaults that decide values: which random bits, which partitioner, which linearisation.
 
     A random stream, a sharding or a jaxpr that changed with an upgrade is often one of these:
