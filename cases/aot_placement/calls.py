@@ -55,7 +55,7 @@ def shardings_are_told(env):
 
 
 @probe(source="jax-ml/jax#8561", params={"jit": {"aot": False}, "aot": {"aot": True}})
-def donation(env, aot):  # noqa: ARG001 - every case takes env
+def donation(env, aot):
     """A donated argument is gone after the call, whether called or compiled ahead of time.
 
     The argument comes from a jitted function, not from NumPy: a buffer that aliases NumPy's
@@ -72,7 +72,7 @@ def donation(env, aot):  # noqa: ARG001 - every case takes env
 
 
 @probe(source="jax-ml/jax#7997")
-def static_arguments(env):  # noqa: ARG001 - every case takes env
+def static_arguments(env):
     """Static arguments are baked in: the compiled function is called without them.
 
     Given all the same, they are refused: there is no way to see that they are the old ones.
@@ -94,7 +94,7 @@ def static_arguments(env):  # noqa: ARG001 - every case takes env
         "same": {"like": "same", "expected": "ok"},
     },
 )
-def refuses(env, like, expected):  # noqa: ARG001 - every case takes env
+def refuses(env, like, expected):
     """A call unlike the lowering is a TypeError: another shape, dtype, structure, or count.
 
     An argument that the function does not use is dropped from the executable, but still checked:
@@ -169,7 +169,7 @@ def explicit_device(env):
     source="jax-ml/jax#8850",
     params={"grad": {"how": "grad"}, "vmap": {"how": "vmap"}, "jit": {"how": "jit"}},
 )
-def no_transformation(env, how):  # noqa: ARG001 - every case takes env
+def no_transformation(env, how):
     """A compiled function is machine code: differentiating, batching or staging it must raise."""
     x = np.arange(4, dtype=np.float32)
     if how == "vmap":
@@ -181,7 +181,7 @@ def no_transformation(env, how):  # noqa: ARG001 - every case takes env
 
 
 @probe(source="jax-ml/jax#8241")
-def keyword_arguments(env):  # noqa: ARG001 - every case takes env
+def keyword_arguments(env):
     """Keywords are part of the call's structure, their order is not; unused ones may be dropped."""
     x, y = np.float32(3), np.float32(2)
     compiled = jax.jit(lambda *, a, b, _c: a - b).lower(a=x, b=y, _c=x).compile()

@@ -229,7 +229,7 @@ def branch_on_the_host_of_a_tpu(env, inner_jit):
         )
     ],
 )
-def wrapper_is_not_bypassed(env):  # noqa: ARG001 - every case takes env
+def wrapper_is_not_bypassed(env):
     """A wrapper around a jitted function must not lend it the inner function's `lower`.
 
     The mechanism of jax#27825 without compute_on: a wrapper swaps the arguments, and
@@ -315,7 +315,7 @@ def placement_is_in_the_cache_key(env, placed_first):
         ),
     ],
 )
-def spelling(env, old):  # noqa: ARG001 - every case takes env
+def spelling(env, old):
     """The two spellings of compute_on, each gone or absent on half of the releases.
 
     Up to 0.11.0 it is a context manager that also decorates, `compute_on("device_host")`. In

@@ -94,7 +94,7 @@ def branch_taken_on_the_host(env, inner_jit):
         "filecheck": {"hlo": 'CHECK-NOT: value="1.0"\nCHECK: constant(), value="2.0"'},
     },
 )
-def branch_taken_on_the_device(env):  # noqa: ARG001 - every case takes env
+def branch_taken_on_the_device(env):
     """Unplaced, it adds 2 on the TPU and leaves nothing of the other branch."""
     return Program(by_platform, args=(np.float32(0),), reference=lambda x: x + 2)
 

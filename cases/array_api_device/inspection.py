@@ -58,7 +58,7 @@ def devices_of_each_platform(env):
         )
     ],
 )
-def default_device_is_listed(env):  # noqa: ARG001 - every case takes env
+def default_device_is_listed(env):
     """The default device is one of `devices()`, whatever it is: a user may look it up there.
 
     jax answers None on all releases, but lists it only from 0.6.0.
@@ -72,7 +72,7 @@ def default_device_is_listed(env):  # noqa: ARG001 - every case takes env
 
 
 @probe(source="jax-ml/jax#39147", devices=2)
-def devices_container(env):  # noqa: ARG001 - every case takes env
+def devices_container(env):
     """2025.12 of the standard asks for a tuple, earlier editions for a list.
 
     The answer must fit the edition the namespace claims.
@@ -83,7 +83,7 @@ def devices_container(env):  # noqa: ARG001 - every case takes env
 
 
 @probe(source="jax-ml/jax#39147")
-def edition_claimed(env):  # noqa: ARG001 - every case takes env
+def edition_claimed(env):
     """The edition an array's namespace claims is the one its `__array_namespace__` accepts."""
     edition = namespace().__array_api_version__
     accepted = namespace().ones(1).__array_namespace__(api_version=edition)
@@ -104,7 +104,7 @@ def edition_claimed(env):  # noqa: ARG001 - every case takes env
         )
     ],
 )
-def capabilities(env):  # noqa: ARG001 - every case takes env
+def capabilities(env):
     """Which operations with data-dependent shapes work, inside transformations as outside.
 
     Boolean indexing fails under jit, so it must be False; `max dimensions` came with 2024.12.
@@ -148,7 +148,7 @@ def dtypes_by_kind(env, x64):
 
 
 @probe(source="jax-ml/jax#20294")
-def default_dtypes_are_made(env):  # noqa: ARG001 - every case takes env
+def default_dtypes_are_made(env):
     """What creation functions make without a dtype is what `default_dtypes` says."""
     xp, told = namespace(), info().default_dtypes()
     made = {

@@ -109,7 +109,7 @@ def batch_of_each_process(env):
 
 
 @probe(source="jax-ml/jax#25783", devices=4, platforms=("cpu-mp2",))
-def said_by_one_and_by_all(env):  # noqa: ARG001 - the processes are what it needs
+def said_by_one_and_by_all(env):
     """A value that one process has reaches all; one that each has its own of is stacked.
 
     A gathered NumPy array has an axis of processes more; tiled, it has not.
