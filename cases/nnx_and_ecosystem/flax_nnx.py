@@ -319,7 +319,8 @@ USES = {
             issue="google/flax#5596",
         ),
         deviation(
-            "jax>=0.7,<0.8",
+            "jax<0.8",
+            packages={"flax": ">=0.10.7"},
             params=("lax",),
             error="TypeError",
             match="is not a valid JAX type|No constant handler",
