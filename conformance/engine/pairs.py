@@ -12,6 +12,7 @@ from conformance.model.codec import to_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from conformance.model.case import Case
 
@@ -56,11 +57,12 @@ def recorded_pairs(
         GoldenError: If a golden is corrupt.
     """
     readers = tuple(releases)
+    stores: dict[Path, GoldenStore] = {}
     found: dict[str, dict[Pair, Become]] = defaultdict(dict)
     for case in cases:
         if case.name not in names:
             continue
-        store = GoldenStore(case.families)
+        store = stores.setdefault(case.families, GoldenStore(case.families))
         parameter = case.id.partition("[")[2].removesuffix("]")
         for reader in readers:
             entry = store.lookup(case, MAIN, reader)

@@ -85,15 +85,16 @@ def histories(
     by_family: dict[str, list[Turned]] = defaultdict(list)
     for one in turned:
         by_family[one.case.family].append(one)
+    said = {name: families.get(name, Family()) for name in sorted({case.family for case in cases})}
     return tuple(
         FamilyHistory(
             name=name,
-            about=families.get(name, Family()).about,
+            about=family.about,
             cases=tuple(case for case in cases if case.family == name),
-            has_pairs=bool(families.get(name, Family()).pairs),
-            releases=_releases(families.get(name, Family()).change, by_family[name]),
+            has_pairs=bool(family.pairs),
+            releases=_releases(family.change, by_family[name]),
         )
-        for name in sorted({case.family for case in cases})
+        for name, family in said.items()
     )
 
 

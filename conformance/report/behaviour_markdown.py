@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
 from conformance.golden.spans import version
 from conformance.report.behaviour_words import before_and_since
-from conformance.report.markup import code
+from conformance.report.markup import code, details, paragraph, table
 from conformance.report.threads import address_of
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.report.behaviour import FamilyHistory, ReleaseChanges, Told
 
-WIDTH: Final = 100
 SHOWN: Final = 3
 """Cases of one change whose before and since are told."""
 FUNCTIONS: Final = 6
@@ -64,7 +62,7 @@ class _Writer:
         """Return the page of all families: declared changes by release."""
         told = [(history.name, one) for history in histories for one in history.told]
         count = f"{len(told)} changes of behaviour, by release. {HEAD}"
-        parts = ["# What JAX changed", _filled(count), "## Families", _families(histories)]
+        parts = ["# What JAX changed", paragraph(count), "## Families", _families(histories)]
         for release in _newest_first(one.change.shown_at for _, one in told):
             heading = self._heading(release)
             lines = [
@@ -81,7 +79,7 @@ class _Writer:
         pairs = f" · [every pair]({history.name}_pairs.md)" if history.has_pairs else ""
         parts = [
             f"# {history.name}",
-            _filled(f"{about}{len(history.cases)} cases. {HEAD}"),
+            paragraph(f"{about}{len(history.cases)} cases. {HEAD}"),
             f"[All families](README.md) · [the cases](../../cases/{history.name}){pairs}",
         ]
         for release in history.releases:
@@ -97,7 +95,7 @@ class _Writer:
             count = len({one.case.id for one in changed.also})
             cases = "1 case" if count == 1 else f"{count} cases"
             what = "also other" if changed.told else "other"
-            yield f"<details><summary>{cases} {what} than before</summary>\n\n{lines}\n\n</details>"
+            yield details(f"{cases} {what} than before", lines)
 
     def _told(self, told: Told) -> str:
         change, shown = told.change, told.evidence[:SHOWN]
@@ -151,12 +149,12 @@ class _Writer:
 
 
 def _families(histories: Iterable[FamilyHistory]) -> str:
-    rows = ["| family | what it watches | cases | changes |", "| --- | --- | --- | --- |"]
+    rows = [["family", "what it watches", "cases", "changes"]]
     rows += [
-        f"| [{one.name}]({one.name}.md) | {one.about} | {len(one.cases)} | {len(one.told)} |"
+        [f"[{one.name}]({one.name}.md)", one.about, str(len(one.cases)), str(len(one.told))]
         for one in histories
     ]
-    return "\n".join(rows)
+    return table(rows)
 
 
 def _anchor(heading: str) -> str:
@@ -166,7 +164,3 @@ def _anchor(heading: str) -> str:
 
 def _newest_first(releases: Iterable[str]) -> list[str]:
     return sorted(set(releases), key=version, reverse=True)
-
-
-def _filled(text: str) -> str:
-    return fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.judge.values import compare_values
@@ -71,10 +72,8 @@ def _other_error(before: RecordedError, after: RecordedError) -> str:
     if (before.outcome, before.type) != (after.outcome, after.type):
         return f"{_error(before)} → {_error(after)}"
     one, other = before.message.split(), after.message.split()
-    same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
-    if same is None:
-        same = min(len(one), len(other))
-    start = max(0, same - CONTEXT)
+    alike = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    start = max(0, sum(1 for _ in alike) - CONTEXT)
     dots = "... " if start else ""
     said = (code(f"{dots}{' '.join(words[start:])}", MOST) for words in (one, other))
     return f"the {code(before.type)} says {' → '.join(said)}"

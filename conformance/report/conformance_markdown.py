@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
 from conformance.report.conformance_history import Outcome, cause_of_failure, short_name
-from conformance.report.markup import code
+from conformance.report.markup import code, details, paragraph, table
 from conformance.report.text import one_line
 from conformance.report.threads import address_of
 
@@ -24,7 +23,6 @@ CHANGES: Final = ("regressed", "fixed", "added", "removed")
 SIGNS: Final = {"regressed": "▼ ", "fixed": "▲ "}
 """A sign for what is for better or worse."""
 NOTHING: Final = "-"
-WIDTH: Final = 100
 
 
 def conformance_markdown(history: Conformance) -> str:
@@ -53,7 +51,7 @@ def _head(history: Conformance) -> str:
         "or a test itself skips, is not counted; a test that is known to fail now and then, for "
         "some of the examples that it draws, counts as a known failure."
     )
-    return f"# {title}: {span}\n\n{fill(text, WIDTH, break_on_hyphens=False)}"
+    return f"# {title}: {span}\n\n{paragraph(text)}"
 
 
 def _releases(history: Conformance) -> Iterator[str]:
@@ -227,16 +225,4 @@ def folded(head: str, lines: Sequence[str]) -> str:
     body = "\n".join(lines)
     if len(lines) < FOLDED and sum(map(len, lines)) < FOLDED * 120:
         return f"**{head}**\n\n{body}"
-    return f"<details><summary>{head}</summary>\n\n{body}\n\n</details>"
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table.
-
-    Args:
-        rows: The first is its heading.
-    """
-    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
-    return "\n".join(
-        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in lines
-    )
+    return details(head, body)

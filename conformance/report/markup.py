@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,6 +16,8 @@ MOST_CODE, MOST_BLOCK = 300, 1_500
 """Characters of a text within a line, and of one that has lines of its own."""
 NOTE: Final = 120
 """Room kept for the line that says what of a section is left out."""
+WIDTH: Final = 100
+"""Characters of a line of prose."""
 _TICKS: Final = re.compile("`+")
 
 
@@ -56,8 +59,36 @@ def row(cells: Iterable[str], widths: Sequence[int]) -> str:
         widths: Width of each column.
     """
     padded = (f"{cell:{width}}" for cell, width in zip(cells, widths, strict=True))
+    return _row(padded)
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table, as narrow as it can be.
+
+    Args:
+        rows: The first is its heading.
+    """
+    return "\n".join(map(_row, (rows[0], ["---"] * len(rows[0]), *rows[1:])))
+
+
+def _row(cells: Iterable[str]) -> str:
     # A table divides at each stroke, also within code, unless a backslash says no.
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in padded)} |"
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def details(summary: str, body: str) -> str:
+    """Return something that is folded.
+
+    Args:
+        summary: What is seen of it, plain text.
+        body: Markdown.
+    """
+    return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
+def paragraph(text: str) -> str:
+    """Return prose in lines that are not too long; words are never broken."""
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
 
 
 class Entry(NamedTuple):

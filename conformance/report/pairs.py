@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.pairs import Become, Pair
 from conformance.golden.spans import version
+from conformance.report.markup import WIDTH, paragraph, table
 from conformance.report.text import one_line
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ RIGHT, WRONG, CRASHED, NOTHING = "·", "!", "†", " "
 SAID: Final = {"right": RIGHT, "wrong": WRONG, "not exported": NOTHING}
 """Signs of what needs no legend of its own."""
 LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
-WIDTH: Final = 100
 HEAD: Final = (
     "Down are the releases that wrote, across those that read. `·` is right, `!` is wrong, `†` "
     "ends the process, a letter is refused as the legend says, a blank was not written. Of what is "
@@ -35,7 +34,7 @@ def pairs_markdown(title: str, tables: Mapping[str, Pairs]) -> str:
         title: What is written and read.
         tables: What becomes of it, by parameter.
     """
-    parts = [f"# {title}", fill(HEAD, WIDTH, break_on_hyphens=False), "## All", _share(tables)]
+    parts = [f"# {title}", paragraph(HEAD), "## All", _share(tables)]
     for name, pairs in tables.items():
         parts += [f"## {name}", "\n".join(("```text", *_matrix(pairs), "```"))]
     return "\n\n".join(parts) + "\n"
@@ -43,7 +42,7 @@ def pairs_markdown(title: str, tables: Mapping[str, Pairs]) -> str:
 
 def _share(tables: Mapping[str, Pairs]) -> str:
     """Return a table of how much of it is right: within what is promised, and beyond."""
-    rows = ["| | promised | older | newer |", "| --- | --- | --- | --- |"]
+    rows = [["", "promised", "older", "newer"]]
     for name, pairs in tables.items():
         written = {pair: one for pair, one in pairs.items() if one.said != "not exported"}
         groups = (
@@ -52,8 +51,8 @@ def _share(tables: Mapping[str, Pairs]) -> str:
             [one for pair, one in written.items() if not one.promised and not _is_older(pair)],
         )
         told = (f"{sum(one.said == 'right' for one in group)} of {len(group)}" for group in groups)
-        rows.append(f"| {name} | {' | '.join(told)} |")
-    return "\n".join(rows)
+        rows.append([name, *told])
+    return table(rows)
 
 
 def _is_older(pair: Pair) -> bool:

@@ -11,6 +11,7 @@ from conformance.engine.transitions import TOLD, Kind
 from conformance.golden.spans import version
 from conformance.judge.deviation import applicable
 from conformance.model.run import RunCell
+from conformance.report.markup import details, table
 from conformance.report.tracks import Track, tracks_of
 
 if TYPE_CHECKING:
@@ -102,9 +103,9 @@ def _track(track: Track, state: State) -> str:
                 all=1, conforming=int(not kept.deviates)
             )
     changes = _steps(track, {job.case.id: job.case for job in jobs}, state)
-    table = _table(track, numbers, changes, state.dates)
+    overview = _table(track, numbers, changes, state.dates)
     told = [_details(release, steps, state.root) for release, steps in changes if steps]
-    parts = [f"## {track.name}", table, _by_family(track, families, numbers), "\n".join(told)]
+    parts = [f"## {track.name}", overview, _by_family(track, families, numbers), "\n".join(told)]
     return "\n\n".join(parts)
 
 
@@ -149,7 +150,7 @@ def _table(
         found = sum((n for (name, _), n in numbers.items() if name == cell.id), Counter[str]())
         release = cell.release
         rows.append([release, dates.get(release, ""), _conforming(found), changed[release]])
-    return _rows(rows)
+    return table(rows)
 
 
 def _by_family(
@@ -162,18 +163,13 @@ def _by_family(
         [family, *(_conforming(numbers[cell.id, family]) for cell in lines.values())]
         for family in families
     ]
-    return f"<details><summary>By family</summary>\n\n{_rows(rows)}\n\n</details>"
+    return details("By family", table(rows))
 
 
 def _line(release: str) -> str:
     """Return the line of a release: `0.6` of 0.6.2."""
     found = version(release)
     return f"{found.major}.{found.minor}"
-
-
-def _rows(rows: list[list[str]]) -> str:
-    head, *body = rows
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *body))
 
 
 def _conforming(found: Counter[str]) -> str:
@@ -187,7 +183,7 @@ def _summary(steps: Sequence[Step]) -> str:
 
 def _details(release: str, steps: Sequence[Step], root: Path) -> str:
     lines = "\n".join(_lines(steps, root))
-    return f"<details><summary>{release}: {_summary(steps)}</summary>\n\n{lines}\n\n</details>"
+    return details(f"{release}: {_summary(steps)}", lines)
 
 
 def _lines(steps: Sequence[Step], root: Path) -> Iterator[str]:
