@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from dataclasses import dataclass
-from math import log
+from functools import partial
+from heapq import nlargest
+from math import hypot, log
 from typing import TYPE_CHECKING, Final
 
 from conformance.triage.new.names import imported_names
@@ -31,7 +33,9 @@ _BESIDE: Final = frozenset({"mesh", "in_specs", "out_specs", "dtype", "shape", "
 _COMPAT: Final = "compat"
 _TOLD: Final = 3
 """Names that a reason tells."""
-ENOUGH: Final = 0.35
+_NEAREST: Final = 2
+"""Files of a family that count."""
+ENOUGH: Final = 0.15
 """Score from which a family is meant."""
 AHEAD: Final = 1.3
 """How far the best family must be ahead of the second."""
@@ -106,20 +110,39 @@ def _path(node: ast.Attribute) -> tuple[str, list[str]]:
 def fits(used: frozenset[str], families: Mapping[str, Sequence[frozenset[str]]]) -> list[Fit]:
     """Return how well each family fits, the best first.
 
-    A name tells the more, the fewer families use it, and the more of one's files do.
+    By the cosine between what the script uses and what a file does, where a name weighs the more,
+    the fewer families use it (tf-idf). The nearest files of a family count: it may be about more
+    than one thing.
 
     Args:
         used: The names that a script uses.
         families: By name, what each of its files uses.
     """
-    shares = {family: _shares(files) for family, files in families.items()}
+    heard_in = Counter(name for files in families.values() for name in set().union(*files))
+    weights = {name: log(1 + len(families) / max(heard_in[name], 1)) for name in {*heard_in, *used}}
+    length = partial(_length, weights)
     found = []
-    for family, share in shares.items():
-        weights = {name: share[name] * _own(name, family, shares) for name in used if name in share}
-        told = sorted((n for n in weights if weights[n] > 0), key=lambda n: (-weights[n], n))
-        score = sum(weights.values()) * (1 + _named(used, family))
-        found.append(Fit(family=family, score=score, names=tuple(told)))
+    for family, files in families.items():
+        shares = [_shared(used, file, weights, length(used) * length(file)) for file in files]
+        near = nlargest(_NEAREST, shares, key=lambda share: sum(share.values()))
+        told = Counter[str]()
+        for share in near:
+            told.update(share)
+        score = sum(told.values()) / max(len(near), 1) * (1 + _named(used, family) / 2)
+        names = tuple(sorted(told, key=lambda name: (-told[name], name)))
+        found.append(Fit(family=family, score=score, names=names))
     return sorted(found, key=lambda fit: (-fit.score, fit.family))
+
+
+def _length(weights: Mapping[str, float], names: Iterable[str]) -> float:
+    return hypot(*(weights[name] for name in names))
+
+
+def _shared(
+    used: frozenset[str], file: frozenset[str], weights: Mapping[str, float], scale: float
+) -> dict[str, float]:
+    """Return what each name that both use adds to their cosine."""
+    return {name: weights[name] ** 2 / scale for name in used & file}
 
 
 def _named(used: Iterable[str], family: str) -> float:
@@ -127,20 +150,6 @@ def _named(used: Iterable[str], family: str) -> float:
     said = {word for name in used for word in name.split("_")}
     words = set(family.split("_"))
     return len(words & said) / len(words)
-
-
-def _shares(files: Iterable[frozenset[str]]) -> Mapping[str, float]:
-    listed = list(files)
-    counts = Counter(name for names in listed for name in names)
-    return {name: count / len(listed) for name, count in counts.items()}
-
-
-def _own(name: str, family: str, shares: Mapping[str, Mapping[str, float]]) -> float:
-    """Return how much a name is a family's own: nothing where all families use it alike."""
-    among = [share.get(name, 0.0) for share in shares.values()]
-    part = shares[family][name] / sum(among)
-    spread = log(len(shares) / sum(one > 0 for one in among)) / log(max(len(shares), 2))
-    return part * spread
 
 
 def chosen(found: Sequence[Fit]) -> Fit | None:

