@@ -58,7 +58,8 @@ def row(name: str, release: Path, folder: Path, plant: tuple[Plant, set[str]]) -
         job, why = next(iter(found.items()))
         print(f"  caught by {len(found)} jobs ({took}), e.g. {job}: {why[:120]}", flush=True)
     else:
-        print(f"  SURVIVED the whole corpus ({took})", flush=True)
+        why = mistake.explained or "NOT explained"
+        print(f"  survived the whole corpus ({took}): {why}", flush=True)
     return bool(found)
 
 

@@ -29,12 +29,14 @@ class Plant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         file: The file.
         edits: What stands there once, and what is put in its place.
         families: Families that are to notice it.
+        explained: Why no case can notice it, empty for one that is to be noticed.
     """
 
     told: str
     file: str
     edits: tuple[tuple[str, str], ...]
     families: tuple[str, ...] = ()
+    explained: str = ""
 
 
 def plants(file: Path) -> dict[str, Plant]:

@@ -28,7 +28,6 @@ from ._helpers import data, exact_gradient, exact_loss
         "flax.linen": {"name": "flax.linen"},
         "flax.nnx": {"name": "flax.nnx"},
         "optax": {"name": "optax"},
-        "orbax": {"name": "orbax.checkpoint"},
     },
     deviations=[
         deviation(
@@ -48,7 +47,7 @@ def library_imports(env, name):
     The newest of each as of the release's date. A release of jax can be older than the library
     that works with it: NNX, though not Linen, had to wait for Flax 0.12.10 with jax 0.11.2.
     """
-    package = {"orbax.checkpoint": "orbax-checkpoint"}.get(name, name.partition(".")[0])
+    package = name.partition(".")[0]
     if package not in env.cell.versions:
         env.unsupported(f"{package} is not installed")
     with warnings.catch_warnings():

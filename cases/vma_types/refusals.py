@@ -192,7 +192,6 @@ def backward_rule_that_returns_ones(env, like):
 OPERATIONS = {
     "inverse": lambda u: jnp.linalg.inv(u + 9 * jnp.eye(2)),
     "gamma": lambda u: jax.random.gamma(jax.random.key(0), u + 1) > 0,
-    "poisson": lambda u: jax.random.poisson(jax.random.key(0), u + 1) >= 0,
     "betainc": lambda u: jnp.round(16 * jax.scipy.special.betainc(1.0, 1.0, u / 16)),
     "full_like": lambda u: jnp.full_like(u, u[0, 0]) + u,
     "top_k": lambda u: lax.top_k(u, 1)[0] + 0 * u,
@@ -205,7 +204,6 @@ def by_numpy(name):
     return {
         "inverse": lambda: np.concatenate([np.linalg.inv(s + 9 * np.eye(2)) for s in shards]),
         "gamma": lambda: np.ones((8, 2), bool),
-        "poisson": lambda: np.ones((8, 2), bool),
         "betainc": lambda: ramp(16).reshape(8, 2),
         "full_like": lambda: np.concatenate([s + s[0, 0] for s in shards]),
         "top_k": lambda: np.concatenate([s.max(1, keepdims=True) + 0 * s for s in shards]),
@@ -219,7 +217,6 @@ def by_numpy(name):
     params={
         "inverse": {"name": "inverse"},
         "gamma": {"name": "gamma"},
-        "poisson": {"name": "poisson"},
         "betainc": {"name": "betainc"},
         "full_like": {"name": "full_like"},
         "top_k": {"name": "top_k"},
@@ -240,22 +237,6 @@ def by_numpy(name):
             match="cotangent type does not match function output",
             reason="the factors were not marked as varying",
             issue="jax-ml/jax#30157",
-        ),
-        deviation(
-            "jax<0.6",
-            params=["poisson"],
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="the check had no rule for it",
-            issue="jax-ml/jax#27664",
-        ),
-        deviation(
-            "jax>=0.6,<0.7",
-            params=["poisson"],
-            error="TypeError",
-            match="carry input and carry output must have equal types",
-            reason="a loop in it starts from a constant",
-            issue="jax-ml/jax#27903",
         ),
         deviation(
             "jax>=0.6,<0.7.1",

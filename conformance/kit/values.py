@@ -84,8 +84,13 @@ def _jax_leaf(leaf: Any) -> tuple[dict[str, Any], bytes]:
     return head, b"".join(_bytes(np.asarray(tiles[at])) for at in sorted(tiles))
 
 
-def _spans(index: tuple[slice, ...], shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    return tuple(piece.indices(size)[:2] for piece, size in zip(index, shape, strict=True))
+def _spans(index: tuple[slice | int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    return tuple(_span(piece, size) for piece, size in zip(index, shape, strict=True))
+
+
+def _span(piece: slice | int, size: int) -> tuple[int, int]:
+    """Return where a piece of a dimension starts and stops; up to 0.4.33, pmap's is a number."""
+    return (piece, piece + 1) if isinstance(piece, int) else piece.indices(size)[:2]
 
 
 def _bytes(array: np.ndarray) -> bytes:
@@ -114,10 +119,9 @@ def describe_sharding(sharding: Any, shape: tuple[int, ...]) -> str:
     return "tiles[" + " ".join(f"{d}={t}" for (d, _), t in zip(tiles, texts, strict=True)) + "]"
 
 
-def _tile(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:
+def _tile(index: tuple[slice | int, ...], shape: tuple[int, ...]) -> str:
     parts = []
-    for piece, size in zip(index, shape, strict=True):
-        start, stop, _ = piece.indices(size)
+    for (start, stop), size in zip(_spans(index, shape), shape, strict=True):
         parts.append(":" if (start, stop) == (0, size) else f"{start}:{stop}")
     return ",".join(parts)
 

@@ -10,10 +10,10 @@ import pytest
 
 from conformance.model.codec import to_array, to_python
 from conformance.model.outcome import Outcome
-from tests.bench import leaf_of, value_of
+from tests.bench import Bench, leaf_of, planned_cell, value_of
 
 if TYPE_CHECKING:
-    from tests.bench import Bench
+    from pathlib import Path
 
 pytestmark = pytest.mark.cell
 TOP = "import jax, jax.numpy as jnp\nfrom jax.sharding import NamedSharding, PartitionSpec as P\n"
@@ -109,6 +109,14 @@ def test_placement_is_described_in_the_same_words(bench: Bench, spec: str, words
         return jax.device_put(jnp.ones((4, 2)), sharding)
     """
     assert leaf_of(bench.run(body, "probe(devices=4)", TOP)).sharding == words
+
+
+def test_what_pmap_returned_on_old_releases(tmp_path: Path) -> None:
+    """Where a mapped dimension is told by a number, not by a slice."""
+    body = "return jax.pmap(lambda x: x)(np.ones((4, 2), np.float32))"
+    with Bench(planned_cell("0.4.30"), tmp_path) as bench:
+        leaf = leaf_of(bench.run(body, "probe(devices=4)", TOP))
+    assert leaf.sharding == "tiles[0=0:1,: 1=1:2,: 2=2:3,: 3=3:4,:]"
 
 
 def test_one_device_is_single(bench: Bench) -> None:
