@@ -316,3 +316,39 @@ def of_an_open_chain(env):
         return parts.ravel()
 
     return Program(jax.grad(loss), args=(numbers(env, 8),), reference=exact)
+
+
+@probe(source="jax-ml/jax#15982", devices=4)
+def along_other_dimensions(env):
+    """Transposes of `all_to_all`, `all_gather`, `psum_scatter` of matrices, by their columns.
+
+    In one dimension a rule that takes the wrong one cannot be told from the right one.
+    """
+    x, batch = numbers(env, 8, 8), numbers(env, 4, 8, 8)
+    turned, all_wide, narrow = (numbers(env, *s, seed=1) for s in ((8, 8), (4, 2, 32), (4, 8, 2)))
+
+    def gradient(body, x, weights, out):
+        fn = mapped(env, body, P("x"), out)
+        return jax.grad(lambda x: (fn(x) * weights).sum())(x)
+
+    def seen(x, batch):
+        return {
+            "all_to_all": gradient(
+                lambda x: lax.all_to_all(x, "x", 1, 0, tiled=True), x, turned, P(None, "x")
+            ),
+            "all_gather": gradient(
+                lambda x: lax.all_gather(x, "x", axis=1, tiled=True)[None], x, all_wide, P("x")
+            ),
+            "psum_scatter": gradient(
+                lambda x: lax.psum_scatter(x[0], "x", scatter_dimension=1, tiled=True)[None],
+                batch, narrow, P("x"),
+            ),
+        }  # fmt: skip
+
+    parts = np.split(np.float64(all_wide).sum(0), SHARDS, axis=1)
+    reference = {
+        "all_to_all": turned,
+        "all_gather": np.concatenate(parts),
+        "psum_scatter": np.stack([np.concatenate(np.float64(narrow), axis=1)] * SHARDS),
+    }
+    return Observed(jax.jit(seen)(x, batch), reference=reference)
