@@ -26,6 +26,7 @@ from conformance.cells.layer import LOCKS, WHEELS
 from conformance.cells.matrix import load_matrix, matrix_names
 from conformance.cells.overlay import OVERLAYS
 from conformance.cells.prune import DAY, Removal, candidates, known_locks, prune, unwanted
+from conformance.engine.settled import FOLDER as SETTLED
 from conformance.suites.catalogue.checkouts import FOLDER as CHECKOUTS
 from conformance.suites.catalogue.checkouts import stored_checkouts
 from conformance.suites.catalogue.definition import named_suite
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 BESIDE: Final = (OVERLAYS, LOCKS, WHEELS)
 """Folders of the cache that hold what cells have beside their own packages."""
-RESULTS: Final = ("results", "blobs")
+RESULTS: Final = ("results", SETTLED, "blobs")
 """Folders of the cache that hold observations of earlier runs."""
 
 

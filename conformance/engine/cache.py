@@ -14,6 +14,7 @@ import msgspec
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
 from conformance.engine.job import job_key
+from conformance.engine.settled import FOLDER, Settled
 from conformance.engine.ways import cut_short
 from conformance.files import disk_error, write_atomically
 from conformance.model.outcome import Outcome
@@ -40,8 +41,10 @@ class ResultCache:
 
     def __init__(self, folder: Path, *, fresh: bool = False) -> None:
         self._fresh = fresh
-        self._folder = folder / "results" / f"{kit_hash()}-{host_hash()}"
+        place = f"{kit_hash()}-{host_hash()}"
+        self._folder = folder / "results" / place
         self.blobs = BlobStore(folder / "blobs")
+        self.settled = Settled(folder / FOLDER / place, self.blobs, fresh=fresh)
 
     def take(self, job: Job, blobs: BlobStore) -> Record | None:
         """Return the record of the same job run before, and give its blobs to a run.
@@ -83,25 +86,29 @@ class ResultCache:
         except OSError as error:
             raise disk_error(path, error) from error
 
-    def put(self, job: Job, record: Record, run_blobs: BlobStore) -> None:
+    def put(self, job: Job, record: Record, run_blobs: BlobStore) -> bool:
         """Keep a finished job, unless its outcome may be the host's fault.
+
+        Returns:
+            Whether it is kept.
 
         Raises:
             InfrastructureError: If the disk refuses.
         """
         cell = job.planned.cell
         if record.notes:
-            return  # what is told of it is to be seen again: that it is near its timeout
+            return False  # what is told of it is to be seen again: that it is near its timeout
         if not _is_worth_keeping(job, record) or cell.interpreter is not None or cell.place.real:
-            return  # what an environment of the user's, or an accelerator, does is not known by id
+            return False  # what a user's environment, or an accelerator, does is not known by id
         try:
             if cut_short(record.artifacts, run_blobs):
-                return
+                return False
             for name in record.artifacts.values():
                 self.blobs.adopt(name, run_blobs)
         except CorruptBlobError:
-            return
+            return False
         write_atomically(self._path(job), msgspec.json.encode(record))
+        return True
 
     def _path(self, job: Job) -> Path:
         key = job_key(job, kit_hash())

@@ -11,10 +11,11 @@ from conformance.engine.calibration import Calibration
 from conformance.engine.confirming import is_enough, settle, to_be_confirmed
 from conformance.engine.judging import Judge, golden_at_fault, record_of
 from conformance.engine.rundir import Results
+from conformance.engine.settled import files_of
 from conformance.model.outcome import ExitCode, Outcome, Verdict, is_unexpected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     from conformance.engine.blobs import BlobStore
     from conformance.engine.cache import ResultCache
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
 
     Progress = Callable[[Record], None]
-    _Unsure = dict[tuple[str, str], tuple[Job, list[Record]]]
+    _Id = tuple[str, str]
+    _Records = dict[_Id, Record]
+    _Unsure = dict[_Id, tuple[Job, list[Record]]]
 
 
 @dataclass(slots=True)
@@ -61,6 +64,8 @@ class Run:
         records = self._recorded(judge)
         unsure: _Unsure = {}
         with contextlib.closing(Results(self.directory)) as results:
+            settled = self._settled(records, results)
+            kept = {*settled}
             for job in self.plan.jobs:
                 if job.id in records:
                     continue
@@ -71,6 +76,7 @@ class Run:
                     unsure[job.id] = (job, [unchanged])
                 else:
                     records[job.id] = self._final(unchanged, results, sync=False)
+                    kept.add(job.id)
             known = records.keys() | unsure.keys()
             for job, record in self._executed([j for j in self.plan.jobs if j.id not in known]):
                 judged = judge.judge(job, record)
@@ -79,12 +85,35 @@ class Run:
                     continue
                 records[job.id] = self._final(judged, results)
                 # Only now: a cache whose disk is full does not cost the run this record.
-                self.cache.put(job, record, self.directory.blobs)
-            for settled in self._confirmed(judge, unsure):
-                records[settled.case, settled.cell] = self._final(settled, results)
+                if self.cache.put(job, record, self.directory.blobs):
+                    kept.add(job.id)
+            for confirmed in self._confirmed(judge, unsure, kept):
+                records[confirmed.case, confirmed.cell] = self._final(confirmed, results)
+        self._settle(records, kept, settled)
         return [records[job.id] for job in self.plan.jobs]
 
-    def _confirmed(self, judge: Judge, unsure: _Unsure) -> Iterator[Record]:
+    def _settled(self, records: _Records, results: Results) -> set[_Id]:
+        """Add the records of case files of which nothing has changed; return which these are."""
+        found: set[_Id] = set()
+        for jobs in files_of(self.plan.jobs):
+            if any(job.id in records or self.calibration.of(job) for job in jobs):
+                continue
+            for record in self.cache.settled.take(jobs, self.directory.blobs) or ():
+                found.add((record.case, record.cell))
+                records[record.case, record.cell] = self._final(record, results, sync=False)
+        return found
+
+    def _settle(self, records: _Records, kept: Container[_Id], settled: Container[_Id]) -> None:
+        """Keep the judged records of case files whose jobs would all be taken from the cache."""
+        for jobs in files_of(self.plan.jobs):
+            if jobs[0].id in settled or any(self.calibration.of(job) for job in jobs):
+                continue
+            judged = [records[job.id] for job in jobs]
+            sound = all(record.verdict is not Verdict.INFRA for record in judged)
+            if sound and all(job.id in kept for job in jobs):
+                self.cache.settled.put(jobs, judged)
+
+    def _confirmed(self, judge: Judge, unsure: _Unsure, kept: set[_Id]) -> Iterator[Record]:
         """Try what is unexpected again, in another order, each job in a process of its own."""
         while unsure:
             once_more = [replace(job, alone=True) for job, _ in reversed(unsure.values())]
@@ -99,9 +128,10 @@ class Run:
                 yield settled
                 if settled.verdict is not Verdict.FLAKY and unstable is None:
                     seen = replace(again, attempts=len(attempts))
-                    self.cache.put(job, seen, self.directory.blobs)
+                    if self.cache.put(job, seen, self.directory.blobs):
+                        kept.add(job.id)
 
-    def _recorded(self, judge: Judge) -> dict[tuple[str, str], Record]:
+    def _recorded(self, judge: Judge) -> _Records:
         """Return what this directory holds already, judged anew: goldens may have changed."""
         known = {(record.case, record.cell): record for record in self.directory.read_records()}
         records = {}

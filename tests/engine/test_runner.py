@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -159,6 +160,7 @@ def test_a_broken_cache_costs_a_run_and_no_more(world: World, damage: str) -> No
     blob = world.folder / "cache" / "blobs" / record.artifacts["value"]
     if damage == "record":
         stored.write_bytes(b"{")
+        shutil.rmtree(world.folder / "cache" / "settled")
     else:
         content = None if damage == "missing" else b"garbage"
         blob.unlink()

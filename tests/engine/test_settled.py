@@ -1,0 +1,165 @@
+"""Verdicts that still hold: taken as they were until something they were made from changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.engine.cache import ResultCache
+from conformance.engine.plan import Plan
+from conformance.engine.rundir import RunDirectory
+from conformance.engine.runner import Run
+from conformance.engine.settled import Settled, files_of
+from conformance.golden.accept import Candidate, apply, plan_accept
+from conformance.golden.store import GoldenStore
+from conformance.model.case import Deviation
+from conformance.model.outcome import Outcome, Verdict
+from tests.builders import f32, ok
+
+from .worlds import Script, bad, good, job, planned
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from conformance.engine.job import Job
+    from conformance.model.record import Record
+
+
+class World:
+    """A case file of two cases in a cell, run again and again with one cache."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.jobs = [job(folder / "cases", name) for name in ("one", "two")]
+        self.script = Script()
+        self.runs = 0
+
+    def run(self, jobs: Sequence[Job] = (), *, fresh: bool = False) -> list[Record]:
+        """Run the jobs; `script.asked` is what was executed."""
+        self.script.asked.clear()
+        self.runs += 1
+        self.directory = RunDirectory(self.folder / f"run{self.runs}")
+        cache = ResultCache(self.folder / "cache", fresh=fresh)
+        plan = Plan(jobs=tuple(jobs or self.jobs), exclusions=(), cells=(self.jobs[0].planned,))
+        return Run(plan, self.directory, self.script, cache).execute()
+
+    @property
+    def settled(self) -> Settled:
+        """What the cache holds of judged records."""
+        return ResultCache(self.folder / "cache").settled
+
+    def holds(self, jobs: Sequence[Job] = ()) -> bool:
+        """Say whether the verdicts of jobs are taken as they were."""
+        blobs = RunDirectory(self.folder / "looked").blobs
+        return self.settled.take(jobs or self.jobs, blobs) is not None
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Of two cases."""
+    return World(tmp_path)
+
+
+def test_an_unchanged_run_gives_the_same_records(world: World) -> None:
+    """Nothing is executed, and the run's directory is as whole as the first."""
+    first = world.run()
+    assert world.holds()
+    second = world.run()
+    assert world.script.asked == []
+    assert second == [replace(record, cached=True) for record in first]
+    assert world.directory.read_records() == second
+    assert all(world.directory.blobs.get(b) for r in second for b in r.artifacts.values())
+
+
+def test_a_run_that_wants_everything_anew_takes_nothing(world: World) -> None:
+    """Its verdicts hold for the next."""
+    world.run(fresh=True)
+    world.run(fresh=True)
+    assert world.script.asked == ["one", "two"]
+    assert world.holds()
+
+
+def test_a_new_golden_is_judged_by(world: World) -> None:
+    """What was new matches, without being run again."""
+    world.run()
+    case = world.jobs[0].case
+    seen = Candidate(case=case, variant="cpu", release="0.6.0", observation=ok(f32(9, 9)))
+    apply(plan_accept(GoldenStore(case.families), [seen], ["0.6.0"]), {})
+    assert not world.holds()
+    one, two = world.run()
+    assert world.script.asked == ["one"]  # what is unexpected is seen once more
+    assert (one.verdict, two.verdict) == (Verdict.CHANGED, Verdict.NEW)
+    assert world.holds()
+
+
+def test_another_case_is_judged_anew(world: World) -> None:
+    """Whatever of it is another."""
+    world.run()
+    first, second = world.jobs
+    for other in (
+        replace(first.case, content_hash="i" * 8),
+        replace(first.case, deviations=(Deviation(releases="<0.7"),)),
+        replace(first.case, rtol=0.1),
+    ):
+        assert not world.holds([replace(first, case=other), second])
+
+
+def test_another_cell_is_judged_anew(world: World) -> None:
+    """As is another selection of the cases of a file."""
+    world.run()
+    assert not world.holds(world.jobs[:1])
+    other = planned("0.6.1")
+    assert not world.holds([replace(one, planned=other) for one in world.jobs])
+
+
+def test_what_may_be_the_fault_of_the_host_is_not_settled(world: World) -> None:
+    """It is seen again."""
+    world.script.answers["one"] = [partial(bad, outcome=Outcome.TIMED_OUT)]
+    world.run()
+    assert not world.holds()
+
+
+def test_what_disagrees_with_itself_is_not_settled(world: World) -> None:
+    """It is flaky, and tried again the next time."""
+    world.script.answers["one"] = [lambda one: good(one, 9, 9), good, good, good, good]
+    assert world.run()[0].verdict is Verdict.FLAKY
+    assert not world.holds()
+
+
+def test_a_lost_blob_unsettles(world: World) -> None:
+    """Then the job runs again."""
+    record = world.run()[0]
+    (world.folder / "cache" / "blobs" / record.artifacts["value"]).unlink()
+    world.run()
+    assert world.script.asked == ["one", "two"]  # both gave the same value
+
+
+def test_a_blob_that_was_written_since_unsettles(world: World) -> None:
+    """What it holds is looked at before anything is told of it."""
+    record = world.run()[0]
+    blob = world.folder / "cache" / "blobs" / record.artifacts["value"]
+    blob.unlink()
+    blob.write_bytes(b"garbage")
+    assert not world.holds()
+    assert [record.verdict for record in world.run()] == [Verdict.NEW] * 2
+    assert world.holds()
+
+
+def test_a_file_that_cannot_be_read_unsettles(world: World) -> None:
+    """Its jobs are judged anew."""
+    world.run()
+    for kept in (world.folder / "cache" / "settled").rglob("*.jsonl"):
+        kept.write_bytes(b"nothing")
+    assert not world.holds()
+    assert [record.verdict for record in world.run()] == [Verdict.NEW] * 2
+    assert world.holds()
+
+
+def test_files_in_cells(world: World) -> None:
+    """Jobs that stand together are of one file in one cell."""
+    elsewhere = [replace(one, planned=planned("0.6.1")) for one in world.jobs]
+    assert [*files_of([*world.jobs, *elsewhere])] == [world.jobs, elsewhere]
