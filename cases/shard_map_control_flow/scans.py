@@ -242,7 +242,19 @@ def mapped_in_batches(env, check):
     return Observed(seen, rows * rows.sum(1, keepdims=True))
 
 
-@program(source="jax-ml/jax#15481", devices=4, facts={"collectives": {"all-gather": 1}})
+@program(
+    source="jax-ml/jax#15481",
+    devices=4,
+    facts={"collectives": {"all-gather": 1}},
+    deviations=[
+        deviation(
+            platform="tpu",
+            outcome="ok",
+            match="collectives",
+            reason="of so small an array a TPU makes an all-reduce",
+        ),
+    ],
+)
 def prefix_sums_over_all(env):
     """Running sums over all shards: a local `associative_scan`, offsets from an `all_gather`."""
 
