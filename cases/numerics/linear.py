@@ -28,14 +28,18 @@ def solve_with_a_square_right_side(env):
 
     Nothing fails where all the sizes agree. Write `b[..., None]`.
     """
+
+    @jax.jit
+    def solve(a, b):
+        return {"as it is": jnp.linalg.solve(a, b), "vectors": jnp.linalg.solve(a, b[..., None])}
+
     a = np.stack([np.diag(f32(1, 2)), np.diag(f32(4, 8))])
     b = f32(1, 2, 3, 4).reshape(2, 2)
-    made = {"as it is": jnp.linalg.solve(a, b), "vectors": jnp.linalg.solve(a, b[..., None])}
     wanted = {
         "as it is": np.stack([b / f32(1, 2)[:, None], b / f32(4, 8)[:, None]]),
         "vectors": f32(1, 1, 0.75, 0.5).reshape(2, 2, 1),
     }
-    return Observed(made, reference=wanted)
+    return Observed(solve(a, b), reference=wanted)
 
 
 @probe(
@@ -52,7 +56,8 @@ def solve_with_a_square_right_side(env):
 )
 def least_squares_of_zero(env):
     """`lstsq` with a matrix of zeros: the solution of least norm is 0, NaN up to 0.8.0."""
-    made = jnp.linalg.lstsq(np.zeros((3, 2), np.float32), np.ones(3, np.float32))[0]
+    solve = jax.jit(lambda a, b: jnp.linalg.lstsq(a, b)[0])
+    made = solve(np.zeros((3, 2), np.float32), np.ones(3, np.float32))
     return Observed(made, reference=f32(0, 0))
 
 
@@ -82,72 +87,84 @@ def norms_of_the_empty(env):
 @probe(source="jax-ml/jax@aaaee63ac588", platforms=("cpu",), rtol=1e-6)
 def norms(env):
     """Norms of a matrix by their definitions, and of a vector whose squares overflow or are 0."""
+
+    @jax.jit
+    def norms(a, cube, zeros):
+        return {
+            "fro": jnp.linalg.norm(a),
+            "two": jnp.linalg.norm(a, 2),
+            "nuclear": jnp.linalg.norm(a, "nuc"),
+            "one": jnp.linalg.norm(a, 1),
+            "inf": jnp.linalg.norm(a, inf),
+            "axes": jnp.linalg.vector_norm(cube, axis=(0, 1)),
+            "gradient at 0": jax.grad(jnp.linalg.norm)(zeros),
+        }
+
     a = f32(3, 0, 4, 5).reshape(2, 2)
-    singular = np.linalg.svd(a.astype(np.float64), compute_uv=False)
-    made = {
-        "fro": jnp.linalg.norm(a),
-        "two": jnp.linalg.norm(a, 2),
-        "nuclear": jnp.linalg.norm(a, "nuc"),
-        "one": jnp.linalg.norm(a, 1),
-        "inf": jnp.linalg.norm(a, inf),
-        "axes": jnp.linalg.vector_norm(np.ones((2, 2, 2), np.float32), axis=(0, 1)),
-        "gradient at 0": jax.grad(jnp.linalg.norm)(f32(0, 0)),
-    }
-    wanted = [
-        np.sqrt(50),
-        singular[0],
-        singular.sum(),
-        7,
-        9,
-        np.array([2.0, 2]),
-        np.array([nan, nan]),
-    ]
-    return Observed(
-        numbered(made), reference=numbered(dict(zip(made, map(np.float64, wanted), strict=True)))
-    )
+    # The singular values of this matrix: the roots of 45 and of 5.
+    two, nuclear = np.sqrt(45), np.sqrt(45) + np.sqrt(5)
+    wanted = {"fro": np.sqrt(50), "two": two, "nuclear": nuclear, "one": 7.0, "inf": 9.0}
+    wanted = {name: np.float64(value) for name, value in wanted.items()}
+    wanted |= {"axes": np.array([2.0, 2]), "gradient at 0": np.array([nan, nan])}
+    made = norms(a, np.ones((2, 2, 2), np.float32), f32(0, 0))
+    return Observed(numbered(made), reference=numbered(wanted))
 
 
 @probe(source="jax-ml/jax#3589", platforms=("cpu",))
 def matrices_that_are_not_good(env):
     """Not positive definite: NaN. Singular: a determinant of 0. An error is never raised."""
-    bad = f32(1, 2, 2, 1).reshape(2, 2)
-    good = f32(4, 2, 2, 5).reshape(2, 2)
-    made = {
-        "cholesky": jnp.linalg.cholesky(bad),
-        "cholesky of a batch": jnp.linalg.cholesky(np.stack([good, -good])),
-        "upper": jnp.linalg.cholesky(good, upper=True),
-        "determinant": jnp.linalg.det(np.ones((2, 2), np.float32)),
-        "sign": tuple(jnp.linalg.slogdet(np.zeros((2, 2), np.float32))),
-    }
-    factor = f32(2, 0, 1, 2).reshape(2, 2)
+
+    @jax.jit
+    def tried(good, bad, ones, zeros):
+        return {
+            "cholesky": jnp.linalg.cholesky(bad),
+            "cholesky of a batch": jnp.linalg.cholesky(jnp.stack([good, -good])),
+            "upper": jnp.linalg.cholesky(good, upper=True),
+            "determinant": jnp.linalg.det(ones),
+            "sign": tuple(jnp.linalg.slogdet(zeros)),
+        }
+
+    good, bad = f32(4, 2, 2, 5).reshape(2, 2), f32(1, 2, 2, 1).reshape(2, 2)
+    factor, nothing = f32(2, 0, 1, 2).reshape(2, 2), np.tril(np.full((2, 2), nan, np.float32))
     wanted = {
-        "cholesky": np.tril(np.full((2, 2), nan, np.float32)),
-        "cholesky of a batch": np.stack([factor, np.tril(np.full((2, 2), nan, np.float32))]),
+        "cholesky": nothing,
+        "cholesky of a batch": np.stack([factor, nothing]),
         "upper": factor.T,
         "determinant": np.float32(0),
         "sign": (np.float32(0), np.float32(-inf)),
     }
+    made = tried(good, bad, np.ones((2, 2), np.float32), np.zeros((2, 2), np.float32))
     return Observed(numbered(made), reference=numbered(wanted))
 
 
 @probe(source="jax-ml/jax@1f9301782975", platforms=("cpu",), rtol=1e-5, atol=1e-6)
 def factorisations(env):
     """Shapes and products of QR, SVD, eigh and LU for a matrix that is not square."""
+
+    @jax.jit
+    def factors(a, square, ones):
+        return {
+            "qr": jnp.linalg.qr(a),
+            "svd": jnp.linalg.svd(a, full_matrices=False),
+            "eigh": jnp.linalg.eigh(square),
+            "lu": jax.scipy.linalg.lu(a),
+            "rank": jnp.linalg.matrix_rank(ones),
+        }
+
     a = f32(2, 1, 0, 3, 1, 1).reshape(3, 2)
     square = a.T @ a
-    q, r = jnp.linalg.qr(a)
-    u, s, v = jnp.linalg.svd(a, full_matrices=False)
-    w, x = jnp.linalg.eigh(square)
-    p, low, up = jax.scipy.linalg.lu(a)
-    made = {"qr": q @ r, "svd": (u * s) @ v, "eigh": (x * w) @ x.T, "lu": p @ low @ up, "values": w}
-    wanted = {"qr": a, "svd": a, "eigh": square, "lu": a, "values": np.linalg.eigvalsh(square)}
-    shapes = [jnp.linalg.qr(a, "complete")[0].shape, jnp.linalg.svd(a)[0].shape, s.shape]
-    seen = {"products": made, "shapes": shapes, "rank": jnp.linalg.matrix_rank(np.ones((2, 3)))}
+    made = jax.tree_util.tree_map(np.asarray, factors(a, square, np.ones((2, 3), np.float32)))
+    (q, r), (u, s, v), (w, x), (p, low, up) = (made[n] for n in ("qr", "svd", "eigh", "lu"))
+    products = {"qr": q @ r, "svd": (u * s) @ v, "eigh": (x * w) @ x.T, "lu": p @ low @ up}
+    whole = jax.eval_shape(lambda a: (jnp.linalg.qr(a, "complete")[0], jnp.linalg.svd(a)[0]), a)
+    shapes = [value.shape for value in (*whole, s)]
+    wanted = {name: np.float64(square if name == "eigh" else a) for name in products}
     return Observed(
-        seen,
+        {"products": products, "shapes": shapes, "values": w, "rank": made["rank"]},
         reference={
-            "products": {name: np.float64(value) for name, value in wanted.items()},
+            "products": wanted,
             "shapes": [(3, 3), (3, 3), (2,)],
+            "values": np.linalg.eigvalsh(square.astype(np.float64)),
             "rank": np.int32(1),
         },
     )
@@ -171,7 +188,7 @@ def factorisations(env):
 def derivative_of_a_wide_qr(env):
     """The derivative of QR of a wide matrix, from 0.10.0: against a difference in float64."""
     a, b = f32(2, 1, 1, 0, 3, 1).reshape(2, 3), f32(0, 1, 0, 1, 0, 1).reshape(2, 3)
-    _, made = jax.jvp(lambda a: abs(jnp.linalg.qr(a)[1]), (a,), (b,))
+    made = jax.jit(lambda a, b: jax.jvp(lambda a: abs(jnp.linalg.qr(a)[1]), (a,), (b,))[1])(a, b)
     step = 1e-6 * b.astype(np.float64)
     after, before = (abs(np.linalg.qr(m)[1]) for m in (a + step, a - step))
     return Observed(made, reference=(after - before) / 2e-6)
@@ -187,7 +204,8 @@ def derivative_of_a_wide_qr(env):
 def names_of_results(env):
     """Results with names: `eigh`, `svd`, `qr`, and `eig` since 0.8.0."""
     a = np.eye(2, dtype=np.float32)
-    fields = {name: getattr(jnp.linalg, name)(a) for name in ("eigh", "svd", "qr", "eig")}
+    names = ("eigh", "svd", "qr", "eig")
+    fields = {name: jax.eval_shape(getattr(jnp.linalg, name), a) for name in names}
     made = {name: list(getattr(value, "_fields", ())) for name, value in fields.items()}
     values = ["eigenvalues", "eigenvectors"]
     wanted = {"eigh": values, "svd": ["U", "S", "Vh"], "qr": ["Q", "R"], "eig": values}
@@ -217,11 +235,16 @@ def cross_in_the_plane(env):
     platforms=("cpu",),
 )
 def cross_in_space(env):
-    """`cross` in space, along an axis, and of a batch with one vector."""
+    """`cross` in space, of a batch of vectors, in rows and in columns."""
+    turn = np.array([1, 2, 0])
+
+    @jax.jit
+    def crossed(x, y):
+        return {"basis": jnp.cross(x, x[turn]), "axis": jnp.cross(y, y[:, turn], axis=0)}
+
     x = np.eye(3, dtype=np.float32)
-    made = {"basis": jnp.cross(x, x[[1, 2, 0]]), "axis": jnp.cross(x, x[:, [1, 2, 0]], axis=0)}
-    wanted = {"basis": x[[2, 0, 1]], "axis": np.cross(x, x[:, [1, 2, 0]], axis=0)}
-    return Observed(made, reference=wanted)
+    wanted = {"basis": x[[2, 0, 1]], "axis": np.cross(x, x[:, turn], axis=0)}
+    return Observed(crossed(x, x), reference=wanted)
 
 
 @probe(
@@ -256,7 +279,7 @@ def power_of_an_integer_matrix(env):
 )
 def batch_of_toeplitz(env):
     """`toeplitz` of a 2x2 input makes two matrices since 0.4.36; one of 4x4 before."""
-    made = jax.scipy.linalg.toeplitz(f32(1, 2, 3, 4).reshape(2, 2))
+    made = jax.jit(jax.scipy.linalg.toeplitz)(f32(1, 2, 3, 4).reshape(2, 2))
     return Observed(made, reference=f32(1, 2, 2, 1, 3, 4, 4, 3).reshape(2, 2, 2))
 
 
@@ -276,37 +299,34 @@ def batch_of_toeplitz(env):
 )
 def fft_of_four_axes(env):
     """`fftn` over four axes, and back: from 0.5.0."""
+
+    @jax.jit
+    def transformed(x):
+        there = jnp.fft.fftn(x)
+        return {"there": there, "real": jnp.fft.rfftn(x), "back": jnp.fft.ifftn(there)}
+
     x = env.rng(7).normal(size=(2, 3, 2, 4)).astype(np.float32)
-    made = {
-        "there": jnp.fft.fftn(x),
-        "real": jnp.fft.rfftn(x),
-        "back": jnp.fft.ifftn(jnp.fft.fftn(x)),
-    }
     wanted = {"there": np.fft.fftn(x), "real": np.fft.rfftn(x), "back": x.astype(np.complex128)}
-    return Observed(made, reference=wanted)
+    return Observed(transformed(x), reference=wanted)
 
 
 @probe(source="jax-ml/jax#31618", platforms=("cpu",), atol=1e-5)
 def fft_of_short_inputs(env):
     """Lengths of one, two and three, odd inverses, padding and cutting."""
     x, z = f32(3, 1, 4, 1, 5), np.array([2 + 3j, 1 + 1j], np.complex64)
-    made = {
-        "one": jnp.fft.fft(x, n=1),
-        "padded": jnp.fft.rfft(x[:2], n=5),
-        "odd": jnp.fft.irfft(z, n=3),
-        "default": jnp.fft.irfft(z),
-        "ortho": jnp.fft.fft(x, norm="ortho"),
-        "hermitian": jnp.fft.hfft(z, n=3),
-    }
-    wanted = {
-        "one": np.fft.fft(x, n=1),
-        "padded": np.fft.rfft(x[:2], n=5),
-        "odd": np.fft.irfft(z, n=3),
-        "default": np.fft.irfft(z),
-        "ortho": np.fft.fft(x, norm="ortho"),
-        "hermitian": np.fft.hfft(z, n=3),
-    }
-    return Observed(made, reference=wanted)
+
+    def transformed(fft, x, z):
+        return {
+            "one": fft.fft(x, n=1),
+            "padded": fft.rfft(x[:2], n=5),
+            "odd": fft.irfft(z, n=3),
+            "default": fft.irfft(z),
+            "ortho": fft.fft(x, norm="ortho"),
+            "hermitian": fft.hfft(z, n=3),
+        }
+
+    made = jax.jit(lambda x, z: transformed(jnp.fft, x, z))(x, z)
+    return Observed(made, reference=transformed(np.fft, x.astype(np.float64), z))
 
 
 @probe(
@@ -341,7 +361,7 @@ def fft_of_no_length(env):
 def dct_over_the_last_axes(env):
     """`dctn(s=)` of two lengths transforms the last two axes, since 0.10.0."""
     x = f32(*range(8)).reshape(2, 2, 2)
-    made = jax.scipy.fft.dctn(x, s=(2, 2))
+    made = jax.jit(lambda x: jax.scipy.fft.dctn(x, s=(2, 2)))(x)
     angle = np.pi * np.outer(np.arange(2), 2 * np.arange(2) + 1) / 4
     return Observed(
         made, reference=np.einsum("ia,jb,xab->xij", 2 * np.cos(angle), 2 * np.cos(angle), x)

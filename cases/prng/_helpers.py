@@ -1,4 +1,4 @@
-"""Threefry in NumPy: what a stream of jax should hold, computed without jax.
+"""Threefry in NumPy: what a stream of jax should hold, computed without jax; and draws of jax.
 
 The layout is the one that is the default since 0.5.0 (`jax_threefry_partitionable`): the counter
 of element i is the 64-bit number i, in two words. `original_bits` and `original_split` are what
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from statistics import NormalDist
 
+import jax
 import numpy as np
 
 TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -41,6 +42,17 @@ def threefry(key, first, second):
 def seeded(seed=SEED):
     """Return the words of the key of a seed: its high half and its low half."""
     return np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
+
+
+def drawn(draw, *args):
+    """Return what jax draws with the key of SEED, as one program: it shares bits and compilation.
+
+    Args:
+        draw: Function of a key and of further arguments.
+        args: Arrays.
+    """
+    run = jax.jit(lambda words, *args: draw(jax.random.wrap_key_data(words), *args))
+    return run(seeded(), *args)
 
 
 def counted(key, count):

@@ -3,6 +3,9 @@
 `randint` takes twice the bits of its dtype modulo the span. For 8 and 16 bits that was wrong up
 to 0.7.1: 2**8 modulo the span was computed in 8 bits and became 0, so the high half was lost and
 small numbers came up half as often again as large ones.
+
+Where a program holds several draws, the compiler is told not to optimise: compilation is most of
+the time, and these words do not depend on it.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import numpy as np
 
 from conformance.kit import Observed, deviation, probe
 
-from ._helpers import SEED, bits, gumbel, randint, refusal, seeded, split, unit
+from ._helpers import SEED, bits, drawn, gumbel, randint, refusal, seeded, split, unit
 
 
 @probe(
@@ -29,8 +32,8 @@ from ._helpers import SEED, bits, gumbel, randint, refusal, seeded, split, unit
 )
 def narrow(env):
     """`randint` of 8 and 16 bits: drawn with 32 bits since 0.7.2, so all values changed."""
-    key, types = jax.random.key(SEED), ("int8", "uint8", "int16", "uint16")
-    made = {dtype: jax.random.randint(key, (8,), 0, 100, dtype) for dtype in types}
+    types = ("int8", "uint8", "int16", "uint16")
+    made = drawn(lambda key: {t: jax.random.randint(key, (8,), 0, 100, t) for t in types})
     wanted = randint(seeded(), 8, 0, 100)
     return Observed(made, reference={dtype: wanted.astype(dtype) for dtype in types})
 
@@ -51,7 +54,7 @@ def narrow(env):
 )
 def bias(env):
     """The share of 0..55 among random bytes below 100: 0.56, but 0.66 up to 0.7.1."""
-    made = jax.random.randint(jax.random.key(SEED), (100_000,), 0, 100, "uint8")
+    made = drawn(lambda key: jax.random.randint(key, (100_000,), 0, 100, "uint8"))
     return Observed(np.mean(np.asarray(made) < 56), reference=0.56)
 
 
@@ -69,8 +72,8 @@ def bias(env):
 )
 def wide(env):
     """`randint` of 32 bits: 64 random bits modulo the span, so its bias cannot be seen."""
-    key, ranges = jax.random.key(SEED), {"int32": (-10, 100), "uint32": (5, 60000)}
-    made = {d: jax.random.randint(key, (8,), *span, d) for d, span in ranges.items()}
+    ranges = {"int32": (-10, 100), "uint32": (5, 60000)}
+    made = drawn(lambda key: {d: jax.random.randint(key, (8,), *ranges[d], d) for d in ranges})
     wanted = {d: randint(seeded(), 8, *span).astype(d) for d, span in ranges.items()}
     return Observed(made, reference=wanted)
 
@@ -78,10 +81,12 @@ def wide(env):
 @probe(source="jax-ml/jax#222", platforms=("cpu",))
 def bounds_of_the_dtype(env):
     """An upper bound beyond the dtype stands for all of its values; an empty range for its low."""
-    key = jax.random.key(SEED)
     asked = {"all": (0, 256), "beyond": (0, 1000), "below": (-1000, 256), "empty": (5, 2)}
-    made = {n: jax.random.randint(key, (4096,), *span, "uint8") for n, span in asked.items()}
-    seen = {name: np.unique(np.asarray(value)) for name, value in made.items()}
+
+    def draw(key):
+        return {n: jax.random.randint(key, (4096,), *span, "uint8") for n, span in asked.items()}
+
+    seen = {name: np.unique(np.asarray(value)) for name, value in drawn(draw).items()}
     whole = np.arange(256, dtype=np.uint8)
     wanted = {"all": whole, "beyond": whole, "below": whole, "empty": whole[5:6]}
     return Observed(seen, reference=wanted)
@@ -92,7 +97,7 @@ def bounds_of_the_dtype(env):
     platforms=("cpu",),
     deviations=[
         deviation(
-            "jax<0.7.2",
+            "jax<0.7.1",
             error="AttributeError",
             match="jax_safer_randint",
             reason="there was nothing to switch",
@@ -110,7 +115,7 @@ def bounds_of_the_dtype(env):
 def old_stream_by_config(env):
     """`jax_safer_randint=False` was the way back to the old values, up to 0.8.3."""
     jax.config.update("jax_safer_randint", False)
-    made = jax.random.randint(jax.random.key(SEED), (8,), 0, 100, "uint8")
+    made = drawn(lambda key: jax.random.randint(key, (8,), 0, 100, "uint8"))
     lower = bits(split(seeded())[1], 8, 8)
     return Observed(made, reference=lower % np.uint8(100))
 
@@ -129,13 +134,14 @@ def old_stream_by_config(env):
 )
 def permutation(env):
     """A permutation sorts by random words, of the second key of a split, for each round."""
-    made = jax.random.permutation(jax.random.key(SEED), 10)
+    made = drawn(lambda key: jax.random.permutation(key, 10))
     return Observed(made, reference=np.argsort(bits(split(seeded())[1], 10)).astype(np.int32))
 
 
 @probe(
     source="jax-ml/jax@a60ead6fd1a0",
     platforms=("cpu",),
+    xla_flags=["--xla_backend_optimization_level=0"],
     deviations=[
         deviation(
             "jax<0.5",
@@ -147,13 +153,15 @@ def permutation(env):
 )
 def permutation_of_an_array(env):
     """Rows move as wholes, or (`independent`) each column has an order of its own."""
-    key, x = jax.random.key(SEED), np.arange(12, dtype=np.int32).reshape(6, 2)
-    words = split(seeded())[1]
-    made = {how: jax.random.permutation(key, x, independent=how == "each") for how in WORDS}
+    x, words = np.arange(12, dtype=np.int32).reshape(6, 2), split(seeded())[1]
+
+    def draw(key, x):
+        return {how: jax.random.permutation(key, x, independent=how == "each") for how in WORDS}
+
     order = {how: np.argsort(bits(words, n).reshape(6, -1), axis=0) for how, n in WORDS.items()}
     wanted = {how: np.take_along_axis(x, order[how], 0) for how in WORDS}
     wanted["rows"] = x[order["rows"][:, 0]]
-    return Observed(made, reference=wanted)
+    return Observed(drawn(draw, x), reference=wanted)
 
 
 WORDS = {"rows": 6, "each": 12}
@@ -162,6 +170,7 @@ WORDS = {"rows": 6, "each": 12}
 @probe(
     source="jax-ml/jax@a60ead6fd1a0",
     platforms=("cpu",),
+    xla_flags=["--xla_backend_optimization_level=0"],
     deviations=[
         deviation(
             "jax<0.5",
@@ -174,27 +183,31 @@ WORDS = {"rows": 6, "each": 12}
 def choice(env):
     """The four ways of `choice`: `randint`, inversion, `permutation`, and the largest Gumbel."""
     p = np.array([0.1, 0.1, 0.1, 0.2, 0.5], np.float32)
-    key, words, sums = jax.random.key(SEED), seeded(), np.cumsum(p)
-    made = {
-        "uniform": jax.random.choice(key, 5, (4,)),
-        "weighted": jax.random.choice(key, 5, (4,), p=p),
-        "once each": jax.random.choice(key, 5, (4,), replace=False),
-        "once each, weighted": jax.random.choice(key, 5, (4,), replace=False, p=p),
-    }
+    words, sums = seeded(), np.cumsum(p)
+
+    def draw(key, p):
+        return {
+            "uniform": jax.random.choice(key, 5, (4,)),
+            "weighted": jax.random.choice(key, 5, (4,), p=p),
+            "once each": jax.random.choice(key, 5, (4,), replace=False),
+            "once each, weighted": jax.random.choice(key, 5, (4,), replace=False, p=p),
+        }
+
     wanted = {
         "uniform": randint(words, 4, 0, 5),
         "weighted": np.searchsorted(sums, sums[-1] * (1 - unit(words, 4))),
         "once each": np.argsort(bits(split(words)[1], 5))[:4],
         "once each, weighted": np.argsort(-(gumbel(words, 5) + np.log(p)))[:4],
     }
-    return Observed(made, reference={name: v.astype(np.int32) for name, v in wanted.items()})
+    reference = {name: value.astype(np.int32) for name, value in wanted.items()}
+    return Observed(drawn(draw, p), reference)
 
 
 @probe(source="jax-ml/jax@4a82fe94ded3", platforms=("cpu",))
 def choice_among_impossible(env):
     """More draws without replacement than have a chance: those of weight 0 come last, in order."""
     p = np.array([0, 0.5, 0, 0.5, 0], np.float32)
-    made = jax.random.choice(jax.random.key(SEED), 5, (5,), replace=False, p=p)
+    made = drawn(lambda key, p: jax.random.choice(key, 5, (5,), replace=False, p=p), p)
     return Observed(np.asarray(made)[2:], reference=np.array([0, 2, 4], np.int32))
 
 
@@ -213,7 +226,7 @@ def choice_among_impossible(env):
 def categorical(env):
     """`categorical` takes the largest of logits plus Gumbel."""
     logits = np.log(np.array([0.1, 0.2, 0.3, 0.4], np.float32))
-    made = jax.random.categorical(jax.random.key(SEED), logits, shape=(6,))
+    made = drawn(lambda key, logits: jax.random.categorical(key, logits, shape=(6,)), logits)
     wanted = (gumbel(seeded(), 24).reshape(6, 4) + logits).argmax(1)
     return Observed(made, reference=wanted.astype(np.int32))
 
@@ -234,14 +247,18 @@ def categorical(env):
 def categorical_once_each(env):
     """`categorical` without replacement, from 0.5.3: the largest three, in order."""
     logits = np.log(np.array([0.1, 0.2, 0.3, 0.4], np.float32))
-    made = jax.random.categorical(jax.random.key(SEED), logits, shape=(3,), replace=False)
+
+    def draw(key, logits):
+        return jax.random.categorical(key, logits, shape=(3,), replace=False)
+
     wanted = np.argsort(-(gumbel(seeded(), 4) + logits))[:3]
-    return Observed(made, reference=wanted.astype(np.int32))
+    return Observed(drawn(draw, logits), reference=wanted.astype(np.int32))
 
 
 @probe(
     source="jax-ml/jax#26524",
     platforms=("cpu",),
+    xla_flags=["--xla_backend_optimization_level=0"],
     deviations=[
         deviation(
             "jax<0.5.3",
@@ -255,11 +272,37 @@ def categorical_once_each(env):
 def multinomial(env):
     """`multinomial` gives counts that add up to the trials; it came with 0.5.3, not 0.5.1."""
     p = np.array([0.2, 0.3, 0.5], np.float32)
-    keys = jax.random.split(jax.random.key(SEED), 50)
-    counts = jax.vmap(lambda key: jax.random.multinomial(key, np.float32(1000), p))(keys)
+    many = np.tile(p, (50, 1))
+    counts = drawn(jax.random.multinomial, np.float32(1000), many)
     counts = np.asarray(counts, np.float64)
     seen = {"totals": np.unique(counts.sum(1)), "near": abs(counts.mean(0) / 1000 - p) < 0.01}
     return Observed(seen, reference={"totals": np.array([1000.0]), "near": np.ones(3, bool)})
+
+
+@probe(
+    source="jax-ml/jax#25688",
+    platforms=("cpu",),
+    releases="jax>=0.5.3",
+    deviations=[
+        deviation(
+            "jax<0.12",
+            outcome="ok",
+            reason="the shape was that of the result, against the documentation",
+            issue="jax-ml/jax#25688",
+        )
+    ],
+)
+def shape_of_multinomial(env):
+    """`multinomial(shape=(5, 3))` of three outcomes: (5, 3) up to 0.11.2, (5, 3, 3) from 0.12.0.
+
+    The shape is now without the axis of the outcomes, as documented. Broadcast p instead.
+    """
+
+    def draw(words, n, p):
+        return jax.random.multinomial(jax.random.wrap_key_data(words), n, p, shape=(5, 3))
+
+    made = jax.eval_shape(draw, seeded(), np.float32(10), np.ones(3, np.float32) / 3)
+    return Observed(made.shape, reference=(5, 3, 3))
 
 
 @probe(
