@@ -19,32 +19,31 @@ from ._helpers import counts, first, floats
 BRANCHES = (jnp.sin, jnp.cos, jnp.exp)
 
 
-@probe(
-    source="jax-ml/jax#8409",
-    params={
-        "cond_batched": {"index": [1, 0, 1], "kind": "cond"},
-        "cond_shared": {"index": 1, "kind": "cond"},
-        "switch_batched": {"index": [2, 0, 1], "kind": "switch"},
-        "switch_shared": {"index": 2, "kind": "switch"},
-    },
-)
-def predicate(env, index, kind):
+@probe(source="jax-ml/jax#8409")
+def predicate(env):
     """A mapped predicate makes a select of a cond or switch, a shared one leaves it as it is."""
     x = floats(0.5, 1.0, 1.5)
-    index = np.asarray(index, np.int32)
 
-    def fn(i, x):
-        if kind == "cond":
-            return lax.cond(i == 1, BRANCHES[1], BRANCHES[0], x)
-        return lax.switch(i, BRANCHES, x)
+    def mapped(kind, index):
+        def fn(i, x):
+            if kind == "cond":
+                return lax.cond(i == 1, BRANCHES[1], BRANCHES[0], x)
+            return lax.switch(i, BRANCHES, x)
 
-    mapped = jax.vmap(fn, in_axes=(0 if index.ndim else None, 0))
-    found = counts(mapped, (index, x), "cond select_n")
-    want = [(np.sin, np.cos, np.exp)[i](np.float64(v)) for i, v in np.broadcast(index, x)]
-    return Observed(
-        {"value": mapped(index, x), "conds": found["cond"], "selects": found["select_n"] > 0},
-        {"value": np.array(want), "conds": int(not index.ndim), "selects": bool(index.ndim)},
-    )
+        return jax.vmap(fn, in_axes=(0 if np.ndim(index) else None, 0)), (np.int32(index), x)
+
+    of = {"cond": [1, 0, 1], "cond_shared": 1, "switch": [2, 0, 1], "switch_shared": 2}
+    calls = {name: mapped(name.partition("_")[0], index) for name, index in of.items()}
+    found = {name: counts(*call, "cond select_n") for name, call in calls.items()}
+    values = jax.jit(lambda: {name: fn(*args) for name, (fn, args) in calls.items()})()
+    left = {name: (one["cond"], one["select_n"] > 0) for name, one in found.items()}
+    exact = (np.sin, np.cos, np.exp)
+    wanted = {
+        name: np.array([exact[i](np.float64(v)) for i, v in np.broadcast(index, x)])
+        for name, index in of.items()
+    }
+    kept = {name: (1, False) if "shared" in name else (0, True) for name in of}
+    return Observed({"value": values, "left": left}, {"value": wanted, "left": kept})
 
 
 @probe(source="jax-ml/jax#8409")
@@ -55,21 +54,13 @@ def predicate_of_a_collective(env):
     )
     found = counts(mapped, (floats(0, 1, 2, 3),), "cond select_n")
     return Observed(
-        {"value": mapped(floats(0, 1, 2, 3)), **found},
+        {"value": jax.jit(mapped)(floats(0, 1, 2, 3)), **found},
         {"value": floats(0, 10, 20, 30), "cond": 1, "select_n": 0},
     )
 
 
-@program(
-    source="jax-ml/jax#5658",
-    platforms=("cpu",),
-    params={
-        "vmap_of_grad": {"outer": "vmap"},
-        "grad_of_vmap": {"outer": "grad"},
-        "second": {"outer": "second"},
-    },
-)
-def dead_branch_root(env, outer):
+@program(source="jax-ml/jax#5658", platforms=("cpu",))
+def dead_branch_root(env):
     """The root of the branch not taken, at 0: its infinite derivative does not reach the result.
 
     The select that the cond becomes also guards the operands of the branch; `jnp.where` does not.
@@ -78,16 +69,16 @@ def dead_branch_root(env, outer):
     def root(x):
         return lax.cond(x > 0, jnp.sqrt, lambda x: 0 * x, x)
 
-    if outer == "grad":
-        return Program(
-            jax.grad(lambda x: jax.vmap(root)(x).sum()),
-            args=(floats(0, 4),),
-            reference=np.array([0, 0.25]),
-        )
-    first_order = outer == "vmap"
-    fn = jax.grad(root) if first_order else jax.hessian(root)
-    want = np.array([0, 0.25 if first_order else -1 / 32])
-    return Program(jax.vmap(fn), args=(floats(0, 4),), reference=want)
+    def fn(x):
+        return {
+            "vmap_of_grad": jax.vmap(jax.grad(root))(x),
+            "grad_of_vmap": jax.grad(lambda x: jax.vmap(root)(x).sum())(x),
+            "second": jax.vmap(jax.hessian(root))(x),
+        }
+
+    first_order, second = np.array([0, 0.25]), np.array([0, -1 / 32])
+    want = {"vmap_of_grad": first_order, "grad_of_vmap": first_order, "second": second}
+    return Program(fn, args=(floats(0, 4),), reference=want)
 
 
 @program(
@@ -195,9 +186,10 @@ def branch_of_another_platform(env, mapped):
         return lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos)
 
     fn = jax.vmap(fn) if mapped else fn
-    text = jax.jit(fn).lower(floats(0.5, 1)).as_text()
+    lowered = jax.jit(fn).lower(floats(0.5, 1))
+    text, value = lowered.as_text(), lowered.compile()(floats(0.5, 1))
     return Observed(
-        {"value": fn(floats(0.5, 1)), "sines": text.count(".sine"), "cosines": text.count(".cos")},
+        {"value": value, "sines": text.count(".sine"), "cosines": text.count(".cos")},
         {"value": np.sin([0.5, 1]), "sines": 1, "cosines": 0},
     )
 
@@ -224,7 +216,7 @@ def callback_in_a_branch(env, axis):
 
     wanted = np.array([False, True, False]) if axis == 0 else np.bool_(True)
     fn = jax.vmap(lambda p, x: lax.cond(p, told, lambda x: -x, x), in_axes=(axis, 0))
-    value = fn(wanted, floats(1, 2, 3))
+    value = jax.jit(fn)(wanted, floats(1, 2, 3))
     jax.effects_barrier()
     lanes = [2.0] if axis == 0 else [1.0, 2.0, 3.0]
     sign = [-1, 2, -3] if axis == 0 else [1, 2, 3]
@@ -282,11 +274,14 @@ def weak_type_of_branches(env, last):
     """
     strong, weak = (lambda x: x), (lambda _: 1.0)
     branches = (strong, weak) if last else (weak, strong)
-    plain = lax.cond(True, *branches, np.float32(2))
-    mapped = jax.vmap(lambda p: lax.cond(p, *branches, np.float32(2)))(np.array([True]))
-    half = jnp.float16(1)
+
+    def fn(p, half):
+        cond = lambda p: lax.cond(p, *branches, np.float32(2))  # noqa: E731 - reads best in place
+        return {"plain": cond(p[0]) + half, "mapped": jax.vmap(cond)(p) + half}
+
+    found = jax.eval_shape(fn, np.array([True]), np.float16(1))
     return Observed(
-        {"plain": str((plain + half).dtype), "mapped": str((mapped + half).dtype)},
+        {name: str(value.dtype) for name, value in found.items()},
         {"plain": "float32", "mapped": "float32"},
     )
 
@@ -320,18 +315,15 @@ def branches_that_differ(env, case):
     )
 
 
-@program(
-    source="jax-ml/jax#4896",
-    platforms=("cpu",),
-    params={"0": {"index": 0}, "1": {"index": 1}, "2": {"index": 2}, "clamped": {"index": 7}},
-)
-def gradient_of_switch(env, index):
+@program(source="jax-ml/jax#4896", platforms=("cpu",))
+def gradient_of_switch(env):
     """The gradient of a switch is that of the branch taken; too large an index takes the last."""
 
     def fn(i, x):
         return lax.switch(i, (lambda x: x, lambda x: x + jnp.float32(1), lambda x: x**3), x)
 
-    want = (1.0, 1.0, 27.0)[min(index, 2)]
-    return Program(
-        jax.grad(fn, argnums=1), args=(np.int32(index), np.float32(3)), reference=np.float64(want)
-    )
+    def each(indices, x):
+        return lax.map(lambda i: jax.grad(fn, argnums=1)(i, x), indices)
+
+    args = (np.array([0, 1, 2, 7, -1], np.int32), np.float32(3))
+    return Program(each, args=args, reference=np.array([1.0, 1, 27, 27, 1]))

@@ -14,7 +14,6 @@ from ._helpers import counts, floats
 
 @program(
     source="jax-ml/jax#19614",
-    params={"even": {"size": 3}, "rest": {"size": 4}, "larger": {"size": 10}},
     deviations=[
         deviation(
             "jax<0.4.31",
@@ -25,14 +24,19 @@ from ._helpers import counts, floats
         )
     ],
 )
-def map_in_batches(env, size):
+def map_in_batches(env):
     """`lax.map(..., batch_size=n)`: a scan over vmaps, in order, with a rest of its own."""
 
     def fn(x):
-        return lax.map(lambda row: {"sum": row.sum(), "twice": 2 * row}, x, batch_size=size)
+        sizes = {"even": 3, "rest": 4, "larger": 10}
+        return {
+            name: lax.map(lambda row: (row.sum(), 2 * row), x, batch_size=size)
+            for name, size in sizes.items()
+        }
 
     x = env.rng(1).normal(size=(6, 2)).astype(np.float32)
-    return Program(fn, args=(x,), reference=lambda x: {"sum": x.sum(1), "twice": 2.0 * x})
+    want = (x.sum(1, dtype=np.float64), 2 * x.astype(np.float64))
+    return Program(fn, args=(x,), reference=dict.fromkeys(("even", "rest", "larger"), want))
 
 
 @probe(
@@ -103,33 +107,31 @@ def compose(first, then):
     return then[0] * first[0], then[0] * first[1] + then[1]
 
 
-@program(
-    source="jax-ml/jax#29313",
-    params={
-        "forward": {"reverse": False, "axis": 0},
-        "reverse": {"reverse": True, "axis": 0},
-        "last_axis": {"reverse": False, "axis": -1},
-    },
-    same_as=("jit", "aot", "vmap_of_one"),
-)
-def affine_maps(env, reverse, axis):
+@program(source="jax-ml/jax#29313")
+def affine_maps(env):
     """`associative_scan` of affine maps: from the end, the later element is the first argument."""
-    a = env.rng(5).normal(size=(7, 2)).astype(np.float32)
-    b = env.rng(6).normal(size=(7, 2)).astype(np.float32)
+    a, b = env.rng(5).normal(size=(2, 5, 2)).astype(np.float32)
 
     def fn(a, b):
-        ab = (a.T, b.T) if axis == -1 else (a, b)
-        return lax.associative_scan(compose, ab, reverse=reverse, axis=axis)
+        last_axis = lax.associative_scan(compose, (a.T, b.T), axis=-1)
+        reverse = lax.associative_scan(compose, (a[:3], b[:3]), reverse=True)
+        return {"last_axis": last_axis, "reverse": reverse}
 
-    def python(a, b):
-        out, order = np.zeros((2, 7, 2)), range(7)[:: -1 if reverse else 1]
-        state = (1.0, 0.0)
+    def python(a, b, order):
+        state, out = (1.0, 0.0), np.zeros((2, len(order), 2))
         for i in order:
             state = (a[i] * state[0], a[i] * state[1] + np.float64(b[i]))
             out[:, i] = state
-        return tuple(v.T if axis == -1 else v for v in out)
+        return out
 
-    return Program(fn, args=(a, b), reference=python)
+    def exact(a, b):
+        maps, constants = python(a, b, range(5))
+        return {
+            "last_axis": (maps.T, constants.T),
+            "reverse": tuple(python(a, b, range(3)[::-1])),
+        }
+
+    return Program(fn, args=(a, b), reference=exact)
 
 
 @program(
@@ -148,14 +150,39 @@ def refused_by_associative_scan(env, case):
     )
 
 
-@program(source="jax-ml/jax#29313", params={"cumsum": {"name": "add"}, "cummax": {"name": "max"}})
-def gradient_of_an_associative_scan(env, name):
+@program(source="jax-ml/jax#29313")
+def gradient_of_an_associative_scan(env):
     """The gradient of a weighted cumulative sum or maximum, by its transpose written out."""
     weights = floats(1, 10, 100, 1000)
 
-    def fn(x):
-        operator = jnp.add if name == "add" else jnp.maximum
-        return weights @ lax.associative_scan(operator, x)
+    def gradient(operator, x):
+        return jax.grad(lambda x: weights @ lax.associative_scan(operator, x))(x)
 
-    want = [1111.0, 1110, 1100, 1000] if name == "add" else [11.0, 0, 1100, 0]
-    return Program(jax.grad(fn), args=(floats(3, 1, 4, 2),), reference=np.array(want))
+    want = np.array([1111.0, 1110, 1100, 1000]), np.array([11.0, 0, 1100, 0])
+    return Program(
+        lambda x: (gradient(jnp.add, x), gradient(jnp.maximum, x)),
+        args=(floats(3, 1, 4, 2),),
+        reference=want,
+    )
+
+
+@program(
+    source="jax-ml/jax#4181",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            error="TypeError",
+            match="rev dimensions must have every element be nonnegative",
+            reason="the axis is used before it is counted from the front",
+            issue="jax-ml/jax#4181",
+        )
+    ],
+)
+def reversed_along_the_last_axis(env):
+    """`associative_scan(reverse=True, axis=-1)` is a TypeError; count the axis from the front."""
+
+    def fn(x):
+        return lax.associative_scan(jnp.add, x, reverse=True, axis=-1)
+
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    return Program(fn, args=(x,), reference=np.array([[3.0, 3, 2], [12, 9, 5]]))

@@ -75,40 +75,41 @@ def reverse_mode_of_a_rule(env, mapped):
     return Program(jax.grad(fn), args=(np.float32(1),), reference=refused)
 
 
-@probe(
-    source="jax-ml/jax#9073",
-    params={"vmap_of_jvp": {"outer": "vmap"}, "jvp_of_vmap": {"outer": "jvp"}},
-)
-def rule_and_jvp(env, outer):
+@probe(source="jax-ml/jax#9073")
+def rule_and_jvp(env):
     """Forward mode and the rule in both orders: value and derivative are those of the rule."""
     calls = []
     fn = marked(calls)
-    x, t = floats(1, 2, 3), floats(1, 10, 100)
-    if outer == "vmap":
-        value, tangent = jax.vmap(lambda x, t: jax.jvp(fn, (x,), (t,)))(x, t)
-    else:
-        value, tangent = jax.jvp(jax.vmap(fn), (x,), (t,))
+
+    def both(x, t):
+        inside = jax.vmap(lambda x, t: jax.jvp(fn, (x,), (t,)))(x, t)
+        return {"vmap_of_jvp": inside, "jvp_of_vmap": jax.jvp(jax.vmap(fn), (x,), (t,))}
+
+    found = jax.jit(both)(floats(1, 2, 3), floats(1, 10, 100))
+    want = (floats(102, 104, 106), floats(2, 20, 200))
     return Observed(
-        {"value": value, "tangent": tangent, "sizes": sorted(set(calls))},
-        {"value": floats(102, 104, 106), "tangent": floats(2, 20, 200), "sizes": [3]},
+        {**found, "sizes": sorted(set(calls))},
+        {"vmap_of_jvp": want, "jvp_of_vmap": want, "sizes": [3]},
     )
 
 
-@program(
-    source="jax-ml/jax#9073",
-    params={"scan": {"kind": "scan"}, "cond": {"kind": "cond"}, "jit": {"kind": "jit"}},
-)
-def rule_inside(env, kind):
+@program(source="jax-ml/jax#9073")
+def rule_inside(env):
     """The rule is used inside a scan, a cond and a jit that are mapped over."""
     fn = marked()
-    inside = {
-        "scan": lambda _, x: lax.scan(lambda c, _: (fn(c), None), x, length=2)[0],
-        "cond": lambda p, x: lax.cond(p, fn, lambda x: -x, x),
-        "jit": lambda _, x: jax.jit(fn)(x),
-    }[kind]
-    want = {"scan": [304.0, 308.0], "cond": [102.0, -2.0], "jit": [102.0, 104.0]}[kind]
+
+    def inside(p, x):
+        return {
+            "scan": lax.scan(lambda c, _: (fn(c), None), x, length=2)[0],
+            "cond": lax.cond(p, fn, lambda x: -x, x),
+            "jit": jax.jit(fn)(x),
+        }
+
+    want = {"scan": [304.0, 308.0], "cond": [102.0, -2.0], "jit": [102.0, 104.0]}
     return Program(
-        jax.vmap(inside), args=(np.array([True, False]), floats(1, 2)), reference=np.array(want)
+        jax.vmap(inside),
+        args=(np.array([True, False]), floats(1, 2)),
+        reference={name: np.array(one) for name, one in want.items()},
     )
 
 
@@ -154,7 +155,7 @@ def one_lane_at_a_time(env):
     x = floats(1, 2, 3)
     found = counts(lambda x: jax.jvp(fn, (x,), (x,))[0], (x,), "scan while")
     return Observed(
-        {"value": fn(x), "loops": found["scan"] + found["while"]},
+        {"value": jax.jit(fn)(x), "loops": found["scan"] + found["while"]},
         {"value": np.sin([1.0, 2, 3]), "loops": 1},
     )
 
@@ -200,27 +201,32 @@ def callback_without_a_method(env):
     return Program(jax.vmap(fn), args=(floats(1, 2),), reference=refused)
 
 
-@program(
-    source="jax-ml/jax#26275",
-    params={"symmetric": {"symmetric": True}, "general": {"symmetric": False}},
-)
-def mapped_linear_solve(env, symmetric):
+@program(source="jax-ml/jax#26275")
+def mapped_linear_solve(env):
     """`custom_linear_solve` under vmap and grad: the transposed system, for each right side."""
-    matrix = np.array([[4, 1], [1 if symmetric else 2, 3]], np.float32)
+    matrices = {"symmetric": np.array([[4.0, 1], [1, 3]]), "general": np.array([[4.0, 1], [2, 3]])}
 
-    def solve(b):
+    def solve(name, b):
+        a, inverse = (one.astype(np.float32) for one in (matrices[name], inverses[name]))
         return lax.custom_linear_solve(
-            lambda x: matrix @ x,
+            lambda x: a @ x,
             b,
-            solve=lambda _, b: jnp.linalg.solve(matrix, b),
-            transpose_solve=lambda _, b: jnp.linalg.solve(matrix.T, b),
-            symmetric=symmetric,
+            solve=lambda _, b: inverse @ b,
+            transpose_solve=lambda _, b: inverse.T @ b,
+            symmetric=name == "symmetric",
         )
 
+    def both(b):
+        return {
+            name: (solve(name, b), jax.jacrev(lambda b: solve(name, b))(b)) for name in matrices
+        }
+
+    inverses = {name: np.linalg.inv(one) for name, one in matrices.items()}
     b = env.rng(2).normal(size=(3, 2)).astype(np.float32)
-    inverse = np.linalg.inv(np.float64(matrix))
     return Program(
-        jax.vmap(lambda b: (solve(b), jax.grad(lambda b: solve(b)[0])(b))),
+        jax.vmap(both),
         args=(b,),
-        reference=lambda b: (b @ inverse.T, np.tile(inverse[0], (3, 1))),
+        reference=lambda b: {
+            name: (b @ one.T, np.tile(one, (3, 1, 1))) for name, one in inverses.items()
+        },
     )
