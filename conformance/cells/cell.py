@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -49,6 +49,8 @@ class Cell:
         x64: Whether `jax_enable_x64` is on for every case.
         config: `jax.config` values by name, sorted.
         xla_flags: Flags added to XLA_FLAGS, each with its leading dashes.
+        id: Its name, as tox spells environments: `jax0.6.0-py311-cpu8`. No colon can stand in the
+            name of a folder on a search path: `tpu:v5e:2x2` is spelled `tpu.v5e.2x2`.
     """
 
     release: str
@@ -60,6 +62,7 @@ class Cell:
     x64: bool = False
     config: tuple[tuple[str, str], ...] = ()
     xla_flags: tuple[str, ...] = ()
+    id: str = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         platform = get_platform(self.platform)
@@ -78,14 +81,9 @@ class Cell:
             ("xla_flags", tuple(canonical_flag(flag) for flag in self.xla_flags)),
         ):
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "id", self._id())
 
-    @property
-    def id(self) -> str:
-        """Name of the cell, as tox spells environments: `jax0.6.0-py311-cpu8`.
-
-        No colon can stand in the name of a folder on a search path: `tpu:v5e:2x2` is spelled
-        `tpu.v5e.2x2`.
-        """
+    def _id(self) -> str:
         kind, _, processes = self.platform.replace(":", ".").partition("-")
         fixed = self.place.devices is not None
         factors = [kind if fixed else f"{kind}{self.devices}", *filter(None, [processes])]
