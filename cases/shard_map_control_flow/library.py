@@ -299,7 +299,7 @@ def exponential_integral(env):
     ],
 )
 def rejection_sampler(env, which):
-    """Samplers that repeat until accepted, a key for each shard: whether one can be traced.
+    """Samplers that repeat until accepted, a key for each shard: whether one can be lowered.
 
     What is refused is refused then, and to compile a loop of rejections takes a second.
     """
@@ -311,7 +311,7 @@ def rejection_sampler(env, which):
         "binomial": lambda key, u: jax.random.binomial(key, 9.0, u / 8),
     }[which]
     drawn = mapped(env, lambda key, u: draw(key[0], u), (P("x"), P("x")))
-    seen = jax.eval_shape(drawn, keys, u)
+    seen = jax.jit(drawn).lower(keys, u).out_info
     whole = {"poisson": "int32"}.get(which, "float32")
     return Observed([str(seen.dtype), *seen.shape], [whole, *u.shape])
 
