@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 import os
+import re
 import signal
 import warnings
 import zipfile
@@ -21,6 +24,11 @@ EXPORTS = Path(__file__).with_name("_exports")
 BACKWARD, FORWARD = timedelta(days=180), timedelta(days=21)
 """For how long JAX says that what it exported can be loaded: by newer releases, and by older."""
 RTOL = 1e-5
+CODE = "code "
+LOCATION = re.compile(
+    r' loc\((?:#loc\d*|"[^"]*"(?:\(#loc\d*\))?|unknown)\)|^#loc.*\n', re.MULTILINE
+)
+"""Where in its source something is, in the text of a module."""
 
 
 @cache
@@ -58,16 +66,30 @@ def writers(reader, *, promised):
 def outcomes(name, among):
     """Return what becomes of a program as several releases exported it, by release.
 
-    What is loaded may end the process: it is loaded in a child, and where that dies of an export
-    another one goes on with the next. No backend lives in this process, so forking it is safe.
+    Releases whose exports are the same to who calls them are called once.
 
     Args:
         name: Name of a program.
         among: The releases that exported it.
     """
+    loaded = each(lambda writer: load(name, writer), among)
+    calls = {}
+    for writer, said in loaded.items():
+        if said.startswith(CODE):
+            calls.setdefault(said, writer)
+    called = each(lambda code: call(name, calls[code]), list(calls))
+    return {writer: called.get(said, said) for writer, said in loaded.items()}
+
+
+def each(work, items):
+    """Return what becomes of each of some items.
+
+    It may end the process, so that work is done in a child; and where that dies of one item
+    another child goes on with the next. No backend lives in this process: forking it is safe.
+    """
     found = {}
-    while left := [one for one in among if one not in found]:
-        told, ended = in_a_child(lambda writer: outcome(name, writer), left)
+    while left := [one for one in items if one not in found]:
+        told, ended = in_a_child(work, left)
         found.update(told)
         if ended:
             found[left[len(told)]] = f"crashed {signal.Signals(ended).name}"
@@ -90,34 +112,65 @@ def in_a_child(work, items):
     return dict(lines), os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
 
-def outcome(name, writer):
-    """Return what becomes of an export: `right`, `wrong`, or how it is refused.
+def was_refused(name, writer):
+    """Say whether a release could not export a program."""
+    return name in manifests()[writer]["refused"]
 
-    Args:
-        name: Name of a program.
-        writer: The release that exported it.
-    """
-    manifest = manifests()[writer]
-    if name in manifest["refused"]:
+
+def load(name, writer):
+    """Return how an export is refused when it is loaded, or the code that a call would run."""
+    if was_refused(name, writer):
         return "not exported"
+    try:
+        exported = deserialized(name, writer)
+        found = [code(exported), manifests()[writer]["results"].get(name)]
+        if PROGRAMS[name].gradient:
+            found.append(code(exported.vjp()))
+    except Exception as error:  # noqa: BLE001 - how it is refused is what is asked
+        return f"load: {type(error).__name__}: {first_words(error)}"
+    return CODE + hashlib.sha256(repr(found).encode()).hexdigest()
+
+
+def code(exported):
+    """Return all that a call takes of an export: its module without locations, and its signature.
+
+    A module that cannot be read here is told when it is called.
+    """
+    beside = [
+        str(getattr(exported, field.name))
+        for field in dataclasses.fields(exported)
+        if field.name not in {"mlir_module_serialized", "fun_name", "_get_vjp"}
+    ]
+    try:
+        module = LOCATION.sub("", exported.mlir_module())
+    except Exception:  # noqa: BLE001 - a call says it in its own way
+        module = exported.mlir_module_serialized
+    return [module, *beside]
+
+
+def call(name, writer):
+    """Return what becomes of a call: `right`, `wrong`, or how it is refused."""
+    try:
+        result = called(name, deserialized(name, writer))
+        return "right" if is_right(name, result, manifests()[writer]) else "wrong"
+    except Exception as error:  # noqa: BLE001 - how it is refused is what is asked
+        return f"call: {type(error).__name__}: {first_words(error)}"
+
+
+def deserialized(name, writer):
+    """Return what a release exported, as it is loaded."""
     with zipfile.ZipFile(EXPORTS / f"jax{writer}.zip") as archive:
         data = archive.read(name)
-    stage = "load"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what will be refused one day
-            exported = export.deserialize(bytearray(data))
-            stage = "call"
-            return "right" if is_right(name, called(name, exported), manifest) else "wrong"
-    except Exception as error:  # noqa: BLE001 - how it is refused is what is asked
-        return f"{stage}: {type(error).__name__}: {first_words(error)}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what will be refused one day
+        return export.deserialize(bytearray(data))
 
 
 def called(name, exported):
     """Return what an exported program gives, or its gradient."""
     program = PROGRAMS[name]
     args = called_with(program)
-    return jax.grad(exported.call)(*args) if program.gradient else exported.call(*args)
+    return jax.jit(jax.grad(exported.call))(*args) if program.gradient else exported.call(*args)
 
 
 def is_right(name, result, manifest):

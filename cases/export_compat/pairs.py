@@ -8,9 +8,9 @@ somebody with an old file wants to know. What each release exported lies in `_ex
 
 from __future__ import annotations
 
-from conformance.kit import Observed, probe
+from conformance.kit import Observed, deviation, probe
 
-from ._loading import outcomes, writers
+from ._loading import outcomes, was_refused, writers
 
 
 @probe(
@@ -35,17 +35,33 @@ from ._loading import outcomes, writers
         "two_platforms": {"name": "two_platforms"},
         "narrow_types": {"name": "narrow_types"},
     },
+    deviations=[
+        deviation(
+            "jax<0.10",
+            params=["cholesky", "solve", "eigenvalues", "singular_values"],
+            outcome="ok",
+            match="crashed|NOT_FOUND",
+            reason="what LAPACK needs was set up where a program is traced, not where it is loaded",
+            issue="jax-ml/jax#29610",
+        )
+    ],
 )
 def promised(env, name):
-    """Exports of the last six months, and of the next three weeks, are right."""
-    found = outcomes(name, writers(env.cell.release, promised=True))
-    return Observed(found, reference=dict.fromkeys(found, "right"))
+    """Exports of the last six months, and of the next three weeks, are right.
+
+    Up to 0.9.2 one that calls LAPACK ends a process that has traced no such program itself: call a
+    function of `jnp.linalg` under `jit` before. Releases 0.6 also lack kernels that 0.5.0 wrote.
+    """
+    among = writers(env.cell.release, promised=True)
+    wanted = {one: "not exported" if was_refused(name, one) else "right" for one in among}
+    return Observed(outcomes(name, among), reference=wanted)
 
 
 @probe(
     source="jax-ml/jax#39494",
     devices=4,
     platforms=("cpu",),
+    xla_flags=["--xla_backend_optimization_level=0"],
     params={
         "elementwise": {"name": "elementwise"},
         "dynamic_shape": {"name": "dynamic_shape"},
