@@ -44,6 +44,7 @@ EXPONENTIAL = {
     "integer_pow": (lambda x: lax.integer_pow(x, -3), lambda x: -3 * x**-4.0),
     "erf": (lax.erf, lambda x: 2 / ROOT_PI * np.exp(-x * x)),
     "erfc": (lax.erfc, lambda x: -2 / ROOT_PI * np.exp(-x * x)),
+    "clamp": (lambda x: lax.clamp(0.5, x, 2.0), lambda x: 1.0 * (x > 0.5)),
     "softplus": (jax.nn.softplus, lambda x: 1 / (1 + np.exp(-x))),
     "silu": (jax.nn.silu, lambda x: (1 + np.exp(-x) * (1 + x)) / (1 + np.exp(-x)) ** 2),
 }
@@ -99,7 +100,7 @@ STRUCTURAL = {
     "dynamic_update": lambda x: lax.dynamic_update_slice(x, 2 * x[:2, :2], (1, 1)),
     "concatenate": lambda x: lax.concatenate([x, 2 * x[:1], 3 * x], 0),
     "rev": lambda x: lax.rev(x, (1,)),
-    "transpose": lambda x: x.T * np.float32(2),
+    "transpose": lambda x: lax.transpose(x.reshape(3, 2, 2), (1, 2, 0)),
     "reshape": lambda x: x.reshape(2, 6),
     "broadcast": lambda x: jnp.broadcast_to(x[:, None], (3, 2, 4)),
     "select": lambda x: jnp.where(np.arange(4) % 2 == 0, x, -3 * x[::-1]),
@@ -154,13 +155,13 @@ def transposes(env, group):
 
 
 @probe(
-    source="jax-ml/jax@24686f9b3720",
+    source="jax-ml/jax@fdb48fa0d52a",
     deviations=[
         deviation(
             "jax<0.10",
             error="AssertionError|TypeError",
-            reason="carry and rows that depend on the same argument were not told apart",
-            issue="jax-ml/jax@24686f9b3720",
+            reason="the scan itself said which operands are linear, and for this one: none",
+            issue="jax-ml/jax@fdb48fa0d52a",
         )
     ],
 )
@@ -178,3 +179,37 @@ def transpose_of_a_scan(env):
     wanted = np.float64(np.vdot(forward, y))
     back = jax.jit(lambda y: jax.linear_transpose(fn, x)(y)[0])(y)
     return Observed((np.vdot(x, by_vjp), np.vdot(x, back)), (wanted, wanted))
+
+
+@probe(source="jax-ml/jax#508", rtol=1e-3, atol=1e-4)
+def factorisations(env):
+    """The product of the factors is the matrix, so its gradient passes through each unchanged."""
+    a = (env.rng(3).normal(size=(3, 3)) + 3 * np.eye(3)).astype(np.float32)
+    c = env.rng(4).normal(size=(3, 3)).astype(np.float32)
+    a, c = a + a.T, c + c.T
+
+    def from_eigenvectors(a):
+        w, v = jnp.linalg.eigh(a)
+        return (v * w) @ v.T
+
+    def from_singular_vectors(a):
+        u, s, vt = jnp.linalg.svd(a, full_matrices=False)
+        return (u * s) @ vt
+
+    def from_root(a):
+        root = jnp.linalg.cholesky(a)
+        return root @ root.T
+
+    products = {
+        "cholesky": from_root,
+        "eigh": from_eigenvectors,
+        "svd": from_singular_vectors,
+        "qr": lambda a: jnp.matmul(*jnp.linalg.qr(a)),
+        "inverse": lambda a: jnp.linalg.inv(jnp.linalg.inv(a)),
+    }
+    seen = jax.jit(
+        lambda a: {
+            k: jax.grad(lambda a, fn=fn: jnp.vdot(c, fn(a)))(a) for k, fn in products.items()
+        }
+    )(a)
+    return Observed(seen, dict.fromkeys(products, np.float64(c)))
