@@ -155,5 +155,5 @@ def mixed_cell(base: PlannedCell, packages: str) -> Mixed:
         packages: The packages, as a lock spells them.
     """
     digest = hashlib.sha256(f"{base.cell.python}\n{packages}".encode()).hexdigest()[:_DIGITS]
-    same = {one.name: getattr(base.cell, one.name) for one in fields(Cell)}
+    same = {one.name: getattr(base.cell, one.name) for one in fields(Cell) if one.init}
     return Mixed(**same | {"release": base.release, "deps": "era", "pins": (), "mixture": digest})

@@ -64,7 +64,6 @@ def test_a_topic_is_of_its_family() -> None:
         ("clip_a_min", "api_removals"),
         ("threefry_streams", "prng"),
         ("make_mesh_explicit", "sharding_in_types"),
-        ("lower_through_wrapper", "aot_placement"),
         ("tree_map", ""),
     ],
 )
