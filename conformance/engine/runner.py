@@ -95,8 +95,8 @@ class Run:
     def _settled(self, records: _Records, results: Results) -> set[_Id]:
         """Add the records of case files of which nothing has changed; return which these are."""
         found: set[_Id] = set()
-        for jobs in files_of(self.plan.jobs):
-            if any(job.id in records or self.calibration.of(job) for job in jobs):
+        for jobs in self._stable_files():
+            if any(job.id in records for job in jobs):
                 continue
             for record in self.cache.settled.take(jobs, self.directory.blobs) or ():
                 found.add((record.case, record.cell))
@@ -105,13 +105,19 @@ class Run:
 
     def _settle(self, records: _Records, kept: Container[_Id], settled: Container[_Id]) -> None:
         """Keep the judged records of case files whose jobs would all be taken from the cache."""
-        for jobs in files_of(self.plan.jobs):
-            if jobs[0].id in settled or any(self.calibration.of(job) for job in jobs):
+        for jobs in self._stable_files():
+            if jobs[0].id in settled:
                 continue
             judged = [records[job.id] for job in jobs]
             sound = all(record.verdict is not Verdict.INFRA for record in judged)
             if sound and all(job.id in kept for job in jobs):
                 self.cache.settled.put(jobs, judged)
+
+    def _stable_files(self) -> Iterator[list[Job]]:
+        """Yield the jobs of each case file that has none known not to be stable on this host."""
+        for jobs in files_of(self.plan.jobs):
+            if not any(self.calibration.of(job) for job in jobs):
+                yield jobs
 
     def _confirmed(self, judge: Judge, unsure: _Unsure, kept: set[_Id]) -> Iterator[Record]:
         """Try what is unexpected again, in another order, each job in a process of its own."""

@@ -49,7 +49,7 @@ class Settled:
         self._fresh = fresh
         self._cases: dict[str, str] = {}
         self._goldens: dict[Path, str] = {}
-        self._given: set[str] = set()
+        self._given: dict[Path, set[str]] = {}
 
     def take(self, jobs: Sequence[Job], blobs: BlobStore) -> list[Record] | None:
         """Return the judged records of jobs if all still hold, and give their blobs to a run.
@@ -79,12 +79,13 @@ class Settled:
 
     def _give(self, name: str, blobs: BlobStore, since: int) -> None:
         """Give a blob to a run, unless it was written after what is told of it."""
-        if name in self._given:
+        given = self._given.setdefault(blobs.folder, set())
+        if name in given:
             return
         if self._blobs.written(name) > since:
             raise CorruptBlobError(f"{name}: written since")
         blobs.adopt(name, self._blobs)
-        self._given.add(name)
+        given.add(name)
 
     def put(self, jobs: Sequence[Job], records: Iterable[Record]) -> None:
         """Keep the judged records of jobs, whose blobs the cache has.

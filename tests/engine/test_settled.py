@@ -75,6 +75,16 @@ def test_an_unchanged_run_gives_the_same_records(world: World) -> None:
     assert all(world.directory.blobs.get(b) for r in second for b in r.artifacts.values())
 
 
+def test_each_run_gets_the_blobs(world: World) -> None:
+    """Though one cache may serve several runs."""
+    (record, _) = world.run()
+    settled = world.settled
+    for name in ("a", "b"):
+        blobs = RunDirectory(world.folder / name).blobs
+        assert settled.take(world.jobs, blobs) is not None
+        assert blobs.get(record.artifacts["value"])
+
+
 def test_a_run_that_wants_everything_anew_takes_nothing(world: World) -> None:
     """Its verdicts hold for the next."""
     world.run(fresh=True)
