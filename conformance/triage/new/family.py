@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from dataclasses import dataclass
-from functools import partial
 from heapq import nlargest
 from math import hypot, log
 from typing import TYPE_CHECKING, Final
@@ -120,10 +119,10 @@ def fits(used: frozenset[str], families: Mapping[str, Sequence[frozenset[str]]])
     """
     heard_in = Counter(name for files in families.values() for name in set().union(*files))
     weights = {name: log(1 + len(families) / max(heard_in[name], 1)) for name in {*heard_in, *used}}
-    length = partial(_length, weights)
+    length = _length(used, weights)
     found = []
     for family, files in families.items():
-        shares = [_shared(used, file, weights, length(used) * length(file)) for file in files]
+        shares = [_shared(used, file, weights, length) for file in files]
         near = nlargest(_NEAREST, shares, key=lambda share: sum(share.values()))
         told = Counter[str]()
         for share in near:
@@ -134,14 +133,15 @@ def fits(used: frozenset[str], families: Mapping[str, Sequence[frozenset[str]]])
     return sorted(found, key=lambda fit: (-fit.score, fit.family))
 
 
-def _length(weights: Mapping[str, float], names: Iterable[str]) -> float:
+def _length(names: Iterable[str], weights: Mapping[str, float]) -> float:
     return hypot(*(weights[name] for name in names))
 
 
 def _shared(
-    used: frozenset[str], file: frozenset[str], weights: Mapping[str, float], scale: float
+    used: frozenset[str], file: frozenset[str], weights: Mapping[str, float], length: float
 ) -> dict[str, float]:
-    """Return what each name that both use adds to their cosine."""
+    """Return what each name that both use adds to their cosine; `length` is that of the first."""
+    scale = length * _length(file, weights)
     return {name: weights[name] ** 2 / scale for name in used & file}
 
 
