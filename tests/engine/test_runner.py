@@ -21,7 +21,7 @@ from conformance.model.outcome import Conformance, ExitCode, Outcome, Stage, Ver
 from conformance.model.record import Record
 from tests.builders import f32, ok
 
-from .worlds import Script, bad, good, job, planned
+from .worlds import World, bad, good, planned
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,29 +32,10 @@ def wrong(one: Job) -> object:
     return good(one, 9, 9)
 
 
-class World:
-    """A folder with cases, a cache and runs, and an executor that follows a script."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.jobs = [job(folder / "cases", name) for name in ("one", "two", "three")]
-        self.script = Script()
-        self.calibration = Calibration()
-
-    def run(self, name: str = "run", *, fresh: bool = True) -> list[Record]:
-        """Run the plan in a run directory of this name, without its cache unless told so."""
-        self.script.asked.clear()
-        plan = Plan(jobs=tuple(self.jobs), exclusions=(), cells=(self.jobs[0].planned,))
-        self.directory = RunDirectory(self.folder / name)
-        cache = ResultCache(self.folder / "cache", fresh=fresh)
-        run = Run(plan, self.directory, self.script, cache, calibration=self.calibration)
-        return run.execute()
-
-
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     """Three cases in one cell."""
-    return World(tmp_path)
+    return World(tmp_path, "one", "two", "three")
 
 
 def verdicts(records: list[Record]) -> list[str]:

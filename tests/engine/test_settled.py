@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine.cache import ResultCache
-from conformance.engine.plan import Plan
 from conformance.engine.rundir import RunDirectory
-from conformance.engine.runner import Run
 from conformance.engine.settled import Settled, files_of
 from conformance.golden.accept import Candidate, apply, plan_accept
 from conformance.golden.store import GoldenStore
@@ -19,7 +17,7 @@ from conformance.model.case import Deviation
 from conformance.model.outcome import Outcome, Verdict
 from tests.builders import f32, ok
 
-from .worlds import Script, bad, good, job, planned
+from .worlds import World, bad, good, planned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,23 +27,17 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
 
 
-class World:
+class SettledWorld(World):
     """A case file of two cases in a cell, run again and again with one cache."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.jobs = [job(folder / "cases", name) for name in ("one", "two")]
-        self.script = Script()
+        super().__init__(folder, "one", "two")
         self.runs = 0
 
-    def run(self, jobs: Sequence[Job] = (), *, fresh: bool = False) -> list[Record]:
-        """Run the jobs; `script.asked` is what was executed."""
-        self.script.asked.clear()
+    def again(self, *, fresh: bool = False) -> list[Record]:
+        """Run the jobs in a directory of their own; `script.asked` is what was executed."""
         self.runs += 1
-        self.directory = RunDirectory(self.folder / f"run{self.runs}")
-        cache = ResultCache(self.folder / "cache", fresh=fresh)
-        plan = Plan(jobs=tuple(jobs or self.jobs), exclusions=(), cells=(self.jobs[0].planned,))
-        return Run(plan, self.directory, self.script, cache).execute()
+        return self.run(f"run{self.runs}", fresh=fresh)
 
     @property
     def settled(self) -> Settled:
@@ -59,25 +51,25 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(tmp_path: Path) -> SettledWorld:
     """Of two cases."""
-    return World(tmp_path)
+    return SettledWorld(tmp_path)
 
 
-def test_an_unchanged_run_gives_the_same_records(world: World) -> None:
+def test_an_unchanged_run_gives_the_same_records(world: SettledWorld) -> None:
     """Nothing is executed, and the run's directory is as whole as the first."""
-    first = world.run()
+    first = world.again()
     assert world.holds()
-    second = world.run()
+    second = world.again()
     assert world.script.asked == []
     assert second == [replace(record, cached=True) for record in first]
     assert world.directory.read_records() == second
     assert all(world.directory.blobs.get(b) for r in second for b in r.artifacts.values())
 
 
-def test_each_run_gets_the_blobs(world: World) -> None:
+def test_each_run_gets_the_blobs(world: SettledWorld) -> None:
     """Though one cache may serve several runs."""
-    (record, _) = world.run()
+    (record, _) = world.again()
     settled = world.settled
     for name in ("a", "b"):
         blobs = RunDirectory(world.folder / name).blobs
@@ -85,30 +77,30 @@ def test_each_run_gets_the_blobs(world: World) -> None:
         assert blobs.get(record.artifacts["value"])
 
 
-def test_a_run_that_wants_everything_anew_takes_nothing(world: World) -> None:
+def test_a_run_that_wants_everything_anew_takes_nothing(world: SettledWorld) -> None:
     """Its verdicts hold for the next."""
-    world.run(fresh=True)
-    world.run(fresh=True)
+    world.again(fresh=True)
+    world.again(fresh=True)
     assert world.script.asked == ["one", "two"]
     assert world.holds()
 
 
-def test_a_new_golden_is_judged_by(world: World) -> None:
+def test_a_new_golden_is_judged_by(world: SettledWorld) -> None:
     """What was new matches, without being run again."""
-    world.run()
+    world.again()
     case = world.jobs[0].case
     seen = Candidate(case=case, variant="cpu", release="0.6.0", observation=ok(f32(9, 9)))
     apply(plan_accept(GoldenStore(case.families), [seen], ["0.6.0"]), {})
     assert not world.holds()
-    one, two = world.run()
+    one, two = world.again()
     assert world.script.asked == ["one"]  # what is unexpected is seen once more
     assert (one.verdict, two.verdict) == (Verdict.CHANGED, Verdict.NEW)
     assert world.holds()
 
 
-def test_another_case_is_judged_anew(world: World) -> None:
+def test_another_case_is_judged_anew(world: SettledWorld) -> None:
     """Whatever of it is another."""
-    world.run()
+    world.again()
     first, second = world.jobs
     for other in (
         replace(first.case, content_hash="i" * 8),
@@ -118,58 +110,58 @@ def test_another_case_is_judged_anew(world: World) -> None:
         assert not world.holds([replace(first, case=other), second])
 
 
-def test_another_cell_is_judged_anew(world: World) -> None:
+def test_another_cell_is_judged_anew(world: SettledWorld) -> None:
     """As is another selection of the cases of a file."""
-    world.run()
+    world.again()
     assert not world.holds(world.jobs[:1])
     other = planned("0.6.1")
     assert not world.holds([replace(one, planned=other) for one in world.jobs])
 
 
-def test_what_may_be_the_fault_of_the_host_is_not_settled(world: World) -> None:
+def test_what_may_be_the_fault_of_the_host_is_not_settled(world: SettledWorld) -> None:
     """It is seen again."""
     world.script.answers["one"] = [partial(bad, outcome=Outcome.TIMED_OUT)]
-    world.run()
+    world.again()
     assert not world.holds()
 
 
-def test_what_disagrees_with_itself_is_not_settled(world: World) -> None:
+def test_what_disagrees_with_itself_is_not_settled(world: SettledWorld) -> None:
     """It is flaky, and tried again the next time."""
     world.script.answers["one"] = [lambda one: good(one, 9, 9), good, good, good, good]
-    assert world.run()[0].verdict is Verdict.FLAKY
+    assert world.again()[0].verdict is Verdict.FLAKY
     assert not world.holds()
 
 
-def test_a_lost_blob_unsettles(world: World) -> None:
+def test_a_lost_blob_unsettles(world: SettledWorld) -> None:
     """Then the job runs again."""
-    record = world.run()[0]
+    record = world.again()[0]
     (world.folder / "cache" / "blobs" / record.artifacts["value"]).unlink()
-    world.run()
+    world.again()
     assert world.script.asked == ["one", "two"]  # both gave the same value
 
 
-def test_a_blob_that_was_written_since_unsettles(world: World) -> None:
+def test_a_blob_that_was_written_since_unsettles(world: SettledWorld) -> None:
     """What it holds is looked at before anything is told of it."""
-    record = world.run()[0]
+    record = world.again()[0]
     blob = world.folder / "cache" / "blobs" / record.artifacts["value"]
     blob.unlink()
     blob.write_bytes(b"garbage")
     assert not world.holds()
-    assert [record.verdict for record in world.run()] == [Verdict.NEW] * 2
+    assert [record.verdict for record in world.again()] == [Verdict.NEW] * 2
     assert world.holds()
 
 
-def test_a_file_that_cannot_be_read_unsettles(world: World) -> None:
+def test_a_file_that_cannot_be_read_unsettles(world: SettledWorld) -> None:
     """Its jobs are judged anew."""
-    world.run()
+    world.again()
     for kept in (world.folder / "cache" / "settled").rglob("*.jsonl"):
         kept.write_bytes(b"nothing")
     assert not world.holds()
-    assert [record.verdict for record in world.run()] == [Verdict.NEW] * 2
+    assert [record.verdict for record in world.again()] == [Verdict.NEW] * 2
     assert world.holds()
 
 
-def test_files_in_cells(world: World) -> None:
+def test_files_in_cells(world: SettledWorld) -> None:
     """Jobs that stand together are of one file in one cell."""
     elsewhere = [replace(one, planned=planned("0.6.1")) for one in world.jobs]
     assert [*files_of([*world.jobs, *elsewhere])] == [world.jobs, elsewhere]

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from conformance.cells.cell import Cell
+from conformance.engine.cache import ResultCache
+from conformance.engine.calibration import Calibration
 from conformance.engine.job import Finished, Job, PlannedCell
+from conformance.engine.plan import Plan
+from conformance.engine.rundir import RunDirectory
+from conformance.engine.runner import Run
 from conformance.model.case import Case
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
@@ -18,6 +23,8 @@ from tests.builders import f32
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
     from pathlib import Path
+
+    from conformance.model.record import Record
 
 VERSIONS = {"jax": "0.6.0", "numpy": "2.2.4", "flax": "0.10.6"}
 
@@ -80,3 +87,22 @@ class Script:
 def array(*numbers: float) -> bytes:
     """Return the bytes of a float32 vector."""
     return np.array(numbers, np.float32).tobytes()
+
+
+class World:
+    """A folder with cases, a cache and runs, and an executor that follows a script."""
+
+    def __init__(self, folder: Path, *names: str) -> None:
+        self.folder = folder
+        self.jobs = [job(folder / "cases", name) for name in names]
+        self.script = Script()
+        self.calibration = Calibration()
+
+    def run(self, name: str = "run", *, fresh: bool = True) -> list[Record]:
+        """Run the plan in a run directory of this name, without its cache unless told so."""
+        self.script.asked.clear()
+        plan = Plan(jobs=tuple(self.jobs), exclusions=(), cells=(self.jobs[0].planned,))
+        self.directory = RunDirectory(self.folder / name)
+        cache = ResultCache(self.folder / "cache", fresh=fresh)
+        run = Run(plan, self.directory, self.script, cache, calibration=self.calibration)
+        return run.execute()
