@@ -6,7 +6,7 @@ import hashlib
 import re
 from functools import lru_cache
 
-VERSION = 2
+VERSION = 3
 """Version of the normal form; recorded with each golden error, another one is tainted."""
 
 MAX_LINES = 24
@@ -41,6 +41,8 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "",
             re.MULTILINE,
         ),
+        # Where MLIR's verifier saw an operation made: files, lines and columns of all who called.
+        (r"^[ \t]*at loc\(.*(?:\n|\Z)", "", re.MULTILINE),
         # Links move with the documentation's host and chapters.
         (r"https?://[^\s)>\]]*[^\s)>\].,;]", "<url>", 0),
         (r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?Z?", "<date>", 0),

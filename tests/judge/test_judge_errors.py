@@ -30,6 +30,7 @@ FRAGMENTS = [
     "\nSuspected Python Code Location:\n",
     "  /a/case.py:1:2 [f]\n",
     "Var(id=123):float32[3]",
+    '\nat loc("add"(callsite("f"("case.py":1:2) at "g"("/a/stages.py":5:22 to :60))))',
     "/",
     "\n",
     " ",
@@ -78,6 +79,10 @@ def test_long_messages_are_capped_for_good(message: str) -> None:
         ("module jit_step_3 of %fusion.12", "module jit_step of %fusion"),
         ("  a\t b  \n\n\n c ", "a b\nc"),
         ("\x1b[31mred\x1b[0m", "red"),
+        (
+            'op is wrong\nat loc("add"(callsite("f"("case.py":1:2) at "g"("s.py":5:22))))\nsee',
+            "op is wrong\nsee",
+        ),
     ],
 )
 def test_noise_has_one_spelling(message: str, normal: str) -> None:
