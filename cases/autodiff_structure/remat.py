@@ -15,8 +15,9 @@ from jax.ad_checkpoint import checkpoint_name
 from jax.experimental import checkify
 
 from conformance.kit import Observed, Program, deviation, probe, program, raises
+from conformance.kit.equations import counts
 
-from ._helpers import counts, told
+from ._helpers import told
 
 
 def twice(x):

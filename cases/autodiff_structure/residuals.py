@@ -8,8 +8,7 @@ import numpy as np
 from jax import lax
 
 from conformance.kit import Observed, deviation, probe
-
-from ._helpers import counts, equations, size, types
+from conformance.kit.equations import counts, equations, size, types
 
 
 def growth(fn):

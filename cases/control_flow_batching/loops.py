@@ -12,8 +12,9 @@ import numpy as np
 from jax import lax
 
 from conformance.kit import Observed, Program, deviation, probe, program, raises
+from conformance.kit.equations import first, types
 
-from ._helpers import first, floats, types
+from ._helpers import floats
 
 
 @program(source="jax-ml/jax#485", same_as=("jit", "aot"))

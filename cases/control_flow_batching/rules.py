@@ -9,8 +9,9 @@ from jax import lax
 from jax.custom_batching import custom_vmap, sequential_vmap
 
 from conformance.kit import Observed, Program, deviation, probe, program, raises
+from conformance.kit.equations import counts
 
-from ._helpers import counts, floats
+from ._helpers import floats
 
 
 def marked(calls=None):

@@ -8,8 +8,9 @@ import numpy as np
 from jax import lax
 
 from conformance.kit import Observed, Program, deviation, probe, program, raises
+from conformance.kit.equations import first, types
 
-from ._helpers import first, floats, types
+from ._helpers import floats
 
 
 @program(source="jax-ml/jax#755")

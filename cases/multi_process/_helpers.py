@@ -1,4 +1,4 @@
-"""What the topics of this family share: arrays that no process holds alone, and how calls end."""
+"""What the topics of this family share: arrays that no process holds alone."""
 
 from __future__ import annotations
 
@@ -36,19 +36,3 @@ def mapped(env, f, in_specs, out_specs, *, check=True, mesh=None):
 def of_all(own):
     """Return what each process has, stacked: the same in each of them."""
     return np.asarray(multihost_utils.process_allgather(np.asarray(own)))
-
-
-def ending(f, *args, words=()):
-    """Return how a call ends: `accepted`, or the type of its error and what of it is looked for.
-
-    Args:
-        f: Function to call.
-        args: Its arguments.
-        words: What the message may say, most telling first; the first that is there is kept.
-    """
-    try:
-        f(*args)
-    except Exception as error:  # noqa: BLE001 - which one is the question
-        said = next((word for word in words if word in str(error)), "")
-        return f"{type(error).__name__}: {said}".removesuffix(": ")
-    return "accepted"

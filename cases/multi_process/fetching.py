@@ -8,8 +8,9 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, deviation, probe
+from conformance.kit.endings import ending
 
-from ._helpers import SHARDS, ending, numbers, spread
+from ._helpers import SHARDS, numbers, spread
 
 LOOKS = {
     "asarray": np.asarray,

@@ -8,8 +8,9 @@ from jax.experimental import multihost_utils
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, deviation, probe
+from conformance.kit.endings import ending
 
-from ._helpers import SHARDS, ending, numbers, of_all, spread
+from ._helpers import SHARDS, numbers, of_all, spread
 
 
 @probe(

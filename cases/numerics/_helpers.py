@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import jax
 import numpy as np
 
@@ -13,22 +11,6 @@ nan, inf = np.nan, np.inf
 def f32(*numbers):
     """Return numbers as float32."""
     return np.array(numbers, np.float32)
-
-
-def refusal(call, *words):
-    """Return how a call that should be refused ends: error class and which words it says.
-
-    Args:
-        call: Function of no arguments.
-        words: What the message may say.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            call()
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is told
-        return f"{type(error).__name__}: {', '.join(w for w in words if w in str(error))}"
-    return "ran"
 
 
 def numbered(tree):

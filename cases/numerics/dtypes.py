@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from conformance.kit import Observed, deviation, probe
+from conformance.kit.endings import refusal
 
-from ._helpers import f32, inf, nan, numbered, refusal
+from ._helpers import f32, inf, nan, numbered
 
 NAMES = ("bool", "int8", "uint8", "int32", "uint32", "bfloat16", "float16", "float32", "complex64")
 

@@ -12,8 +12,9 @@ import numpy as np
 from jax import lax
 
 from conformance.kit import Observed, deviation, probe
+from conformance.kit.endings import refusal
 
-from ._helpers import f32, nan, numbered, refusal
+from ._helpers import f32, nan, numbered
 
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 

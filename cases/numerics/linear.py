@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from conformance.kit import Observed, deviation, probe
+from conformance.kit.endings import refusal
 
-from ._helpers import f32, inf, nan, numbered, refusal
+from ._helpers import f32, inf, nan, numbered
 
 
 @probe(

@@ -125,17 +125,3 @@ def randint(key, count, low, high, width=32):
     return np.array(
         [low + (h * 2**width + x) % (high - low) for h, x in zip(higher, lower, strict=True)]
     )
-
-
-def refusal(call, *words):
-    """Return how a call that should be refused ends: error class and which words it says.
-
-    Args:
-        call: Function of no arguments.
-        words: What the message may say.
-    """
-    try:
-        call()
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is told
-        return f"{type(error).__name__}: {', '.join(w for w in words if w in str(error))}"
-    return "ran"

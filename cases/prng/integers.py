@@ -14,8 +14,9 @@ import jax
 import numpy as np
 
 from conformance.kit import Observed, deviation, probe
+from conformance.kit.endings import refusal
 
-from ._helpers import SEED, bits, drawn, gumbel, randint, refusal, seeded, split, unit
+from ._helpers import SEED, bits, drawn, gumbel, randint, seeded, split, unit
 
 
 @probe(

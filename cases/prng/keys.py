@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from conformance.kit import Observed, deviation, probe
+from conformance.kit.endings import refusal
 
-from ._helpers import SEED, drawn, fold_in, refusal, seeded, split
+from ._helpers import SEED, drawn, fold_in, seeded, split
 
 data = jax.random.key_data
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
@@ -91,19 +90,3 @@ def everywhere(env, op, *, check=True):
         return COLLECTIVES[op](x)
 
     return mapped(env, body, P("x"), P("x"), check=check)
-
-
-def ending(f, *args, words=()):
-    """Return how a call ends: `accepted`, or the type of its error and what of it is looked for.
-
-    Args:
-        f: Function to call.
-        args: Its arguments.
-        words: What the message may say, most telling first; the first that is there is kept.
-    """
-    try:
-        jax.block_until_ready(f(*args))
-    except Exception as error:  # noqa: BLE001 - which one is the question
-        said = next((word for word in words if word in str(error)), "")
-        return f"{type(error).__name__}: {said}".removesuffix(": ")
-    return "accepted"

@@ -11,8 +11,9 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, Program, deviation, probe, program
+from conformance.kit.endings import ending
 
-from ._helpers import RING, ending, mapped, numbers, square_mesh
+from ._helpers import RING, mapped, numbers, square_mesh
 
 
 @program(source="jax-ml/jax#24721", devices=4, facts={"collectives": {}})

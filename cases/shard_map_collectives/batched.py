@@ -12,12 +12,12 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, Program, deviation, probe, program
+from conformance.kit.endings import ending
 
 from ._helpers import (
     COLLECTIVES,
     SHARDS,
     dense,
-    ending,
     everywhere,
     mapped,
     numbers,

@@ -15,8 +15,9 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, Program, deviation, probe, program
+from conformance.kit.endings import ending
 
-from ._helpers import ending, mapped, numbers
+from ._helpers import mapped, numbers
 
 
 def wide_mesh(env):

@@ -13,8 +13,9 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, Program, deviation, probe, program
+from conformance.kit.endings import ending
 
-from ._helpers import SHARDS, ending, mapped, numbers, shards_of, square_mesh
+from ._helpers import SHARDS, mapped, numbers, shards_of, square_mesh
 
 
 @program(

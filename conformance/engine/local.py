@@ -237,7 +237,7 @@ class _Board:
         for job in jobs:
             grouped.setdefault(job.planned.cell.id, []).append(job)
         self._cells = [
-            CellQueue(CellWorker(own[0].planned, open_worker, turns), deque(own))
+            CellQueue(CellWorker(own[0].planned, open_worker, turns), deque(_leanest_first(own)))
             for own in grouped.values()
         ]
         self._lock = threading.Lock()
@@ -273,6 +273,11 @@ class _Board:
                 cell.jobs.clear()
         for cell in self._cells:
             cell.worker.interrupt()
+
+
+def _leanest_first(jobs: Iterable[Job]) -> list[Job]:
+    """Return jobs that need packages beside jax last: a server that has them forks at more cost."""
+    return sorted(jobs, key=lambda job: bool(job.case.requires))
 
 
 def device_error(finished: Finished) -> bool:

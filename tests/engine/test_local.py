@@ -89,6 +89,14 @@ def test_a_cell_that_cannot_start_is_infra_for_all_its_jobs(idle: Bench) -> None
     assert (len(found), len(tries)) == (5, 1)
 
 
+def test_jobs_that_need_packages_beside_jax_come_last(idle: Bench) -> None:
+    """What they import stays in the server, and every fork after it copies that too."""
+    jobs = some_jobs(idle, 3)
+    jobs[0] = replace(jobs[0], case=replace(jobs[0].case, requires=("flax>=0.10",)))
+    ran = list(LocalExecutor(failing, slots=1, turns=Turns(idle.folder)).run(jobs))
+    assert [f.job for f in ran] == [*jobs[1:], jobs[0]]
+
+
 def test_a_fault_of_ours_is_loud(idle: Bench) -> None:
     """An exception that is no user's error ends the run with itself."""
 

@@ -11,6 +11,7 @@ import builtins
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from conformance.corpus.project import PACKAGE
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ KIT: Final = "conformance"
 MARKERS: Final = frozenset({"program", "probe"})
 STOOD_FOR: Final = frozenset({"Program", "Observed", "raises", "Raises", "CaseError"})
 """Names of the kit that a file of its own has something plain for."""
+FOLLOWED: Final = {f"conformance.kit.{name}": name for name in ("endings", "equations")}
+"""Modules of the kit that are read like helpers of the case: nothing but functions for cases."""
 EVERYTHING: Final = "*"
 """Use of the surroundings that cannot be told: all of them are needed."""
 _GIVEN: Final = frozenset({*dir(builtins), "__name__", "__doc__", "__qualname__", "__module__"})
@@ -132,7 +135,8 @@ class _Walk:
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 self._import(module, node, name)
             else:
-                self._owned(module, name)
+                if not _is_for_types(node):
+                    self._owned(module, name)
                 self._statement(module, node)
 
     def _owned(self, module: _Module, name: str) -> None:
@@ -165,7 +169,10 @@ class _Walk:
         for alias in node.names:
             if (alias.asname or alias.name.partition(".")[0]) != name:
                 continue
-            if isinstance(node, ast.ImportFrom) and node.level:
+            if isinstance(node, ast.ImportFrom) and node.module in FOLLOWED and not alias.asname:
+                path = PACKAGE / "kit" / f"{FOLLOWED[node.module]}.py"
+                self.take(self.module(path), alias.name, where)
+            elif isinstance(node, ast.ImportFrom) and node.level:
                 self._helper(module, node, alias, where)
             elif isinstance(node, ast.Import):
                 self._of_kit(alias.name, "", where)
@@ -214,6 +221,11 @@ class _Walk:
             bound=frozenset(bound for _, node in nodes for bound in _binds(node)),
             future=any("annotations" in module.bound for module in self._modules.values()),
         )
+
+
+def _is_for_types(node: ast.stmt) -> bool:
+    """Say whether a statement is never run: what it binds in two files are names of types."""
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
 
 
 def _ordered(module: _Module) -> list[ast.stmt]:

@@ -123,6 +123,24 @@ def test_imports_that_cannot_be_followed_are_refused(line: str, said: str) -> No
         read("@probe()\ndef case(env):\n    return thing\n", head=f"{line}\n\n\n")
 
 
+def test_functions_of_the_kit_for_cases_come_with_the_case() -> None:
+    """They need nothing of the kit themselves, so a file of its own has them as written."""
+    text = "@probe()\ndef case(env):\n    return refusal(lambda: 1 / 0), counts(f, (), 'sin')\n"
+    head = (
+        "from conformance.kit.endings import refusal\n"
+        "from conformance.kit.equations import counts\n"
+        "f = None\n"
+    )
+    source = extract(
+        Path("family/topic.py"),
+        "case",
+        lambda file: head + text if file.name == "topic.py" else file.read_text("utf-8"),
+    )
+    assert {"refusal", "counts", "equations"} <= source.bound
+    assert "ending" not in source.bound
+    assert (source.kit, "import jax" in source.imports) == (frozenset(), True)
+
+
 def test_one_name_cannot_mean_two_things() -> None:
     """Two files become one."""
     text = "SCALE = 5\n\n\n@probe()\ndef case(env):\n    return scaled(env, SCALE)\n"

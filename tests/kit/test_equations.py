@@ -1,0 +1,85 @@
+"""What a jaxpr holds, on an old, a middle and the newest release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.model.outcome import Outcome
+from tests.bench import NEWEST, Bench, leaf_of, planned_cell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.cell
+TOP = """
+    import jax, jax.numpy as jnp
+    from jax import lax
+    from conformance.kit.endings import ending, refusal
+    from conformance.kit.equations import counts, equations, first, size, types
+    X = np.float32([1, 2, 3])
+    def looping(x):
+        step = lambda c, y: (jax.jit(jnp.sin)(c) + y, c)
+        return lax.cond(x[0] > 0, lambda x: lax.scan(step, 0.0, x)[0], lambda x: x[0], x)
+    def raising(error):
+        raise error
+"""
+
+
+@pytest.fixture(scope="module", params=["0.4.30", "0.7.2", NEWEST])
+def kept_bench(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Bench]:
+    """A worker of the oldest, of a middle and of the newest release."""
+    with Bench(planned_cell(request.param), tmp_path_factory.mktemp("cases")) as made:
+        yield made
+
+
+@pytest.fixture
+def bench(kept_bench: Bench, tmp_path: Path) -> Bench:
+    """The kept worker, with a folder of case files of this test's own."""
+    return kept_bench.at(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("counts(looping, (X,), 'scan cond sin cos')", {"scan": 1, "cond": 1, "sin": 1, "cos": 0}),
+        ("first(looping, (X,), 'scan').params['length']", 3),
+        ("types(first(looping, (X,), 'scan').invars)", ["float32[]", "float32[3]"]),
+        ("size(lambda x: x * 2 + 1, X)", 2),
+        ("size(looping, X) > size(lambda x: lax.cond(x > 0, jnp.sin, jnp.cos, x), X[0])", True),
+    ],
+)
+def test_equations_are_found_wherever_they_are(
+    bench: Bench, expression: str, expected: object
+) -> None:
+    """Inside branches of a cond, bodies of a scan and functions under jit, on every release."""
+    finished = bench.run(f"return np.array(({expression}) == {expected!r})", top=TOP)
+    assert finished.outcome is Outcome.OK, finished.error
+    assert leaf_of(finished).data == b"\x01"
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("refusal(lambda: 1)", "ran"),
+        (
+            "refusal(lambda: raising(ValueError('bad axis x')), 'axis', 'shape', 'x')",
+            "ValueError: axis, x",
+        ),
+        ("ending(jnp.sin, X)", "accepted"),
+        (
+            "ending(raising, TypeError('no such axis'), words=['mesh', 'axis', 'no'])",
+            "TypeError: axis",
+        ),
+        ("ending(raising, KeyError('k'))", "KeyError"),
+    ],
+)
+def test_endings_are_told_in_a_few_words(bench: Bench, expression: str, expected: str) -> None:
+    """The class of the error and those of the words looked for that it says, nothing else."""
+    finished = bench.run(f"return np.array({expression} == {expected!r})", top=TOP)
+    assert finished.outcome is Outcome.OK, finished.error
+    assert leaf_of(finished).data == b"\x01"
