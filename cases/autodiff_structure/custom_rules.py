@@ -55,6 +55,24 @@ def symbolic_zeros(env):
     )
 
 
+@probe(source="jax-ml/jax#14570")
+def symbolic_zeros_forwards(env):
+    """In forward mode, too, a rule of `custom_jvp` sees sure zeros if it asks for them."""
+    seen = []
+
+    def derivative(symbolic):
+        def rule(primals, tangents):
+            seen.append([isinstance(t, SymbolicZero) for t in tangents])
+            return primals[0] * primals[1], tangents[0] * primals[1]
+
+        f = jax.custom_jvp(lambda x, y: x * y)
+        f.defjvp(rule, symbolic_zeros=symbolic)
+        return jax.jvp(lambda x: f(x, 3.0), (2.0,), (1.0,))[1]
+
+    made = [derivative(symbolic=True), derivative(symbolic=False)]
+    return Observed((seen, np.float64(made)), ([[False, True], [False, False]], np.full(2, 3.0)))
+
+
 @probe(source="jax-ml/jax#15221")
 def perturbed(env):
     """With `symbolic_zeros=True` a forward rule of `custom_vjp` sees what is differentiated."""

@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 
 from conformance.kit import Observed, deviation, probe
+from conformance.kit.equations import equations
 
 from ._helpers import floats
 
@@ -213,3 +214,21 @@ def factorisations(env):
         }
     )(a)
     return Observed(seen, dict.fromkeys(products, np.float64(c)))
+
+
+@probe(source="jax-ml/jax#1480")
+def precision_of_slopes(env):
+    """The products in a gradient are of the precision of the product: as given, or by context."""
+    a, b = floats(1, 2)[None], floats(3, 4)[:, None]
+
+    def precisions(given, context):
+        fn = jax.grad(lambda a, b: jnp.matmul(a, b, precision=given).sum(), (0, 1))
+        with jax.default_matmul_precision(context):
+            jaxpr = jax.make_jaxpr(fn)(a, b)
+        products = [e for e in equations(jaxpr) if e.primitive.name == "dot_general"]
+        found = {tuple(p.name for p in e.params["precision"] or ()) for e in products}
+        return len(products) > 1, [" ".join(names) for names in sorted(found)]
+
+    asked = [(None, None), ("high", None), ("highest", "bfloat16"), (None, "float32")]
+    wanted = [[""], ["HIGH HIGH"], ["HIGHEST HIGHEST"], ["HIGHEST HIGHEST"]]
+    return Observed([precisions(*one) for one in asked], [(True, names) for names in wanted])
