@@ -52,6 +52,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?<![\w./:)<>~-])/(?:[\w.+@~=-]+/)+(?=[\w<])", "", 0),
         (rf"(\.(?:{_SUFFIXES})):\d+(?::\d+)?\b", r"\1:<n>", 0),
         (r"\bline \d+(?:, column \d+)?\b", "line <n>", 0),
+        (r"\b(source_(?:end_)?(?:line|column)|stack_frame_id)=\d+", r"\1=<n>", 0),
         (r"\b0x[0-9a-fA-F]{5,}\b", "<address>", 0),
         (r"Var\(id=\d+\)", "Var(id=<n>)", 0),
         (r"\bid=\d{6,}\b", "id=<n>", 0),

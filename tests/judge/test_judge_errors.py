@@ -79,6 +79,7 @@ def test_long_messages_are_capped_for_good(message: str) -> None:
         ("module jit_step_3 of %fusion.12", "module jit_step of %fusion"),
         ("  a\t b  \n\n\n c ", "a b\nc"),
         ("\x1b[31mred\x1b[0m", "red"),
+        ('add, source_file="a.py" source_line=357}', 'add, source_file="a.py" source_line=<n>}'),
         (
             'op is wrong\nat loc("add"(callsite("f"("case.py":1:2) at "g"("s.py":5:22))))\nsee',
             "op is wrong\nsee",
