@@ -86,8 +86,16 @@ class ResultCache:
         except OSError as error:
             raise disk_error(path, error) from error
 
-    def put(self, job: Job, record: Record, run_blobs: BlobStore) -> bool:
+    def put(
+        self, job: Job, record: Record, run_blobs: BlobStore, *, expected: bool = False
+    ) -> bool:
         """Keep a finished job, unless its outcome may be the host's fault.
+
+        Args:
+            job: The job.
+            record: What came of it.
+            run_blobs: The run's blobs.
+            expected: Whether the case or its golden say that it ends so: then a crash is no chance.
 
         Returns:
             Whether it is kept.
@@ -98,7 +106,11 @@ class ResultCache:
         cell = job.planned.cell
         if record.notes:
             return False  # what is told of it is to be seen again: that it is near its timeout
-        if not _is_worth_keeping(job, record) or cell.interpreter is not None or cell.place.real:
+        if (
+            not _is_worth_keeping(job, record, expected=expected)
+            or cell.interpreter is not None
+            or cell.place.real
+        ):
             return False  # what a user's environment, or an accelerator, does is not known by id
         try:
             if cut_short(record.artifacts, run_blobs):
@@ -115,15 +127,17 @@ class ResultCache:
         return self._folder / key[:2] / f"{key}.json"
 
 
-def _is_worth_keeping(job: Job, record: Record) -> bool:
+def _is_worth_keeping(job: Job, record: Record, *, expected: bool) -> bool:
     """Say whether an outcome is likely to be the same the next time.
 
     A test that ends its own process, or never ends, does so in a process that many tests share: it
     is told only when it did so twice, or as it is declared to. But a SIGKILL comes from outside.
     """
-    if job.case.kind != "test" or record.outcome not in ENDED:
-        return record.outcome in CACHED
-    return record.error is None or record.error.type != "SIGKILL"
+    if record.outcome in CACHED:
+        return True
+    ended = job.case.kind == "test" and record.outcome in ENDED
+    crashed = expected and record.outcome is Outcome.CRASHED
+    return (ended or crashed) and (record.error is None or record.error.type != "SIGKILL")
 
 
 def _here(error: ErrorInfo | None, case: Case) -> ErrorInfo | None:

@@ -85,7 +85,7 @@ class Run:
                     continue
                 records[job.id] = self._final(judged, results)
                 # Only now: a cache whose disk is full does not cost the run this record.
-                if self.cache.put(job, record, self.directory.blobs):
+                if self._keep(job, record, judged):
                     kept.add(job.id)
             for confirmed in self._confirmed(judge, unsure, kept):
                 records[confirmed.case, confirmed.cell] = self._final(confirmed, results)
@@ -134,8 +134,12 @@ class Run:
                 yield settled
                 if settled.verdict is not Verdict.FLAKY and unstable is None:
                     seen = replace(again, attempts=len(attempts))
-                    if self.cache.put(job, seen, self.directory.blobs):
+                    if self._keep(job, seen, settled):
                         kept.add(job.id)
+
+    def _keep(self, job: Job, record: Record, judged: Record) -> bool:
+        expected = not is_unexpected(judged.verdict, judged.conformance)
+        return self.cache.put(job, record, self.directory.blobs, expected=expected)
 
     def _recorded(self, judge: Judge) -> _Records:
         """Return what this directory holds already, judged anew: goldens may have changed."""

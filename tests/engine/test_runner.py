@@ -11,14 +11,15 @@ import pytest
 
 from conformance.engine.cache import ResultCache
 from conformance.engine.calibration import Calibration, Unstable
-from conformance.engine.job import Job
+from conformance.engine.job import Finished, Job
 from conformance.engine.plan import Plan
 from conformance.engine.rundir import RunDirectory
 from conformance.engine.runner import Run, exit_code
 from conformance.golden.accept import Candidate, apply, plan_accept
 from conformance.golden.store import GoldenStore
+from conformance.model.case import Deviation
 from conformance.model.outcome import Conformance, ExitCode, Outcome, Stage, Verdict
-from conformance.model.record import Record
+from conformance.model.record import ErrorInfo, Record
 from tests.builders import f32, ok
 
 from .worlds import World, bad, good, planned
@@ -127,6 +128,23 @@ def test_what_may_be_the_hosts_fault_is_not_cached(world: World, outcome: Outcom
     world.run("a")
     world.run("b", fresh=False)
     assert set(world.script.asked) == {"two"}
+
+
+@pytest.mark.parametrize(("signal", "asked"), [("SIGABRT", []), ("SIGKILL", ["two"])])
+def test_a_crash_that_is_declared_is_cached(world: World, signal: str, asked: list[str]) -> None:
+    """XLA that ends the process of a case does so each time; a SIGKILL comes from outside."""
+
+    def crash(one: Job) -> Finished:
+        error = ErrorInfo(type=signal, message="", signature=signal)
+        return Finished(job=one, outcome=Outcome.CRASHED, stage=Stage.EXECUTE, error=error)
+
+    two = world.jobs[1]
+    declared = Deviation(outcome="crashed", reason="XLA aborts")
+    world.jobs[1] = replace(two, case=replace(two.case, deviations=(declared,)))
+    world.script.answers["two"] = [crash]
+    assert verdicts(world.run("a"))[1] == "known"
+    world.run("b", fresh=False)
+    assert world.script.asked == asked
 
 
 @pytest.mark.parametrize("damage", ["record", "blob", "missing"])
