@@ -9,6 +9,7 @@ from conformance.collecting import uncollected
 from conformance.ir.fingerprint import fingerprint, fingerprints
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.kernels import read_kernels
+from conformance.ir.normal.addresses import drop_addresses
 from conformance.ir.normal.asynchronous import fold_async
 from conformance.ir.normal.attributes import drop_compilers_choice, drop_spelling
 from conformance.ir.normal.dead import drop_dead, merge_equal
@@ -47,6 +48,7 @@ STRUCTURE: Final[tuple[Pass, ...]] = (
     note_spaces,
     drop_layouts,
     drop_spelling,
+    drop_addresses,
     read_kernels,
 )
 """Take away what is only spelling."""
