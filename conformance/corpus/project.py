@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 PACKAGE = Path(__file__).resolve().parent.parent
+FOR_CASES: Final = {
+    f"conformance.kit.{name}": PACKAGE / "kit" / f"{name}.py" for name in ("endings", "equations")
+}
+"""Modules of the kit that hold nothing but functions for cases: they are read like helpers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

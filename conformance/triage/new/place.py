@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.discover import case_files, discover
+from conformance.corpus.project import FOR_CASES
 from conformance.errors import UsageError
 from conformance.files import said_by
 from conformance.triage.new.family import chosen, fits, uses
@@ -126,15 +127,22 @@ def _fitting(cases: Path, tree: ast.AST, families: list[str]) -> Fit:
 
 def _uses_of(folder: Path) -> list[frozenset[str]]:
     """Return what each file of a family uses, with what its helpers use for it."""
-    helpers = frozenset(name for file in folder.glob("_*.py") for name in _uses(file))
-    return [_uses(file) | helpers for file in case_files(folder)]
+    helpers = frozenset(name for file in folder.glob("_*.py") for name in uses_in(file))
+    return [uses_in(file) | helpers for file in case_files(folder)]
 
 
-def _uses(file: Path) -> frozenset[str]:
+def uses_in(file: Path) -> frozenset[str]:
+    """Return what a case file uses, itself and by functions of the kit; nothing if it is broken.
+
+    Args:
+        file: The file.
+    """
     try:
-        return uses(ast.parse(file.read_bytes()))
+        tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
         return frozenset()
+    froms = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    return uses(tree).union(*(uses_in(FOR_CASES[one]) for one in froms & FOR_CASES.keys()))
 
 
 def _check(option: str, text: str) -> str:

@@ -11,7 +11,7 @@ import builtins
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from conformance.corpus.project import PACKAGE
+from conformance.corpus.project import FOR_CASES
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ KIT: Final = "conformance"
 MARKERS: Final = frozenset({"program", "probe"})
 STOOD_FOR: Final = frozenset({"Program", "Observed", "raises", "Raises", "CaseError"})
 """Names of the kit that a file of its own has something plain for."""
-FOLLOWED: Final = {f"conformance.kit.{name}": name for name in ("endings", "equations")}
-"""Modules of the kit that are read like helpers of the case: nothing but functions for cases."""
 EVERYTHING: Final = "*"
 """Use of the surroundings that cannot be told: all of them are needed."""
 _GIVEN: Final = frozenset({*dir(builtins), "__name__", "__doc__", "__qualname__", "__module__"})
@@ -169,9 +167,8 @@ class _Walk:
         for alias in node.names:
             if (alias.asname or alias.name.partition(".")[0]) != name:
                 continue
-            if isinstance(node, ast.ImportFrom) and node.module in FOLLOWED and not alias.asname:
-                path = PACKAGE / "kit" / f"{FOLLOWED[node.module]}.py"
-                self.take(self.module(path), alias.name, where)
+            if isinstance(node, ast.ImportFrom) and node.module in FOR_CASES and not alias.asname:
+                self.take(self.module(FOR_CASES[node.module]), alias.name, where)
             elif isinstance(node, ast.ImportFrom) and node.level:
                 self._helper(module, node, alias, where)
             elif isinstance(node, ast.Import):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.triage.new.family import chosen, fits, uses
+from conformance.triage.new.family import chosen, fits
+from conformance.triage.new.place import uses_in
 from tests.projects import ROOT
 
 if TYPE_CHECKING:
@@ -18,10 +18,8 @@ SCRIPTS = ROOT / "benchmarks" / "behaviour_changes" / "scripts"
 
 def used(file: Path) -> frozenset[str]:
     """Return what a file uses, with the helpers it takes."""
-    text = file.read_text()
     helpers = file.with_name("_helpers.py")
-    own = uses(ast.parse(text))
-    return own | uses(ast.parse(helpers.read_text())) if "_helpers" in text else own
+    return uses_in(file) | (uses_in(helpers) if "_helpers" in file.read_text() else frozenset())
 
 
 FAMILIES = {
@@ -50,9 +48,9 @@ def test_a_topic_is_of_its_family() -> None:
         if (fit := chosen(found)) is not None:
             sure += 1
             right += fit.family == family
-    assert sum(place < 3 for place in places) >= 0.9 * len(topics)
+    assert sum(place < 3 for place in places) >= 0.95 * len(topics)
     assert sum(place == 0 for place in places) >= 0.75 * len(topics)
-    assert right >= 0.85 * sure
+    assert right >= 0.8 * sure
     assert sure >= 0.6 * len(topics)
 
 
