@@ -367,3 +367,12 @@ def dct_over_the_last_axes(env):
     return Observed(
         made, reference=np.einsum("ia,jb,xab->xij", 2 * np.cos(angle), 2 * np.cos(angle), x)
     )
+
+
+@probe(source="jax-ml/jax@67dc16fc24fb", platforms=("cpu",), rtol=1e-6, atol=1e-6)
+def norms_of_fft(env):
+    """`fft` and `ifft` by their norms: which way is divided by the length, or both by its root."""
+    norms = ("backward", "ortho", "forward")
+    x = f32(1, 2, 3, 5)
+    made = jax.jit(lambda x: {n: (jnp.fft.fft(x, norm=n), jnp.fft.ifft(x, norm=n)) for n in norms})
+    return Observed(made(x), {n: (np.fft.fft(x, norm=n), np.fft.ifft(x, norm=n)) for n in norms})

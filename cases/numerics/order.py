@@ -230,3 +230,23 @@ def reductions_with_nan(env):
         "median": np.float64(np.nan),
     }
     return Observed(numbered(reduced(x)), reference=numbered(wanted))
+
+
+@probe(source="jax-ml/jax#21088", platforms=("cpu",), rtol=1e-6)
+def variances(env):
+    """`var` and `std` divide by the number of what counts, less `ddof`."""
+    x, counts = f32(1, 2, 4, 9), np.array([True, True, True, False])
+
+    @jax.jit
+    def made(x):
+        masked = jnp.var(x, ddof=1, where=counts)
+        return {
+            "all": jnp.var(x),
+            "sample": (jnp.var(x, ddof=1), jnp.std(x, ddof=2)),
+            "masked": masked,
+        }
+
+    y = np.float64(x)
+    sample = (np.var(y, ddof=1), np.std(y, ddof=2))
+    wanted = {"all": np.var(y), "sample": sample, "masked": np.var(y[:3], ddof=1)}
+    return Observed(made(x), reference=wanted)

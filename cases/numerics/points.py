@@ -435,3 +435,18 @@ def beyond_the_cut_of_arcsin(env):
     names = ("arcsin", "arccos", "arcsinh", "arccosh")
     made = jax.jit(lambda z: {name: getattr(jnp, name)(z) for name in names})(ON_CUTS)
     return Observed(made, reference={n: getattr(np, n)(np.complex128(ON_CUTS)) for n in names})
+
+
+@probe(source="jax-ml/jax#18183", platforms=("cpu",), rtol=1e-6)
+def logsumexp_far_out(env):
+    """`logsumexp` of what has no exponential, or none that is seen: the largest is taken out."""
+    x = f32(1000, 1000, -1000, -1000).reshape(2, 2)
+    made = jax.jit(lambda x: special.logsumexp(x, axis=1))(x)
+    return Observed(made, reference=np.array([1000 + np.log(2), -1000 + np.log(2)]))
+
+
+@probe(source="jax-ml/jax@c22bba2f9c23", platforms=("cpu",))
+def clipped_to_less_than_nothing(env):
+    """`clip` to a smallest value that is above the largest: the largest counts, as in NumPy."""
+    made = jax.jit(lambda x: jnp.clip(x, 4, 2))(f32(1, 3, 5))
+    return Observed(made, reference=np.full(3, 2.0))

@@ -374,3 +374,16 @@ def over_the_axis_of_vmap(env):
         "all_to_all": square.T,
     }
     return Observed(jax.jit(jax.vmap(body, axis_name="i"))(x), reference=reference)
+
+
+@probe(source="jax-ml/jax@49d9affce016", devices=4)
+def tiled_gather_of_a_batch(env):
+    """A tiled `all_gather` under `vmap`, along the first axis of each row: rows stay apart."""
+    x = numbers(env, 8, 3)
+
+    def body(x):
+        return jax.vmap(lambda row: lax.all_gather(row, "x", tiled=True))(x)
+
+    seen = jax.jit(mapped(env, body, P("x"), P("x")))(x)
+    rows = x.reshape(4, 2, 3).transpose(1, 0, 2).reshape(2, 12)
+    return Observed(seen, reference=np.tile(rows, (4, 1)))
