@@ -42,6 +42,15 @@ def bench(shared_bench: Bench, tmp_path: Path) -> Bench:
     return shared_bench.at(tmp_path)
 
 
+@pytest.fixture(scope="session", params=["0.4.30", "0.7.2", NEWEST])
+def bench_of_each_age(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Bench]:
+    """A worker of the oldest, of a middle and of the newest release."""
+    with Bench(planned_cell(request.param), tmp_path_factory.mktemp("cases")) as made:
+        yield made
+
+
 @pytest.fixture
 def new_bench(tmp_path: Path) -> Iterator[Bench]:
     """A worker of an old release for tests that wear it out."""

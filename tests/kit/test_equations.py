@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.model.outcome import Outcome
-from tests.bench import NEWEST, Bench, leaf_of, planned_cell
+from tests.bench import Bench, leaf_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.cell
@@ -28,19 +27,10 @@ TOP = """
 """
 
 
-@pytest.fixture(scope="module", params=["0.4.30", "0.7.2", NEWEST])
-def kept_bench(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Bench]:
-    """A worker of the oldest, of a middle and of the newest release."""
-    with Bench(planned_cell(request.param), tmp_path_factory.mktemp("cases")) as made:
-        yield made
-
-
 @pytest.fixture
-def bench(kept_bench: Bench, tmp_path: Path) -> Bench:
+def bench(bench_of_each_age: Bench, tmp_path: Path) -> Bench:
     """The kept worker, with a folder of case files of this test's own."""
-    return kept_bench.at(tmp_path)
+    return bench_of_each_age.at(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,13 @@ from conformance.engine.judging import observation_of, record_of
 from conformance.judge.conformance import conformance
 from conformance.model.case import WAYS
 from conformance.model.outcome import Conformance, Outcome
-from tests.bench import NEWEST, Bench, planned_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from conformance.engine.job import Finished
     from conformance.model.observation import Observation
+    from tests.bench import Bench
 
 pytestmark = pytest.mark.cell
 TOP = """
@@ -37,19 +36,10 @@ def f(x):
 CLAIM = f"program(devices=4, same_as={WAYS})"
 
 
-@pytest.fixture(scope="module", params=["0.4.30", "0.7.2", NEWEST])
-def kept_bench(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Bench]:
-    """A worker of the oldest, of a middle and of the newest release."""
-    with Bench(planned_cell(request.param), tmp_path_factory.mktemp("cases")) as made:
-        yield made
-
-
 @pytest.fixture
-def bench(kept_bench: Bench, tmp_path: Path) -> Bench:
+def bench(bench_of_each_age: Bench, tmp_path: Path) -> Bench:
     """The kept worker, with a folder of case files of this test's own."""
-    return kept_bench.at(tmp_path)
+    return bench_of_each_age.at(tmp_path)
 
 
 def observed(finished: Finished, folder: Path) -> Observation:

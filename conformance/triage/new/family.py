@@ -34,7 +34,7 @@ _TOLD: Final = 3
 """Names that a reason tells."""
 _NEAREST: Final = 2
 """Files of a family that count."""
-ENOUGH: Final = 0.15
+ENOUGH: Final = 0.2
 """Score from which a family is meant."""
 AHEAD: Final = 1.3
 """How far the best family must be ahead of the second."""
