@@ -222,3 +222,23 @@ def memory_of_an_argument(env):
     text = message(call)
     phrase = "does not match memory kind on the respective arg"
     return Observed(phrase if phrase in text else text, phrase)
+
+
+@probe(
+    source="jax-ml/jax@4fb8cdb019bb",
+    platforms=["cpu"],
+    params={"tpu": {"platform": "tpu"}, "cuda": {"platform": "cuda"}},
+    releases="jax>=0.7.1",
+)
+def placed_in_the_program(env, platform):
+    """Within jit, moving to the host and back is two marks in what is lowered, one each way.
+
+    They are all that a compiler is told of it: without them the numbers are the same, and the
+    memory of the device is as full as before.
+    """
+    host, device = memory(env, "pinned_host"), memory(env)
+    there_and_back = jax.jit(lambda y: jax.device_put(jax.device_put(y, host), device) + 1)
+    traced = there_and_back.trace(np.ones(3, np.float32))
+    text = traced.lower(lowering_platforms=(platform,)).as_text()
+    marks = re.findall(r'_xla_buffer_placement = "(\w+)"', text)
+    return Observed(" ".join(marks), "pinned_host device")
