@@ -387,8 +387,8 @@ def forward_rule(env):
             "jax>=0.9.1",
             params=["jitted"],
             outcome="ok",
-            reason="the place where it is called is not told any more",
-            issue="jax-ml/jax@1fe0c5dad51c",
+            reason="what is traced remembers no place outside it, and it is called from there",
+            issue="jax-ml/jax@6f2f0f362d93",
         ),
     ],
 )

@@ -92,7 +92,7 @@ def histories(
             about=family.about,
             cases=tuple(case for case in cases if case.family == name),
             has_pairs=bool(family.pairs),
-            releases=_releases(family.change, by_family[name]),
+            releases=_releases(family, by_family[name]),
         )
         for name, family in said.items()
     )
@@ -114,11 +114,16 @@ def evidence_of(change: Change, turned: Iterable[Turned]) -> tuple[Turned, ...]:
     )
 
 
-def _releases(changes: Iterable[Change], turned: Sequence[Turned]) -> tuple[ReleaseChanges, ...]:
-    told = [Told(change=change, evidence=evidence_of(change, turned)) for change in changes]
+def _releases(family: Family, turned: Sequence[Turned]) -> tuple[ReleaseChanges, ...]:
+    told = [Told(change=change, evidence=evidence_of(change, turned)) for change in family.change]
     said = {(one.case.id, one.release) for each in told for one in each.evidence}
+    # Pairs have a page of their own: with each release there are others.
     also = [
-        one for one in turned if one.shown_by in GATES and (one.case.id, one.release) not in said
+        one
+        for one in turned
+        if one.shown_by in GATES
+        and one.case.name not in family.pairs
+        and (one.case.id, one.release) not in said
     ]
     names = {each.change.shown_at for each in told} | {one.release for one in also}
     return tuple(

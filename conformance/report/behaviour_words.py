@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +15,7 @@ from conformance.report.markup import code
 from conformance.report.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from conformance.engine.turned import Turned
     from conformance.golden.contents import Content
@@ -30,6 +32,7 @@ CONTEXT: Final = 4
 """Words that are told before those in which two messages differ."""
 ROWS: Final = 3
 """Facts or differences that are told."""
+_INDEX: Final = re.compile(r"\[\d+\]$")
 
 
 def before_and_since(turned: Turned) -> str:
@@ -97,14 +100,31 @@ def _leaf(leaf: Leaf) -> str:
 
 
 def _other_value(before: Value, after: Value) -> str:
-    found = compare_values(after, before, word="before").messages
-    same_paths = [leaf.path for leaf in before.leaves] == [leaf.path for leaf in after.leaves]
-    pairs = zip(before.leaves, after.leaves, strict=True) if same_paths else ()
-    other = [(one, two) for one, two in pairs if one != two]
+    if [leaf.path for leaf in before.leaves] != [leaf.path for leaf in after.leaves]:
+        said = list(_other_members(_members(before), _members(after)))
+        return _listed(said or compare_values(after, before, word="before").messages)
+    other = [pair for pair in zip(before.leaves, after.leaves, strict=True) if pair[0] != pair[1]]
     if other and all(_is_small(leaf) for pair in other[:ROWS] for leaf in pair):
-        said = [f"{one.path} {_leaf(one)} → {_leaf(two)}" for one, two in other]
-        return _listed(said)
-    return _listed(found or ("another value",))
+        return _listed([f"{one.path} {_leaf(one)} → {_leaf(two)}" for one, two in other])
+    return _listed(compare_values(after, before, word="before").messages or ("another value",))
+
+
+def _members(value: Value) -> Counter[tuple[str, str]]:
+    """Return the leaves of a value, each with its path, that of a list where it is in one."""
+    return Counter((_INDEX.sub("", leaf.path), _leaf(leaf)) for leaf in value.leaves)
+
+
+def _other_members(
+    before: Counter[tuple[str, str]], after: Counter[tuple[str, str]]
+) -> Iterator[str]:
+    """Yield what became something else, then what is there no more, and what is new."""
+    gone, new = list((before - after).elements()), list((after - before).elements())
+    paths = Counter(path for path, _ in gone), Counter(path for path, _ in new)
+    single = {path for path in paths[0] if paths[0][path] == paths[1][path] == 1}
+    since = dict(new)
+    yield from (f"{path} {leaf} → {since[path]}" for path, leaf in gone if path in single)
+    yield from (f"{path} without {leaf}" for path, leaf in gone if path not in single)
+    yield from (f"{path} with {leaf}" for path, leaf in new if path not in single)
 
 
 def _is_small(leaf: Leaf) -> bool:

@@ -82,6 +82,16 @@ class TestHistories:
         assert history(jaxpr).releases == ()
         assert history(turn(WORKS, raised()), jaxpr).releases[0].also[0].shown_by == "outcome"
 
+    def test_pairs_have_a_page_of_their_own(self) -> None:
+        """What they show is told where a change is declared, and nowhere else."""
+        one, other = turn(WORKS, raised()), turn(WORKS, raised(), "loops/two")
+        family = Family(pairs=("one",))
+        (found,) = histories([named("loops/one")], {"loops": family}, [one, other])
+        assert [each.also for each in found.releases] == [(other,)]
+        declared = Family(pairs=("one",), change=(change(),))
+        (found,) = histories([named("loops/one")], {"loops": declared}, [one])
+        assert [each.evidence for each in found.told] == [(one,)]
+
     def test_a_change_seen_elsewhere_stands_there(self) -> None:
         """With what upstream says."""
         late = change(seen="0.6.1", why="a regression hid it")
@@ -120,6 +130,17 @@ class TestWords:
         after = Content(value=value(python(1, "out['a']"), python(3, "out['b']")))
         said = before_and_since(turn(before, after, shown_by="value"))
         assert said == "`out['b'] 2 → 3`"
+
+    def test_members_of_a_list_are_told_that_it_has_lost_or_won(self) -> None:
+        """Wherever in it they stand; a leaf that has become something else comes first."""
+        two, one = (python("a", "out[0]"), python("b", "out[1]")), (python("b", "out[0]"),)
+        before, after = Content(value=value(*two)), Content(value=value(*one))
+        assert before_and_since(turn(before, after, shown_by="value")) == "`out without 'a'`"
+        assert before_and_since(turn(after, before, shown_by="value")) == "`out with 'a'`"
+        before = Content(value=value(*two, python("no", "out['x']")))
+        after = Content(value=value(*one, python("yes", "out['x']")))
+        said = before_and_since(turn(before, after, shown_by="value"))
+        assert said == "`out['x'] 'no' → 'yes'`; `out without 'a'`"
 
     def test_large_values_by_how_far_they_are_apart(self) -> None:
         """As a comparison says it."""
