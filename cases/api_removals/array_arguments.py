@@ -370,3 +370,31 @@ def initial_of_softmax(env, name):
         found = getattr(jax.nn, name)(ROWS, initial=0.0)
     exact = np.exp(ROWS.astype(np.float64)) / np.exp(ROWS.astype(np.float64)).sum()
     return Observed(found, exact if name == "softmax" else np.log(exact))
+
+
+@probe(
+    source="jax-ml/jax@45f0e9ad683d",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.4.35",
+            outcome="ok",
+            reason="one of no dimensions counted if its type was weak",
+            issue="jax-ml/jax@45f0e9ad683d",
+        )
+    ],
+)
+def scalars(env):
+    """`isscalar` of an array of no dimensions: True since 0.4.35, unlike NumPy's.
+
+    A branch for Python numbers is silently taken by arrays, too. Ask `isinstance(x, float)`.
+    """
+    asked = {
+        "number": 1.0,
+        "from a number": jnp.asarray(1.0),
+        "from NumPy": jnp.asarray(np.float32(1)),
+        "of NumPy": np.array(1.0),
+        "of one element": jnp.ones(1),
+    }
+    seen = {name: jnp.isscalar(value) for name, value in asked.items()}
+    return Observed(seen, dict.fromkeys(asked, True) | {"of one element": False})

@@ -7,8 +7,10 @@ without a word: constants that are no `numpy.ndarray` (0.7.2), Python numbers th
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import warnings
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -522,3 +524,94 @@ def device_count_after_the_start(env):
     )
     grown = len(jax.devices()) - before
     return Observed({**ended, "grown": grown}, {**refused("RuntimeError"), "grown": 0})
+
+
+@dataclasses.dataclass
+class Layer:
+    """One array, and a number that is static."""
+
+    kernel: Any
+    size: int = dataclasses.field(default=3, metadata={"static": True})
+
+
+REGISTRATIONS = {
+    "declared": lambda: register(Layer),
+    "named": lambda: register(Layer, data_fields=["kernel"], meta_fields=["size"]),
+    "one_missing": lambda: register(Layer, data_fields=["kernel"], meta_fields=[]),
+    "one_too_many": lambda: register(Layer, data_fields=["kernel", "bias"], meta_fields=["size"]),
+}
+
+
+def register(*args, **kwargs):
+    """Register a dataclass, and return the leaves and the metadata that it has then."""
+    leaves, tree = jax.tree_util.tree_flatten(jax.tree_util.register_dataclass(*args, **kwargs)(1))
+    return {"leaves": len(leaves), "static": "(3,)" in str(tree)}
+
+
+@probe(
+    source="jax-ml/jax@1af3b01c1c04",
+    platforms=("cpu",),
+    params={"declared": {"how": "declared"}, "named": {"how": "named"}},
+    deviations=[
+        deviation(
+            "jax<0.4.36",
+            params=("declared",),
+            error="TypeError",
+            match="missing 2 required positional arguments",
+            reason="fields had to be named",
+            issue="jax-ml/jax@1af3b01c1c04",
+        )
+    ],
+)
+def fields_of_a_dataclass(env, how):
+    """`register_dataclass` reads `metadata={"static": True}` of a field since 0.4.36."""
+    return Observed(REGISTRATIONS[how](), {"leaves": 1, "static": True})
+
+
+@probe(
+    source="jax-ml/jax@02bb884357e9",
+    platforms=("cpu",),
+    params={"one_missing": {"how": "one_missing"}, "one_too_many": {"how": "one_too_many"}},
+    deviations=[
+        deviation(
+            "jax<0.4.33",
+            outcome="ok",
+            reason="taken as it was: a field was lost on the way, or failed later",
+            issue="jax-ml/jax@02bb884357e9",
+        )
+    ],
+)
+def fields_that_do_not_fit(env, how):
+    """Registering a dataclass with fields left out is a ValueError since 0.4.33.
+
+    Before, a field that was forgotten silently went back to its default. The changelog has it in
+    0.4.32, which was withdrawn.
+    """
+    return Observed(refusal(REGISTRATIONS[how], "all dataclass fields"), refused("ValueError"))
+
+
+@probe(
+    source="jax-ml/jax@1b6e098124e0",
+    platforms=("cpu",),
+    releases="jax>=0.7.2",
+    deviations=[
+        deviation(
+            "jax<0.9.1",
+            outcome="ok",
+            reason="every tracer said so",
+            issue="jax-ml/jax@1b6e098124e0",
+        )
+    ],
+)
+def tracer_of_a_reference(env):
+    """Under jit a reference is no `jax.Array` since 0.9.1; what it holds is."""
+    seen = []
+
+    @jax.jit
+    def function(x):
+        ref = jax.new_ref(x)
+        seen.extend([isinstance(x, jax.Array), isinstance(ref, jax.Array)])
+        return ref[...]
+
+    function(ROWS)
+    return Observed(seen, [True, False])

@@ -297,3 +297,56 @@ def wide_numbers_in_a_narrow_world(env):
     }
     wanted = {"kept": ("float64", "int64"), "in jit": "float32", "asked for": "float32"}
     return Observed(made, reference=wanted)
+
+
+@probe(
+    source="jax-ml/jax@ca7b9db55171",
+    platforms=("cpu",),
+    params={"int32": {"dtype": "int32"}, "int8": {"dtype": "int8"}},
+    deviations=[
+        deviation(
+            "jax<0.7.2",
+            params=("int32",),
+            outcome="ok",
+            reason="None was taken for float, and the bits were read as such",
+            issue="jax-ml/jax@ca7b9db55171",
+        ),
+        deviation(
+            "jax<0.7.2",
+            params=("int8",),
+            error="ValueError",
+            match="When changing to a larger dtype",
+            reason="None was taken for float",
+            issue="jax-ml/jax@ca7b9db55171",
+        ),
+    ],
+)
+def view_of_no_dtype(env, dtype):
+    """`x.view()` is the array as it is since 0.7.2; integers silently became floats before."""
+    x = np.arange(3).astype(dtype)
+    return Observed(jnp.asarray(x).view(), reference=x)
+
+
+@probe(
+    source="jax-ml/jax@e2b1ca3b063c",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.10",
+            outcome="ok",
+            reason="integers, as in SciPy up to 1.17, unless ties are averaged",
+            issue="jax-ml/jax@e2b1ca3b063c",
+        )
+    ],
+)
+def ranks_are_floats(env):
+    """`rankdata` gives floats whatever becomes of ties, since 0.10.0: no index any more."""
+    rank = jax.scipy.stats.rankdata
+    made = {way: rank(f32(3, 1, 3), method=way) for way in ("average", "min", "dense", "ordinal")}
+    wanted = {
+        "average": f32(2.5, 1, 2.5),
+        "min": f32(2, 1, 2),
+        "dense": f32(2, 1, 2),
+        "ordinal": f32(2, 1, 3),
+    }
+    return Observed(made, reference=wanted)

@@ -376,3 +376,49 @@ def norms_of_fft(env):
     x = f32(1, 2, 3, 5)
     made = jax.jit(lambda x: {n: (jnp.fft.fft(x, norm=n), jnp.fft.ifft(x, norm=n)) for n in norms})
     return Observed(made(x), {n: (np.fft.fft(x, norm=n), np.fft.ifft(x, norm=n)) for n in norms})
+
+
+@probe(
+    source="jax-ml/jax@25cc94ce6db6",
+    platforms=("cpu",),
+    rtol=1e-5,
+    atol=1e-6,
+    deviations=[
+        deviation(
+            "jax<0.10",
+            error="NotImplementedError",
+            match="Calculation of eigenvectors is not implemented",
+            reason="eigenvalues only",
+            issue="jax-ml/jax@25cc94ce6db6",
+        )
+    ],
+)
+def eigenvectors_of_a_tridiagonal(env):
+    """`eigh_tridiagonal(..., eigvals_only=False)` gives eigenvectors, too, since 0.10.0."""
+    d, e = f32(1, 2, 3), f32(0.5, 0.5)
+    values, vectors = jax.scipy.linalg.eigh_tridiagonal(d, e, eigvals_only=False)
+    rebuilt = (vectors * values) @ vectors.T
+    return Observed(rebuilt, reference=np.diag(d) + np.diag(e, 1) + np.diag(e, -1))
+
+
+@probe(
+    source="jax-ml/jax@47e6da3332be",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.4.31",
+            outcome="ok",
+            reason="zeros on the diagonal were left out when it was inverted",
+            issue="jax-ml/jax@47e6da3332be",
+        )
+    ],
+)
+def singular_triangles(env):
+    """A batch of triangular systems without solution: no finite numbers since 0.4.31.
+
+    One system alone was right on all releases, and so is where a row has a solution.
+    """
+    solve = jax.vmap(lambda a, b: jax.scipy.linalg.solve_triangular(a, b, lower=True))
+    a = f32(1, 0, 1, 0, 0, 0, 0, 0).reshape(2, 2, 2)
+    seen = jax.jit(solve)(a, np.ones((2, 2), np.float32))
+    return Observed(np.isfinite(seen), reference=np.array([[True, False], [False, False]]))
