@@ -83,6 +83,16 @@ def within_and_between(env):
     platforms=("cpu-mp2",),
     params={"mapped": {"manual": True}, "by_the_compiler": {"manual": False}},
     facts={"collectives": {"all-reduce": 1}},
+    deviations=[
+        deviation(
+            "jax==0.6.0",
+            params=["mapped"],
+            error="ValueError",
+            match="for argument to vjp function",
+            reason="grad makes a replicated cotangent for a varying loss",
+            issue="jax-ml/jax#28193",
+        )
+    ],
 )
 def step_of_data_parallel_training(env, manual):
     """A gradient step over rows of both processes; every process ends with the same parameters."""
