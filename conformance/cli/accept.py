@@ -12,10 +12,11 @@ from conformance.cells.suggest import did_you_mean
 from conformance.cli.options import recorded_options
 from conformance.cli.run import request_of
 from conformance.cli.setting import here
-from conformance.corpus.select import matches
+from conformance.corpus.select import matches, select_cases
 from conformance.engine.rundir import RunDirectory, latest_run
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.golden.accept import AcceptPlan, Change, apply
+from conformance.golden.accept import AcceptPlan, Change, apply, refuse_in_ci
+from conformance.golden.sweep import of_no_case, remove
 from conformance.report.text import visible
 from conformance.review.judged import judged_run
 from conformance.review.refusing import passed_over, refusal
@@ -40,6 +41,7 @@ class Left(NamedTuple):
 @click.command("accept", short_help="Make what a run saw the golden.")
 @click.argument("select", nargs=-1)
 @recorded_options
+@click.option("--gone", is_flag=True, help="Remove the goldens of cases that are gone instead.")
 @click.option("--dry-run", is_flag=True, help="Say what would change, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
@@ -47,6 +49,7 @@ def command(
     select: tuple[str, ...],
     run_dir: Path | None,
     cell: tuple[str, ...],
+    gone: bool,
     dry_run: bool,
     as_json: bool,
 ) -> int:
@@ -61,8 +64,14 @@ def command(
     conformance accept                                   all of the newest run
     conformance accept shard_map_while/fixed_point       one case
     conformance accept --run reports/runs/ID --dry-run
+    conformance accept --gone                            after cases were renamed or removed
     """  # noqa: D301 - \b is click's own mark
     setting = here()
+    if gone:
+        if select or run_dir or cell:
+            raise UsageError("--gone is about all cases of the project: no SELECT, --run or --cell")
+        remove_gone(setting, dry_run=dry_run, as_json=as_json)
+        return 0
     directory = RunDirectory(run_dir) if run_dir else latest_run(setting.project.root)
     seen = [
         (job, record)
@@ -85,6 +94,33 @@ def command(
             apply(plan)
     _say(plans, refused, as_json=as_json)
     return 1 if refused else 0
+
+
+def remove_gone(setting: Setting, *, dry_run: bool, as_json: bool) -> None:
+    """Remove the goldens of cases that the project's folder of cases has no more.
+
+    Args:
+        setting: Surroundings of the command.
+        dry_run: Only say which they are.
+        as_json: Say it as JSON.
+
+    Raises:
+        UsageError: If they are data of an installed package, the variable CI is set, or a case
+            file is broken: its goldens may be in use.
+    """
+    folder = setting.project.cases
+    found = of_no_case(folder, select_cases((), folder))
+    if found and not dry_run:
+        check_goldens_writable(setting, found)
+        refuse_in_ci()
+        remove(found)
+    if as_json:
+        data = {"removed": [str(file.relative_to(folder)) for file in found]}
+        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=1))
+        return
+    for file in found:
+        click.echo(visible(str(file.relative_to(folder))))
+    click.echo(f"{len(found)} {'to remove' if dry_run else 'removed'}")
 
 
 def judged(
@@ -130,7 +166,7 @@ def check_goldens_writable(setting: Setting, files: Iterable[Path]) -> None:
 
     Args:
         setting: Surroundings of the command.
-        files: The case files.
+        files: The case files, or files of their goldens.
 
     Raises:
         UsageError: If they are data of an installed package.

@@ -1,4 +1,4 @@
-"""Sweeping up golden folders: contents that nothing names any more."""
+"""Sweeping up golden folders: goldens of cases that are gone, contents that nothing names."""
 
 from __future__ import annotations
 
@@ -8,14 +8,42 @@ from typing import TYPE_CHECKING
 from conformance.files import TEMPORARY
 from conformance.golden.document import loads
 from conformance.golden.errors import GoldenError
-from conformance.golden.layout import CONTENT_NAME
+from conformance.golden.layout import CONTENT_NAME, file_name, folder_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    from conformance.model.case import Case
 
 _ABANDONED_AFTER = 3600.0
 """Seconds after which a temporary file belongs to a process that was killed."""
+
+
+def of_no_case(cases: Path, known: Iterable[Case]) -> tuple[Path, ...]:
+    """Return the TOML files of cases that are no more, renamed ones for instance.
+
+    Args:
+        cases: Folder that holds the families.
+        known: All cases in it.
+    """
+    wanted = {folder_of(cases, case) / file_name(case.id) for case in known}
+    return tuple(file for file in sorted(cases.glob("*/golden/*/*.toml")) if file not in wanted)
+
+
+def remove(files: Iterable[Path]) -> None:
+    """Remove TOML files, the contents that they alone name, and folders that are empty then.
+
+    Args:
+        files: As `of_no_case` returns them.
+    """
+    files = tuple(files)
+    for file in files:
+        file.unlink(missing_ok=True)
+    for folder in sorted({file.parent for file in files}):
+        remove_unreferenced(folder)
+        if not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def remove_unreferenced(folder: Path) -> tuple[Path, ...]:

@@ -112,6 +112,44 @@ def test_accept_is_refused_in_ci(new_project: MakeProject, monkeypatch: pytest.M
     assert not (project.path / "cases/fam/golden").exists()
 
 
+def test_goldens_of_cases_that_are_gone(new_project: MakeProject) -> None:
+    """They stay until asked for: with `--gone` go their files, and contents no other case names."""
+    project = new_project({TOPIC: GOOD, "cases/fam/more.py": VALUE})
+    project.run("run")
+    project.run("accept")
+    kept = {f: f.read_bytes() for f in project.path.glob("cases/fam/golden/topic/*")}
+    project.write({"cases/fam/more.py": VALUE.replace("value", "renamed")})
+    assert project.run("accept", "--gone", "--dry-run").out == (
+        "fam/golden/more/value.toml\n1 to remove\n"
+    )
+    assert project.run("accept", "--gone", "--json").json == {
+        "removed": ["fam/golden/more/value.toml"]
+    }
+    assert not (project.path / "cases/fam/golden/more").exists()
+    assert {f: f.read_bytes() for f in project.path.glob("cases/fam/golden/topic/*")} == kept
+    assert project.run("accept", "--gone").out == "0 removed\n"
+
+
+def test_goldens_are_not_gone_where_a_case_file_is_broken(new_project: MakeProject) -> None:
+    """Its cases are not known, so nothing is removed."""
+    project = new_project({TOPIC: GOOD, "cases/fam/more.py": VALUE})
+    project.run("run")
+    project.run("accept")
+    project.write({"cases/fam/more.py": "def ("})
+    ending = project.run("accept", "--gone")
+    assert ending.code == 2
+    assert "more.py" in ending.error
+    assert (project.path / "cases/fam/golden/more/value.toml").exists()
+
+
+def test_what_is_gone_is_gone_for_no_selection(new_project: MakeProject) -> None:
+    """It is about the folder of cases, not about a run."""
+    project = new_project({TOPIC: GOOD})
+    ending = project.run("accept", "--gone", "fam/one")
+    assert ending.code == 2
+    assert "no SELECT, --run or --cell" in ending.error
+
+
 BAD = {
     "cases/fam/topic.py": GOOD,
     "cases/fam/deviates.py": case("return Observed(1, reference=2)", name="deviates"),
