@@ -115,6 +115,32 @@ def slope_far_out_accurately(env):
 
 
 @probe(
+    source="jax-ml/jax#39801",
+    params={"second_of_tanh": {"name": "tanh"}, "first_of_i0": {"name": "i0"}},
+    deviations=[
+        deviation(
+            "jax<0.11.2",
+            params=["second_of_tanh"],
+            outcome="ok",
+            reason="1 + tanh(x) and 1 - tanh(x) are both rounded to 1, and their difference is taken",
+            issue="jax-ml/jax#39801",
+        ),
+        deviation(
+            "jax<0.11.2",
+            params=["first_of_i0"],
+            outcome="ok",
+            reason="the slopes of its factors, rounded to 1 and -1, are added",
+            issue="jax-ml/jax#39797",
+        ),
+    ],
+)
+def slope_near_zero(env, name):
+    """The second derivative of `tanh`, the first of `i0`: up to 0.11.1 they are 0 near 0."""
+    fn, exact = {"tanh": (jax.grad(jnp.tanh), -2.0), "i0": (jnp.i0, 0.5)}[name]
+    return Observed(slopes(fn, 1e-10), exact * np.array([1e-10]))
+
+
+@probe(
     source="jax-ml/jax@8d91e7bcbfd7",
     params={"tall": {"mode": "reduced"}, "complete": {"mode": "complete"}},
     rtol=1e-4,

@@ -35,7 +35,7 @@ def growth(fn):
             params=["tanh"],
             outcome="ok",
             reason="two products and a sum where one operation does",
-            issue="jax-ml/jax#764",
+            issue="jax-ml/jax#39801",
         ),
         deviation(
             "jax<0.10.1",
