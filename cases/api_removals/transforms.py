@@ -591,6 +591,38 @@ def fields_that_do_not_fit(env, how):
 
 
 @probe(
+    source="jax-ml/jax@eddef19ce112",
+    platforms=("cpu",),
+    releases="jax>=0.4.33",
+    deviations=[
+        deviation(
+            "jax<0.4.36",
+            error="TypeError",
+            match="missing 2 required positional arguments",
+            reason="fields had to be named",
+            issue="jax-ml/jax@1af3b01c1c04",
+        ),
+        deviation(
+            "jax>=0.4.36,<0.10",
+            outcome="ok",
+            reason="what is to be dropped was kept, silently",
+            issue="jax-ml/jax@f892f6bff63d",
+        ),
+        deviation(
+            "jax>=0.10,<0.11.1",
+            error="ValueError",
+            match="Unexpected fields: {'size'}",
+            reason="all fields were read from the class, those to be dropped, too",
+            issue="jax-ml/jax@eddef19ce112",
+        ),
+    ],
+)
+def dropped_field(env):
+    """`register_dataclass(cls, drop_fields=...)` alone, the others read from the class: 0.11.1."""
+    return Observed(register(Layer, drop_fields=["size"]), {"leaves": 1, "static": False})
+
+
+@probe(
     source="jax-ml/jax@1b6e098124e0",
     platforms=("cpu",),
     releases="jax>=0.7.2",

@@ -122,7 +122,7 @@ def slope_far_out_accurately(env):
             "jax<0.11.2",
             params=["second_of_tanh"],
             outcome="ok",
-            reason="1 + tanh(x) and 1 - tanh(x) are both rounded to 1, and their difference is taken",
+            reason="the difference of 1 + tanh(x) and 1 - tanh(x) is taken, both rounded to 1",
             issue="jax-ml/jax#39801",
         ),
         deviation(
@@ -138,6 +138,24 @@ def slope_near_zero(env, name):
     """The second derivative of `tanh`, the first of `i0`: up to 0.11.1 they are 0 near 0."""
     fn, exact = {"tanh": (jax.grad(jnp.tanh), -2.0), "i0": (jnp.i0, 0.5)}[name]
     return Observed(slopes(fn, 1e-10), exact * np.array([1e-10]))
+
+
+@probe(
+    source="jax-ml/jax#40628",
+    deviations=[
+        deviation(
+            "jax<0.11.2",
+            outcome="ok",
+            reason="exp(|x|) has the slope 1 at 0, and so had its product with i0e",
+            issue="jax-ml/jax#40628",
+        )
+    ],
+)
+def slope_of_i0_at_zero(env):
+    """It is even, so its slope at 0 is 0: of `jax.scipy.special.i0` it was 1 up to 0.11.1."""
+    special = jax.scipy.special
+    seen = [slopes(fn, 0) for fn in (special.i0, special.i0e, jnp.i0)]
+    return Observed(seen, [np.zeros(1)] * 3)
 
 
 @probe(

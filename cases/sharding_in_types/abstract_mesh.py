@@ -57,6 +57,24 @@ def constructor(env, pairs):
     )
 
 
+@probe(
+    source="jax-ml/jax@88f7a03bf892",
+    platforms=("cpu",),
+    releases="jax>=0.5.3",
+    deviations=[
+        deviation(
+            "jax<0.11.1",
+            outcome="ok",
+            reason="Auto, though those of make_mesh are Explicit since 0.9.0",
+            issue="jax-ml/jax@88f7a03bf892",
+        )
+    ],
+)
+def axis_types_not_told(env):
+    """Axes of an AbstractMesh that is not told of types: Explicit from 0.11.1, Auto before."""
+    return Observed([kind.name for kind in abstract().axis_types], ["Explicit"])
+
+
 @probe(source="jax-ml/jax@afcb62ea20a2", platforms=("cpu",), releases="jax>=0.4.38")
 def shard_shapes(env):
     """A NamedSharding over an AbstractMesh knows the shape of a shard, on every release."""

@@ -135,6 +135,10 @@ REFUSED = {
         "should have the same sharding",
     ),
     "broadcast": (lambda m: m[:4] + m[:4].T, "incompatible shardings|illegally sharded"),
+    "batch_of_a_dot": (
+        lambda m: jnp.einsum("bi,bi->b", m, numbers(8, 4)),
+        "batch dimensions to have the same sharding",
+    ),
 }
 
 
@@ -153,6 +157,7 @@ REFUSED = {
         "top_k": {"what": "top_k"},
         "concatenate": {"what": "concatenate"},
         "broadcast": {"what": "broadcast"},
+        "batch_of_a_dot": {"what": "batch_of_a_dot"},
     },
     deviations=[
         deviation(
@@ -189,6 +194,21 @@ REFUSED = {
             outcome="ok",
             reason="taken after a silent gather",
             issue="jax-ml/jax@521fa8b94e7e",
+        ),
+        deviation(
+            "jax<0.7",
+            params=["batch_of_a_dot"],
+            error="ShardingTypeError",
+            match="Mesh of both lhs and rhs should match",
+            reason="a constant made under the mesh was taken to be on none",
+            issue="jax-ml/jax#29683",
+        ),
+        deviation(
+            "jax>=0.7,<0.11.1",
+            params=["batch_of_a_dot"],
+            outcome="ok",
+            reason="what one operand did not say was taken from the other",
+            issue="jax-ml/jax@a8976b506998",
         ),
     ],
 )
