@@ -1,4 +1,4 @@
-"""Arguments that `jax.numpy` took and takes no more.
+"""Arguments that `jax.numpy` takes no more, and results in other containers or of other types.
 
 Each case is code as users have it, with the value that it is meant to compute. Where a spelling
 was withdrawn it raises, and most such errors say what to write instead. A few changes are silent:
@@ -398,3 +398,136 @@ def scalars(env):
     }
     seen = {name: jnp.isscalar(value) for name, value in asked.items()}
     return Observed(seen, dict.fromkeys(asked, True) | {"of one element": False})
+
+
+PLACES = {
+    "copy_of_array": lambda: jnp.array(ROWS, np.float32, True),
+    "accuracy_of_exp": lambda: jnp.log(lax.exp(ROWS, None)),
+}
+
+
+@probe(
+    source="jax-ml/jax@74ac1aff1920",
+    platforms=("cpu",),
+    rtol=1e-5,
+    params={
+        "copy_of_array": {"of": "copy_of_array"},
+        "accuracy_of_exp": {"of": "accuracy_of_exp"},
+    },
+    deviations=[
+        deviation(
+            "jax>=0.12",
+            params=("copy_of_array",),
+            error="TypeError",
+            match="takes from 1 to 2 positional arguments but 3 were given",
+            reason="by keyword only, as in NumPy, and deprecated since 0.10.1",
+            issue="jax-ml/jax@74ac1aff1920",
+        ),
+        deviation(
+            "jax<0.6",
+            params=("accuracy_of_exp",),
+            error="TypeError",
+            match="takes 1 positional argument but 2 were given",
+            reason="there was none",
+            issue="jax-ml/jax@fa2a8cafba10",
+        ),
+        deviation(
+            "jax>=0.9.2",
+            params=("accuracy_of_exp",),
+            error="TypeError",
+            match="takes 1 positional argument but 2 were given",
+            reason="by keyword only",
+            issue="jax-ml/jax@fa2a8cafba10",
+        ),
+    ],
+)
+def argument_by_position(env, of):
+    """`copy` of `jnp.array` by keyword alone from 0.12.0, `accuracy` of `lax.exp` from 0.9.2."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return Observed(PLACES[of](), ROWS.astype(np.float64))
+
+
+SEVERAL = {
+    "broadcast_arrays": lambda: jnp.broadcast_arrays(ROWS, 1.0),
+    "meshgrid": lambda: jnp.meshgrid(ROWS, ROWS),
+    "atleast_1d": lambda: jnp.atleast_1d(1.0, 2.0),
+    "atleast_2d": lambda: jnp.atleast_2d(1.0, 2.0),
+    "unstack": lambda: jnp.unstack(ROWS),
+}
+
+
+@probe(
+    source="jax-ml/jax#19531",
+    platforms=("cpu",),
+    params={
+        "broadcast_arrays": {"name": "broadcast_arrays"},
+        "meshgrid": {"name": "meshgrid"},
+        "atleast_1d": {"name": "atleast_1d"},
+        "atleast_2d": {"name": "atleast_2d"},
+        "unstack": {"name": "unstack"},
+    },
+    deviations=[
+        deviation(
+            "jax<0.11.1",
+            params=("broadcast_arrays", "meshgrid"),
+            outcome="ok",
+            reason="a list, as in NumPy before 2.0",
+            issue="jax-ml/jax#39789",
+        ),
+        deviation(
+            "jax<0.12",
+            params=("atleast_1d", "atleast_2d"),
+            outcome="ok",
+            reason="a list, as in NumPy before 2.0",
+            issue="jax-ml/jax#19531",
+        ),
+    ],
+)
+def several_arrays(env, name):
+    """Functions of `jnp` that return several arrays, return a tuple of them as NumPy 2 does."""
+    return Observed(type(SEVERAL[name]()).__name__, "tuple")
+
+
+@probe(
+    source="jax-ml/jax@e3052b2cb2b5",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.11",
+            error="TypeError",
+            match="isn't a permutation",
+            reason="they went to lax as they were",
+            issue="jax-ml/jax@e3052b2cb2b5",
+        )
+    ],
+)
+def negative_axes_of_permute_dims(env):
+    """`jnp.permute_dims(x, (-1, 0))`, as `jnp.transpose` always took it: from 0.11.0."""
+    x = ROWS.reshape(2, 3)
+    return Observed(jnp.permute_dims(x, (-1, 0)), x.T.astype(np.float64))
+
+
+@probe(
+    source="jax-ml/jax@be2f36d07e25",
+    platforms=("cpu",),
+    params={
+        "cholesky": {"name": "cholesky"},
+        "qr": {"name": "qr"},
+        "eigh": {"name": "eigh"},
+        "svd": {"name": "svd"},
+    },
+    deviations=[
+        deviation(
+            "jax<0.11.1",
+            outcome="ok",
+            reason="a NotImplementedError when it is lowered",
+            issue="jax-ml/jax@be2f36d07e25",
+        )
+    ],
+)
+def factorisations_of_halves(env, name):
+    """Factorisations of float16 are a TypeError from 0.11.1, which tells what is accepted."""
+    factorise = getattr(lax.linalg, name)
+    told = refusal(lambda: factorise(np.eye(2, dtype=np.float16)), "does not accept dtype float16")
+    return Observed(told, refused("TypeError"))

@@ -430,6 +430,25 @@ def shape_of_a_struct(env, how):
 
 
 @probe(
+    source="jax-ml/jax@04f9d460400d",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.11.1",
+            outcome="ok",
+            reason="taken, and refused where it was used",
+            issue="jax-ml/jax@04f9d460400d",
+        )
+    ],
+)
+def struct_of_unknown_size(env):
+    """`ShapeDtypeStruct((None, 3), ...)` is a ValueError from 0.11.1; as a note it was welcome."""
+    return Observed(
+        refusal(lambda: jax.ShapeDtypeStruct((None, 3), np.float32), "None"), refused("ValueError")
+    )
+
+
+@probe(
     source="jax-ml/jax@f3b4d7b57e76",
     platforms=("cpu",),
     params={"by_name": {"named": True}, "unpacked": {"named": False}},
