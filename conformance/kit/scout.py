@@ -11,13 +11,17 @@ import contextlib
 import importlib
 import os
 import sys
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from conformance.kit import frames
 from conformance.kit.job import import_site, load_case, set_flags
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
+
+LAPACK = ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack")
+"""Where jaxlib takes LAPACK from, for the first program of a process that calls it."""
 
 
 def scout(request: dict[str, Any], fd: int) -> None:
@@ -59,7 +63,7 @@ def _tiny_program() -> None:
 
 
 def warm() -> None:
-    """Do in the server what every job would do first, short of making a backend."""
+    """Do in the server what jobs would do first, short of making a backend."""
     import jax  # noqa: PLC0415 - the point of the function
     import numpy as np  # noqa: PLC0415
 
@@ -69,7 +73,21 @@ def warm() -> None:
         from jax._src.interpreters import mlir  # noqa: PLC0415
 
         mlir.make_ir_context()
+    with contextlib.suppress(Exception):  # private, too
+        _look_for_plugins()
+    preload(LAPACK)
     jaxprs.jaxpr_json(jax.make_jaxpr(_looping)(np.ones(4, np.float32)))
+
+
+def _look_for_plugins() -> None:
+    """Let jax look for plugins, for which it reads what every package says of itself.
+
+    Where there is one, each job looks for itself: what a plugin does when it is found is its own.
+    """
+    from jax._src import xla_bridge  # noqa: PLC0415 - see warm
+
+    if xla_bridge.jax_plugins is None and not entry_points(group="jax_plugins"):
+        xla_bridge._discover_and_register_pjrt_plugins()  # noqa: SLF001 - there is no other
 
 
 def _looping(x: Any) -> Any:
@@ -78,7 +96,7 @@ def _looping(x: Any) -> Any:
     return lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, c[1] * c[1]), (0, x))
 
 
-def preload(modules: list[str]) -> None:
+def preload(modules: Iterable[str]) -> None:
     """Import modules that a scout found every job loads late."""
     for name in modules:
         with contextlib.suppress(Exception):  # a job that needs it will say why it cannot be had

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 TAIL = 16 * 1024
 """Bytes kept of each of a job's stdout and stderr."""
-POLL = 0.02
-"""Seconds between two looks at a job's memory."""
+POLL = 0.1
+"""Seconds between two looks at a job: what `/proc` tells of it costs more when it ends."""
 DRAIN = 8
 """Reads of a dead job's pipe: more than it can hold, so that a stray that writes on ends too."""
 PAGE = resource.getpagesize()
@@ -70,6 +70,7 @@ class Child:
         share: What jobs it runs, see `conformance.kit.shared`; empty when it runs one only.
         request: The job it runs; None between two.
         ended: Why it was ended by us: `timeout` or `memory`; empty otherwise.
+        due: When to look at its limits next.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Child:
         self.request: dict[str, Any] | None = request
         self.start = time.monotonic()
         self.deadline = self.start + float(request["timeout"])
+        self.due = self.start + POLL
         self.memory = int(request["memory"]) * 2**20
         self.tails = {"stdout": Tail(), "stderr": Tail()}
         self.peak = 0
@@ -118,6 +120,7 @@ class Child:
 
     def look(self) -> None:
         """Kill the job if its time is over or its memory beyond the limit."""
+        self.due = time.monotonic() + POLL
         if self.ended or self.request is None:
             return
         rss = _resident(self.pid)
@@ -269,9 +272,10 @@ class Supervisor:
             child.kill("idle")
 
     def watch(self) -> None:
-        """Look at every child's limits and report those that ended."""
+        """Look at every child's limits, now and then, and report those that ended."""
         for child in list(self._children.values()):
-            child.look()
+            if time.monotonic() >= child.due:
+                child.look()
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
             if pid:
                 self._finish(child, status, usage)

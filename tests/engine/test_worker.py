@@ -109,6 +109,18 @@ def test_a_fresh_interpreter_ends_like_a_fork(spawning: Bench, body: str, outcom
 
 
 @pytest.mark.cell
+def test_what_many_jobs_load_late_is_there_when_they_begin(bench: Bench) -> None:
+    """LAPACK's home and the search for plugins cost more than most jobs; no backend is made."""
+    body = """
+        from jax._src import xla_bridge
+        return [xla_bridge._plugins_registered, "scipy.linalg.cython_lapack" in sys.modules,
+                xla_bridge.backends_are_initialized()]
+    """
+    leaves = value_of(bench.run(body)).leaves
+    assert [leaf.data for leaf in leaves] == [b"True", b"True", b"False"]
+
+
+@pytest.mark.cell
 def test_devices_and_flags_are_each_jobs_own(bench: Bench) -> None:
     """Device count, XLA flags, x64 and config are set for one job after the other."""
     body = """
