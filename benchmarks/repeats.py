@@ -5,13 +5,13 @@
 
 Printed is, over the jobs that all runs have, how many end in one way in one run and in another in
 the next: by outcome, error or verdict, by the bits of the value, and by an IR in the form
-`neutral`; each job of the first two with what the runs say; and what took more seconds or memory
-than a case may.
+`neutral`, which runs of one version of it share; each job of the first two with what the runs say;
+and what took more seconds or memory than a case may.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,9 +64,11 @@ def limits(
 
 def main() -> None:
     """Read runs, compare, print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("run", nargs="+", type=Path, help="directory of a run of the same matrix")
     runs = [
         {(record.case, record.cell): record for record in load(RunDirectory(path)).records}
-        for path in (Path(name).absolute() for name in sys.argv[1:])
+        for path in (path.absolute() for path in parser.parse_args().run)
     ]
     shared = set(runs[0]).intersection(*runs[1:])
     jobs = [[run[job] for run in runs] for job in sorted(shared)]
