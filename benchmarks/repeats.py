@@ -67,8 +67,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("run", nargs="+", type=Path, help="directory of a run of the same matrix")
     runs = [
-        {(record.case, record.cell): record for record in load(RunDirectory(path)).records}
-        for path in (path.absolute() for path in parser.parse_args().run)
+        {
+            (record.case, record.cell): record
+            for record in load(RunDirectory(path.absolute())).records
+        }
+        for path in parser.parse_args().run
     ]
     shared = set(runs[0]).intersection(*runs[1:])
     jobs = [[run[job] for run in runs] for job in sorted(shared)]

@@ -97,7 +97,7 @@ def _looping(x: Any) -> Any:
 
 
 def preload(modules: Iterable[str]) -> None:
-    """Import modules that a scout found every job loads late."""
+    """Import modules that jobs would load late, each for itself."""
     for name in modules:
         with contextlib.suppress(Exception):  # a job that needs it will say why it cannot be had
             importlib.import_module(name)
