@@ -12,7 +12,7 @@ import numpy as np
 
 from conformance.kit import Observed, Program, deviation, probe, program, raises
 
-from ._helpers import held, label, namespace
+from ._helpers import held, label, namespace, ones
 
 CREATE = {
     "zeros": (3,),
@@ -67,7 +67,7 @@ def named_device_commits(env):
     """Naming the default device is not the same as None: now two devices meet, and that raises."""
     if env.compile_only:
         env.unsupported("arrays are made on devices, which are not here")
-    first, _, third = (namespace().ones(3, device=device) for device in env.devices)
+    first, _, third = (ones(device) for device in env.devices)
     add = lambda x, y: x + y  # noqa: E731 - a name for the message
     return Program(add, args=(first, third), reference=raises("ValueError", "incompatible devices"))
 
@@ -94,7 +94,7 @@ def like_functions(env, name, fill=()):
 
     Under jit the argument is unused once its shape is known, so its placement is lost with it.
     """
-    x = namespace().ones(3, device=env.devices[2])
+    x = ones(env.devices[2])
 
     def like(x):
         return getattr(namespace(), name)(x, *fill)
@@ -107,7 +107,7 @@ def like_functions(env, name, fill=()):
 @probe(source="jax-ml/jax#19470", devices=3)
 def like_functions_moved(env):
     """`zeros_like(x, device=d)`: the device asked for wins over the one of `x`."""
-    x = namespace().ones(3, device=env.devices[2])
+    x = ones(env.devices[2])
     seen = {
         "zeros_like": held(namespace().zeros_like(x, device=env.devices[1])),
         "full_like": held(namespace().full_like(x, 2.0, device=env.devices[1])),

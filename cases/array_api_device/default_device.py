@@ -11,7 +11,7 @@ import jax
 
 from conformance.kit import Observed, deviation, probe
 
-from ._helpers import held, info, label, namespace
+from ._helpers import held, info, label, namespace, ones
 
 
 def lands():
@@ -75,7 +75,7 @@ def stays_uncommitted(env):
     """An array made under the setting follows a committed one, even out of the context."""
     with jax.default_device(env.devices[2]):
         x = namespace().ones(3)
-    total = x + namespace().ones(3, device=env.devices[1])
+    total = x + ones(env.devices[1])
     seen = {"made": held(x), "total": held(total)}
     return Observed(seen, reference={"made": label(env.devices[2]), "total": label(env.devices[1])})
 
@@ -83,7 +83,7 @@ def stays_uncommitted(env):
 @probe(source="data-apis/array-api#835", devices=3)
 def committed_wins(env):
     """Computation on a committed array stays with it, whatever the setting."""
-    x = namespace().ones(3, device=env.devices[1])
+    x = ones(env.devices[1])
     with jax.default_device(env.devices[2]):
         seen = {"eager": held(x * 2), "jit": held(jax.jit(lambda x: x * 2)(x))}
     there = label(env.devices[1])

@@ -12,7 +12,7 @@ import jax
 
 from conformance.kit import Observed, deviation, probe
 
-from ._helpers import info, label, namespace
+from ._helpers import info, label, namespace, ones
 
 
 @probe(
@@ -86,7 +86,7 @@ def devices_container(env):
 def edition_claimed(env):
     """The edition an array's namespace claims is the one its `__array_namespace__` accepts."""
     edition = namespace().__array_api_version__
-    accepted = namespace().ones(1).__array_namespace__(api_version=edition)
+    accepted = ones().__array_namespace__(api_version=edition)
     return Observed(
         {"edition": edition, "accepted": accepted is namespace()},
         reference={"edition": edition, "accepted": True},
@@ -112,7 +112,7 @@ def capabilities(env):
     told = dict(info().capabilities())
     known = {key: told.get(key) for key in ("boolean indexing", "data-dependent shapes")}
     try:
-        jax.jit(lambda x: x[x > 0])(namespace().ones(3))
+        jax.jit(lambda x: x[x > 0])(ones())
         works = True
     except IndexError:
         works = False
@@ -155,6 +155,6 @@ def default_dtypes_are_made(env):
         "real floating": str(xp.ones(2).dtype),
         "complex floating": str(xp.asarray(1j).dtype),
         "integral": str(xp.arange(2).dtype),
-        "indexing": str(xp.argmax(xp.ones(2)).dtype),
+        "indexing": str(xp.argmax(ones()).dtype),
     }
     return Observed(made, reference={kind: str(dtype) for kind, dtype in told.items()})

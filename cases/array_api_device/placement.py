@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, deviation, probe
 
-from ._helpers import held, label, namespace
+from ._helpers import held, label, namespace, ones
 
 
 def place(env, how):
@@ -115,7 +115,7 @@ def to_device_none(env):
 
     It does not come off its device either: what was committed remains so.
     """
-    x = namespace().ones(3, device=env.devices[2]).to_device(None)
+    x = ones(env.devices[2]).to_device(None)
     return Observed({"on": held(x)}, reference={"on": label(env.devices[2])})
 
 
@@ -154,7 +154,7 @@ def to_device_sharding(env):
 def astype_to_device(env, committed):
     """`astype(x, dtype, device=d)` converts and moves, wherever `x` is."""
     xp = namespace()
-    x = xp.ones(3, device=env.devices[2]) if committed else xp.ones(3)
+    x = ones(env.devices[2] if committed else None)
     moved = xp.astype(x, xp.int32, device=env.devices[1])
     seen = {"on": held(moved), "dtype": str(moved.dtype)}
     return Observed(seen, reference={"on": label(env.devices[1]), "dtype": "int32"})
@@ -164,7 +164,7 @@ def astype_to_device(env, committed):
 def astype_then_to_device(env):
     """The way out, in two steps: convert where it is, then move."""
     xp = namespace()
-    x = xp.ones(3, device=env.devices[2])
+    x = ones(env.devices[2])
     moved = xp.astype(x, xp.int32).to_device(env.devices[1])
     seen = {"on": held(moved), "dtype": str(moved.dtype)}
     return Observed(seen, reference={"on": label(env.devices[1]), "dtype": "int32"})

@@ -10,7 +10,7 @@ import jax
 
 from conformance.kit import Observed, deviation, probe
 
-from ._helpers import held, label, namespace
+from ._helpers import held, label, namespace, ones
 
 TRANSFORMS = {
     "jit": jax.jit,
@@ -40,7 +40,7 @@ def device_of_tracer(env, how):
         seen.append(label(x.device))
         return x
 
-    TRANSFORMS[how](body)(namespace().ones(3, device=env.devices[2]))
+    TRANSFORMS[how](body)(ones(env.devices[2]))
     return Observed(seen, reference=[label(env.devices[2])])
 
 
@@ -55,7 +55,7 @@ def device_or_none(env, how):
     def body(x):
         return x * x + namespace().ones(x.shape, device=getattr(x, "device", None))
 
-    out = TRANSFORMS[how](body)(namespace().ones(3, device=env.devices[2]))
+    out = TRANSFORMS[how](body)(ones(env.devices[2]))
     return Observed({"on": held(out)}, reference={"on": label(env.devices[2])})
 
 
@@ -110,7 +110,7 @@ def to_device_inside(env, jit):
     def body(x):
         return x.to_device(env.devices[1]) * 2
 
-    out = (jax.jit(body) if jit else body)(namespace().ones(3))
+    out = (jax.jit(body) if jit else body)(ones())
     return Observed({"on": held(out)}, reference={"on": label(env.devices[1])})
 
 
@@ -137,7 +137,7 @@ def out_shardings(env):
 )
 def gradient_comes_home(env):
     """Differentiate through `to_device`: the gradient is on the device of the argument."""
-    x = namespace().ones(3, device=env.devices[2])
+    x = ones(env.devices[2])
     out = jax.grad(lambda x: (x.to_device(env.devices[1]) ** 2).sum())(x)
     return Observed({"on": held(out)}, reference={"on": label(env.devices[2])})
 
@@ -162,6 +162,6 @@ def gradient_placement(env, power):
     The gradient of a plain sum is ones, whatever `x` holds: it is made afresh, and from
     0.5.1 lands on the default device.
     """
-    x = namespace().ones(3, device=env.devices[2])
+    x = ones(env.devices[2])
     out = jax.grad(lambda x: (x * x if power == 2 else x).sum())(x)
     return Observed({"on": held(out)}, reference={"on": label(env.devices[2])})

@@ -276,7 +276,8 @@ def gradient_of_masked_logsumexp(env):
 )
 def logarithm_of_ten(env):
     """`log10(10) == 1`, since 0.7.2."""
-    return Observed({"equal": bool(jnp.log10(f32(10))[0] == 1)}, reference={"equal": True})
+    made = np.asarray(jnp.log10(f32(10)))
+    return Observed({"equal": bool(made[0] == 1)}, reference={"equal": True})
 
 
 @probe(

@@ -16,7 +16,7 @@ import numpy as np
 from conformance.kit import Observed, deviation, probe
 from conformance.kit.endings import refusal
 
-from ._helpers import SEED, bits, drawn, gumbel, randint, seeded, split, unit
+from ._helpers import bits, drawn, gumbel, randint, seeded, split, unit
 
 
 @probe(
@@ -83,11 +83,13 @@ def wide(env):
 def bounds_of_the_dtype(env):
     """An upper bound beyond the dtype stands for all of its values; an empty range for its low."""
     asked = {"all": (0, 256), "beyond": (0, 1000), "below": (-1000, 256), "empty": (5, 2)}
+    spans = np.int32(list(asked.values()))[:, :, None]
 
-    def draw(key):
-        return {n: jax.random.randint(key, (4096,), *span, "uint8") for n, span in asked.items()}
+    def draw(key, spans):
+        return jax.random.randint(key, (4, 4096), spans[:, 0], spans[:, 1], "uint8")
 
-    seen = {name: np.unique(np.asarray(value)) for name, value in drawn(draw).items()}
+    made = np.asarray(drawn(draw, spans))
+    seen = {name: np.unique(row) for name, row in zip(asked, made, strict=True)}
     whole = np.arange(256, dtype=np.uint8)
     wanted = {"all": whole, "beyond": whole, "below": whole, "empty": whole[5:6]}
     return Observed(seen, reference=wanted)
@@ -312,7 +314,7 @@ def shape_of_multinomial(env):
 )
 def refused_draws(env):
     """What is refused: integers of a float type, more than there is, weights that do not fit."""
-    key, two = jax.random.key(SEED), np.ones(2, np.float32)
+    key, two = jax.random.wrap_key_data(seeded()), np.ones(2, np.float32)
     seen = {
         "dtype": refusal(lambda: jax.random.randint(key, (2,), 0, 5, float), "integer dtypes"),
         "uniform": refusal(lambda: jax.random.uniform(key, (2,), int), "float", "floating"),

@@ -62,7 +62,7 @@ def pickled(env):
 )
 def name_of_the_implementation(env):
     """`key_impl` is a plain string since 0.4.36, not an object that prints like one."""
-    impl = jax.random.key_impl(jax.random.key(SEED))
+    impl = jax.random.key_impl(jax.random.wrap_key_data(seeded()))
     seen = {"a string": isinstance(impl, str), "equal to the name": impl == "threefry2x32"}
     return Observed(seen, reference={"a string": True, "equal to the name": True})
 
@@ -82,7 +82,7 @@ def name_of_the_implementation(env):
 )
 def to_numpy(env):
     """`np.asarray(key)` is a TypeError since 0.4.36; before, a useless array of objects."""
-    key = jax.random.key(SEED)
+    key = jax.random.wrap_key_data(seeded())
     seen = refusal(lambda: np.asarray(key), "jax.random.key_data")
     return Observed(seen, reference="TypeError: jax.random.key_data")
 

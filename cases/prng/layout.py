@@ -147,7 +147,7 @@ def prefix_stability(env):
             "keys": [jax.random.key_data(jax.random.split(key, n)) for n in (8, 4)],
         }
 
-    made = drawn(draws)
+    made = jax.tree_util.tree_map(np.asarray, drawn(draws))
     same = {name: np.array_equal(long[:4], short) for name, (long, short) in made.items()}
     return Observed(same, reference=dict.fromkeys(made, True))
 

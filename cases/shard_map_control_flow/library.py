@@ -21,6 +21,8 @@ from conformance.kit import Observed, deviation, probe
 from ._helpers import SHARDS, P, by_shard, called, mapped, numbers
 
 TABLE = np.float32([0.25, 0.75, 1.0, 1.25])
+KEYS = np.arange(2 * SHARDS, dtype=np.uint32).reshape(SHARDS, 2)
+"""A key for each shard, as the two words that it is made of."""
 
 
 @probe(
@@ -84,10 +86,9 @@ def sorted_places(env, method):
 def drawn_by_weight(env):
     """`random.choice` with weights, a key for each shard: what is drawn without shard_map, too."""
     u = numbers(env)
-    keys = jax.random.split(jax.random.PRNGKey(3), SHARDS)
     draw = jax.jit(lambda key, u: jax.random.choice(key, u, (4,), p=u / u.sum()))
-    seen = called(env, lambda key, u: draw(key[0], u), keys, u, in_specs=(P("x"), P("x")))
-    alone = [draw(keys[i], part) for i, part in enumerate(np.split(u, SHARDS))]
+    seen = called(env, lambda key, u: draw(key[0], u), KEYS, u, in_specs=(P("x"), P("x")))
+    alone = [draw(KEYS[i], part) for i, part in enumerate(np.split(u, SHARDS))]
     return Observed(seen, np.concatenate(alone))
 
 
@@ -304,14 +305,13 @@ def rejection_sampler(env, which):
     What is refused is refused then, and to compile a loop of rejections takes a second.
     """
     u = 4 * numbers(env)
-    keys = jax.random.split(jax.random.PRNGKey(5), SHARDS)
     draw = {
         "gamma": jax.random.gamma,
         "poisson": jax.random.poisson,
         "binomial": lambda key, u: jax.random.binomial(key, 9.0, u / 8),
     }[which]
     drawn = mapped(env, lambda key, u: draw(key[0], u), (P("x"), P("x")))
-    seen = jax.jit(drawn).lower(keys, u).out_info
+    seen = jax.jit(drawn).lower(KEYS, u).out_info
     whole = {"poisson": "int32"}.get(which, "float32")
     return Observed([str(seen.dtype), *seen.shape], [whole, *u.shape])
 

@@ -41,7 +41,7 @@ def shifted_carry(env, mark, check):
     The start is three constants. Up to 0.5.3 the check went round until nothing changed, three
     times; since 0.6.0 all three must be marked, though only one of them meets a shard directly.
     """
-    starts = tuple(jnp.full(4, value, jnp.float32) for value in (1, 2, 3))
+    starts = tuple(np.full(4, value, np.float32) for value in (1, 2, 3))
 
     def shard(u):
         first = env.compat.pvary(starts, "x") if mark else starts

@@ -244,5 +244,5 @@ def printed_outside(env):
 
     No reference: the words are the observation.
     """
-    values = (np.float32(1), 1.0, True, jnp.ones(3, jnp.bfloat16))
+    values = (np.float32(1), 1.0, True, jax.device_put(np.ones(3, jnp.bfloat16)))
     return [str(env.compat.typeof(value)) for value in values]
