@@ -87,7 +87,7 @@ def transposed_sum(env):
     source="jax-ml/jax#28260",
     devices=4,
     facts={"collectives": {"all-reduce": 1}},
-    same_as=("jit", "eager", "aot", "vmap_of_one", "unsharded"),
+    same_as=("jit", "aot", "vmap_of_one", "unsharded"),
     deviations=[
         deviation(
             "jax>=0.8.1,<0.9",

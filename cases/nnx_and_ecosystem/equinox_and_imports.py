@@ -80,28 +80,26 @@ def loss(model, x, y):
     source="patrick-kidger/equinox#979",
     requires=["equinox>=0.11"],
     platforms=("cpu",),
-    params={
-        "filter_grad": {"way": "filter_grad"},
-        "filter_jit": {"way": "filter_jit"},
-        "filter_checkpoint": {"way": "filter_checkpoint"},
-        "partition": {"way": "partition"},
-    },
 )
-def filtered_gradient(env, way):
+def filtered_gradient(env):
     """The gradient of an Equinox module that holds a function, in four ways."""
     import equinox as eqx  # noqa: PLC0415 - its import is observed as the case is built
 
-    def fn(kernel, x, y):
-        model = layer(kernel)
-        if way == "partition":
-            arrays, rest = eqx.partition(model, eqx.is_array)
-            return jax.grad(lambda a: loss(eqx.combine(a, rest), x, y))(arrays).kernel
-        if way == "filter_checkpoint":
-            return eqx.filter_grad(eqx.filter_checkpoint(loss))(model, x, y).kernel
-        slope = eqx.filter_grad(loss)
-        return (eqx.filter_jit(slope) if way == "filter_jit" else slope)(model, x, y).kernel
+    def partition(model, x, y):
+        arrays, rest = eqx.partition(model, eqx.is_array)
+        return jax.grad(lambda a: loss(eqx.combine(a, rest), x, y))(arrays)
 
-    return Program(fn, args=data(env), reference=exact_gradient)
+    ways = {
+        "filter_grad": eqx.filter_grad(loss),
+        "filter_jit": eqx.filter_jit(eqx.filter_grad(loss)),
+        "filter_checkpoint": eqx.filter_grad(eqx.filter_checkpoint(loss)),
+        "partition": partition,
+    }
+    return Program(
+        lambda kernel, x, y: {name: way(layer(kernel), x, y).kernel for name, way in ways.items()},
+        args=data(env),
+        reference=lambda *args: dict.fromkeys(ways, exact_gradient(*args)),
+    )
 
 
 @program(source="patrick-kidger/equinox#979", requires=["equinox>=0.11"], platforms=("cpu",))

@@ -38,12 +38,15 @@ def loss(kernel, x, y):
     source="google/flax#4289",
     requires=["flax>=0.8.4"],
     platforms=("cpu",),
-    params={"plain": {"remat": False}, "remat": {"remat": True}},
 )
-def linen_gradient(env, remat):
+def linen_gradient(env):
     """The gradient through a Linen module, with and without rematerialisation."""
-    fn = jax.grad(jax.checkpoint(loss) if remat else loss)
-    return Program(fn, args=data(env), reference=exact_gradient)
+    ways = {"plain": jax.grad(loss), "remat": jax.grad(jax.checkpoint(loss))}
+    return Program(
+        lambda *args: {name: way(*args) for name, way in ways.items()},
+        args=data(env),
+        reference=lambda *args: dict.fromkeys(ways, exact_gradient(*args)),
+    )
 
 
 @program(
@@ -71,34 +74,32 @@ def linen_scan(env):
     return Program(fn, args=(kernels, data(env)[1]), reference=exact)
 
 
-@probe(
-    source="jax-ml/jax#18480",
-    requires=["flax>=0.8.4"],
-    platforms=("cpu",),
-    params={"kernel": {"what": "kernel"}, "dropout": {"what": "dropout"}},
-)
-def linen_random_stream(env, what):
+@probe(source="jax-ml/jax#18480", requires=["flax>=0.8.4"], platforms=("cpu",))
+def linen_random_stream(env):
     """Initial parameters and dropout of Linen for a seed: others from jax 0.5.0 on.
 
     A checkpoint is no witness to a new run any more. `jax_threefry_partitionable=False` brings
     the old stream back. The values have no reference but their past.
     """
-    if what == "kernel":
+
+    @jax.jit
+    def drawn():
         made = nn.Dense(3, use_bias=False).init(jax.random.key(0), np.ones((1, 2), np.float32))
-        return made["params"]["kernel"]
-    layer, ones = nn.Dropout(0.5, deterministic=False), np.ones(16, np.float32)
-    out = layer.apply({}, ones, rngs={"dropout": jax.random.key(1)})
-    return {"kept": "".join(str(int(v > 0)) for v in np.asarray(out))}
+        layer, ones = nn.Dropout(0.5, deterministic=False), np.ones(16, np.float32)
+        out = layer.apply({}, ones, rngs={"dropout": jax.random.key(1)})
+        return made["params"]["kernel"], out
+
+    kernel, out = drawn()
+    return {"kernel": kernel, "kept": "".join(str(int(v > 0)) for v in np.asarray(out))}
 
 
 @program(
     source="jax-ml/jax#4834",
     requires=["optax>=0.2.2"],
     platforms=("cpu",),
-    params={"unrolled": {"scanned": False}, "scanned": {"scanned": True}},
     rtol=1e-3,
 )
-def steps_of_adam(env, scanned):
+def steps_of_adam(env):
     """Three steps of `optax.adam`, unrolled and as a scan, against Adam in NumPy."""
     adam = optax.adam(0.1)
 
@@ -108,15 +109,14 @@ def steps_of_adam(env, scanned):
             change, memory = adam.update(jax.grad(loss)(kernel, x, y), memory, kernel)
             return (optax.apply_updates(kernel, change), memory), None
 
-        carry = (kernel, adam.init(kernel))
-        if scanned:
-            return lax.scan(step, carry, None, length=3)[0][0]
+        start = carry = (kernel, adam.init(kernel))
         for _ in range(3):
             carry, _ = step(carry, None)
-        return carry[0]
+        return {"unrolled": carry[0], "scanned": lax.scan(step, start, None, length=3)[0][0]}
 
     def exact(kernel, x, y):
-        return exact_adam(kernel, [lambda k: exact_gradient(k, x, y)] * 3)
+        found = exact_adam(kernel, [lambda k: exact_gradient(k, x, y)] * 3)
+        return {"unrolled": found, "scanned": found}
 
     return Program(fn, args=data(env), reference=exact)
 

@@ -56,11 +56,6 @@ def sharding_of_outputs(env, out_axes):
     source="jax-ml/jax@aa2f995b1db5",
     devices=4,
     platforms=("cpu",),
-    params={
-        "first": {"index": 0},
-        "last": {"index": -1},
-        "slice": {"index": "0:1"},
-    },
     deviations=[
         deviation(
             "jax<0.8",
@@ -70,18 +65,19 @@ def sharding_of_outputs(env, out_axes):
         )
     ],
 )
-def devices_of_an_indexed_output(env, index):
+def devices_of_an_indexed_output(env):
     """`out[0]` was the first device's shard; from 0.8.0 it is copied to every device.
 
     This is the price of the new pmap that people meet: `metrics[0]`, meant as a look at one
     replica, is a gather over all devices. `out.addressable_shards[0].data` is still that look.
     """
     out = mapped(env, lambda row: 2 * row)(rows())
-    at = slice(0, 1) if index == "0:1" else index
-    part = out[at]
+    parts = {"first": out[0], "last": out[-1], "slice": out[0:1]}
+    exact = {"first": 2 * rows()[0], "last": 2 * rows()[-1], "slice": 2 * rows()[0:1]}
+    everywhere = list(range(DEVICES))
     return observed(
-        {"devices": ids(part), "value": part},
-        {"devices": list(range(DEVICES)), "value": 2 * rows()[at]},
+        {name: {"devices": ids(part), "value": part} for name, part in parts.items()},
+        {name: {"devices": everywhere, "value": value} for name, value in exact.items()},
     )
 
 
@@ -112,7 +108,6 @@ def devices_of_iterated_rows(env):
     source="jax-ml/jax@aa2f995b1db5",
     devices=4,
     platforms=("cpu",),
-    params={"operator": {"how": "operator"}, "jit": {"how": "jit"}},
     deviations=[
         deviation(
             "jax<0.8",
@@ -122,18 +117,14 @@ def devices_of_iterated_rows(env):
         )
     ],
 )
-def output_used_by_jit(env, how):
+def output_used_by_jit(env):
     """Outside its pmap an output was gathered on one device, silently; from 0.8.0 it stays."""
     out = mapped(env, lambda row: row + 1)(rows())
-    used = out + out if how == "operator" else jax.jit(lambda x: x * 2)(out)
+    used = {"operator": out + out, "jit": jax.jit(lambda x: x * 2)(out)}
+    where = {"sharding": "NamedSharding", "spec": "['i']", "shard": [1, 2]}
     return observed(
-        {**layout(used), "value": used},
-        {
-            "sharding": "NamedSharding",
-            "spec": "['i']",
-            "shard": [1, 2],
-            "value": 2 * (rows() + 1),
-        },
+        {how: {**layout(x), "value": x} for how, x in used.items()},
+        {how: {**where, "value": 2 * (rows() + 1)} for how in used},
     )
 
 

@@ -81,38 +81,16 @@ COLLECTIVES = {
 }
 
 
-@probe(
-    source="jax-ml/jax@aa2f995b1db5",
-    devices=4,
-    platforms=("cpu",),
-    params={
-        "psum": {"name": "psum"},
-        "pmean": {"name": "pmean"},
-        "pmax": {"name": "pmax"},
-        "pmin": {"name": "pmin"},
-        "all_gather": {"name": "all_gather"},
-        "psum_scatter": {"name": "psum_scatter"},
-        "all_to_all": {"name": "all_to_all"},
-        "pshuffle": {"name": "pshuffle"},
-        "ppermute": {"name": "ppermute"},
-        "groups": {"name": "groups"},
-        "axis_index": {"name": "axis_index"},
-    },
-)
-def collective(env, name):
+@probe(source="jax-ml/jax@aa2f995b1db5", devices=4, platforms=("cpu",))
+def collectives(env):
     """Each collective over the axis of a pmap, exact integers as floats, on every release."""
     x = np.arange(16, dtype=np.float32).reshape(DEVICES, 4)[:, ::-1].copy()
-    over_axis, exact = COLLECTIVES[name]
-    return observed(mapped(env, over_axis)(x), exact(x))
+    made = mapped(env, lambda x: {name: fn(x) for name, (fn, _) in COLLECTIVES.items()})(x)
+    return observed(made, {name: exact(x) for name, (_, exact) in COLLECTIVES.items()})
 
 
-@probe(
-    source="jax-ml/jax@aa2f995b1db5",
-    devices=4,
-    platforms=("cpu",),
-    params={"inside": {"inside": True}, "outside": {"inside": False}},
-)
-def gradient(env, inside):
+@probe(source="jax-ml/jax@aa2f995b1db5", devices=4, platforms=("cpu",))
+def gradient(env):
     """The gradient of a psum'd loss: 2x from outside, four times as much from inside.
 
     A pmap has no types of what varies, so psum stays its own transpose in it: from 0.8.0 too,
@@ -122,10 +100,9 @@ def gradient(env, inside):
     def loss(row):
         return lax.psum(jnp.sum(row**2), "i")
 
-    if inside:
-        return observed(mapped(env, jax.grad(loss))(rows()), 8 * rows())
-    got = jax.grad(lambda x: mapped(env, loss)(x)[0])(rows())
-    return observed(got, 2 * rows())
+    outside = jax.grad(lambda x: mapped(env, loss)(x)[0])(rows())
+    made = {"inside": mapped(env, jax.grad(loss))(rows()), "outside": outside}
+    return observed(made, {"inside": 8 * rows(), "outside": 2 * rows()})
 
 
 @probe(source="jax-ml/jax@aa2f995b1db5", devices=4, platforms=("cpu",))
@@ -135,20 +112,15 @@ def vectorised(env):
     return observed(got, np.tile(rows().sum(0)[:, None], (1, DEVICES)))
 
 
-@probe(
-    source="jax-ml/jax#31910",
-    devices=4,
-    platforms=("cpu",),
-    params={"one": {"several": False}, "pair": {"several": True}},
-)
-def ahead_of_time(env, several):
+@probe(source="jax-ml/jax#31910", devices=4, platforms=("cpu",))
+def ahead_of_time(env):
     """`pmap(f).lower(x).compile()(x)` returns what `pmap(f)(x)` does, also in its tree.
 
     A trial of the new pmap returned a list instead (jax#31910); no release has shown it.
     """
-    step = mapped(env, lambda row: (row, 2 * row) if several else 2 * row)
-    out = step.lower(rows()).compile()(rows())
-    return observed(out, (rows(), 2 * rows()) if several else 2 * rows())
+    steps = {"one": lambda row: 2 * row, "pair": lambda row: (row, 2 * row)}
+    made = {k: mapped(env, step).lower(rows()).compile()(rows()) for k, step in steps.items()}
+    return observed(made, {"one": 2 * rows(), "pair": (rows(), 2 * rows())})
 
 
 @probe(

@@ -16,32 +16,32 @@ from conformance.kit import Observed, Program, deviation, probe, program
 from ._helpers import SHARDS, P, called, mapped, numbers
 
 
-@program(
-    source="jax-ml/jax#18752",
-    devices=4,
-    params={"check_on": {"check": True}, "check_off": {"check": False}},
-)
-def remat_in_a_scan(env, check):
+@program(source="jax-ml/jax#18752", devices=4)
+def remat_in_a_scan(env):
     """A scan of a rematerialised step with a mean over shards inside, differentiated outside.
 
-    The step is run again in the backward loop, its all-reduce with it.
+    The step is run again in the backward loop, its all-reduce with it, check or no check.
     """
 
     @jax.checkpoint
     def step(c):
         return c * jnp.sin(lax.pmean(c.mean(), "x"))
 
-    fn = mapped(
-        env, lambda u: lax.scan(lambda c, _: (step(c), None), u, None, length=2)[0], check=check
-    )
+    def gradient(check):
+        twice = lambda u: lax.scan(lambda c, _: (step(c), None), u, None, length=2)[0]  # noqa: E731
+        fn = mapped(env, twice, check=check)
+        return jax.grad(lambda u: fn(u).sum())
+
+    ways = {"check_on": gradient(check=True), "check_off": gradient(check=False)}
 
     def exact(u):
         # the sum after two steps is n g(g(m)) with g(m) = m sin(m), m the mean
         m = np.float64(u).mean()
         slope = lambda m: np.sin(m) + m * np.cos(m)  # noqa: E731
-        return np.full(len(u), slope(m) * slope(m * np.sin(m)))
+        return dict.fromkeys(ways, np.full(len(u), slope(m) * slope(m * np.sin(m))))
 
-    return Program(jax.grad(lambda u: fn(u).sum()), args=(numbers(env),), reference=exact)
+    fn = lambda u: {name: way(u) for name, way in ways.items()}  # noqa: E731 - both in a program
+    return Program(fn, args=(numbers(env),), reference=exact)
 
 
 @probe(

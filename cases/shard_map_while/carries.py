@@ -99,13 +99,7 @@ def while_from(env, start):
 @program(
     source="jax-ml/jax#27903",
     devices=4,
-    params={
-        "argument": {"start": "argument"},
-        "zeros": {"start": "zeros"},
-        "zeros_like": {"start": "zeros_like"},
-        "product": {"start": "product"},
-        "marked": {"start": "marked"},
-    },
+    params={"zeros": {"start": "zeros"}, "zeros_like": {"start": "zeros_like"}},
     deviations=[
         deviation(
             "jax>=0.6",
@@ -142,24 +136,39 @@ def fori_from(env, start):
     return Program(mapped, args=(wave(env),), reference=lambda u: summed(u, start))
 
 
-@program(
-    source="jax-ml/jax#27664",
-    devices=4,
-    params={"while": {"static": False}, "fori": {"static": True}},
-)
-def zeros_unchecked(env, static):
+@program(source="jax-ml/jax#27903", devices=4)
+def fori_from_what_varies(env):
+    """The same `fori_loop` from three starts that vary as a shard does runs on every release."""
+    starts = ("argument", "product", "marked")
+
+    def loop(u):
+        add = lambda _, c: c + u  # noqa: E731 - as short as it is
+        return {start: lax.fori_loop(0, 3, add, initial(env, start, u)) for start in starts}
+
+    mapped = env.compat.shard_map(
+        loop, mesh=env.mesh(SHARDS, "x"), in_specs=P("x"), out_specs=P("x")
+    )
+    reference = lambda u: {start: summed(u, start) for start in starts}  # noqa: E731
+    return Program(mapped, args=(wave(env),), reference=reference)
+
+
+@program(source="jax-ml/jax#27664", devices=4)
+def zeros_unchecked(env):
     """With the check off any start will do, on every release: nothing varies in the types."""
 
     def loop(u):
         first = jnp.zeros(u.shape, u.dtype)
-        if static:
-            return lax.fori_loop(0, 3, lambda _, c: c + u, first)
-        return lax.while_loop(lambda c: c[1] < 3, lambda c: (c[0] + u, c[1] + 1), (first, 0))[0]
+        body = lambda c: (c[0] + u, c[1] + 1)  # noqa: E731 - as short as it is
+        return {
+            "while": lax.while_loop(lambda c: c[1] < 3, body, (first, 0))[0],
+            "fori": lax.fori_loop(0, 3, lambda _, c: c + u, first),
+        }
 
     mapped = env.compat.shard_map(
         loop, mesh=env.mesh(SHARDS, "x"), in_specs=P("x"), out_specs=P("x"), check=False
     )
-    return Program(mapped, args=(wave(env),), reference=lambda u: 3 * u)
+    reference = lambda u: {"while": 3 * u, "fori": 3 * u}  # noqa: E731 - of both alike
+    return Program(mapped, args=(wave(env),), reference=reference)
 
 
 @program(

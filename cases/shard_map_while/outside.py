@@ -160,47 +160,26 @@ def loops_on_both_sides(env, check):
     return Program(flatten, args=(wave(env),), reference=numpy_flatten)
 
 
-@program(
-    source="jax-ml/jax#34249",
-    devices=4,
-    params={
-        "outside": {"where": "outside", "check": True},
-        "inside": {"where": "inside", "check": True},
-        "outside_check_off": {"where": "outside", "check": False},
-        "inside_check_off": {"where": "inside", "check": False},
-    },
-    deviations=[
-        deviation(
-            "jax<0.6",
-            params=("outside", "inside"),
-            error="NotImplementedError",
-            match="No replication rule for while",
-            reason="the replication check knew no while; switch it off there",
-            issue="jax-ml/jax#27664",
-        ),
-        deviation(
-            "jax>=0.8.1,<0.9",
-            params=("outside", "inside"),
-            error="TypeError",
-            match="_psum_invariant_abstract_eval",
-            reason="the batching rule of a checked psum handed on an argument it no longer takes",
-            issue="jax-ml/jax#34249",
-        ),
-    ],
-)
-def batch_of_runs(env, where, check):
-    """Three runs of different length, batched by `vmap` outside or inside of shard_map.
+def grow(u, n):
+    """Return a shard's cells after n steps that add a share of the sum over all cells."""
 
-    Under `vmap` the runs share one loop that goes on until the last is done, the others held
-    still by a select: the collectives in the body are then executed for all of them.
-    """
+    def body(carry):
+        u, i = carry
+        return u + lax.psum(jnp.sum(u), "x") / 64, i + 1
 
-    def grow(u, n):
-        def body(carry):
-            u, i = carry
-            return u + lax.psum(jnp.sum(u), "x") / 64, i + 1
+    return lax.while_loop(lambda c: c[1] < n, body, (u, 0))[0]
 
-        return lax.while_loop(lambda c: c[1] < n, body, (u, 0))[0]
+
+def numpy_grow(runs, counts):
+    """Return several runs of `grow`, each with its own number of steps."""
+    runs = np.asarray(runs, np.float64)
+    for i in range(max(counts)):
+        runs = np.where((i < counts)[:, None], runs + runs.sum(1, keepdims=True) / 64, runs)
+    return runs.astype(np.float32)
+
+
+def batched(env, where, check):
+    """Return `grow` mapped over shards and batched by `vmap`, outside or inside of shard_map."""
 
     def mapped(f, *lead):
         return env.compat.shard_map(
@@ -211,15 +190,53 @@ def batch_of_runs(env, where, check):
             check=check,
         )
 
-    def numpy_grow(runs, counts):
-        runs = np.asarray(runs, np.float64)
-        for i in range(max(counts)):
-            runs = np.where((i < counts)[:, None], runs + runs.sum(1, keepdims=True) / 64, runs)
-        return runs.astype(np.float32)
+    return jax.vmap(mapped(grow)) if where == "outside" else mapped(jax.vmap(grow), None)
 
-    batched = jax.vmap(mapped(grow)) if where == "outside" else mapped(jax.vmap(grow), None)
-    args = (np.stack([wave(env, low) for low in (1, 2, 3)]), np.int32([2, 0, 5]))
-    return Program(batched, args=args, reference=numpy_grow)
+
+def three_runs(env):
+    """Return the cells of three runs and their numbers of steps, none among them."""
+    return np.stack([wave(env, low) for low in (1, 2, 3)]), np.int32([2, 0, 5])
+
+
+@program(
+    source="jax-ml/jax#34249",
+    devices=4,
+    params={"outside": {"where": "outside"}, "inside": {"where": "inside"}},
+    deviations=[
+        deviation(
+            "jax<0.6",
+            error="NotImplementedError",
+            match="No replication rule for while",
+            reason="the replication check knew no while; switch it off there",
+            issue="jax-ml/jax#27664",
+        ),
+        deviation(
+            "jax>=0.8.1,<0.9",
+            error="TypeError",
+            match="_psum_invariant_abstract_eval",
+            reason="the batching rule of a checked psum handed on an argument it no longer takes",
+            issue="jax-ml/jax#34249",
+        ),
+    ],
+)
+def batch_of_runs(env, where):
+    """Three runs of different length, batched by `vmap` outside or inside of shard_map.
+
+    Under `vmap` the runs share one loop that goes on until the last is done, the others held
+    still by a select: the collectives in the body are then executed for all of them.
+    """
+    return Program(batched(env, where, check=True), args=three_runs(env), reference=numpy_grow)
+
+
+@program(source="jax-ml/jax#34249", devices=4)
+def batch_of_unchecked_runs(env):
+    """The same batches with the check off, outside and inside: right on every release."""
+    ways = {where: batched(env, where, check=False) for where in ("outside", "inside")}
+    return Program(
+        lambda *args: {where: way(*args) for where, way in ways.items()},
+        args=three_runs(env),
+        reference=lambda *args: dict.fromkeys(ways, numpy_grow(*args)),
+    )
 
 
 @probe(
