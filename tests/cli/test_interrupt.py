@@ -102,7 +102,11 @@ def _interrupt(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_during_a_job(project: Project, mark: str, tmp_path: Path, number: int) -> None:
     """The jobs that ended are kept, the one that ran is not; resuming ends the run."""
-    error = _interrupt(project, mark, number, (tmp_path / "in-job").exists, "--jobs", "1", "fam")
+
+    def both_recorded() -> bool:  # a job has ended a moment before that is written down
+        return (tmp_path / "in-job").exists() and len(project.newest.read_records()) == 2
+
+    error = _interrupt(project, mark, number, both_recorded, "--jobs", "1", "fam")
     directory = project.newest
     line = "conformance: interrupted; continue with: conformance run --resume --run-dir {}\n"
     assert error == line.format(directory.path)
