@@ -12,22 +12,24 @@ from ._helpers import FOUR, enabled_x64, message, told
 
 @probe(
     source="jax-ml/jax@9b7f67975697",
-    params={
-        "shape": {"given": "shape", "expected": "float32[5]"},
-        "dtype": {"given": "dtype", "expected": "int32[4]"},
-    },
     deviations=[
         deviation("jax<0.7.2", outcome="ok", match="False", reason="no word on 64-bit types"),
     ],
 )
-def mismatch_is_named(env, given, expected):
+def mismatch_is_named(env):
     """Another shape or dtype: the argument by name, both types and, from 0.7.2, a hint at x64."""
-    arrays = {"shape": np.ones(5, np.float32), "dtype": np.ones(4, np.int32)}
     compiled = jax.jit(lambda weight: weight + 1).lower(FOUR).compile()
-    text = message(lambda: compiled(arrays[given]))
-    phrase = f"Argument 'weight' compiled with float32[4] and called with {expected}"
-    seen = [text.split(":")[0], phrase in text, "enable_x64" in text]
-    return Observed(seen, ["TypeError", True, True])
+
+    def said(array, named):
+        text = message(lambda: compiled(array))
+        phrase = f"Argument 'weight' compiled with float32[4] and called with {named}"
+        return [text.split(":")[0], phrase in text, "enable_x64" in text]
+
+    seen = {
+        "shape": said(np.ones(5, np.float32), "float32[5]"),
+        "dtype": said(np.ones(4, np.int32), "int32[4]"),
+    }
+    return Observed(seen, {what: ["TypeError", True, True] for what in seen})
 
 
 @probe(

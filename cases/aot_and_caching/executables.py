@@ -33,7 +33,6 @@ def _counts(calls):
 
 @probe(
     source="jax-ml/jax@deab6fbd803a",
-    params={"aot_first": {"first": "aot"}, "call_first": {"first": "call"}},
     deviations=[
         deviation(
             "jax>=0.4.36,<0.5.1",
@@ -42,16 +41,21 @@ def _counts(calls):
         )
     ],
 )
-def aot_and_call_share(env, first):
+def aot_and_call_share(env):
     """What was compiled ahead of time is there when the function is called, and the other way.
 
     From 0.4.36 to 0.5.0 everything was compiled twice: a warm-up by `lower().compile()` was in
     vain unless the Compiled object itself was called.
     """
     x = jnp.arange(8.0)
-    fn = jax.jit(lambda y: y * 3 - 1)
-    calls = [lambda: fn.lower(x).compile() and 0, lambda: fn(x)]
-    return Observed(_counts(calls if first == "aot" else calls[::-1]), [[1, 1], [1, 1]])
+
+    def counts(aot_first):
+        fn = jax.jit(lambda y: y * 3 - 1)
+        calls = [lambda: fn.lower(x).compile() and 0, lambda: fn(x)]
+        return _counts(calls if aot_first else calls[::-1])
+
+    seen = {"aot_first": counts(aot_first=True), "call_first": counts(aot_first=False)}
+    return Observed(seen, {order: [[1, 1], [1, 1]] for order in seen})
 
 
 @probe(source="jax-ml/jax#457", devices=4)

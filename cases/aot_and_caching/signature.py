@@ -53,14 +53,19 @@ def decorator_factory(env):
     return Observed(repeated(np.float32(2), n=3), np.float32(6))
 
 
+def _named(name):
+    """Return a jitted product of two arguments, the second of that name."""
+    namespace = {}
+    exec(f"def body(x, {name}): return x * {name}", namespace)  # noqa: S102 - names vary
+    return jax.jit(namespace["body"])
+
+
 @probe(
     source="jax-ml/jax#25329",
     params={
         "f": {"name": "f"},
         "fun": {"name": "fun"},
-        "self": {"name": "self"},
         "jit_info": {"name": "jit_info"},
-        "args": {"name": "args"},
     },
     deviations=[
         deviation(
@@ -94,9 +99,14 @@ def names_of_arguments(env, name):
 
     `f` failed in 0.4.36 alone; `fun` from 0.4.31 to 0.8.3. By position it always works.
     """
-    namespace = {}
-    exec(f"def body(x, {name}): return x * {name}", namespace)  # noqa: S102 - names vary
-    return Observed(jax.jit(namespace["body"])(3.0, **{name: 2.0}), 6.0)
+    return Observed(_named(name)(3.0, **{name: 2.0}), 6.0)
+
+
+@probe(source="jax-ml/jax#25329")
+def names_that_always_worked(env):
+    """Keyword arguments called `self` and `args` are no trouble on any release."""
+    seen = {name: _named(name)(3.0, **{name: 2.0}) for name in ("self", "args")}
+    return Observed(seen, {"self": 6.0, "args": 6.0})
 
 
 @probe(
@@ -157,25 +167,26 @@ def abstracted_axes(env, api):
     return Observed(told(lambda: call(lambda x: x + 1, abstracted_axes=None)(1.0)), "TypeError")
 
 
-@probe(
-    source="jax-ml/jax#10603",
-    params={
-        "static_too_many": {"given": {"static_argnums": 3}},
-        "static_too_few": {"given": {"static_argnums": -3}},
-        "static_name": {"given": {"static_argnames": "z"}},
-        "donated_too_many": {"given": {"donate_argnums": 3}},
-        "donated_name": {"given": {"donate_argnames": "z"}},
-        "both": {"given": {"static_argnums": 0, "donate_argnums": 0}},
-        "last": {"given": {"static_argnums": -1}},
-    },
-)
-def checked_against_the_function(env, given):
+@probe(source="jax-ml/jax#10603")
+def checked_against_the_function(env):
     """Positions and names that the function does not have are refused when it is jitted.
 
     So is an argument both static and donated. A negative position counts from the end.
     """
-    expected = "ok" if given == {"static_argnums": -1} else "ValueError"
-    return Observed(told(lambda: jax.jit(lambda x, y: x * y, **given)(2, 3)), expected)
+    given = {
+        "static_too_many": {"static_argnums": 3},
+        "static_too_few": {"static_argnums": -3},
+        "static_name": {"static_argnames": "z"},
+        "donated_too_many": {"donate_argnums": 3},
+        "donated_name": {"donate_argnames": "z"},
+        "both": {"static_argnums": 0, "donate_argnums": 0},
+        "last": {"static_argnums": -1},
+    }
+    seen = {
+        name: told(lambda keywords=keywords: jax.jit(lambda x, y: x * y, **keywords)(2, 3))
+        for name, keywords in given.items()
+    }
+    return Observed(seen, {**dict.fromkeys(given, "ValueError"), "last": "ok"})
 
 
 class Incomparable:

@@ -83,17 +83,27 @@ def trees_and_arguments(env, stage):
     return Observed(seen, [*trees, [False, True], [1]])
 
 
+def _order(compiled, name):
+    """Return whether an attribute of a Compiled says row-major, or why it does not."""
+    try:
+        found = getattr(compiled, name)
+    except AttributeError:
+        return "AttributeError"
+    if callable(found):
+        return "method"
+    return "ok" if "major_to_minor=(0, 1)" in str(found) else str(found)
+
+
 @probe(
     source="jax-ml/jax@6e39a1810131",
     params={
-        "input_formats": {"name": "input_formats"},
-        "output_formats": {"name": "output_formats"},
-        "input_layouts": {"name": "input_layouts"},
+        "formats": {"names": ["input_formats", "output_formats"]},
+        "input_layouts": {"names": "input_layouts"},
     },
     deviations=[
         deviation(
             "jax<0.6.2",
-            params=["input_formats", "output_formats"],
+            params=["formats"],
             outcome="ok",
             match="AttributeError",
             reason="they were called layouts",
@@ -116,21 +126,15 @@ def trees_and_arguments(env, stage):
         ),
     ],
 )
-def formats(env, name):
+def formats(env, names):
     """How arrays lie in memory: `input_layouts` until 0.6.2, `input_formats` from 0.6.2 on.
 
     Both are there in 0.6.2 alone. `major_to_minor` says the order of a row-major matrix.
     """
     compiled = jax.jit(lambda x: x + 1).lower(np.ones((2, 3), np.float32)).compile()
-    try:
-        found = getattr(compiled, name)
-    except AttributeError:
-        return Observed("AttributeError", "AttributeError" if name == "input_layouts" else "ok")
-    if callable(found):
-        return Observed("method", "AttributeError")
-    text = str(found)
-    seen = "ok" if "major_to_minor=(0, 1)" in text else text
-    return Observed(seen, "AttributeError" if name == "input_layouts" else "ok")
+    if names == "input_layouts":
+        return Observed(_order(compiled, names), "AttributeError")
+    return Observed({name: _order(compiled, name) for name in names}, dict.fromkeys(names, "ok"))
 
 
 @probe(
@@ -165,12 +169,7 @@ def locations(env, debug):
 
 @probe(
     source="jax-ml/jax@c1cd7f9e2d03",
-    params={
-        "stablehlo": {"dialect": "stablehlo", "expected": "ok"},
-        "hlo": {"dialect": "hlo", "expected": "ok"},
-        "mhlo": {"dialect": "mhlo", "expected": "ValueError"},
-        "unknown": {"dialect": "llvm", "expected": "ValueError"},
-    },
+    params={"mhlo": {"only": "mhlo"}, "others": {"only": None}},
     deviations=[
         deviation(
             "jax<0.4.33",
@@ -181,10 +180,14 @@ def locations(env, debug):
         )
     ],
 )
-def dialects(env, dialect, expected):
+def dialects(env, only):
     """A lowered program prints as StableHLO or HLO; as MHLO no more since 0.4.32."""
     lowered = _lowered()
-    return Observed(told(lambda: lowered.as_text(dialect=dialect)), expected)
+    if only:
+        return Observed(told(lambda: lowered.as_text(dialect=only)), "ValueError")
+    expected = {"stablehlo": "ok", "hlo": "ok", "llvm": "ValueError"}
+    seen = {name: told(lambda name=name: lowered.as_text(dialect=name)) for name in expected}
+    return Observed(seen, expected)
 
 
 def _named(name):
@@ -284,49 +287,51 @@ def cost_is_a_dict(env):
     return Observed(seen, ["dict", "dict"])
 
 
-@probe(
-    source="jax-ml/jax#12204",
-    params={
-        "matmul": {"op": "matmul", "expected": {"flops": 524288.0, "bytes": 49152.0}},
-        "add": {"op": "add", "expected": {"flops": 4096.0, "bytes": 32768.0}},
-        "loop": {"op": "loop", "expected": {"flops": 524290.0, "bytes": None}},
-    },
-)
-def cost_by_hand(env, op, expected):
+@probe(source="jax-ml/jax#12204")
+def cost_by_hand(env):
     """Operations and bytes as counted by hand; the body of a loop counts once, however often run.
 
     A product of two 64 by 64 matrices is 2 * 64**3 flops. In a loop of ten it is that and what the
     counter costs: the cost of a scanned model is that of one layer.
     """
     square = np.ones((64, 64), np.float32)
-    fn, args = {
+    programs = {
         "matmul": (lambda a, b: a @ b, (square, square)),
         "add": (lambda a: a + 1.0, (square,)),
         "loop": (lambda a: lax.fori_loop(0, 10, lambda _, c: c @ c, a), (square,)),
-    }[op]
-    cost = jax.jit(fn).lower(*args).compile().cost_analysis()
-    cost = cost[0] if isinstance(cost, list) else cost
-    moved = cost["bytes accessed"] if expected["bytes"] else None
-    return Observed({"flops": cost["flops"], "bytes": moved}, expected)
+    }
+    expected = {
+        "matmul": {"flops": 524288.0, "bytes accessed": 49152.0},
+        "add": {"flops": 4096.0, "bytes accessed": 32768.0},
+        "loop": {"flops": 524290.0},
+    }
+    seen = {}
+    for op, (fn, args) in programs.items():
+        cost = jax.jit(fn).lower(*args).compile().cost_analysis()
+        cost = cost[0] if isinstance(cost, list) else cost
+        seen[op] = {key: cost[key] for key in expected[op]}
+    return Observed(seen, expected)
 
 
 @probe(
     source="jax-ml/jax@6b98034efcba",
-    params={"kept": {"donate": False}, "donated": {"donate": True}},
     deviations=[
         deviation("jax<0.7", outcome="ok", match="None", reason="the peak was not told"),
     ],
 )
-def memory_by_hand(env, donate):
+def memory_by_hand(env):
     """Bytes of arguments, results and what they share, as counted by hand; the peak from 0.7.0."""
-    fn = jax.jit(lambda x: x + 1, donate_argnums=(0,) if donate else ())
-    stats = fn.lower(np.ones(1024, np.float32)).compile().memory_analysis()
-    names = ("argument", "output", "alias", "temp")
-    seen = {name: getattr(stats, f"{name}_size_in_bytes") for name in names}
-    seen["peak"] = getattr(stats, "peak_memory_in_bytes", None)
-    shared, peak = (4096, 4096) if donate else (0, 8192)
-    sizes = {"argument": 4096, "output": 4096, "alias": shared, "temp": 0, "peak": peak}
-    return Observed(seen, sizes)
+
+    def sizes(donated):
+        fn = jax.jit(lambda x: x + 1, donate_argnums=donated)
+        stats = fn.lower(np.ones(1024, np.float32)).compile().memory_analysis()
+        names = ("argument", "output", "alias", "temp")
+        seen = {name: getattr(stats, f"{name}_size_in_bytes") for name in names}
+        return {**seen, "peak": getattr(stats, "peak_memory_in_bytes", None)}
+
+    kept = {"argument": 4096, "output": 4096, "alias": 0, "temp": 0, "peak": 8192}
+    donated = {**kept, "alias": 4096, "peak": 4096}
+    return Observed({"kept": sizes(()), "donated": sizes((0,))}, {"kept": kept, "donated": donated})
 
 
 @probe(

@@ -22,7 +22,6 @@ from ._helpers import counted, traces
 @probe(
     source="jax-ml/jax@00d8297071a4",
     devices=4,
-    params={"mesh_of_one": {"size": 1}, "mesh_of_four": {"size": 4}},
     deviations=[
         deviation(
             "jax<0.5.1",
@@ -32,21 +31,24 @@ from ._helpers import counted, traces
         )
     ],
 )
-def sharding_in_the_key(env, size):
+def sharding_in_the_key(env):
     """An array on a mesh is another type than one on a device: since 0.5.1 it is traced again.
 
     Also where the mesh has one device only, so that both are the same bytes in the same place. A
     second sharding over that mesh is not: with Auto axes the types are equal again. Put all
     arguments on the mesh from the start, also those of the first step.
     """
-    mesh = env.mesh(size, "x")
-    body, seen = counted(lambda y: y + 1)
-    fn, x = jax.jit(body), jnp.arange(8.0)
-    rows, whole = (jax.device_put(x, NamedSharding(mesh, spec)) for spec in (P("x"), P()))
-    return Observed(
-        traces(seen, [lambda: fn(x), lambda: fn(rows), lambda: fn(whole)]),
-        [1, 2, 2],
-    )
+    x = jnp.arange(8.0)
+
+    def counts(size):
+        mesh = env.mesh(size, "x")
+        body, seen = counted(lambda y: y + 1)
+        fn = jax.jit(body)
+        rows, whole = (jax.device_put(x, NamedSharding(mesh, spec)) for spec in (P("x"), P()))
+        return traces(seen, [lambda: fn(x), lambda: fn(rows), lambda: fn(whole)])
+
+    seen = {"mesh_of_one": counts(1), "mesh_of_four": counts(4)}
+    return Observed(seen, {mesh: [1, 2, 2] for mesh in seen})
 
 
 @probe(source="jax-ml/jax#31250", devices=4)
@@ -110,23 +112,19 @@ class Setting:
         return isinstance(other, Setting) and self.value == other.value
 
 
-@probe(
-    source="jax-ml/jax#24857",
-    params={
-        "equal_objects": {"values": "objects"},
-        "equal_strings": {"values": "strings"},
-    },
-)
-def static_values(env, values):
+@probe(source="jax-ml/jax#24857")
+def static_values(env):
     """Static arguments are compared by hash and equality, whoever made them."""
     given = {
-        "objects": (Setting(2), Setting(2), Setting(3)),
-        "strings": ("ab", "abc"[:2], "ba"),
-    }[values]
-    body, seen = counted(lambda x, _: x)
-    fn = jax.jit(body, static_argnums=1)
-    calls = [functools.partial(fn, 1.0, value) for value in given]
-    return Observed(traces(seen, calls), [1, 1, 2])
+        "equal_objects": (Setting(2), Setting(2), Setting(3)),
+        "equal_strings": ("ab", "abc"[:2], "ba"),
+    }
+    counts = {}
+    for name, values in given.items():
+        body, seen = counted(lambda x, _: x)
+        fn = jax.jit(body, static_argnums=1)
+        counts[name] = traces(seen, [functools.partial(fn, 1.0, value) for value in values])
+    return Observed(counts, {name: [1, 1, 2] for name in given})
 
 
 @probe(

@@ -22,60 +22,43 @@ from ._helpers import ROWS, refusal, refused
 @probe(
     source="jax-ml/jax@9c58a112b3e3",
     platforms=("cpu",),
-    params={
-        "array": {"make": "array", "value": None},
-        "asarray": {"make": "asarray", "value": None},
-        "within_a_list": {"make": "array", "value": [1.0, None]},
-    },
     deviations=[
         deviation(
             "jax<0.6",
-            params=("array", "asarray"),
             outcome="ok",
-            reason="None was taken for nan, with a FutureWarning",
+            reason="None was taken for nan, with a FutureWarning, also within a list",
             issue="jax-ml/jax@9c58a112b3e3",
-        ),
-        deviation(
-            "jax<0.6",
-            params=("within_a_list",),
-            outcome="ok",
-            reason="not refused by jax but by NumPy, in its own words",
-            issue="jax-ml/jax@9c58a112b3e3",
-        ),
+        )
     ],
 )
-def none_for_an_array(env, make, value):
+def none_for_an_array(env):
     """`jnp.array(None)` is refused from 0.6.0; before it is nan, and that goes on silently.
 
     Code that passes an optional argument through finds out late. Test for None where it comes in.
     """
-    ended = refusal(lambda: getattr(jnp, make)(value), "None is not a valid value for jnp.array")
-    return Observed(ended, refused("ValueError"))
+    makes = {
+        "array": lambda: jnp.array(None),
+        "asarray": lambda: jnp.asarray(None),
+        "within_a_list": lambda: jnp.array([1.0, None]),
+    }
+    told = "None is not a valid value for jnp.array"
+    ended = {name: refusal(make, told) for name, make in makes.items()}
+    return Observed(ended, dict.fromkeys(makes, refused("ValueError")))
 
 
 CLIPS = {
     "a_min_a_max": lambda x: jnp.clip(x, a_min=1, a_max=3),
     "a": lambda x: jnp.clip(a=x, min=1, max=3),
-    "min_max": lambda x: jnp.clip(x, min=1, max=3),
-    "by_position": lambda x: jnp.clip(x, 1, 3),
-    "upper_only": lambda x: jnp.clip(x, max=3),
 }
 
 
 @probe(
     source="jax-ml/jax@e1375a7dc1a5",
     platforms=("cpu",),
-    params={
-        "a_min_a_max": {"how": "a_min_a_max"},
-        "a": {"how": "a"},
-        "min_max": {"how": "min_max"},
-        "by_position": {"how": "by_position"},
-        "upper_only": {"how": "upper_only"},
-    },
+    params={"a_min_a_max": {"how": "a_min_a_max"}, "a": {"how": "a"}},
     deviations=[
         deviation(
             "jax>=0.10",
-            params=("a_min_a_max", "a"),
             error="TypeError",
             match="clip",
             reason="the old names are gone; NumPy still has them",
@@ -88,8 +71,20 @@ def clip_keywords(env, how):
 
     By position it works everywhere; `min=` and `max=` need NumPy 2.1 on the other side.
     """
-    expected = np.clip(ROWS, None if how == "upper_only" else 1, 3)
-    return Observed(CLIPS[how](ROWS), expected)
+    return Observed(CLIPS[how](ROWS), np.clip(ROWS, 1, 3))
+
+
+@probe(source="jax-ml/jax@e1375a7dc1a5", platforms=("cpu",))
+def clip_on_every_release(env):
+    """`jnp.clip` by position, or with `min=` and `max=`, one of them or both: it always worked."""
+    found = {
+        "by_position": jnp.clip(ROWS, 1, 3),
+        "min_max": jnp.clip(ROWS, min=1, max=3),
+        "upper_only": jnp.clip(ROWS, max=3),
+    }
+    both = np.clip(ROWS, 1, 3)
+    upper = np.clip(ROWS, None, 3)
+    return Observed(found, {"by_position": both, "min_max": both, "upper_only": upper})
 
 
 @probe(
@@ -449,8 +444,6 @@ def argument_by_position(env, of):
 
 
 SEVERAL = {
-    "broadcast_arrays": lambda: jnp.broadcast_arrays(ROWS, 1.0),
-    "meshgrid": lambda: jnp.meshgrid(ROWS, ROWS),
     "atleast_1d": lambda: jnp.atleast_1d(1.0, 2.0),
     "atleast_2d": lambda: jnp.atleast_2d(1.0, 2.0),
     "unstack": lambda: jnp.unstack(ROWS),
@@ -461,32 +454,45 @@ SEVERAL = {
     source="jax-ml/jax#19531",
     platforms=("cpu",),
     params={
-        "broadcast_arrays": {"name": "broadcast_arrays"},
-        "meshgrid": {"name": "meshgrid"},
         "atleast_1d": {"name": "atleast_1d"},
         "atleast_2d": {"name": "atleast_2d"},
         "unstack": {"name": "unstack"},
     },
     deviations=[
         deviation(
-            "jax<0.11.1",
-            params=("broadcast_arrays", "meshgrid"),
-            outcome="ok",
-            reason="a list, as in NumPy before 2.0",
-            issue="jax-ml/jax#39789",
-        ),
-        deviation(
             "jax<0.12",
             params=("atleast_1d", "atleast_2d"),
             outcome="ok",
             reason="a list, as in NumPy before 2.0",
             issue="jax-ml/jax#19531",
-        ),
+        )
     ],
 )
 def several_arrays(env, name):
     """Functions of `jnp` that return several arrays, return a tuple of them as NumPy 2 does."""
     return Observed(type(SEVERAL[name]()).__name__, "tuple")
+
+
+@probe(
+    source="jax-ml/jax#39789",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.11.1",
+            outcome="ok",
+            reason="a list, as in NumPy before 2.0",
+            issue="jax-ml/jax#39789",
+        )
+    ],
+)
+def arrays_of_one_shape(env):
+    """`broadcast_arrays` and `meshgrid` return a tuple as NumPy 2 does, from 0.11.1 on."""
+    found = {
+        "broadcast_arrays": jnp.broadcast_arrays(ROWS, 1.0),
+        "meshgrid": jnp.meshgrid(ROWS, ROWS),
+    }
+    kinds = {name: type(arrays).__name__ for name, arrays in found.items()}
+    return Observed(kinds, dict.fromkeys(found, "tuple"))
 
 
 @probe(
@@ -511,12 +517,6 @@ def negative_axes_of_permute_dims(env):
 @probe(
     source="jax-ml/jax@be2f36d07e25",
     platforms=("cpu",),
-    params={
-        "cholesky": {"name": "cholesky"},
-        "qr": {"name": "qr"},
-        "eigh": {"name": "eigh"},
-        "svd": {"name": "svd"},
-    },
     deviations=[
         deviation(
             "jax<0.11.1",
@@ -526,8 +526,14 @@ def negative_axes_of_permute_dims(env):
         )
     ],
 )
-def factorisations_of_halves(env, name):
+def factorisations_of_halves(env):
     """Factorisations of float16 are a TypeError from 0.11.1, which tells what is accepted."""
-    factorise = getattr(lax.linalg, name)
-    told = refusal(lambda: factorise(np.eye(2, dtype=np.float16)), "does not accept dtype float16")
-    return Observed(told, refused("TypeError"))
+    half, words = np.eye(2, dtype=np.float16), "does not accept dtype float16"
+    calls = {
+        "cholesky": lambda: lax.linalg.cholesky(half),
+        "qr": lambda: lax.linalg.qr(half),
+        "eigh": lambda: lax.linalg.eigh(half),
+        "svd": lambda: lax.linalg.svd(half),
+    }
+    told = {name: refusal(call, words) for name, call in calls.items()}
+    return Observed(told, dict.fromkeys(calls, refused("TypeError")))

@@ -27,11 +27,9 @@ def power(x, n):
 
 
 JITS = {
-    "keywords": lambda: jax.jit(power, static_argnames="n")(ROWS, n=3),
     "fun_by_keyword": lambda: jax.jit(fun=power, static_argnames="n")(ROWS, n=3),
     "all_by_position": lambda: jax.jit(lambda x: power(x, 3), None)(ROWS),
     "factory": lambda: jax.jit(static_argnames="n")(power)(ROWS, n=3),
-    "partial": lambda: functools.partial(jax.jit, static_argnames="n")(power)(ROWS, n=3),
 }
 
 
@@ -39,11 +37,9 @@ JITS = {
     source="jax-ml/jax@ceca6ec1fc5b",
     platforms=("cpu",),
     params={
-        "keywords": {"how": "keywords"},
         "fun_by_keyword": {"how": "fun_by_keyword"},
         "all_by_position": {"how": "all_by_position"},
         "factory": {"how": "factory"},
-        "partial": {"how": "partial"},
     },
     deviations=[
         deviation(
@@ -81,14 +77,28 @@ JITS = {
     ],
 )
 def call_of_jit(env, how):
-    """Five ways to call `jit`: function by position and the rest by keyword works everywhere.
+    """Three ways to call `jit` that do not work everywhere: two are TypeErrors from 0.7.0.
 
-    From 0.7.0 the others are TypeErrors; the bare decorator with options needs 0.8.1.
+    Those are the function by keyword and options by position. The bare decorator with options
+    needs 0.8.1.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = JITS[how]()
     return Observed(found, ROWS.astype(np.float64) ** 3)
+
+
+@probe(source="jax-ml/jax@ceca6ec1fc5b", platforms=("cpu",))
+def call_of_jit_on_every_release(env):
+    """`jit` with the function by position and the rest by keyword: on every release.
+
+    Also as a decorator, by `functools.partial`.
+    """
+    found = {
+        "keywords": jax.jit(power, static_argnames="n")(ROWS, n=3),
+        "partial": functools.partial(jax.jit, static_argnames="n")(power)(ROWS, n=3),
+    }
+    return Observed(found, dict.fromkeys(found, ROWS.astype(np.float64) ** 3))
 
 
 @probe(
@@ -300,21 +310,12 @@ class Wrapped:
 
 PROTOCOL = {
     "sin": jnp.sin,
-    "add": lambda x: jnp.ones(6) + x,
     "lax": jax.lax.sin,
     "jit": jax.jit(lambda x: x * 2),
     "grad": jax.grad(lambda x: (x**2).sum()),
     "device_put": jax.device_put,
-    "asarray": jnp.asarray,
-    "jit_of_asarray": lambda x: jax.jit(lambda x: x * 2)(jnp.asarray(x)),
 }
-EXACT = {
-    "sin": np.sin,
-    "lax": np.sin,
-    "add": lambda x: 1 + x,
-    "device_put": lambda x: x,
-    "asarray": lambda x: x,
-}
+EXACT = {"sin": np.sin, "lax": np.sin, "device_put": lambda x: x}
 
 
 @probe(
@@ -322,18 +323,14 @@ EXACT = {
     platforms=("cpu",),
     params={
         "sin": {"use": "sin"},
-        "add": {"use": "add"},
         "lax": {"use": "lax"},
         "jit": {"use": "jit"},
         "grad": {"use": "grad"},
         "device_put": {"use": "device_put"},
-        "asarray": {"use": "asarray"},
-        "jit_of_asarray": {"use": "jit_of_asarray"},
     },
     deviations=[
         deviation(
             "jax>=0.8",
-            params=("sin", "lax", "jit", "grad", "device_put"),
             error="ValueError",
             match="Triggering __jax_array__",
             reason="no conversion at the doors of jax any more, deprecated since 0.6.1",
@@ -350,6 +347,20 @@ def object_with_jax_array(env, use):
         warnings.simplefilter("ignore")
         value = PROTOCOL[use](Wrapped(ROWS))
     return Observed(value, EXACT.get(use, lambda x: 2 * x)(ROWS.astype(np.float64)))
+
+
+@probe(source="jax-ml/jax@395849bd7a1e", platforms=("cpu",))
+def object_that_is_converted(env):
+    """`jnp.asarray` and an array's `+` take an object with `__jax_array__` on every release."""
+    given, exact = Wrapped(ROWS), ROWS.astype(np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = {
+            "add": jnp.ones(6) + given,
+            "asarray": jnp.asarray(given),
+            "jit_of_asarray": jax.jit(lambda x: x * 2)(jnp.asarray(given)),
+        }
+    return Observed(found, {"add": 1 + exact, "asarray": exact, "jit_of_asarray": 2 * exact})
 
 
 def reshaped(struct):

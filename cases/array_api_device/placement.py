@@ -66,23 +66,18 @@ def device_of_array(env, how, want):
     return Observed({"device": label(place(env, how).device)}, reference={"device": want})
 
 
-@probe(
-    source="jax-ml/jax#22597",
-    devices=4,
-    params={
-        "uncommitted": {"how": "uncommitted"},
-        "committed": {"how": "committed"},
-        "one_device_mesh": {"how": "one_device_mesh"},
-        "replicated": {"how": "replicated"},
-        "sharded": {"how": "sharded"},
-    },
-)
-def device_is_accepted(env, how):
+@probe(source="jax-ml/jax#22597", devices=4)
+def device_is_accepted(env):
     """`zeros(n, device=x.device)`, the idiom of portable libraries, lands where `x` is."""
-    x = place(env, how)
-    made = namespace().zeros(8, device=x.device)
-    same = made.sharding.is_equivalent_to(x.sharding, 1)
-    return Observed({"on": held(made), "same": same}, reference={"on": held(x), "same": True})
+    ways = ("uncommitted", "committed", "one_device_mesh", "replicated", "sharded")
+    seen, expected = {}, {}
+    for how in ways:
+        x = place(env, how)
+        made = namespace().zeros(8, device=x.device)
+        same = made.sharding.is_equivalent_to(x.sharding, 1)
+        seen[how] = {"on": held(made), "same": same}
+        expected[how] = {"on": held(x), "same": True}
+    return Observed(seen, reference=expected)
 
 
 @probe(

@@ -44,19 +44,16 @@ def device_of_tracer(env, how):
     return Observed(seen, reference=[label(env.devices[2])])
 
 
-@probe(
-    source="jax-ml/jax#26000",
-    devices=3,
-    params={"jit": {"how": "jit"}, "vmap": {"how": "vmap"}, "grad": {"how": "grad"}},
-)
-def device_or_none(env, how):
+@probe(source="jax-ml/jax#26000", devices=3)
+def device_or_none(env):
     """The portable way: `getattr(x, "device", None)`, and None leaves the placement to jax."""
 
     def body(x):
         return x * x + namespace().ones(x.shape, device=getattr(x, "device", None))
 
-    out = TRANSFORMS[how](body)(ones(env.devices[2]))
-    return Observed({"on": held(out)}, reference={"on": label(env.devices[2])})
+    x = ones(env.devices[2])
+    seen = {how: held(transform(body)(x)) for how, transform in TRANSFORMS.items()}
+    return Observed(seen, reference=dict.fromkeys(TRANSFORMS, label(env.devices[2])))
 
 
 @probe(
