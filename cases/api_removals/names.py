@@ -154,7 +154,7 @@ def primitive_of_ones_own(env, where):
     doubled = found(f"{where}:Primitive")("doubled")
     doubled.def_impl(lambda x: 2 * x)
     doubled.def_abstract_eval(lambda x: x)
-    jaxpr = jax.make_jaxpr(lambda x: doubled.bind(x) + 1)(jnp.ones(6))
+    jaxpr = jax.make_jaxpr(lambda x: doubled.bind(x) + 1)(ROWS)
     (value,) = found(f"{where}:jaxpr_as_fun")(jaxpr)(jnp.asarray(ROWS))
     return Observed(value, 2.0 * ROWS.astype(np.float64) + 1)
 

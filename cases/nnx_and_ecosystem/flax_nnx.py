@@ -394,7 +394,12 @@ def dropout_mask(env):
 
     What is kept is doubled, whatever the mask; the mask itself has no reference but its past.
     """
-    out = np.asarray(nnx.Dropout(0.5, rngs=nnx.Rngs(1))(np.ones(16, np.float32)))
+
+    @jax.jit
+    def dropped(x):
+        return nnx.Dropout(0.5, rngs=nnx.Rngs(1))(x)
+
+    out = np.asarray(dropped(np.ones(16, np.float32)))
     scaled = sorted(set(out.tolist()))
     return Observed({"scaled": scaled, "kept": "".join(str(int(v > 0)) for v in out)})
 

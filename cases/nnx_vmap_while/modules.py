@@ -359,6 +359,6 @@ def gradient(env):
             kept = [once(once(once(x))) if n < 2 else x for x, n in zip(xs, ns, strict=True)]
             return sum(x.sum() for x in kept)
 
-        return jax.grad(total)(kernel)
+        return jax.jit(jax.grad(total))(kernel)
 
     return Program(fn, args=data(env), reference=unrolled)
