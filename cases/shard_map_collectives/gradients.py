@@ -28,6 +28,9 @@ from ._helpers import (
     shards_of,
 )
 
+EXCHANGES = ("all_gather", "psum_scatter", "ppermute", "all_to_all")
+"""Collectives after which each shard holds something else."""
+
 
 def squares_after(op, x):
     """Return the gradient of the sum over shards of squares of what they hold, in float64."""
@@ -35,13 +38,16 @@ def squares_after(op, x):
     return 2 * matrix.T @ (matrix @ x.astype(np.float64))
 
 
-def gradient_inside(env, op, check, loss):
-    """Return the gradient that each shard finds for itself, from the loss as it sees it."""
+def gradients_inside(env, ops, check, loss):
+    """Observe the gradients that each shard finds for itself, from the losses as it sees them."""
+    x = numbers(env, 16)
 
     def body(x):
-        return jax.grad(lambda x: loss((COLLECTIVES[op](x) ** 2).sum()))(x)
+        losses = {op: lambda x, op=op: loss((COLLECTIVES[op](x) ** 2).sum()) for op in ops}
+        return {op: jax.grad(fn)(x) for op, fn in losses.items()}
 
-    return jax.jit(mapped(env, body, P("x"), P("x"), check=check))
+    fn = jax.jit(mapped(env, body, P("x"), P("x"), check=check))
+    return Observed(fn(x), reference={op: squares_after(op, x) for op in ops})
 
 
 @probe(
@@ -50,10 +56,7 @@ def gradient_inside(env, op, check, loss):
     params={
         "psum": {"op": "psum"},
         "pmean": {"op": "pmean"},
-        "all_gather": {"op": "all_gather"},
-        "psum_scatter": {"op": "psum_scatter"},
-        "ppermute": {"op": "ppermute"},
-        "all_to_all": {"op": "all_to_all"},
+        "exchanges": {"op": "exchanges"},
     },
     deviations=[
         deviation(
@@ -73,7 +76,7 @@ def gradient_inside(env, op, check, loss):
         ),
         deviation(
             "jax<0.6",
-            params=["all_gather", "psum_scatter", "ppermute", "all_to_all"],
+            params=["exchanges"],
             outcome="ok",
             reason="the transpose of a sum was a sum: four times as large",
             issue="jax-ml/jax#3970",
@@ -82,21 +85,13 @@ def gradient_inside(env, op, check, loss):
 )
 def inside(env, op):
     """Gradient, inside the map, of a loss that is summed over shards after a collective."""
-    x = numbers(env, 16)
-    fn = gradient_inside(env, op, True, lambda local: lax.psum(local, "x"))
-    return Observed(fn(x), reference=squares_after(op, x))
+    ops = EXCHANGES if op == "exchanges" else (op,)
+    return gradients_inside(env, ops, True, lambda local: lax.psum(local, "x"))
 
 
 @probe(
     source="jax-ml/jax#3970",
     devices=4,
-    params={
-        "psum": {"op": "psum"},
-        "all_gather": {"op": "all_gather"},
-        "psum_scatter": {"op": "psum_scatter"},
-        "ppermute": {"op": "ppermute"},
-        "all_to_all": {"op": "all_to_all"},
-    },
     deviations=[
         deviation(
             outcome="ok",
@@ -105,14 +100,12 @@ def inside(env, op):
         )
     ],
 )
-def inside_unchecked(env, op):
+def inside_unchecked(env):
     """The same without the check: too large by the number of shards on every release.
 
     Leave the sum of the loss away there: see `inside_of_local_loss`.
     """
-    x = numbers(env, 16)
-    fn = gradient_inside(env, op, False, lambda local: lax.psum(local, "x"))
-    return Observed(fn(x), reference=squares_after(op, x))
+    return gradients_inside(env, ("psum", *EXCHANGES), False, lambda local: lax.psum(local, "x"))
 
 
 @probe(
@@ -124,11 +117,7 @@ def inside_unchecked(env, op):
         "ppermute": {"op": "ppermute", "check": True},
         "all_to_all": {"op": "all_to_all", "check": True},
         "psum": {"op": "psum", "check": True},
-        "all_gather_unchecked": {"op": "all_gather", "check": False},
-        "psum_scatter_unchecked": {"op": "psum_scatter", "check": False},
-        "ppermute_unchecked": {"op": "ppermute", "check": False},
-        "all_to_all_unchecked": {"op": "all_to_all", "check": False},
-        "psum_unchecked": {"op": "psum", "check": False},
+        "unchecked": {"op": "all", "check": False},
     },
     deviations=[
         deviation(
@@ -162,9 +151,8 @@ def inside_of_local_loss(env, op, check):
     Collectives exchange cotangents, so every shard's loss counts. Where a collective makes the loss
     the same on all shards, `psum` here, it counts once since 0.6.0, four times before.
     """
-    x = numbers(env, 16)
-    fn = gradient_inside(env, op, check, lambda local: local)
-    return Observed(fn(x), reference=squares_after(op, x))
+    ops = ("psum", *EXCHANGES) if op == "all" else (op,)
+    return gradients_inside(env, ops, check, lambda local: local)
 
 
 @probe(
@@ -212,28 +200,21 @@ def of_a_marked_parameter(env, check):
     return Observed(fn(np.float32(2), x), reference=np.full(SHARDS, x.sum(dtype=np.float64)))
 
 
-@probe(
-    source="jax-ml/jax#3970",
-    devices=4,
-    params={
-        "psum": {"op": "psum"},
-        "all_gather": {"op": "all_gather"},
-        "psum_scatter": {"op": "psum_scatter"},
-        "ppermute": {"op": "ppermute"},
-        "all_to_all": {"op": "all_to_all"},
-    },
-)
-def forward_mode(env, op):
+@probe(source="jax-ml/jax#3970", devices=4)
+def forward_mode(env):
     """Derivatives along a direction are the collective of the direction, inside as outside."""
     x, direction = numbers(env, 16), numbers(env, 16, seed=1)
+    ops = ("psum", *EXCHANGES)
 
     def body(x, direction):
-        return jax.jvp(lambda x: COLLECTIVES[op](x) ** 2, (x,), (direction,))[1]
+        squares = lambda x: {op: COLLECTIVES[op](x) ** 2 for op in ops}  # noqa: E731 - short
+        return jax.jvp(squares, (x,), (direction,))[1]
 
-    fn = mapped(env, body, P("x"), P("x"))
-    outside = jax.jvp(jax.jit(lambda x: everywhere(env, op)(x) ** 2), (x,), (direction,))[1]
-    exact = 2 * dense(op, x) * dense(op, direction)
-    return Observed((jax.jit(fn)(x, direction), outside), reference=(exact, exact))
+    inside = jax.jit(mapped(env, body, P("x"), P("x")))(x, direction)
+    squares = jax.jit(lambda x: {op: everywhere(env, op)(x) ** 2 for op in ops})
+    outside = jax.jvp(squares, (x,), (direction,))[1]
+    exact = {op: 2 * dense(op, x) * dense(op, direction) for op in ops}
+    return Observed((inside, outside), reference=(exact, exact))
 
 
 def gradient_outside(env, op, check):
