@@ -32,30 +32,24 @@ SEEN = {
     source="jax-ml/jax#23881",
     platforms=("cpu",),
     params={
-        "unstated": {"seen": "sequential"},
-        "vectorized": {"seen": "legacy_vectorized", "keywords": {"vectorized": True}},
-        "sequential": {"seen": "sequential", "keywords": {"vmap_method": "sequential"}},
-        "sequential_unrolled": {
-            "seen": "sequential_unrolled",
-            "keywords": {"vmap_method": "sequential_unrolled"},
+        "unstated": {"said": {"sequential": {}}},
+        "vectorized": {"said": {"legacy_vectorized": {"vectorized": True}}},
+        "vmap_method": {
+            "said": {
+                "sequential": {"vmap_method": "sequential"},
+                "expand_dims": {"vmap_method": "expand_dims"},
+                "broadcast_all": {"vmap_method": "broadcast_all"},
+                "legacy_vectorized": {"vmap_method": "legacy_vectorized"},
+            }
         },
-        "expand_dims": {"seen": "expand_dims", "keywords": {"vmap_method": "expand_dims"}},
-        "broadcast_all": {"seen": "broadcast_all", "keywords": {"vmap_method": "broadcast_all"}},
-        "legacy_vectorized": {
-            "seen": "legacy_vectorized",
-            "keywords": {"vmap_method": "legacy_vectorized"},
+        "sequential_unrolled": {
+            "said": {"sequential_unrolled": {"vmap_method": "sequential_unrolled"}}
         },
     },
     deviations=[
         deviation(
             "jax<0.4.35",
-            params=(
-                "sequential",
-                "expand_dims",
-                "broadcast_all",
-                "legacy_vectorized",
-                "sequential_unrolled",
-            ),
+            params=("vmap_method", "sequential_unrolled"),
             error="TypeError",
             match="is not a valid JAX type",
             reason="unknown keywords are handed to the callback, as arrays",
@@ -95,26 +89,29 @@ SEEN = {
         ),
     ],
 )
-def method_of_batching(env, seen, keywords=None):
+def method_of_batching(env, said):
     """A batched and an unbatched argument under vmap: the shapes that the host sees.
 
     From 0.6.0 the method must be said, and `vectorized=` is gone. `expand_dims` is what a NumPy
     function that broadcasts wants; `legacy_vectorized` is what `vectorized=True` was.
     """
-    shapes = []
+    seen = {method: [] for method in said}
 
-    def host(a, b):
-        shapes.append([list(np.shape(a)), list(np.shape(b))])
-        return np.asarray(a + b, np.float32)
+    def add(method, a, b):
+        def host(a, b):
+            seen[method].append([list(np.shape(a)), list(np.shape(b))])
+            return np.asarray(a) + np.asarray(b)
 
-    def add(a, b):
-        return jax.pure_callback(host, struct(()), a, b, **(keywords or {}))
+        return jax.pure_callback(host, struct(()), a, b, **said[method])
+
+    def program(a, b):
+        return {m: jax.vmap(partial(add, m), in_axes=(0, None))(a, b) for m in said}
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        value = jax.jit(jax.vmap(add, in_axes=(0, None)))(ROW, np.float32(10))
-    value = np.asarray(value)
-    return Observed({"value": value, "seen": shapes}, {"value": ROW + 10, "seen": SEEN[seen]})
+        values = jax.device_get(jax.jit(program)(ROW, np.float32(10)))
+    expected = {"values": dict.fromkeys(said, ROW + 10), "seen": {m: SEEN[m] for m in said}}
+    return Observed({"values": values, "seen": seen}, expected)
 
 
 @probe(
@@ -132,7 +129,7 @@ def slope_of_a_callback(env, ruled):
         return Observed(refusal(lambda: jax.grad(sine)(0.5), "custom_jvp"), refused("ValueError"))
     known = jax.custom_jvp(sine)
     known.defjvp(lambda primals, tangents: (sine(*primals), jnp.cos(primals[0]) * tangents[0]))
-    return Observed(jax.grad(known)(0.5), np.cos(0.5))
+    return Observed(jax.jit(jax.grad(known))(0.5), np.cos(0.5))
 
 
 def counted(ordered):
@@ -180,109 +177,84 @@ def io_in_a_loop_of_unequal_lengths(env):
     return Observed(ended, {"error": ended["error"], "told": True})
 
 
-@probe(
-    source="jax-ml/jax#11928",
-    platforms=("cpu",),
-    params={"pure": {"pure": True}, "io": {"pure": False}},
-)
-def result_that_nobody_uses(env, pure):
+@probe(source="jax-ml/jax#11928", platforms=("cpu",))
+def result_that_nobody_uses(env):
     """A pure callback whose result is dropped is never called; an `io_callback` is, once."""
     calls = []
 
-    def host(x):
-        calls.append(1)
+    def host(kind, x):
+        calls.append(kind)
         return np.asarray(x)
 
     def f(x):
-        (jax.pure_callback if pure else io_callback)(host, struct((3,)), x)
+        jax.pure_callback(partial(host, "pure"), struct((3,)), x)
+        io_callback(partial(host, "io"), struct((3,)), x)
         return x + 1
 
-    value = jax.jit(f)(ROW)
-    value.block_until_ready()
+    value = jax.jit(f)(ROW).block_until_ready()
     jax.effects_barrier()
-    return Observed([value, len(calls)], [ROW + 1, 0 if pure else 1])
+    return Observed([value, calls], [ROW + 1, ["io"]])
 
 
-@probe(
-    source="jax-ml/jax#11928",
-    platforms=("cpu",),
-    params={
-        "scan": {"loop": "scan"},
-        "fori": {"loop": "fori"},
-        "while": {"loop": "while"},
-        "two_callbacks": {"loop": "two_callbacks"},
-    },
-)
-def order_of_calls(env, loop):
-    """Ordered callbacks come in program order, trip after trip, also two of them in turn."""
+@probe(source="jax-ml/jax#11928", platforms=("cpu",))
+def order_of_calls(env):
+    """Ordered callbacks come in program order: loop by loop, trip by trip, two of them in turn."""
     calls = []
 
     def tell(i, by=1):
         io_callback(lambda i: calls.append(int(i)), None, by * i, ordered=True)
         return i + 1
 
-    def both(i, _):
-        return tell(i, -1), None if loop == "scan" else tell(i)
+    def program():
+        start, _ = lax.scan(lambda i, _: (tell(i), None), 0, None, length=4)
+        start = lax.fori_loop(0, 4, lambda _, i: tell(i), start)
+        start = lax.while_loop(lambda i: i < 12, tell, start)
+        return lax.scan(lambda i, _: (tell(i, -1), tell(i)), start, None, length=4)
 
-    run = {
-        "scan": lambda: lax.scan(lambda i, _: (tell(i), None), 0, None, length=4)[0],
-        "fori": lambda: lax.fori_loop(0, 4, lambda _, i: tell(i), 0),
-        "while": lambda: lax.while_loop(lambda i: i < 4, tell, 0),
-        "two_callbacks": lambda: lax.scan(both, 0, None, length=4)[0],
-    }[loop]
-    jax.jit(run)().block_until_ready()
+    jax.block_until_ready(jax.jit(program)())
     jax.effects_barrier()
-    expected = [0, 0, -1, 1, -2, 2, -3, 3] if loop == "two_callbacks" else [0, 1, 2, 3]
-    return Observed(calls, expected)
+    return Observed(calls, [*range(12), -12, 12, -13, 13, -14, 14, -15, 15])
 
 
-PRINTS = {
-    "vmap": lambda: printed(jax.vmap(partial(jax.debug.print, "{}")), ROW),
-    "ordered_vmap": lambda: printed(jax.vmap(partial(jax.debug.print, "{}", ordered=True)), ROW),
-    "grad": lambda: printed(jax.grad(lambda x: (jax.debug.print("{}", x), x**2)[1]), 3.0),
-    "remat": lambda: printed(
-        jax.grad(jax.checkpoint(lambda x: (jax.debug.print("{}", x), jnp.sin(x))[1])), 3.0
-    ),
-    "cond_of_vmap": lambda: printed(
-        jax.vmap(lambda x: lax.cond(x > 1, lambda x: jax.debug.print("{}", x), lambda _: None, x)),
-        ROW,
-    ),
-    "cond": lambda: printed(
-        jax.jit(lambda x: lax.cond(x > 1, lambda x: jax.debug.print("{}", x), lambda _: None, x)),
-        0.0,
-    ),
-    "format": lambda: printed(lambda x: jax.debug.print("{a:.2f} {{}}", a=x), np.float32(1.234)),
-    "string": lambda: printed(jax.jit(lambda x: jax.debug.print("{} {}", "step", x)), 3),
-}
-LINES = {
-    "vmap": ["0.0", "1.0", "2.0"],
-    "ordered_vmap": ["0.0", "1.0", "2.0"],
-    "grad": ["3.0"],
-    "remat": ["3.0", "3.0"],
-    "cond_of_vmap": ["0.0", "1.0", "2.0"],
-    "cond": [],
-    "format": ["1.23 {}"],
-    "string": ["step 3"],
-}
+def prints(row, three):
+    """Print one row, or one number, under each transformation, a word of its own before."""
+
+    def shown(word, result=lambda x: x):
+        return lambda x: (jax.debug.print(word + " {}", x), result(x))[1]
+
+    def above_one(word):
+        return lambda x: lax.cond(x > 1, shown(word), lambda x: x, x)
+
+    jax.vmap(partial(jax.debug.print, "ordered {}", ordered=True))(row)
+    return (
+        jax.vmap(shown("vmap"))(row),
+        jax.grad(shown("grad", lambda x: x**2))(three),
+        jax.grad(jax.checkpoint(shown("remat", jnp.sin)))(three),
+        jax.vmap(above_one("batched cond"))(row),
+        above_one("cond")(row[0]),
+    )
+
+
+@probe(source="jax-ml/jax#11928", platforms=("cpu",))
+def debug_print(env):
+    """What `jax.debug.print` prints under transformations.
+
+    A line for each example under vmap; twice under remat, which computes twice; and under vmap of
+    cond also for the examples that do not take the branch.
+    """
+    lines = [f"{word} {x}" for word in ("vmap", "ordered", "batched cond") for x in ROW]
+    lines += ["grad 3.0", "remat 3.0", "remat 3.0"]
+    jitted = printed(jax.jit(prints), ROW, np.float32(3))
+    formatted = printed(lambda x: jax.debug.print("{a:.2f} {{}}", a=x), np.float32(1.234))
+    return Observed([jitted, formatted], [sorted(lines), ["1.23 {}"]])
 
 
 @probe(
-    source="jax-ml/jax#11928",
+    source="jax-ml/jax#23600",
     platforms=("cpu",),
-    params={
-        "vmap": {"under": "vmap"},
-        "ordered_vmap": {"under": "ordered_vmap"},
-        "grad": {"under": "grad"},
-        "remat": {"under": "remat"},
-        "cond": {"under": "cond"},
-        "cond_of_vmap": {"under": "cond_of_vmap"},
-        "format": {"under": "format"},
-        "string": {"under": "string"},
-    },
     deviations=[
         deviation(
             "jax<0.4.34",
-            params=("string",),
             error="TypeError",
             match="type <class 'str'> is not a valid JAX type",
             reason="every value had to be an array",
@@ -290,11 +262,6 @@ LINES = {
         ),
     ],
 )
-def debug_print(env, under):
-    """What `jax.debug.print` prints under transformations.
-
-    A line for each example under vmap; twice under remat, which computes twice; and under vmap of
-    cond also for the examples that do not take the branch. Strings among the values may be
-    given from 0.4.34 on.
-    """
-    return Observed({"lines": str(PRINTS[under]())}, {"lines": str(LINES[under])})
+def debug_print_of_a_string(env):
+    """Strings among the values of `jax.debug.print`, taken from 0.4.34 on."""
+    return Observed(printed(jax.jit(lambda x: jax.debug.print("{} {}", "step", x)), 3), ["step 3"])

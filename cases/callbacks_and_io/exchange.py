@@ -42,14 +42,11 @@ GIVEN = {
     source="jax-ml/jax#7657",
     platforms=("cpu",),
     params={
-        "plain": {"what": "plain"},
-        "transposed": {"what": "transposed"},
-        "transposed_and_used": {"what": "transposed", "used": True},
-        "off_the_grid": {"what": "off_the_grid"},
-        "swapped": {"what": "swapped"},
-        "empty": {"what": "empty"},
-        "scalar": {"what": "scalar"},
-        "bool": {"what": "bool"},
+        "by_rows": {"kinds": ["plain", "empty", "scalar", "bool"]},
+        "transposed": {"kinds": ["transposed"]},
+        "transposed_and_used": {"kinds": ["transposed"], "used": True},
+        "off_the_grid": {"kinds": ["off_the_grid"]},
+        "swapped": {"kinds": ["swapped"]},
     },
     deviations=[
         deviation(
@@ -86,42 +83,51 @@ GIVEN = {
         ),
     ],
 )
-def values_through_dlpack(env, what, used=False):
-    """`jax.dlpack.from_dlpack` of NumPy arrays that are laid out in other ways than by rows.
+def values_through_dlpack(env, kinds, used=False):
+    """`jax.dlpack.from_dlpack` of NumPy arrays that are laid out by rows, and in other ways.
 
     A transposed array is a wrong array from 0.6.1 to 0.7.1, without an error, is refused by
     0.7.2, and right from 0.8.0. Memory off the 64 byte grid is copied instead, so
     that a wrong array comes and goes with the allocator. `np.ascontiguousarray(x)` first is right
     on all of them.
     """
-    given = GIVEN[what]()
-    made = jax.dlpack.from_dlpack(given)
-    return Observed(np.asarray(made + 0 if used else made), np.array(given))
+    given = {kind: GIVEN[kind]() for kind in kinds}
+    made = {kind: jax.dlpack.from_dlpack(array) for kind, array in given.items()}
+    seen = {kind: np.asarray(array + 0 if used else array) for kind, array in made.items()}
+    return Observed(seen, {kind: np.array(array) for kind, array in given.items()})
+
+
+def after_a_write(take):
+    """Return what is first in an array made of NumPy's zeros, once 7 is written to those."""
+    source = aligned(1024)
+    made = take(source).block_until_ready()
+    source[0] = 7
+    return float(np.asarray(made)[0])
 
 
 @probe(
     source="jax-ml/jax#29963",
     platforms=("cpu",),
-    params={"default": {"copy": None}, "copy": {"copy": True}, "no_copy": {"copy": False}},
+    params={"shared": {"copies": [None, False]}, "copied": {"copies": [True]}},
     deviations=[
         deviation(
             "jax>=0.8.1",
-            params=("copy",),
+            params=("copied",),
             outcome="ok",
             reason="the copy that is asked for is not made",
             issue="jax-ml/jax#29963",
         ),
     ],
 )
-def memory_through_dlpack(env, copy):
+def memory_through_dlpack(env, copies):
     """Whether the array made by `from_dlpack` sees a later write to the NumPy array.
 
     It does, unless a copy is asked for. The request is not always honoured: see the deviations.
     """
-    source = aligned(64)
-    made = jax.dlpack.from_dlpack(source, copy=copy)
-    source[0] = 7
-    return Observed({"seen": float(made[0])}, {"seen": 0.0 if copy else 7.0})
+    seen = [
+        after_a_write(lambda x, copy=copy: jax.dlpack.from_dlpack(x, copy=copy)) for copy in copies
+    ]
+    return Observed(seen, [0.0 if copy else 7.0 for copy in copies])
 
 
 @probe(
@@ -147,44 +153,34 @@ def copy_that_is_forbidden(env):
     return Observed(ended, refused("ValueError"))
 
 
-INTAKES = {
-    "asarray": (jnp.asarray, True),
-    "asarray_copy": (lambda x: jnp.asarray(x, copy=True), False),
-    "array": (jnp.array, False),
-    "device_put": (jax.device_put, True),
-    "jit": (jax.jit(lambda x: x), False),
-}
+@probe(source="jax-ml/jax#19123", platforms=("cpu",))
+def memory_through_functions(env):
+    """Who shares memory with an aligned NumPy array on CPU: `device_put`, and no copy.
+
+    A buffer that is filled again while jax holds it changes arrays that are called immutable.
+    """
+    seen = {
+        "device_put": after_a_write(jax.device_put),
+        "array": after_a_write(jnp.array),
+        "asarray_copy": after_a_write(lambda x: jnp.asarray(x, copy=True)),
+    }
+    return Observed(seen, {"device_put": 7.0, "array": 0.0, "asarray_copy": 0.0})
 
 
 @probe(
     source="jax-ml/jax#19123",
     platforms=("cpu",),
-    params={
-        "asarray": {"by": "asarray"},
-        "asarray_copy": {"by": "asarray_copy"},
-        "array": {"by": "array"},
-        "device_put": {"by": "device_put"},
-    },
     deviations=[
         deviation(
             "jax>=0.10.1",
-            params=("asarray",),
             outcome="ok",
             reason="asarray copies now what device_put goes on sharing",
         ),
     ],
 )
-def memory_through_functions(env, by):
-    """Who shares memory with an aligned NumPy array on CPU: device_put, and once asarray too.
-
-    A buffer that is filled again while jax holds it changes arrays that are called immutable.
-    `jnp.array(x)` copies, and from 0.10.1 `jnp.asarray(x)` does.
-    """
-    source = aligned(1024)
-    take, shares = INTAKES[by]
-    made = take(source).block_until_ready()
-    source[0] = 7
-    return Observed({"seen": float(made[0])}, {"seen": 7.0 if shares else 0.0})
+def memory_through_asarray(env):
+    """`jnp.asarray` shared memory with an aligned array, as `np.asarray` would, and copies now."""
+    return Observed({"seen": after_a_write(jnp.asarray)}, {"seen": 7.0})
 
 
 @probe(
@@ -233,6 +229,16 @@ def sharded(env):
     return jax.device_put(np.arange(8.0, dtype=np.float32), NamedSharding(env.mesh(4, "x"), P("x")))
 
 
+def brain_floats():
+    """Return an array of bfloat16, which NumPy has not."""
+    return jax.device_put(np.ones(2, jnp.bfloat16))
+
+
+def typed_key():
+    """Return a typed PRNG key, made without a program."""
+    return jax.random.wrap_key_data(np.zeros(2, np.uint32))
+
+
 def locked():
     """Return an array that must not be written to."""
     values = ROW.copy()
@@ -242,8 +248,8 @@ def locked():
 
 EXPORTS = {
     "sharded": (lambda env: np.from_dlpack(sharded(env)), "BufferError", "singular device"),
-    "bfloat16": (lambda _: np.from_dlpack(jnp.ones(2, jnp.bfloat16)), "", "nsupported dtype"),
-    "key": (lambda _: np.from_dlpack(jax.random.key(0)), "AttributeError", "__dlpack__"),
+    "bfloat16": (lambda _: np.from_dlpack(brain_floats()), "", "nsupported dtype"),
+    "key": (lambda _: np.from_dlpack(typed_key()), "AttributeError", "__dlpack__"),
     "locked": (lambda _: jax.dlpack.from_dlpack(locked()), "BufferError", "readonly"),
     "strided": (lambda _: jax.dlpack.from_dlpack(grid(2, 4)[:, ::2]), "", "striding"),
     "tracer": (lambda _: jax.jit(np.from_dlpack)(ROW), "ConcretizationTypeError", "__dlpack"),
@@ -260,13 +266,10 @@ EXPORTS = {
     devices=4,
     platforms=("cpu",),
     params={
-        "sharded": {"what": "sharded"},
-        "bfloat16": {"what": "bfloat16"},
-        "key": {"what": "key"},
-        "locked": {"what": "locked"},
-        "strided": {"what": "strided"},
-        "tracer": {"what": "tracer"},
-        "other_device": {"what": "other_device"},
+        "arrays": {"kinds": ["sharded", "key", "tracer", "other_device"]},
+        "bfloat16": {"kinds": ["bfloat16"]},
+        "locked": {"kinds": ["locked"]},
+        "strided": {"kinds": ["strided"]},
     },
     deviations=[
         deviation(
@@ -277,14 +280,17 @@ EXPORTS = {
         ),
     ],
 )
-def dlpack_refuses(env, what):
+def dlpack_refuses(env, kinds):
     """What does not go through DLPack, either way, and how that is told.
 
     Gather shards with `np.asarray`, take bfloat16 by `view(jnp.uint16)`, copy what is locked.
     """
-    call, error, words = EXPORTS[what]
-    ended = refusal(lambda: call(env), words)
-    return Observed(ended, refused(error or ended["error"]))
+    ended, expected = {}, {}
+    for kind in kinds:
+        call, error, words = EXPORTS[kind]
+        ended[kind] = refusal(lambda call=call: call(env), words)
+        expected[kind] = refused(error or ended[kind]["error"])
+    return Observed(ended, expected)
 
 
 @probe(source="jax-ml/jax#20175", devices=2, platforms=("cpu",))
@@ -295,64 +301,57 @@ def device_for_dlpack(env):
     return Observed([device.id, made.dtype.name, np.asarray(made)], [1, "float32", ROW])
 
 
-@probe(
-    source="data-apis/array-api#191",
-    devices=4,
-    platforms=("cpu",),
-    params={
-        "asarray": {"how": "asarray"},
-        "array": {"how": "array"},
-        "sharded": {"how": "sharded"},
-        "memoryview": {"how": "memoryview"},
-    },
-)
-def view_by_numpy(env, how):
+@probe(source="data-apis/array-api#191", devices=4, platforms=("cpu",))
+def view_by_numpy(env):
     """NumPy's view of an array: read-only where it shares memory, writable where it is a copy."""
-    array = sharded(env) if how == "sharded" else jnp.asarray(ROW)
-    seen = np.array(array) if how == "array" else np.asarray(array)
-    if how == "memoryview":
-        seen = np.asarray(memoryview(array))
-    expected = np.arange(len(array), dtype=np.float32)
-    return Observed([seen.flags.writeable, np.array(seen)], [how == "array", expected])
+    array = jax.device_put(ROW)
+    views = {
+        "asarray": np.asarray(array),
+        "array": np.array(array),
+        "sharded": np.asarray(sharded(env)),
+        "memoryview": np.asarray(memoryview(array)),
+    }
+    seen = {how: [view.flags.writeable, view] for how, view in views.items()}
+    whole = {"sharded": np.arange(8, dtype=np.float32)}
+    return Observed(seen, {how: [how == "array", whole.get(how, ROW)] for how in views})
 
 
 BUFFERS = {
-    "bfloat16": (lambda _: memoryview(jnp.ones(2, jnp.bfloat16)), "BufferError", "BF16"),
+    "bfloat16": (lambda _: memoryview(brain_floats()), "BufferError", "BF16"),
     "sharded": (lambda env: memoryview(sharded(env)), "BufferError", "single shard"),
-    "key": (lambda _: np.asarray(jax.random.key(0)), "TypeError", "key_data"),
     "tracer": (lambda _: jax.jit(np.asarray)(ROW), "TracerArrayConversionError", "__array__"),
-    "one_element": (lambda _: int(jnp.ones(1, int)), "TypeError", "Only scalar arrays"),
-    "truth_of_none": (lambda _: bool(jnp.zeros(0)), "ValueError", "empty array is ambiguous"),
+    "one_element": (lambda _: int(jax.device_put(ROW[:1])), "TypeError", "Only scalar arrays"),
+    "truth_of_none": (
+        lambda _: bool(jax.device_put(ROW[:0])),
+        "ValueError",
+        "empty array is ambiguous",
+    ),
 }
 
 
+@probe(source="jax-ml/jax#19181", devices=4, platforms=("cpu",))
+def numpy_refuses(env):
+    """Conversions to NumPy and to Python numbers that are refused."""
+    ended = {what: refusal(lambda: call(env), told) for what, (call, _, told) in BUFFERS.items()}
+    return Observed(ended, {what: refused(error) for what, (_, error, _) in BUFFERS.items()})
+
+
 @probe(
-    source="jax-ml/jax#19181",
-    devices=4,
+    source="jax-ml/jax@83383fc7171e",
     platforms=("cpu",),
-    params={
-        "bfloat16": {"what": "bfloat16"},
-        "sharded": {"what": "sharded"},
-        "key": {"what": "key"},
-        "tracer": {"what": "tracer"},
-        "one_element": {"what": "one_element"},
-        "truth_of_none": {"what": "truth_of_none"},
-    },
     deviations=[
         deviation(
             "jax<0.4.36",
-            params=("key",),
             outcome="ok",
             reason="an array of one Python object",
             issue="jax-ml/jax@83383fc7171e",
         ),
     ],
 )
-def numpy_refuses(env, what):
-    """Conversions to NumPy and to Python numbers that are refused.
+def numpy_of_a_key(env):
+    """A typed PRNG key is no NumPy array: `np.asarray` of it is refused, and names `key_data`.
 
-    A typed key was an array of one Python object up to 0.4.35: its pickles and comparisons went
-    through without a word.
+    It was an array of one Python object up to 0.4.35: its pickles and comparisons went through
+    without a word.
     """
-    call, error, words = BUFFERS[what]
-    return Observed(refusal(lambda: call(env), words), refused(error))
+    return Observed(refusal(lambda: np.asarray(typed_key()), "key_data"), refused("TypeError"))

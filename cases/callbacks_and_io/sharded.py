@@ -56,31 +56,31 @@ def pure_under_shard_map(env, results):
     return Observed({**ended, "values": [np.asarray(v) for v in values], "seen": shapes}, expected)
 
 
-@probe(
-    source="jax-ml/jax#30619",
-    devices=4,
-    platforms=("cpu",),
-    params={
-        "io": {"ordered": False, "check": True},
-        "ordered": {"ordered": True, "check": True},
-        "unchecked": {"ordered": False, "check": False},
-    },
-)
-def io_under_shard_map(env, ordered, check):
-    """An `io_callback` within shard_map is called once for each shard."""
-    seen = []
+@probe(source="jax-ml/jax#30619", devices=4, platforms=("cpu",))
+def io_under_shard_map(env):
+    """An `io_callback` within shard_map is called for each shard, ordered, unchecked or neither."""
+    seen = {"io": [], "ordered": [], "unchecked": []}
 
-    def shard(x):
-        io_callback(lambda x: seen.append(np.asarray(x).tolist()), None, x, ordered=ordered)
-        return x + 1
+    def mapped(kind):
+        def shard(x):
+            host = lambda x: seen[kind].append(np.asarray(x).tolist())  # noqa: E731 - short
+            io_callback(host, None, x, ordered=kind == "ordered")
+            return x + 1
 
-    mapped = env.compat.shard_map(
-        shard, mesh=env.mesh(4, "x"), in_specs=P("x"), out_specs=P("x"), check=check
-    )
-    value = np.asarray(jax.jit(mapped)(EIGHT))
+        return env.compat.shard_map(
+            shard,
+            mesh=env.mesh(4, "x"),
+            in_specs=P("x"),
+            out_specs=P("x"),
+            check=kind != "unchecked",
+        )
+
+    values = jax.device_get(jax.jit(lambda x: {kind: mapped(kind)(x) for kind in seen})(EIGHT))
     jax.effects_barrier()
-    expected = [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0], [6.0, 7.0]]
-    return Observed({"value": value, "seen": sorted(seen)}, {"value": EIGHT + 1, "seen": expected})
+    found = {"values": values, "seen": {kind: sorted(shards) for kind, shards in seen.items()}}
+    shards = [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0], [6.0, 7.0]]
+    exact = {"values": dict.fromkeys(seen, EIGHT + 1), "seen": dict.fromkeys(seen, shards)}
+    return Observed(found, exact)
 
 
 @probe(source="jax-ml/jax#30619", devices=4, platforms=("cpu",))
@@ -96,30 +96,27 @@ def print_under_shard_map(env):
     return Observed(lines, ["[0. 1.]", "[2. 3.]", "[4. 5.]", "[6. 7.]"])
 
 
-@probe(
-    source="jax-ml/jax#30619",
-    devices=4,
-    platforms=("cpu",),
-    params={"pure": {"kind": "pure"}, "io": {"kind": "io"}, "print": {"kind": "print"}},
-)
-def sharded_argument_of_jit(env, kind):
+@probe(source="jax-ml/jax#30619", devices=4, platforms=("cpu",))
+def sharded_argument_of_jit(env):
     """A callback of an array that is sharded under jit: called once, with the whole of it.
 
     The shards are gathered for it. What it returns lies whole on every device.
     """
     placed = jax.device_put(EIGHT, NamedSharding(env.mesh(4, "x"), P("x")))
-    if kind == "print":
-        return Observed(printed(jax.jit(lambda x: jax.debug.print("{}", x)), placed), [str(EIGHT)])
-    seen = []
+    seen, values = [], []
 
     def host(x):
         seen.append(list(np.shape(x)))
         return 2 * np.asarray(x)
 
-    call = jax.pure_callback if kind == "pure" else io_callback
-    value = jax.jit(lambda x: call(host, struct((8,)), x))(placed)
-    found = [np.asarray(value), seen, len(value.sharding.device_set)]
-    return Observed(found, [2 * EIGHT, [[8]], 4])
+    def program(x):
+        jax.debug.print("{}", x)
+        pure = jax.pure_callback(host, struct((8,)), x)
+        return pure, io_callback(host, struct((8,)), x)
+
+    lines = printed(lambda x: values.extend(jax.jit(program)(x)), placed)
+    found = [[np.asarray(v), len(v.sharding.device_set)] for v in values]
+    return Observed([lines, seen, found], [[str(EIGHT)], [[8]] * 2, [[2 * EIGHT, 4]] * 2])
 
 
 @probe(source="jax-ml/jax@6e83de5909b5", platforms=("cpu",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -24,9 +25,14 @@ def kind_of(env: Any, array: Any) -> str:
     return "default" if kind in (None, env.devices[0].default_memory().kind) else kind
 
 
+@partial(jax.jit, static_argnums=0)
+def _numbered(size: int) -> jax.Array:
+    return jnp.arange(size, dtype=jnp.float32)
+
+
 def fresh(size: int = 64) -> jax.Array:
     """Return an array in memory of its own, as jitted functions make them: it may be donated."""
-    return jax.jit(lambda: jnp.arange(size, dtype=jnp.float32))()
+    return _numbered(size)
 
 
 def told(call: Callable[[], Any]) -> str:

@@ -25,36 +25,38 @@ def _marks(fn, *args, **jit):
 @probe(
     source="jax-ml/jax#11036",
     params={
-        "reshaped": {"result": "reshaped"},
-        "converted": {"result": "converted"},
-        "smaller": {"result": "smaller"},
+        "as_large": {"results": ["reshaped", "converted"]},
+        "smaller": {"results": ["smaller"]},
     },
     deviations=[
         deviation(
             "jax<0.8",
-            params=["reshaped", "converted"],
+            params=["as_large"],
             outcome="ok",
             reason="only a result of the same shape and dtype was looked for",
             issue="jax-ml/jax@4d8b701068d2",
         )
     ],
 )
-def same_size_is_enough(env, result):
+def same_size_is_enough(env, results):
     """A result of another shape or dtype but as large takes a donated buffer since 0.8.0.
 
     Before there was a warning and no reuse. A smaller result is still a warning.
     """
-    fn = {
+    fns = {
         "reshaped": lambda x: x.reshape(8, 8) + 1,
         "converted": lambda x: x.astype(jnp.int32),
         "smaller": lambda x: x[:3],
-    }[result]
-    seen = [
-        told(lambda: jax.jit(fn, donate_argnums=0)(fresh())),
-        _marks(fn, fresh(), donate_argnums=0),
-    ]
-    warning = "Some donated buffers were not usable"
-    return Observed(seen, [warning, []] if result == "smaller" else ["ok", ["jax.buffer_donor"]])
+    }
+
+    def donated(fn):
+        calls = told(lambda: jax.jit(fn, donate_argnums=0)(fresh()))
+        return [calls, _marks(fn, fresh(), donate_argnums=0)]
+
+    expected = ["ok", ["jax.buffer_donor"]]
+    if results == ["smaller"]:
+        expected = ["Some donated buffers were not usable", []]
+    return Observed({key: donated(fns[key]) for key in results}, dict.fromkeys(results, expected))
 
 
 @probe(source="jax-ml/jax#1733", devices=4)
@@ -89,18 +91,22 @@ def used_afterwards(env):
 
 @probe(
     source="jax-ml/jax#1733",
-    params={"read_too": {"donate": 0}, "donated_twice": {"donate": [0, 1]}},
     deviations=[
         deviation(
             "jax<0.8", outcome="ok", match="XlaRuntimeError", reason="JaxRuntimeError's old name"
         )
     ],
 )
-def one_buffer_twice(env, donate):
-    """The same array as two arguments, one donated: refused by the runtime, nothing is taken."""
-    x = fresh()
-    fn = jax.jit(lambda a, b: (a + b, a - b), donate_argnums=donate)
-    return Observed([told(lambda: fn(x, x)), x.is_deleted()], ["JaxRuntimeError", False])
+def one_buffer_twice(env):
+    """The same array as two arguments, one donated or both: refused at run, nothing is taken."""
+
+    def given_twice(donate):
+        x = fresh()
+        fn = jax.jit(lambda a, b: (a + b, a - b), donate_argnums=donate)
+        return [told(lambda: fn(x, x)), x.is_deleted()]
+
+    seen = {"read_too": given_twice(0), "donated_twice": given_twice((0, 1))}
+    return Observed(seen, {key: ["JaxRuntimeError", False] for key in seen})
 
 
 @probe(source="jax-ml/jax#1733")
@@ -158,12 +164,6 @@ def memory_of_numpy(env):
 @probe(
     source="jax-ml/jax@1efca331874c",
     devices=4,
-    params={
-        "same_device": {"where": "same"},
-        "other_device": {"where": "other"},
-        "reversed_mesh": {"where": "reversed"},
-        "may_alias_too": {"where": "both"},
-    },
     deviations=[
         deviation(
             "jax<0.4.34",
@@ -173,26 +173,33 @@ def memory_of_numpy(env):
         )
     ],
 )
-def donated_to_device_put(env, where):
+def donated_to_device_put(env):
     """`device_put(x, ..., donate=True)` takes the array where shards change places in one mesh.
 
     To the same or another single device it does not, on a CPU. With `may_alias` it is a ValueError.
     """
     forth = env.mesh(4, "x")
     back = type(forth)(forth.devices[::-1], ("x",))
-    x = jax.device_put(fresh(), NamedSharding(forth, P("x"))) if where == "reversed" else fresh()
-    to = {
-        "same": env.devices[0],
-        "other": env.devices[1],
-        "reversed": NamedSharding(back, P("x")),
-        "both": env.devices[0],
-    }[where]
-    alias = {"may_alias": True} if where == "both" else {}
-    try:
-        y = jax.device_put(x, to, donate=True, **alias)
-    except ValueError:
-        return Observed("ValueError", "ValueError" if where == "both" else "ok")
-    return Observed([x.is_deleted(), float(y[3])], [where == "reversed", 3.0])
+
+    def taken(x, to):
+        y = jax.device_put(x, to, donate=True)
+        return [x.is_deleted(), np.asarray(y)]
+
+    sharded = jax.device_put(fresh(), NamedSharding(forth, P("x")))
+    here, whole = env.devices[0], np.arange(64, dtype=np.float32)
+    seen = {
+        "same_device": taken(fresh(), here),
+        "other_device": taken(fresh(), env.devices[1]),
+        "reversed_mesh": taken(sharded, NamedSharding(back, P("x"))),
+        "may_alias_too": told(lambda: jax.device_put(fresh(), here, donate=True, may_alias=True)),
+    }
+    expected = {
+        "same_device": [False, whole],
+        "other_device": [False, whole],
+        "reversed_mesh": [True, whole],
+        "may_alias_too": "ValueError",
+    }
+    return Observed(seen, expected)
 
 
 @probe(

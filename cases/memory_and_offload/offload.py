@@ -168,7 +168,6 @@ def gradient_through_device_put(env, loss):
 @probe(
     source="jax-ml/jax#28137",
     platforms=["cpu"],
-    params={"carry": {"what": "carry"}, "stack": {"what": "stack"}, "mapped": {"what": "mapped"}},
     deviations=[
         deviation(
             "jax<0.7.1",
@@ -178,24 +177,28 @@ def gradient_through_device_put(env, loss):
         )
     ],
 )
-def moved_within_a_loop(env, what):
+def moved_within_a_loop(env):
     """Offloaded and fetched at each step of a scan, fetched layer by layer, and under vmap."""
     host, device = memory(env, "pinned_host"), memory(env)
     x = np.arange(12, dtype=np.float32).reshape(4, 3)
 
-    def carry(x):
-        step = lambda c, _: (jax.device_put(jax.device_put(c, host), device) + 1, None)  # noqa: E731 - short
-        return lax.scan(step, x, None, length=3)[0]
+    def there_and_back(c, _):
+        return jax.device_put(jax.device_put(c, host), device) + 1, None
 
-    def stack(x):
-        return lax.scan(lambda c, w: (c + jax.device_put(w, device), None), jnp.zeros(3), x)[0]
+    def fetched(c, w):
+        return c + jax.device_put(w, device), None
 
-    result = {
-        "carry": lambda: jax.jit(carry)(x),
-        "stack": lambda: jax.jit(stack)(jax.device_put(x, host)),
-        "mapped": lambda: jax.vmap(lambda y: jax.device_put(y, host))(x),
-    }[what]()
-    return Observed(result, {"carry": x + 3, "stack": x.sum(0), "mapped": x}[what])
+    @jax.jit
+    def loops(x, stacked):
+        carry, _ = lax.scan(there_and_back, x, None, length=3)
+        return carry, lax.scan(fetched, jnp.zeros(3), stacked)[0]
+
+    carry, stack = loops(x, jax.device_put(x, host))
+    mapped = jax.vmap(lambda y: jax.device_put(y, host))(x)
+    return Observed(
+        {"carry": carry, "stack": stack, "mapped": mapped},
+        {"carry": x + 3, "stack": x.sum(0), "mapped": x},
+    )
 
 
 @probe(
