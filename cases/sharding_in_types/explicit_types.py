@@ -60,43 +60,47 @@ RULES = {
     "sum_over_other": (lambda m: m.sum(1), "['x']"),
     "broadcast": (lambda m: m[:, None, :] + m[:, :, None], "['x']"),
     "row": (lambda m: m[:, 2], "['x']"),
-    "concatenate": (lambda m: jnp.concatenate([m, m], 1), "['x']"),
     "split_axis": (lambda m: m.reshape(4, 2, 4), "['x']"),
     "merge_axes": (lambda m: m.reshape(32), "['x']"),
-    "dot": (lambda m: m @ jnp.ones((4, 3)), "['x']"),
+    "argmax": (lambda m: m.argmax(1).astype(np.int32), "['x']"),
+    "concatenate": (lambda m: jnp.concatenate([m, m], 1), "['x']"),
     "where": (lambda m: jnp.where(m > 3, m, 0), "['x']"),
     "sort_rows": (lambda m: jnp.sort(m[:, ::-1], axis=1), "['x']"),
-    "zeros_like": (jnp.ones_like, "['x']"),
+    "zeros_like": (jnp.zeros_like, "['x']"),
     "vmap": (jax.vmap(lambda v: v @ v), "['x']"),
-    "argmax": (lambda m: m.argmax(1).astype(np.int32), "['x']"),
 }
+"""Functions of rows over x, and the spec of what they make of them."""
+
+
+@probe(source="jax-ml/jax#28542", devices=4, platforms=("cpu",), releases="jax>=0.6.1")
+def rules(env):
+    """What operations make of rows over x: the specs of results, and their numbers by NumPy."""
+    mesh, m = env.mesh(SHARDS, "x", explicit=True), numbers(8, 4)
+    with env.compat.set_mesh(mesh):
+        program = jax.jit(lambda m: {name: fn(m) for name, (fn, _) in RULES.items()})
+        seen = program(put(mesh, m, "x"))
+    by_numpy = {
+        "concatenate": np.concatenate([m, m], 1),
+        "where": np.where(m > 3, m, 0),
+        "sort_rows": m,
+        "zeros_like": 0 * m,
+        "vmap": (m * m).sum(1),
+    }
+    exact = {name: by_numpy[name] if name in by_numpy else fn(m) for name, (fn, _) in RULES.items()}
+    return Observed(
+        {"specs": {name: spec_of(out) for name, out in seen.items()}, "values": seen},
+        {"specs": {name: spec for name, (_, spec) in RULES.items()}, "values": exact},
+    )
 
 
 @probe(
-    source="jax-ml/jax#28542",
+    source="jax-ml/jax#29683",
     devices=4,
     platforms=("cpu",),
     releases="jax>=0.6.1",
-    params={
-        "transpose": {"rule": "transpose"},
-        "sum_over_it": {"rule": "sum_over_it"},
-        "sum_over_other": {"rule": "sum_over_other"},
-        "broadcast": {"rule": "broadcast"},
-        "row": {"rule": "row"},
-        "concatenate": {"rule": "concatenate"},
-        "split_axis": {"rule": "split_axis"},
-        "merge_axes": {"rule": "merge_axes"},
-        "dot": {"rule": "dot"},
-        "where": {"rule": "where"},
-        "sort_rows": {"rule": "sort_rows"},
-        "zeros_like": {"rule": "zeros_like"},
-        "vmap": {"rule": "vmap"},
-        "argmax": {"rule": "argmax"},
-    },
     deviations=[
         deviation(
             "jax<0.7",
-            params=["dot"],
             error="ShardingTypeError",
             match="Mesh of both lhs and rhs should match",
             reason="a constant made under the mesh was taken to be on none",
@@ -104,22 +108,13 @@ RULES = {
         )
     ],
 )
-def rule(env, rule):
-    """What operations make of rows over x: the spec of the result, and its numbers by NumPy."""
-    fn, spec = RULES[rule]
-    mesh = env.mesh(SHARDS, "x", explicit=True)
+def product_with_a_constant(env):
+    """Rows over x times a constant that is made under the mesh: rows over x, since 0.7.0."""
+    mesh, m = env.mesh(SHARDS, "x", explicit=True), numbers(8, 4)
     with env.compat.set_mesh(mesh):
-        out = jax.jit(fn)(put(mesh, numbers(8, 4), "x"))
-    m = numbers(8, 4)
-    by_numpy = {
-        "concatenate": lambda: np.concatenate([m, m], 1),
-        "dot": lambda: np.tile(m.sum(1, keepdims=True), (1, 3)),
-        "where": lambda: np.where(m > 3, m, 0),
-        "sort_rows": lambda: m,
-        "zeros_like": lambda: np.ones_like(m),
-        "vmap": lambda: (m * m).sum(1),
-    }.get(rule, lambda: fn(m))
-    return Observed({"spec": spec_of(out), "value": out}, {"spec": spec, "value": by_numpy()})
+        out = jax.jit(lambda m: m @ jnp.ones((4, 3)))(put(mesh, m, "x"))
+    exact = np.tile(m.sum(1, keepdims=True), (1, 3))
+    return Observed({"spec": spec_of(out), "value": out}, {"spec": "['x']", "value": exact})
 
 
 REFUSED = {
@@ -394,24 +389,19 @@ def reshape_beside_an_axis_of_one(env):
     return Observed(spec_of(out), "['data', 'tensor']")
 
 
-@probe(
-    source="jax-ml/jax@2202f95151d5",
-    devices=4,
-    platforms=("cpu",),
-    releases="jax>=0.6.1",
-    params={"weights": {"weights": True}, "rows": {"weights": False}},
-)
-def gradient(env, weights):
+@probe(source="jax-ml/jax@2202f95151d5", devices=4, platforms=("cpu",), releases="jax>=0.6.1")
+def gradient(env):
     """A gradient has the sharding of what it is taken by: whole for weights, in rows for rows."""
     mesh = env.mesh(SHARDS, "x", explicit=True)
     w, x = numbers(4) / 4, numbers(8, 4) / 8
     args = (put(mesh, w), put(mesh, x, "x"))
     with env.compat.set_mesh(mesh):
-        got = jax.jit(jax.grad(lambda w, x: ((x @ w) ** 2).sum(), 0 if weights else 1))(*args)
+        loss = lambda w, x: ((x @ w) ** 2).sum()  # noqa: E731 - short
+        by_weights, by_rows = jax.jit(jax.grad(loss, (0, 1)))(*args)
     x, w = x.astype(np.float64), w.astype(np.float64)
-    exact = 2 * x.T @ (x @ w) if weights else 2 * np.outer(x @ w, w)
     return Observed(
-        {"spec": spec_of(got), "value": got}, {"spec": "[]" if weights else "['x']", "value": exact}
+        {"specs": [spec_of(by_weights), spec_of(by_rows)], "values": [by_weights, by_rows]},
+        {"specs": ["[]", "['x']"], "values": [2 * x.T @ (x @ w), 2 * np.outer(x @ w, w)]},
     )
 
 
