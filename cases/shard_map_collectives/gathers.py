@@ -222,17 +222,8 @@ def counted_from_the_end(env, op):
     return Observed(jax.jit(mapped(env, body, in_specs, P("x")))(x), reference=reference)
 
 
-@probe(
-    source="jax-ml/jax#19601",
-    devices=4,
-    params={
-        "all_gather": {"op": "all_gather"},
-        "psum_scatter": {"op": "psum_scatter"},
-        "all_to_all": {"op": "all_to_all"},
-        "axis_index": {"op": "axis_index"},
-    },
-)
-def in_the_order_of_names(env, op):
+@probe(source="jax-ml/jax#19601", devices=4)
+def in_the_order_of_names(env):
     """Over axes `("b", "a")` of a mesh `a`, `b` parts are ordered by `b` first, then `a`.
 
     Shards 0 1 2 3 of the mesh are members 0 2 1 3 of the collective.
@@ -241,19 +232,19 @@ def in_the_order_of_names(env, op):
 
     def body(x):
         return {
-            "all_gather": lambda: lax.all_gather(x, both, tiled=True),
-            "psum_scatter": lambda: lax.psum_scatter(x, both, tiled=True),
-            "all_to_all": lambda: lax.all_to_all(x, both, 0, 0, tiled=True),
-            "axis_index": lambda: lax.axis_index(both)[None],
-        }[op]()
+            "all_gather": lax.all_gather(x, both, tiled=True),
+            "psum_scatter": lax.psum_scatter(x, both, tiled=True),
+            "all_to_all": lax.all_to_all(x, both, 0, 0, tiled=True),
+            "axis_index": lax.axis_index(both)[None],
+        }
 
     turned = shards_of(x)[[0, 2, 1, 3]]
     reference = {
-        "all_gather": lambda: np.tile(turned.ravel(), 4),
-        "psum_scatter": lambda: turned.sum(0)[[0, 2, 1, 3]],
-        "all_to_all": turned.T[[0, 2, 1, 3]].ravel,
-        "axis_index": lambda: np.array([0, 2, 1, 3], np.int32),
-    }[op]()
+        "all_gather": np.tile(turned.ravel(), 4),
+        "psum_scatter": turned.sum(0)[[0, 2, 1, 3]],
+        "all_to_all": turned.T[[0, 2, 1, 3]].ravel(),
+        "axis_index": np.array([0, 2, 1, 3], np.int32),
+    }
     fn = mapped(env, body, P(("a", "b")), P(("a", "b")), mesh=square_mesh(env))
     return Observed(jax.jit(fn)(x), reference=reference)
 
@@ -304,32 +295,21 @@ def fourier_transform_by_pencils(env):
     )
 
 
-@probe(
-    source="jax-ml/jax#19720",
-    devices=4,
-    params={
-        "psum_scatter": {"op": "psum_scatter"},
-        "psum_scatter_untiled": {"op": "untiled"},
-        "all_to_all": {"op": "all_to_all"},
-    },
-)
-def parts_of_no_equal_size(env, op):
+@probe(source="jax-ml/jax#19720", devices=4)
+def parts_of_no_equal_size(env):
     """Six numbers over four shards cannot be split: a ValueError while tracing, none is padded."""
 
-    def body(x):
-        return {
-            "psum_scatter": lambda: lax.psum_scatter(x, "x", tiled=True),
-            "untiled": lambda: lax.psum_scatter(x, "x", tiled=False),
-            "all_to_all": lambda: lax.all_to_all(x, "x", 0, 0, tiled=True),
-        }[op]()
+    def told(words, body):
+        fn = jax.jit(mapped(env, body, P("x"), P("x")))
+        return ending(fn, numbers(env, 24), words=(words,))
 
-    words = {
-        "psum_scatter": "must be divisible",
-        "untiled": "must match",
-        "all_to_all": "divisible",
-    }
-    told = ending(jax.jit(mapped(env, body, P("x"), P("x"))), numbers(env, 24), words=(words[op],))
-    return Observed(told, reference=f"ValueError: {words[op]}")
+    seen = [
+        told("must be divisible", lambda x: lax.psum_scatter(x, "x", tiled=True)),
+        told("must match", lambda x: lax.psum_scatter(x, "x", tiled=False)),
+        told("divisible", lambda x: lax.all_to_all(x, "x", 0, 0, tiled=True)),
+    ]
+    words = ("must be divisible", "must match", "divisible")
+    return Observed(seen, reference=[f"ValueError: {word}" for word in words])
 
 
 @probe(

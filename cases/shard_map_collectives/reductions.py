@@ -46,17 +46,16 @@ def _pair(parts):
     return parts.sum(0), 2 * parts[:, :1].sum(0)
 
 
-@probe(
-    source="jax-ml/jax#2337",
-    devices=4,
-    params={"check_on": {"check": True}, "check_off": {"check": False}},
-)
-def dtypes_of_sums(env, check):
+@probe(source="jax-ml/jax#2337", devices=4)
+def dtypes_of_sums(env):
     """Sums keep their dtype, 8 bits that overflow too; booleans are counted in int32."""
 
     def body(x):
         tree = {"bool": x > 4, "int8": 10 * x.astype(jnp.int8), "half": x.astype(jnp.float16)}
         return lax.psum(tree, "x")
+
+    def both(x):
+        return [mapped(env, body, P("x"), P(), check=check)(x) for check in (True, False)]
 
     x = numbers(env, 8)
     parts = shards_of(x)
@@ -65,25 +64,23 @@ def dtypes_of_sums(env, check):
         "int8": (10 * parts.sum(0)).astype(np.int64).astype(np.int8),
         "half": parts.sum(0).astype(np.float16),
     }
-    return Observed(jax.jit(mapped(env, body, P("x"), P(), check=check))(x), reference=reference)
+    return Observed(jax.jit(both)(x), reference=[reference, reference])
 
 
-@probe(
-    source="jax-ml/jax#2382",
-    devices=4,
-    params={"all": {"groups": None}, "groups": {"groups": [[0, 3], [1, 2]]}},
-)
-def mean_of_integers(env, groups):
+@probe(source="jax-ml/jax#2382", devices=4)
+def mean_of_integers(env):
     """`pmean` of integers is a float, and divides by the size of the group."""
     x = np.arange(1, 9, dtype=np.int32)
 
     def body(x):
-        return lax.pmean(x, "x", axis_index_groups=groups)
+        pairs = lax.pmean(x, "x", axis_index_groups=[[0, 3], [1, 2]])
+        return {"all": lax.pmean(x, "x"), "pairs": pairs}
 
     parts = shards_of(x)
-    means = np.stack([parts[[i, 3 - i] if groups else slice(None)].mean(0) for i in range(SHARDS)])
+    means = {"all": np.stack([parts.mean(0)] * SHARDS), "pairs": (parts + parts[::-1]) / 2}
     fn = mapped(env, body, P("x"), P("x"), check=False)
-    return Observed(jax.jit(fn)(x), reference=means.astype(np.float32).ravel())
+    reference = {key: mean.astype(np.float32).ravel() for key, mean in means.items()}
+    return Observed(jax.jit(fn)(x), reference=reference)
 
 
 @program(
@@ -223,34 +220,20 @@ def along_each_axis(env):
 GROUPS = [[0, 2], [3, 1]]
 
 
-@probe(
-    source="jax-ml/jax#19709",
-    devices=4,
-    params={
-        "psum": {"op": "psum"},
-        "psum_checked": {"op": "psum", "check": True},
-        "pmax": {"op": "pmax"},
-        "all_gather": {"op": "all_gather"},
-        "psum_scatter": {"op": "psum_scatter"},
-        "all_to_all": {"op": "all_to_all"},
-    },
-    deviations=[
-        deviation(
-            params=["psum_checked"],
-            error="NotImplementedError",
-            reason="a sum over some of the shards is not the same on all: not expressed in types",
-            issue="jax-ml/jax#19709",
-        )
-    ],
-)
-def in_groups(env, op, check=False):
+@probe(source="jax-ml/jax#19709", devices=4)
+def in_groups(env):
     """Collectives within two groups of shards, in the order that a group names its members."""
     x = numbers(env, 16)
 
     def body(x):
-        tiled = {} if op in ("psum", "pmax") else {"tiled": True}
-        split = (0, 0) if op == "all_to_all" else ()
-        return getattr(lax, op)(x, "x", *split, axis_index_groups=GROUPS, **tiled)
+        groups = {"axis_index_groups": GROUPS}
+        return {
+            "psum": lax.psum(x, "x", **groups),
+            "pmax": lax.pmax(x, "x", **groups),
+            "all_gather": lax.all_gather(x, "x", tiled=True, **groups),
+            "psum_scatter": lax.psum_scatter(x, "x", tiled=True, **groups),
+            "all_to_all": lax.all_to_all(x, "x", 0, 0, tiled=True, **groups),
+        }
 
     held = {}
     for group in GROUPS:
@@ -263,11 +246,31 @@ def in_groups(env, op, check=False):
                 "all_gather": parts.ravel(),
                 "psum_scatter": halves.sum(0)[place],
                 "all_to_all": halves[:, place].ravel(),
-            }[op]
+            }
             for place, shard in enumerate(group)
         }
-    fn = mapped(env, body, P("x"), P("x"), check=check)
-    return Observed(jax.jit(fn)(x), reference=np.concatenate([held[i] for i in range(SHARDS)]))
+    seen = jax.jit(mapped(env, body, P("x"), P("x"), check=False))(x)
+    exact = {op: np.concatenate([held[shard][op] for shard in range(SHARDS)]) for op in held[0]}
+    return Observed(seen, reference=exact)
+
+
+@probe(
+    source="jax-ml/jax#19709",
+    devices=4,
+    deviations=[
+        deviation(
+            error="NotImplementedError",
+            reason="a sum over some of the shards is not the same on all: not expressed in types",
+            issue="jax-ml/jax#19709",
+        )
+    ],
+)
+def checked_in_groups(env):
+    """A sum within groups of shards with the check on: never taken, so switch it off."""
+    x = numbers(env, 8)
+    fn = mapped(env, lambda x: lax.psum(x, "x", axis_index_groups=GROUPS), P("x"), P("x"))
+    parts = shards_of(x)
+    return Observed(jax.jit(fn)(x), reference=(parts + parts[[2, 3, 0, 1]]).ravel())
 
 
 @probe(
@@ -299,13 +302,10 @@ def groups_of_two_sizes(env, scatter):
     source="jax-ml/jax#19720",
     devices=4,
     params={
-        "psum": {"op": "psum"},
-        "pmean": {"op": "pmean"},
-        "pmax": {"op": "pmax"},
-        "all_gather": {"op": "all_gather"},
-        "psum_scatter": {"op": "psum_scatter"},
-        "all_to_all": {"op": "all_to_all"},
-        "axis_index": {"op": "axis_index"},
+        "pmax": {"ops": ["pmax"]},
+        "others": {
+            "ops": ["psum", "pmean", "all_gather", "psum_scatter", "all_to_all", "axis_index"]
+        },
     },
     deviations=[
         deviation(
@@ -325,18 +325,18 @@ def groups_of_two_sizes(env, scatter):
         ),
     ],
 )
-def over_no_axis(env, op):
+def over_no_axis(env, ops):
     """A collective over no axis at all leaves everything as it is, as a library may rely on."""
     x = numbers(env, 16)
+    more = {"all_gather": {"tiled": True}, "psum_scatter": {"tiled": True}}
+    calls = {
+        "all_to_all": lambda x: lax.all_to_all(x, (), 0, 0, tiled=True),
+        "axis_index": lambda x: x + lax.axis_index(()),
+    }
 
     def body(x):
-        call = getattr(lax, op)
-        return {
-            "all_gather": lambda: call(x, (), tiled=True),
-            "psum_scatter": lambda: call(x, (), tiled=True),
-            "all_to_all": lambda: call(x, (), 0, 0, tiled=True),
-            "axis_index": lambda: x + call(()),
-        }.get(op, lambda: call(x, ()))()
+        named = {op: lambda x, op=op: getattr(lax, op)(x, (), **more.get(op, {})) for op in ops}
+        return {op: (named | calls)[op](x) for op in ops}
 
     fn = mapped(env, body, P("x"), P("x"))
-    return Observed(jax.jit(fn)(x), reference=x.astype(np.float64))
+    return Observed(jax.jit(fn)(x), reference=dict.fromkeys(ops, x.astype(np.float64)))
