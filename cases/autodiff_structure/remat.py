@@ -191,11 +191,12 @@ def branch_in_python(env):
 def static_arguments(env):
     """`static_argnums` keeps an argument as it is: Python may branch on it, also on the last."""
     chosen = lambda x, negate: -x if negate else 3 * x  # noqa: E731 - short
-    seen = []
-    for numbers in (1, (1,), -1):
-        fn = jax.checkpoint(chosen, static_argnums=numbers)
-        seen.append([jax.grad(fn)(1.0, True), jax.grad(fn)(1.0, False)])
-    return Observed(np.float64(seen), np.tile([-1.0, 3.0], (3, 1)))
+
+    def slopes(x):
+        ways = [jax.grad(jax.checkpoint(chosen, static_argnums=n)) for n in (1, (1,), -1)]
+        return [[slope(x, True), slope(x, False)] for slope in ways]
+
+    return Observed(np.float64(jax.jit(slopes)(1.0)), np.tile([-1.0, 3.0], (3, 1)))
 
 
 @probe(
@@ -243,7 +244,7 @@ def named_tree(env):
 )
 def barrier_for_some(env, constant):
     """`prevent_cse=(True, False)`: the barrier takes the first argument and the cotangent alone."""
-    factor = jnp.ones(3) * 2 if constant else 1.0
+    factor = jax.device_put(np.full(3, 2, np.float32)) if constant else 1.0
     fn = jax.checkpoint(
         lambda x, y: (jnp.sin(jnp.sin(x)) * y * factor).sum(), prevent_cse=(True, False)
     )
@@ -295,7 +296,7 @@ def checked(env):
         checkify.check(x > 0, "not positive")
         return jnp.sin(x)
 
-    error, _ = checkify.checkify(jax.grad(jax.checkpoint(fn)))(-1.0)
+    error, _ = jax.jit(checkify.checkify(jax.grad(jax.checkpoint(fn))))(-1.0)
     return Observed((error.get() or "").partition(" (")[0], "not positive")
 
 
