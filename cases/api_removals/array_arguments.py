@@ -529,11 +529,6 @@ def negative_axes_of_permute_dims(env):
 def factorisations_of_halves(env):
     """Factorisations of float16 are a TypeError from 0.11.1, which tells what is accepted."""
     half, words = np.eye(2, dtype=np.float16), "does not accept dtype float16"
-    calls = {
-        "cholesky": lambda: lax.linalg.cholesky(half),
-        "qr": lambda: lax.linalg.qr(half),
-        "eigh": lambda: lax.linalg.eigh(half),
-        "svd": lambda: lax.linalg.svd(half),
-    }
-    told = {name: refusal(call, words) for name, call in calls.items()}
-    return Observed(told, dict.fromkeys(calls, refused("TypeError")))
+    names = ("cholesky", "qr", "eigh", "svd")
+    told = {name: refusal(lambda: getattr(lax.linalg, name)(half), words) for name in names}
+    return Observed(told, dict.fromkeys(names, refused("TypeError")))
