@@ -1,4 +1,4 @@
-"""The built wheel, installed into a fresh environment, outside any checkout."""
+"""The package installed into a fresh environment: as a wheel, and editable from the checkout."""
 
 from __future__ import annotations
 
@@ -23,6 +23,15 @@ def _run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+def _environment(folder: Path, *package: str | Path) -> Path:
+    """The Python of a fresh environment in `folder` that `package` was installed into."""
+    assert _run(UV, "venv", "--python", sys.executable, folder / "env", cwd=folder).returncode == 0
+    python = folder / "env" / "bin" / "python"
+    done = _run(UV, "pip", "install", "--python", python, *package, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return python
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `conformance` command of a fresh environment that has nothing but the wheel."""
@@ -30,11 +39,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = _run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=folder)
     assert built.returncode == 0, built.stderr
     (wheel,) = folder.glob("*.whl")
-    assert _run(UV, "venv", "--python", sys.executable, folder / "env", cwd=folder).returncode == 0
-    python = folder / "env" / "bin" / "python"
-    done = _run(UV, "pip", "install", "--python", python, wheel, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    return python.with_name("conformance")
+    return _environment(folder, wheel).with_name("conformance")
 
 
 def test_cases_and_matrices_travel_with_the_wheel(installed: Path, tmp_path: Path) -> None:
@@ -62,3 +67,12 @@ def test_goldens_of_an_installation_are_not_changed(installed: Path, tmp_path: P
     done = _run(installed, "accept", cwd=tmp_path)
     assert done.returncode == 2
     assert "installed package" in done.stderr
+
+
+def test_an_editable_install_has_no_copy_of_the_checkout(tmp_path: Path) -> None:
+    """Cases are those of the checkout; pytest takes none of them for modules of its plugin."""
+    python = _environment(tmp_path, "--no-deps", "--editable", ROOT)
+    (record,) = (tmp_path / "env").rglob("jax_conformance-*.dist-info/RECORD")
+    assert [line for line in record.read_text().splitlines() if "/data/" in line] == []
+    where = _run(python, "-c", "import conformance; print(conformance.__file__)", cwd=tmp_path)
+    assert Path(where.stdout.strip()) == ROOT / "conformance" / "__init__.py"
