@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,17 @@ if TYPE_CHECKING:
 settings.register_profile("house", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.load_profile("house")
+
+
+def pytest_configure() -> None:
+    """Under `nohup`, or in the background of a script, tests of Ctrl-C and of a hangup hold, too.
+
+    A signal that is ignored is ignored by every process that a test starts, too; one that is caught
+    is not. The tests themselves go on without heeding it.
+    """
+    for sent in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(sent) is signal.SIG_IGN:
+            signal.signal(sent, lambda *_: None)
 
 
 @pytest.fixture(scope="session", params=[OLD, NEWEST])
