@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import warnings
 
@@ -9,6 +10,14 @@ import numpy as np
 
 ROWS = np.arange(6, dtype=np.float32)
 """The small input of most cases here."""
+
+
+@contextlib.contextmanager
+def quiet():
+    """Hide warnings: what is looked at is what a call returns, or what it raises."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def found(path):
@@ -22,8 +31,7 @@ def found(path):
         AttributeError: If the attribute is gone.
     """
     module, _, attributes = path.partition(":")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         value = importlib.import_module(module)
         for attribute in filter(None, attributes.split(".")):
             value = getattr(value, attribute)
@@ -56,8 +64,7 @@ def refusal(call, words):
         `{"error": CLASS, "told": WHETHER}`; the class is `none` if the call went through.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet():
             call()
     except Exception as error:  # noqa: BLE001 - which one it is, is the question
         return {"error": type(error).__name__, "told": words in str(error)}

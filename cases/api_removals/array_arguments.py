@@ -7,8 +7,6 @@ was withdrawn it raises, and most such errors say what to write instead. A few c
 
 from __future__ import annotations
 
-import warnings
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +14,7 @@ from jax import lax
 
 from conformance.kit import Observed, deviation, probe
 
-from ._helpers import ROWS, refusal, refused
+from ._helpers import ROWS, quiet, refusal, refused
 
 
 @probe(
@@ -158,8 +156,7 @@ def batch_of_right_hand_sides(env, rows, explicit):
     """
     a = np.stack([np.eye(2) * (k + 2.0) for k in range(rows)]).astype(np.float32)
     b = np.arange(1, 1 + 2 * rows, dtype=np.float32).reshape(rows, 2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         x = jnp.linalg.solve(a, b[..., None])[..., 0] if explicit else jnp.linalg.solve(a, b)
     return Observed(x, b.astype(np.float64) / (np.arange(rows)[:, None] + 2))
 
@@ -191,8 +188,7 @@ def mask_of_numbers(env, reduce, dtype):
     in full.
     """
     mask = np.array([1, 0, 2, 0, 1, 0]).astype(dtype)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         found = getattr(jnp, reduce)(ROWS, where=mask, initial=0)
     return Observed(found, np.float64({"sum": 6, "max": 4}[reduce]))
 
@@ -225,8 +221,7 @@ DTYPES = {
 )
 def array_for_a_dtype(env, how):
     """`x.astype(y)` with an array `y` is refused from 0.8.0: write `y.dtype`."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         found = DTYPES[how](jnp.zeros(2, jnp.int32))
     expected = np.ones(6) if how == "creation" else ROWS
     return Observed(found, expected.astype(np.int32))
@@ -271,8 +266,7 @@ def trimmed_zeros(env, of):
     The changelog of 0.8.0 says both that other ranks raise and that they are supported. They are.
     """
     value, as_array, expected = TRIMMED[of]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         found = jnp.trim_zeros(np.int32(value) if as_array else value)
     return Observed(found, np.int32(expected))
 
@@ -294,8 +288,7 @@ def trimmed_zeros(env, of):
 )
 def precision_of_dot(env, keyword):
     """`lax.dot(a, b, precision)`: by keyword alone from 0.9.0."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         exactly = lax.Precision.HIGHEST
         found = lax.dot(ROWS, ROWS, precision=exactly) if keyword else lax.dot(ROWS, ROWS, exactly)
     return Observed(found, np.float64(55))
@@ -360,8 +353,7 @@ def complex_where_order_is_needed(env, name):
 )
 def initial_of_softmax(env, name):
     """`initial=` of softmax did nothing up to 0.4.35, and is a TypeError since: leave it out."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         found = getattr(jax.nn, name)(ROWS, initial=0.0)
     exact = np.exp(ROWS.astype(np.float64)) / np.exp(ROWS.astype(np.float64)).sum()
     return Observed(found, exact if name == "softmax" else np.log(exact))
@@ -438,8 +430,7 @@ PLACES = {
 )
 def argument_by_position(env, of):
     """`copy` of `jnp.array` by keyword alone from 0.12.0, `accuracy` of `lax.exp` from 0.9.2."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         return Observed(PLACES[of](), ROWS.astype(np.float64))
 
 

@@ -7,15 +7,13 @@ under another name; the cases run both.
 
 from __future__ import annotations
 
-import warnings
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from conformance.kit import Observed, deviation, probe
 
-from ._helpers import ROWS, found, state_of
+from ._helpers import ROWS, found, quiet, state_of
 
 
 @probe(
@@ -425,8 +423,6 @@ def context_of_64_bits(env, path):
         inside = jnp.float64(1) / 3
         jax.config.update("jax_enable_x64", before)
     else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with found(path)(True):
-                inside = jnp.float64(1) / 3
+        with quiet(), found(path)(True):
+            inside = jnp.float64(1) / 3
     return Observed({"inside": float(inside)}, {"inside": 1 / 3})

@@ -18,7 +18,7 @@ import numpy as np
 
 from conformance.kit import Observed, deviation, probe
 
-from ._helpers import ROWS, refusal, refused
+from ._helpers import ROWS, quiet, refusal, refused
 
 
 def power(x, n):
@@ -82,8 +82,7 @@ def call_of_jit(env, how):
     Those are the function by keyword and options by position. The bare decorator with options
     needs 0.8.1.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         found = JITS[how]()
     return Observed(found, ROWS.astype(np.float64) ** 3)
 
@@ -343,8 +342,7 @@ def object_with_jax_array(env, use):
 
     `jnp.asarray(x)` converts it on every release; do that before jit, grad or device_put.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         value = PROTOCOL[use](Wrapped(ROWS))
     return Observed(value, EXACT.get(use, lambda x: 2 * x)(ROWS.astype(np.float64)))
 
@@ -353,8 +351,7 @@ def object_with_jax_array(env, use):
 def object_that_is_converted(env):
     """`jnp.asarray` and an array's `+` take an object with `__jax_array__` on every release."""
     given, exact = Wrapped(ROWS), ROWS.astype(np.float64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         found = {
             "add": jnp.ones(6) + given,
             "asarray": jnp.asarray(given),
