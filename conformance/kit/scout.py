@@ -90,6 +90,17 @@ def _look_for_plugins() -> None:
         xla_bridge._discover_and_register_pjrt_plugins()  # noqa: SLF001 - there is no other
 
 
+def warm_again() -> None:
+    """Do anew what jax forgets as a case file makes it import more of itself.
+
+    Which files are a user's, it tells by a pattern that takes 3 ms to compile.
+    """
+    with contextlib.suppress(Exception):  # private: without it, only slower
+        from jax._src import source_info_util  # noqa: PLC0415 - see warm
+
+        source_info_util.is_user_filename(__file__)
+
+
 def _looping(x: Any) -> Any:
     from jax import lax  # noqa: PLC0415 - see warm
 

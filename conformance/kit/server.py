@@ -110,6 +110,7 @@ class Server:
 
     def _settle(self) -> None:
         """Move what is loaded out of the garbage collector's sight, so that forks share it."""
+        scout.warm_again()
         gc.collect()
         gc.freeze()
 

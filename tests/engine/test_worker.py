@@ -110,14 +110,19 @@ def test_a_fresh_interpreter_ends_like_a_fork(spawning: Bench, body: str, outcom
 
 @pytest.mark.cell
 def test_what_many_jobs_load_late_is_there_when_they_begin(bench: Bench) -> None:
-    """LAPACK's home and the search for plugins cost more than most jobs; no backend is made."""
+    """LAPACK's home and the search for plugins cost more than most jobs; no backend is made.
+
+    The pattern by which jax knows a user's file is there also where a case file had it forgotten.
+    """
     body = """
-        from jax._src import xla_bridge
+        from jax._src import source_info_util, xla_bridge
         return [xla_bridge._plugins_registered, "scipy.linalg.cython_lapack" in sys.modules,
+                bool(source_info_util._exclude_path_regex.cache_info().currsize),
                 xla_bridge.backends_are_initialized()]
     """
-    leaves = value_of(bench.run(body)).leaves
-    assert [leaf.data for leaf in leaves] == [b"True", b"True", b"False"]
+    forgotten = "from jax._src import source_info_util\nsource_info_util.register_exclusion('/a')"
+    leaves = value_of(bench.run(body, top=forgotten)).leaves
+    assert [leaf.data for leaf in leaves] == [b"True", b"True", b"True", b"False"]
 
 
 @pytest.mark.cell
