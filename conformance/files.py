@@ -1,4 +1,4 @@
-"""Writing files whole or not at all, and the one error for a disk that refuses."""
+"""Writing files whole or not at all, JSON for people, and the one error for a disk that refuses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import errno
 import os
 import secrets
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from conformance.errors import InfrastructureError
 
@@ -16,6 +18,15 @@ if TYPE_CHECKING:
 
 TEMPORARY = ".writing-"
 """Beginning of the names of files that are not whole yet."""
+
+
+def readable_json(data: Any) -> bytes:
+    """Return data as JSON that a person can read; its last line has no end.
+
+    Args:
+        data: Whatever msgspec encodes.
+    """
+    return msgspec.json.format(msgspec.json.encode(data), indent=1)
 
 
 def write_atomically(path: Path, data: bytes) -> None:

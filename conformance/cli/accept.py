@@ -6,7 +6,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
-import msgspec
 
 from conformance.cells.suggest import did_you_mean
 from conformance.cli.options import recorded_options
@@ -15,6 +14,7 @@ from conformance.cli.setting import here
 from conformance.corpus.select import matches, select_cases
 from conformance.engine.rundir import RunDirectory, latest_run
 from conformance.errors import NothingSelectedError, UsageError
+from conformance.files import readable_json
 from conformance.golden.accept import AcceptPlan, Change, apply, refuse_in_ci
 from conformance.golden.sweep import of_no_case, remove
 from conformance.report.text import visible
@@ -116,7 +116,7 @@ def remove_gone(setting: Setting, *, dry_run: bool, as_json: bool) -> None:
         remove(found)
     if as_json:
         data = {"removed": [str(file.relative_to(folder)) for file in found]}
-        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=1))
+        click.echo(readable_json(data))
         return
     for file in found:
         click.echo(visible(str(file.relative_to(folder))))
@@ -196,7 +196,7 @@ def _say(plans: Iterable[AcceptPlan], refused: Sequence[Left], *, as_json: bool)
             ],
             "conflicts": [conflict for plan in plans for conflict in plan.conflicts],
         }
-        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=1))
+        click.echo(readable_json(data))
         return
     for conflict in (conflict for plan in plans for conflict in plan.conflicts):
         click.echo(conflict)

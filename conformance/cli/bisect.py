@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import jobs_option, json_option, program_options
 from conformance.cli.searching import FIGURES, TIMED, Asked, searched
 from conformance.cli.setting import here
 from conformance.cli.suite_target import in_suite_options
 from conformance.cli.targets import subject_named
+from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.triage.bisect.axis import JAX
 from conformance.triage.bisect.telling import answer_json, answer_lines
@@ -105,5 +106,5 @@ def command(
         console.print(line)
     if json_file is not None:
         said = answer_json(answer, target, asked.find, found.axis)
-        write_file("--json", json_file, as_json(said))
+        write_file("--json", json_file, readable_json(said))
     return ExitCode.OK if answer.confirmed else ExitCode.UNEXPECTED

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from conformance.cells.cell_id import is_cell_id
 from conformance.cells.selectors import split_platform
-from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option, program_options
 from conformance.cli.preparing import wanted_in
 from conformance.cli.searching import FIGURES, TIMED, Asked, prober_of
@@ -20,6 +20,7 @@ from conformance.cli.setting import here
 from conformance.cli.suite_target import in_suite_options
 from conformance.cli.targets import subject_named
 from conformance.engine.rundir import RESULTS, Results, RunDirectory
+from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.triage.bisect.points import RESTART
 from conformance.triage.blame.blaming import Blame
@@ -106,7 +107,7 @@ def command(
     for line in ("", *answer_lines(found)):
         console.print(line)
     if json_file is not None:
-        write_file("--json", json_file, as_json(answer_json(found, target)))
+        write_file("--json", json_file, readable_json(answer_json(found, target)))
     return ExitCode.OK if found.confirmed else ExitCode.UNEXPECTED
 
 

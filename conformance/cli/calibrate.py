@@ -12,7 +12,7 @@ import msgspec
 from rich.console import Console
 
 from conformance.cells.accelerators import Turns
-from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import cells_options, json_option, with_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.run import nothing_to_run
@@ -24,6 +24,7 @@ from conformance.engine.local import LocalExecutor
 from conformance.engine.plan import make_plan
 from conformance.engine.prepare import Provider
 from conformance.errors import NothingSelectedError
+from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.report.text import visible
 
@@ -98,7 +99,7 @@ def command(
     for line in _lines(known):
         console.print(line, markup=False)
     if json_file is not None:
-        write_file("--json", json_file, as_json(msgspec.to_builtins(known)))
+        write_file("--json", json_file, readable_json(msgspec.to_builtins(known)))
     return ExitCode.OK if show or looked_at else ExitCode.INFRA
 
 

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 from rich.console import Console
 from rich.progress import track
 
@@ -38,6 +37,7 @@ from conformance.engine.comparing import (
 from conformance.engine.rundir import latest_run
 from conformance.engine.transitions import Kind, transition
 from conformance.errors import NothingSelectedError, UsageError
+from conformance.files import readable_json
 from conformance.ir.analysis import analyse
 from conformance.ir.change import IrDiff
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError, kind_of_artifact
@@ -465,4 +465,4 @@ def _job_told(job: ComparedJobs, kind: Kind | None) -> dict[str, Any]:
 
 
 def _print_json(data: Any) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(data), indent=1))
+    click.echo(readable_json(data))

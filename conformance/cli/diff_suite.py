@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from conformance.cli.named_files import as_json
 from conformance.engine.suite_changes import changed
 from conformance.errors import NothingSelectedError
+from conformance.files import readable_json
 from conformance.report.suite_diff import diff_json, diff_lines
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def tell(changes: Sequence[Changed], names: tuple[str, str], *, json: bool, ever
         every: Whether every test is named.
     """
     if json:
-        click.echo(as_json(diff_json(changes, names)))
+        click.echo(readable_json(diff_json(changes, names)))
     else:
         for line in diff_lines(changes, names, every=every):
             click.echo(line)

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import msgspec
 from rich.console import Console
 
 from conformance.cells.disk import (
@@ -27,6 +26,7 @@ from conformance.cells.matrix import load_matrix, matrix_names
 from conformance.cells.overlay import OVERLAYS
 from conformance.cells.prune import DAY, Removal, candidates, known_locks, prune, unwanted
 from conformance.engine.settled import FOLDER as SETTLED
+from conformance.files import readable_json
 from conformance.suites.catalogue.checkouts import FOLDER as CHECKOUTS
 from conformance.suites.catalogue.checkouts import stored_checkouts
 from conformance.suites.catalogue.definition import named_suite
@@ -86,7 +86,7 @@ def show_disk(setting: Setting, *, as_json: bool) -> None:
         "free": shutil.disk_usage(setting.cache).free,
     }
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=1))
+        click.echo(readable_json(data))
     else:
         _print_disk(Console(highlight=False), data)
 
@@ -152,7 +152,7 @@ def prune_cache(
     )
     pruned = prune([*found, *_unpinned(setting)], dry_run=dry_run)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(_pruned(pruned, dry_run)), indent=1))
+        click.echo(readable_json(_pruned(pruned, dry_run)))
         return 0
     for removal in pruned.removals:
         what = f"kept, {removal.kept}" if removal.kept else "would go" if dry_run else "removed"

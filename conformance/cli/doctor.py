@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 from rich.console import Console
 from rich.text import Text
 
@@ -22,6 +21,7 @@ from conformance.cells.uvtool import run_uv
 from conformance.cli.disk import show_disk
 from conformance.cli.setting import DEFAULT_MATRIX, here
 from conformance.errors import ConformanceError
+from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def command(*, disk: bool, as_json: bool) -> int:
         return ExitCode.OK
     findings = list(examine(here()))
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(findings), indent=1))
+        click.echo(readable_json(findings))
     else:
         console = Console(highlight=False)
         for finding in findings:

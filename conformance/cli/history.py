@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import msgspec
 
 from conformance.cli.history_data import case_data, regression_data
 from conformance.cli.history_text import case_lines, regression_lines, run_lines
@@ -16,6 +15,7 @@ from conformance.engine.digest_store import DigestStore
 from conformance.engine.loading import runs_in
 from conformance.engine.rundir import latest_run
 from conformance.errors import NothingSelectedError, UsageError
+from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.store.address import address_of
 from conformance.store.entries import Entry, entry_of
@@ -191,7 +191,7 @@ def opened_store(store: str | None) -> Store:
 
 def _print(content: Any, *, as_json: bool) -> None:
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(content), indent=1))
+        click.echo(readable_json(content))
         return
     lines: Iterable[str] = content
     for line in lines:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 from rich.console import Console
 from rich.text import Text
 
 from conformance.cli.setting import here
 from conformance.corpus.template import template as topic_template
 from conformance.errors import UsageError
+from conformance.files import readable_json
 
 if TYPE_CHECKING:
     from conformance.model.case import Case
@@ -39,7 +39,7 @@ def command(*, select: tuple[str, ...], as_json: bool, template: str | None) -> 
     cases = here().cases(select)
     if as_json:
         data = [listed(case) for case in cases]
-        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=1))
+        click.echo(readable_json(data))
         return 0
     console = Console(highlight=False)
     family = ""

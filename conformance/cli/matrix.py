@@ -19,6 +19,7 @@ from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import RELEASES, here
 from conformance.cli.topologies import show_topologies
 from conformance.errors import InfrastructureError, UsageError
+from conformance.files import readable_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -101,7 +102,7 @@ def _show(
     exclusions = [*left_out, *preparation.exclusions]
     if as_json:
         data = {"cells": rows, "exclusions": exclusions}
-        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=1))
+        click.echo(readable_json(data))
         return 0
     console = Console(highlight=False)
     for row in rows:

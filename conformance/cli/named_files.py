@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
-import msgspec
 
 from conformance.errors import UsageError
 from conformance.files import disk_error, said_by
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """What says that a disk is full, which is nobody's mistake on the command line."""
-
-
-def as_json(data: Mapping[str, Any]) -> bytes:
-    """Return data as JSON that a person can read."""
-    return msgspec.json.format(msgspec.json.encode(data), indent=1)
 
 
 def check_writable(option: str, file: Path) -> None:

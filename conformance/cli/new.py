@@ -13,7 +13,7 @@ from rich.console import Console
 
 from conformance.cells.accelerators import Turns
 from conformance.cells.selectors import resolve_selector, select_cells
-from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import jobs_option, json_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import here
@@ -22,7 +22,7 @@ from conformance.engine.cache import ResultCache
 from conformance.engine.local import LocalExecutor
 from conformance.engine.prepare import Provider
 from conformance.errors import UsageError
-from conformance.files import said_by, write_atomically
+from conformance.files import readable_json, said_by, write_atomically
 from conformance.model.outcome import ExitCode
 from conformance.triage.bisect.prober import ProgramProber
 from conformance.triage.new.bench import Bench
@@ -159,7 +159,7 @@ def command(
         ported = port(order, bench, alone, path, lambda line: console.print(f"  {line} ..."))
     _tell(console, ported, dry_run=dry_run)
     if json_file is not None:
-        write_file("--json", json_file, as_json(ported_json(ported, written=not dry_run)))
+        write_file("--json", json_file, readable_json(ported_json(ported, written=not dry_run)))
     return ExitCode.UNEXPECTED if ported.made.undeclared else ExitCode.OK
 
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from conformance.cli.history import opened_store, store_option
-from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option
 from conformance.cli.setting import here
 from conformance.engine.digests import digest_of
 from conformance.engine.rundir import RunDirectory, latest_run
 from conformance.errors import ConformanceError, UsageError
+from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.notify.actions import Kind
 from conformance.notify.deciding import Policy, When, decide, wanted
@@ -110,7 +111,7 @@ def command(
     for line in _lines(done, policy, yes=yes):
         click.echo(line, err=to_stderr)
     if json_file is not None:
-        write_file("--json", json_file, as_json(_data(directory, done, policy, yes=yes)))
+        write_file("--json", json_file, readable_json(_data(directory, done, policy, yes=yes)))
     for one in done:
         if one.problem:
             click.echo(f"conformance: {one.problem}", err=True)

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 
 from conformance.cells.accelerators import Turns
-from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option, program_options
 from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.setting import here
@@ -24,6 +24,7 @@ from conformance.engine.local import LocalExecutor
 from conformance.engine.plan import why_not
 from conformance.engine.prepare import Provider
 from conformance.errors import InfrastructureError, UsageError
+from conformance.files import readable_json
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import ExitCode, Outcome
 from conformance.triage.passes.inquiry import Answers, Inquiry, Step
@@ -135,7 +136,7 @@ def command(
     if json_file is not None:
         good = places[0].cell.id if len(places) > 1 else ""
         found = answer_json(answers, target=tried.name, cell=places[-1].cell.id, good_cell=good)
-        write_file("--json", json_file, as_json(found))
+        write_file("--json", json_file, readable_json(found))
     return ExitCode.OK if answers.confirmed else ExitCode.UNEXPECTED
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from rich.console import Console
 
-from conformance.cli.named_files import as_json, write_file
+from conformance.cli.named_files import write_file
 from conformance.cli.setting import default_jobs, here
 from conformance.cli.since import STORE_NIGHTS
 from conformance.cli.site import write_site
@@ -24,6 +24,7 @@ from conformance.engine.loading import load_all, runs_in
 from conformance.engine.rundir import UPGRADE, CorruptRunError, RunDirectory, latest_run
 from conformance.engine.since_file import read_since
 from conformance.errors import ConformanceError, NothingSelectedError, UsageError
+from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.report.choice import shown
 from conformance.report.data import json_lines, report_json
@@ -55,7 +56,7 @@ FORMATS: Final[dict[str, Callable[[Report], bytes]]] = {
     "junit": junit,
     "csv": lambda report: matrix_csv(report).encode(),
     "jobs_csv": lambda report: jobs_csv(report).encode(),
-    "json": lambda report: as_json(report_json(report)),
+    "json": lambda report: readable_json(report_json(report)),
     "jsonl": lambda report: b"\n".join(json_lines(report)),
 }
 """What a report is written as beside the site, by the option that asks for it."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance.cells.accelerators import Turns
-from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.searching import Asked, Subject, searched
@@ -23,6 +23,7 @@ from conformance.engine.plan import make_plan
 from conformance.engine.prepare import Provider
 from conformance.engine.rundir import RunDirectory
 from conformance.errors import NothingSelectedError, UsageError
+from conformance.files import readable_json
 from conformance.judge.ways import SAME_AS
 from conformance.model.outcome import Conformance
 from conformance.report.upstream import Upstream, issue_text
@@ -115,7 +116,7 @@ def command(
             click.echo(issue_text(_upstream(jobs, written, history)), nl=False)
     if json_file is not None:
         told = {"file": str(file), "cell": cells[0].id, "command": f"uv run {file}"}
-        write_file("--json", json_file, as_json(told))
+        write_file("--json", json_file, readable_json(told))
     _tell(file, jobs[0], written)
     return 0
 

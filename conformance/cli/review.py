@@ -12,7 +12,7 @@ import click
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from conformance.cli.accept import check_goldens_writable
-from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import recorded_options
 from conformance.cli.review_data import review_data, review_lines
 from conformance.cli.review_screen import in_terminal, review_in_terminal
@@ -22,6 +22,7 @@ from conformance.corpus.metadata import specifier
 from conformance.corpus.select import matches
 from conformance.engine.rundir import RunDirectory, latest_run
 from conformance.errors import NothingSelectedError, UsageError
+from conformance.files import readable_json
 from conformance.golden.accept import refuse_in_ci
 from conformance.model.outcome import ExitCode
 from conformance.report.text import listed, visible
@@ -246,7 +247,7 @@ def _export(session: Session, done: Outcomes, patch: Path | None, markdown: Path
 def _say(session: Session, done: Outcomes | None, *, written: bool, as_data: bool) -> None:
     if as_data:
         told = review_data(session, done, written=written)
-        click.echo(as_json({**told, "exit": int(_exit(session))}))
+        click.echo(readable_json({**told, "exit": int(_exit(session))}))
         return
     for line in review_lines(session, done, written=written):
         click.echo(visible(line))

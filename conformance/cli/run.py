@@ -13,7 +13,7 @@ from rich.console import Console
 from conformance.cells.accelerators import Turns
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.overlay import absolute_wanted
-from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.nights import drop_untold, nights_of, with_its_nights
 from conformance.cli.options import (
     cells_options,
@@ -45,7 +45,7 @@ from conformance.engine.rundir import (
 )
 from conformance.engine.runner import Run
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
-from conformance.files import TEMPORARY
+from conformance.files import TEMPORARY, readable_json
 from conformance.model.outcome import ExitCode
 from conformance.report.data import report_json
 from conformance.report.report import Report
@@ -247,7 +247,7 @@ def hand_out(
         site: Whether pages are made; None for where there is a terminal.
     """
     if json_file is not None:
-        write_file("--json", json_file, as_json(report_json(report)))
+        write_file("--json", json_file, readable_json(report_json(report)))
     if site or (site is None and console.is_terminal):
         write_site_of(directory.path)
 

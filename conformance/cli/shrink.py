@@ -13,7 +13,7 @@ from rich.console import Console
 
 from conformance.cells.accelerators import Turns
 from conformance.cells.selectors import cell_python
-from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import default_jobs, here
@@ -24,6 +24,7 @@ from conformance.engine.local import CellWorker, LocalExecutor
 from conformance.engine.plan import make_plan, why_not
 from conformance.engine.prepare import Provider
 from conformance.errors import UsageError
+from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.triage.repro.run import run_now
 from conformance.triage.repro.source import extract
@@ -130,7 +131,7 @@ def command(
     if str(json_file) != "-" or str(out) != "-":
         write_file("--out", out, shrunk.text.encode())
     if json_file is not None:
-        write_file("--json", json_file, as_json(shrunk_json(shrunk, chosen.id, str(out))))
+        write_file("--json", json_file, readable_json(shrunk_json(shrunk, chosen.id, str(out))))
     for line in shrunk_lines(shrunk):
         console.print(line, soft_wrap=True)
     if shrunk.interrupted:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from conformance.cells.masking import masked
 from conformance.cli.setting import here
 from conformance.cli.suite_traces import told
 from conformance.cli.suites import SuiteHome
 from conformance.errors import UsageError
+from conformance.files import readable_json
 from conformance.suites.catalogue.checkouts import Checkouts
 from conformance.suites.catalogue.definition import named_suite
 from conformance.suites.catalogue.fetching import checked_revision
@@ -69,7 +69,7 @@ def list_suites(*, as_json: bool) -> int:
     checkouts = Checkouts(setting.cache, told)
     rows = [_row(name, checkouts, named_suite(name, folder)) for name in suite_names(folder)]
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=1))
+        click.echo(readable_json(rows))
         return 0
     for row in rows:
         there = "fetched" if row["fetched"] else "not fetched"

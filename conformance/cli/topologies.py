@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 from rich.console import Console
 from rich.text import Text
 
@@ -20,6 +19,7 @@ from conformance.engine.asking import ask_plugin
 from conformance.engine.checking import UnsupportedCellError
 from conformance.engine.prepare import Provider
 from conformance.errors import UsageError
+from conformance.files import readable_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ def show_topologies(setting: Setting, selectors: Sequence[str], *, as_json: bool
     asked = cell.id if cell is not None else ""
     if as_json:
         data = {"platforms": rows, "asked": asked, "refused": {"rocm": NO_ROCM}}
-        click.echo(msgspec.json.format(msgspec.json.encode(data), indent=1))
+        click.echo(readable_json(data))
     else:
         _print(Console(highlight=False), rows, asked)
     return 0

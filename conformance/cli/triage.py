@@ -23,6 +23,7 @@ from conformance.engine.evidence_file import read_evidence, write_evidence
 from conformance.engine.loading import load
 from conformance.engine.rundir import RunDirectory, latest_run
 from conformance.errors import ConformanceError
+from conformance.files import readable_json
 from conformance.model.evidence import Evidence
 from conformance.model.outcome import ExitCode
 from conformance.triage.evidence.choice import stands_for, why_not
@@ -102,7 +103,7 @@ def command(
             "run": directory.id, "jobs": triage.jobs, "evidence": triage.found,
             "left_out": triage.left_out,
         }  # fmt: skip
-        text = msgspec.json.format(msgspec.json.encode(data), indent=1)
+        text = readable_json(data)
         write_file("--json", json_file, text + b"\n")
     return triage.exit_code
 

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from conformance.cli.axes import nightlies_answer, upgrade_points
-from conformance.cli.named_files import as_json, check_writable, write_file
+from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import jobs_option, json_option, with_option
 from conformance.cli.run import write_site_of
 from conformance.cli.setting import here
@@ -24,6 +24,7 @@ from conformance.engine.plan import Plan
 from conformance.engine.rundir import Results, RunDirectory, new_run
 from conformance.engine.trying import Trier
 from conformance.errors import NothingSelectedError
+from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.report.upgrade_culprits import unclear, with_culprits
 from conformance.report.upgrade_data import upgrade_json
@@ -211,7 +212,7 @@ class Files(NamedTuple):
 
     def write(self, upgraded: Upgraded, directory: RunDirectory) -> None:
         """Write what an upgrade came to, there and in its run's directory."""
-        content = as_json(upgrade_json(upgraded))
+        content = readable_json(upgrade_json(upgraded))
         directory.write_upgrade(content)
         if self.json is not None:
             write_file("--json", self.json, content)

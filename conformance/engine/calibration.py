@@ -8,7 +8,7 @@ import msgspec
 
 from conformance.engine.cache import host_facts, host_hash
 from conformance.errors import UsageError
-from conformance.files import said_by, write_atomically
+from conformance.files import readable_json, said_by, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -116,7 +116,7 @@ def store_calibration(cache: Path, calibration: Calibration) -> Path:
         InfrastructureError: If the disk refuses.
     """
     file = calibration_file(cache)
-    write_atomically(file, msgspec.json.format(msgspec.json.encode(calibration), indent=1))
+    write_atomically(file, readable_json(calibration))
     return file
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from conformance.engine.rundir import CorruptRunError
-from conformance.files import said_by, write_atomically
+from conformance.files import readable_json, said_by, write_atomically
 from conformance.model.evidence import EVIDENCE, Evidence
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def write_evidence(directory: RunDirectory, found: Mapping[str, Evidence]) -> No
     Raises:
         InfrastructureError: If the disk refuses.
     """
-    text = msgspec.json.format(msgspec.json.encode(tuple(found.values())), indent=1)
+    text = readable_json(tuple(found.values()))
     write_atomically(directory.path / EVIDENCE, text + b"\n")
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from conformance.engine.blobs import BlobStore
 from conformance.errors import ConformanceError, UsageError
-from conformance.files import TEMPORARY, disk_error, said_by, write_atomically
+from conformance.files import TEMPORARY, disk_error, readable_json, said_by, write_atomically
 from conformance.model.record import Record
 from conformance.model.run import RunInfo
 
@@ -84,7 +84,7 @@ class RunDirectory:
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        text = msgspec.json.format(msgspec.json.encode(info), indent=1)
+        text = readable_json(info)
         write_atomically(self.path / RUN, text + b"\n")
 
     def read_run(self) -> RunInfo:

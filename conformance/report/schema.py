@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from conformance.files import readable_json
 from conformance.model.record import Record
 from conformance.report.data import RecordLine, ReportJson
 
@@ -35,7 +36,7 @@ def schemas() -> dict[str, bytes]:
 def _schema(root: type) -> bytes:
     (top,), parts = msgspec.json.schema_components((root,), ref_template="#/$defs/{name}")
     made = {"$schema": DIALECT, **top, "$defs": dict(map(_told, parts, parts.values()))}
-    return msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n"
+    return readable_json(made) + b"\n"
 
 
 def _told(name: str, part: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.errors import UsageError
+from conformance.files import readable_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -110,7 +111,7 @@ def loads(data: bytes, where: str) -> Review:
 
 def dumps(review: Review) -> bytes:
     """Return decisions as `loads` reads them."""
-    return msgspec.json.format(msgspec.json.encode(review), indent=1) + b"\n"
+    return readable_json(review) + b"\n"
 
 
 def job_of(member: Member) -> tuple[str, str, str]:
