@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from conformance.corpus.metadata import (
     MetadataError,
+    budgets_of,
     deviations_of,
     read_metadata,
     specifier,
@@ -215,6 +216,7 @@ def _cases(
             config=metadata.config or {},
             rtol=metadata.rtol,
             atol=metadata.atol,
+            budgets=budgets_of(metadata, param),
             same_as=metadata.same_as,
             content_hash=content_hash,
         )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from conformance.corpus.claims import FILECHECK, wrong_claim
-from conformance.model.case import POLICY, WAYS, Deviation, Policy
+from conformance.model.case import POLICY, WAYS, Budget, Deviation, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +31,20 @@ class MetadataError(Exception):
         self.line = line
 
 
+class _Declared(NamedTuple):
+    """A call that declares something.
+
+    Attributes:
+        name: What is called.
+        struct: Its arguments.
+        places: Those that may be given by position.
+    """
+
+    name: str
+    struct: type[msgspec.Struct]
+    places: tuple[str, ...]
+
+
 class DeviationMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The keywords of `deviation`, as `conformance.kit.case.deviation` documents them."""
 
@@ -43,6 +57,17 @@ class DeviationMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     params: tuple[str, ...] = ()
     reason: str = ""
     issue: str = ""
+
+
+class BudgetMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of `budget`, as `conformance.kit.case.budget` documents them."""
+
+    platform: str
+    ulp: Annotated[int, msgspec.Meta(ge=0)]
+    reason: Annotated[str, msgspec.Meta(min_length=1)]
+    leaves: tuple[str | int, ...] = ()
+    params: tuple[str, ...] = ()
+    source: str = ""
 
 
 class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,9 +89,15 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     config: dict[str, Any] | None = None
     rtol: NotNegative | None = None
     atol: NotNegative | None = None
+    budgets: tuple[BudgetMetadata, ...] = ()
     same_as: tuple[str, ...] = ()
 
 
+_DECLARED: Final[Mapping[str, _Declared]] = {
+    "deviations": _Declared("deviation", DeviationMetadata, ("releases",)),
+    "budgets": _Declared("budget", BudgetMetadata, ("platform", "ulp")),
+}
+"""What is declared by calls, by the keyword that lists them."""
 _OF_PROGRAMS = {
     "facts": "compiled for it",
     "policy": "compiled for it",
@@ -93,11 +124,9 @@ def read_metadata(call: ast.Call, kind: str) -> Metadata:
     given = {}
     for keyword in call.keywords:
         _check_name(keyword, Metadata, kind)
-        given[keyword.arg] = (
-            _deviations(keyword.value)
-            if keyword.arg == "deviations"
-            else _literal(keyword.value, str(keyword.arg))
-        )
+        name = str(keyword.arg)
+        read = _declarations if name in _DECLARED else _literal
+        given[name] = read(keyword.value, name)
     for name, why in _OF_PROGRAMS.items():
         if kind == "probe" and name in given:
             raise MetadataError(call.lineno, f"@probe has no `{name}`: only a program is {why}")
@@ -129,6 +158,15 @@ def deviations_of(metadata: Metadata, param: str) -> tuple[Deviation, ...]:
     )
 
 
+def budgets_of(metadata: Metadata, param: str) -> tuple[Budget, ...]:
+    """Return the budgets stated for one parametrisation, or for a case without."""
+    return tuple(
+        Budget(platform=b.platform, ulp=b.ulp, leaves=b.leaves, reason=b.reason, source=b.source)
+        for b in metadata.budgets
+        if not b.params or param in b.params
+    )
+
+
 def _check_name(keyword: ast.keyword, struct: type[msgspec.Struct], where: str) -> None:
     names = struct.__struct_fields__
     if keyword.arg is None:
@@ -155,37 +193,45 @@ def _literal(node: ast.expr, name: str) -> Any:
         ) from None
 
 
-def _deviations(node: ast.expr) -> list[DeviationMetadata]:
+def _declarations(node: ast.expr, listed: str) -> list[Any]:
+    declared = _DECLARED[listed]
     if not isinstance(node, (ast.List, ast.Tuple)):
         raise MetadataError(
-            node.lineno, f"`deviations` is `{ast.unparse(node)}`, expected a list of deviation(...)"
+            node.lineno,
+            f"`{listed}` is `{ast.unparse(node)}`, expected a list of {declared.name}(...)",
         )
-    return [_deviation(element) for element in node.elts]
+    return [_declaration(element, listed) for element in node.elts]
 
 
-def _deviation(node: ast.expr) -> DeviationMetadata:
-    if not isinstance(node, ast.Call) or _callee(node) != "deviation":
+def _declaration(node: ast.expr, listed: str) -> Any:
+    name, struct, places = _DECLARED[listed]
+    if not isinstance(node, ast.Call) or _callee(node) != name:
         raise MetadataError(
-            node.lineno, f"`deviations` has `{ast.unparse(node)}`, expected deviation(...)"
+            node.lineno, f"`{listed}` has `{ast.unparse(node)}`, expected {name}(...)"
         )
-    if len(node.args) > 1:
-        raise MetadataError(node.lineno, "deviation takes one positional argument, the releases")
-    given: dict[str, Any] = {}
-    if node.args:
-        given["releases"] = _literal(node.args[0], "releases")
+    if len(node.args) > len(places):
+        raise MetadataError(
+            node.lineno, f"{name} takes {' and '.join(places)} by position, the rest by keyword"
+        )
+    given = {place: _literal(arg, place) for place, arg in zip(places, node.args, strict=False)}
     for keyword in node.keywords:
-        _check_name(keyword, DeviationMetadata, "deviation")
+        _check_name(keyword, struct, name)
         given[str(keyword.arg)] = _literal(keyword.value, str(keyword.arg))
-    declared = _convert(given, DeviationMetadata, "deviation", node.lineno)
+    found = _convert(given, struct, name, node.lineno)
+    if isinstance(found, DeviationMetadata):
+        _check_deviation(found, node.lineno)
+    return found
+
+
+def _check_deviation(declared: DeviationMetadata, line: int) -> None:
     if declared.outcome not in OUTCOMES:
         raise MetadataError(
-            node.lineno, f"deviation outcome `{declared.outcome}`, expected {', '.join(OUTCOMES)}"
+            line, f"deviation outcome `{declared.outcome}`, expected {', '.join(OUTCOMES)}"
         )
-    _check_pattern(declared.match, node.lineno)
-    _check_specifier(declared.releases, node.lineno)
+    _check_pattern(declared.match, line)
+    _check_specifier(declared.releases, line)
     for package, text in declared.packages.items():
-        _check_specifier(text, node.lineno, package)
-    return declared
+        _check_specifier(text, line, package)
 
 
 def _check_pattern(text: str, line: int) -> None:
@@ -230,11 +276,15 @@ def _check(metadata: Metadata, line: int) -> None:
     if FILECHECK in claims and (problem := wrong_claim(claims[FILECHECK])):
         raise MetadataError(line, f"`facts` has a wrong `{FILECHECK}`: {problem}")
     known = set(metadata.params or ())
-    for declared in metadata.deviations:
+    everything: tuple[DeviationMetadata | BudgetMetadata, ...] = (
+        *metadata.deviations,
+        *metadata.budgets,
+    )
+    for declared in everything:
         if strange := set(declared.params) - known:
+            name = "budget" if isinstance(declared, BudgetMetadata) else "deviation"
             raise MetadataError(
-                line,
-                f"deviation names the parameter {sorted(strange)}, the case has {sorted(known)}",
+                line, f"{name} names the parameter {sorted(strange)}, the case has {sorted(known)}"
             )
 
 

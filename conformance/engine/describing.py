@@ -88,6 +88,7 @@ def _described(case: Case, root: Path) -> RunCase:
         policy=dict(case.policy),
         rtol=case.rtol,
         atol=case.atol,
+        budgets=case.budgets,
         same_as=case.same_as,
         arguments=case.arguments,
         group=case.group,

@@ -27,7 +27,7 @@ def conformance(case: Case, observation: Observation) -> Answer:
     """Judge an observation by the case's own reference and claims.
 
     Args:
-        case: The case, with its claims and declared deviations.
+        case: The case, with its claims and declared deviations, as it is on the cell's platform.
         observation: What the job produced, its reference included.
 
     Returns:
@@ -101,7 +101,9 @@ def _of_success(case: Case, observation: Observation) -> Answer:
             pass
         case reference if observation.value is not None:
             checked = True
-            compared = compare_reference(observation.value, reference, case.rtol, case.atol)
+            compared = compare_reference(
+                observation.value, reference, case.rtol, case.atol, budgets=case.budgets
+            )
             # Within tolerance is conforming: only what lies beyond is a reason.
             reasons.extend(() if compared.agrees else compared.messages)
         case _:

@@ -52,10 +52,13 @@ def _compare_floats(
     left64, right64 = left.astype(np.float64), right.astype(np.float64)
     errors = _errors(left64, right64)
     allowed = limits.atol + limits.rtol * np.abs(np.where(np.isnan(right64), 0, right64))
-    # Infinite limits would let an infinity pass for a number.
-    outside = ulps != 0 if limits.exact else ~(errors <= allowed) | (errors == np.inf)
+    excess: Array
+    if limits.exact or limits.ulp is not None:
+        outside, excess = ulps > (limits.ulp or 0), ulps
+    else:  # infinite limits would let an infinity pass for a number
+        outside = ~(errors <= allowed) | (errors == np.inf)
+        excess = errors - np.where(np.isfinite(allowed), allowed, 0)
     agreement = Agreement.BEYOND if outside.any() else Agreement.WITHIN
-    excess = ulps if limits.exact else errors - np.where(np.isfinite(allowed), allowed, 0)
     counted = outside if agreement is Agreement.BEYOND else differs
     complex_ = observed.ndim != left.ndim
     flags = counted.any(axis=-1) if complex_ else counted

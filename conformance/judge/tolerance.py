@@ -60,10 +60,12 @@ class Tolerance:
         rtol: Relative to the golden element; None is the dtype's default, 0 is exact.
         atol: Absolute; None is 0 under a stated `rtol`, else the dtype's scale times the
             leaf's largest finite magnitude.
+        ulp: In units in the last place, in place of both; None is not stated so.
     """
 
     rtol: float | None = None
     atol: float | None = None
+    ulp: int | None = None
 
     @classmethod
     def of(cls, case: Stating) -> Tolerance:
@@ -83,6 +85,8 @@ class Tolerance:
         Returns:
             Both limits, resolved.
         """
+        if self.ulp is not None:
+            return Limits(rtol=0.0, atol=0.0, ulp=self.ulp)
         rtol, scale = defaults(golden.dtype)
         if self.rtol is not None:
             rtol, scale = self.rtol, 0.0
@@ -93,17 +97,26 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Resolved tolerance of one leaf: `|observed - golden| <= atol + rtol * |golden|`."""
+    """Resolved tolerance of one leaf: `|observed - golden| <= atol + rtol * |golden|`, or ULP.
+
+    Attributes:
+        rtol: Relative tolerance.
+        atol: Absolute tolerance.
+        ulp: Distance in ULP, in place of both; None is not stated so.
+    """
 
     rtol: float
     atol: float
+    ulp: int | None = None
 
     @property
     def exact(self) -> bool:
         """Whether only the same number will do."""
-        return self.rtol == 0 and self.atol == 0
+        return self.rtol == 0 and self.atol == 0 and not self.ulp
 
     def __str__(self) -> str:
+        if self.ulp is not None:
+            return f"at most {self.ulp} ulp"
         if self.exact:
             return "exact"
         return f"rtol {self.rtol:g}" + (f", atol {self.atol:.2g}" if self.atol != 0 else "")

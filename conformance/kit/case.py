@@ -1,4 +1,4 @@
-"""The vocabulary of a case file: `program`, `probe`, `deviation`, `Program`, `Observed`, `raises`.
+"""The vocabulary of a case file: `program`, `probe`, `deviation`, `budget`, `Program` and others.
 
 The decorators only mark functions: their keywords are read from the source, with `ast`, by the
 orchestrator, which never imports a case. So every keyword must be a literal.
@@ -111,6 +111,28 @@ def deviation(
     """
 
 
+def budget(
+    platform: str,
+    ulp: int,
+    *,
+    reason: str,
+    leaves: Sequence[str | int] = (),
+    params: Sequence[str] = (),
+    source: str = "",
+) -> None:
+    """State how far from its reference a value may be; only read statically, in `budgets=[...]`.
+
+    Args:
+        platform: Platform it is for, as in `platforms`.
+        ulp: Units in the last place of the dtype observed; 0 is correctly rounded.
+        reason: Where the error comes from, in a few words.
+        leaves: Keys of a returned dictionary, or places in a tuple, that it is for; empty is all
+            that no budget before it is for.
+        params: Names of the parametrisations it is for; empty is all.
+        source: Thread, commit or document that says so.
+    """
+
+
 def program(
     *,
     source: str = "",
@@ -129,6 +151,7 @@ def program(
     config: dict[str, Any] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
+    budgets: Sequence[None] = (),
     same_as: Sequence[str] = (),
 ) -> Callable[[F], F]:
     """Mark a function as a program case; it takes `env` and returns a `Program`.
@@ -156,6 +179,8 @@ def program(
         config: `jax.config` values set before the case is built.
         rtol: Relative tolerance to the reference; default by dtype, 0 is exact.
         atol: Absolute tolerance to the reference; 0 by default.
+        budgets: Tolerances to the reference in ULP by platform, `budget(...)` each; they take the
+            place of `rtol` and `atol` there.
         same_as: Other ways to run it, in each of which it gives the same value within tolerance:
             `jit` (`jax.jit(fn)` called), `eager` (under `jax.disable_jit`), `aot` (compiled for
             shapes, dtypes and shardings alone), `vmap_of_one` (mapped over a leading axis of 1),
@@ -183,6 +208,7 @@ def probe(
     config: dict[str, Any] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
+    budgets: Sequence[None] = (),
 ) -> Callable[[F], F]:
     """Mark a function as a probe case; it takes `env` and returns a pytree or `Observed`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 - msgspec reads the annotations
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -92,6 +92,33 @@ class Deviation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How far from its reference a value may be on a platform.
+
+    Attributes:
+        platform: The platform, or all of a kind, see `is_on`.
+        ulp: Units in the last place of the dtype observed; 0 is correctly rounded.
+        leaves: Keys of a dictionary, or places in a tuple, that it is for; empty is all.
+        reason: Where the error comes from, in a few words.
+        source: Thread, commit or document that says so.
+    """
+
+    platform: str
+    ulp: int
+    leaves: tuple[str | int, ...] = ()
+    reason: str = ""
+    source: str = ""
+
+    def covers(self, path: str) -> bool:
+        """Say whether it is for a leaf.
+
+        Args:
+            path: Path of the leaf, e.g. `out['exp']`.
+        """
+        return not self.leaves or path in {f"out[{key!r}]" for key in self.leaves}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One case, or one parametrisation of it.
 
@@ -122,6 +149,7 @@ class Case:
         config: `jax.config` values.
         rtol: Tolerance relative to the reference; None is the dtype's default, 0 is exact.
         atol: Absolute tolerance; None is 0 under a stated rtol, else scaled to the leaf.
+        budgets: Tolerances to the reference in ULP, by platform; the first for a leaf counts.
         same_as: Ways to run it in each of which it is to give the same value.
         content_hash: Hash of the file it is written in, and of the helpers beside it.
         home: Folder that its goldens are below; None where the case is written by hand, beside
@@ -156,6 +184,7 @@ class Case:
     config: Mapping[str, Any] = field(default_factory=dict)
     rtol: float | None = None
     atol: float | None = None
+    budgets: tuple[Budget, ...] = ()
     same_as: tuple[str, ...] = ()
     content_hash: str = ""
     home: Path | None = None
@@ -171,6 +200,18 @@ class Case:
     def noun(self) -> str:
         """What it is called where it is counted."""
         return "test" if self.kind == "test" else "case"
+
+    def on(self, platform: str) -> Case:
+        """Return the case as it is on a platform: with the budgets of that one alone.
+
+        Args:
+            platform: A cell's platform.
+        """
+        if not self.budgets:
+            return self
+        return replace(
+            self, budgets=tuple(one for one in self.budgets if is_on(platform, one.platform))
+        )
 
     def policy_of(self, artifact: str) -> Policy:
         """Return what a change of an artifact does to a run."""

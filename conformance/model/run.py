@@ -7,6 +7,7 @@ from typing import Any
 
 from conformance.model.case import (
     POLICY,
+    Budget,
     Deviation,
     Kind,
     Policy,
@@ -60,6 +61,7 @@ class RunCase:
         policy: What a change does to a run, by artifact.
         rtol: Tolerance relative to the reference; None is the dtype's default.
         atol: Absolute tolerance; None is 0 under a stated rtol, else scaled to the leaf.
+        budgets: Tolerances to the reference in ULP, by platform.
         same_as: Ways to run it in each of which it is to give the same value.
         arguments: Of a test, what `conformance suite run` is told to run it alone, for a shell.
         group: Of a test, the group that its suite counts it under.
@@ -78,6 +80,7 @@ class RunCase:
     policy: dict[str, Policy] = field(default_factory=dict)
     rtol: float | None = None
     atol: float | None = None
+    budgets: tuple[Budget, ...] = ()
     same_as: tuple[str, ...] = ()
     arguments: str = ""
     group: str = ""

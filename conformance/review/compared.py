@@ -95,7 +95,10 @@ def _values(member: Member, observation: Observation, golden: GoldenEntry | None
         found = compare_values(seen, golden.value, Tolerance.of(case)).differences
         told += _differences("against the golden", found)
     if isinstance(observation.reference, Value):
-        found = compare_reference(seen, observation.reference, case.rtol, case.atol).differences
+        budgets = case.on(member.job.planned.cell.platform).budgets
+        found = compare_reference(
+            seen, observation.reference, case.rtol, case.atol, budgets=budgets
+        ).differences
         beyond = tuple(one for one in found if one.agreement is Agreement.BEYOND)
         told += _differences("against the reference", beyond) or [
             line("against the reference: conforms", indent=_STEP)

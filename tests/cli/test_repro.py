@@ -28,7 +28,7 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
-from conformance.kit import Observed, Program, deviation, probe, program, raises
+from conformance.kit import Observed, Program, budget, deviation, probe, program, raises
 from flax import nnx
 
 from ._helpers import P, loud
@@ -56,6 +56,13 @@ def sharded(env, size):
 @program()
 def wrong(env):
     return Program(lambda x: x + 1, args=(np.zeros(3, np.float32),), reference=np.ones(3) * 2)
+
+
+@program(budgets=[budget("cpu", 1, leaves=["one"], reason="a"), budget("cpu", 9, reason="b")])
+def off(env):
+    x = np.float32([0.5])
+    half = {"nine": np.ones(1) / 2, "one": np.ones(1) / 2}
+    return Program(lambda x: {"nine": x + 4e-7, "one": x + 2e-7}, args=(x,), reference=half)
 
 
 @program()
@@ -172,6 +179,7 @@ def alone(file: Path, selector: str = RELEASE) -> tuple[int, str]:
         ("another_way", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=0"),
         ("one_device", 1, "\njit: [2. 2. 2.]\nunsharded: [1. 1. 1.]\n"),
         ("hung", 1, "Timeout (0:00:02)!"),
+        ("off", 1, "AssertionError: out['one'] is 3 ulp off, expected at most 1"),
         ("wrong", 1, "AssertionError: \nNot equal to tolerance rtol=2e-05, atol=4e-06"),
         ("accepted", 1, "AssertionError: ran, expected Raises(type='TypeError', match='')"),
     ],

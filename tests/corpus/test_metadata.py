@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.corpus.discover import BrokenCasesError
+from conformance.model.case import Budget
 
 if TYPE_CHECKING:
     from .conftest import Write
@@ -48,7 +50,11 @@ if TYPE_CHECKING:
         ("probe(deviations=deviation('<1'))", 1, "expected a list of deviation(...)"),
         ("probe(deviations=[\n  '<1'])", 2, "`deviations` has `'<1'`, expected deviation(...)"),
         ("probe(deviations=[other('<1')])", 1, "expected deviation(...)"),
-        ("probe(deviations=[\n deviation('<1', 'raised')])", 2, "takes one positional argument"),
+        (
+            "probe(deviations=[\n deviation('<1', 'raised')])",
+            2,
+            "takes releases by position",
+        ),
         ("probe(deviations=[\n deviation('<1', outcom='ok')])", 2, "did you mean `outcome`?"),
         (
             "probe(deviations=[\n deviation('<1', outcome='infra')])",
@@ -68,6 +74,23 @@ if TYPE_CHECKING:
             "deviation names the parameter ['b'], the case has ['a']",
         ),
         ("probe(deviations=[deviation(params=['b'])])", 1, "the case has []"),
+        ("probe(budgets=budget('cpu', 1))", 1, "expected a list of budget(...)"),
+        (
+            "probe(budgets=[\n deviation('<1')])",
+            2,
+            "has `deviation('<1')`, expected budget",
+        ),
+        ("probe(budgets=[\n budget('cpu', 1)])", 2, "missing required field `reason`"),
+        ("probe(budgets=[budget('cpu', 1, reason='')])", 1, "`$.reason`"),
+        ("probe(budgets=[budget('cpu', -1, reason='a')])", 1, "`$.ulp`"),
+        ("probe(budgets=[budget('cpu', 0.5, reason='a')])", 1, "expected `int`, got `float`"),
+        ("probe(budgets=[budget('cpu', 1, 'a')])", 1, "budget takes platform and ulp by position"),
+        ("probe(budgets=[budget('cpu', ulps=1)])", 1, "did you mean `ulp`?"),
+        (
+            "probe(params={'a': {}}, budgets=[budget('cpu', 1, reason='c', params=['b'])])",
+            1,
+            "budget names the parameter ['b'], the case has ['a']",
+        ),
     ],
 )
 def test_a_bad_decorator_says_where_and_why(
@@ -87,3 +110,21 @@ def test_a_specifier_with_or_without_the_name(write: Write, spelling: str) -> No
     """Both read as the same range."""
     (case,) = write(family__topic=f"@probe(releases={spelling!r})\ndef name(env): ...\n")
     assert case.releases.replace(" ", "") == "<0.6"
+
+
+def test_budgets_are_of_a_parametrisation(write: Write) -> None:
+    """Those that name none are for all."""
+    source = """
+        @probe(
+            params={"narrow": {}, "wide": {}},
+            budgets=[
+                budget("cpu", 1, leaves=["exp", 0], params=["wide"], reason="it is", source="a"),
+                budget("gpu", 2, reason="libdevice"),
+            ],
+        )
+        def name(env): ...
+    """
+    (narrow, wide) = write(family__topic=dedent(source))
+    everywhere = Budget(platform="gpu", ulp=2, reason="libdevice")
+    polynomial = Budget(platform="cpu", ulp=1, leaves=("exp", 0), reason="it is", source="a")
+    assert (narrow.budgets, wide.budgets) == ((everywhere,), (polynomial, everywhere))

@@ -8,6 +8,7 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.judge.conformance import conformance, ending, is_expected, unmet_claims
+from conformance.model.case import Budget
 from conformance.model.observation import RANKS_DIFFER, ExpectedError
 from conformance.model.outcome import Conformance, Outcome
 from conformance.model.record import ErrorInfo
@@ -34,6 +35,14 @@ def test_the_cases_tolerance_applies() -> None:
     seen = ok(f32(1.1), reference=f64(1))
     assert conformance(case(rtol=0.2), seen)[0] is Conformance.CONFORMS
     assert conformance(case(rtol=0), seen)[0] is Conformance.DEVIATES
+
+
+def test_the_budgets_of_the_platform_apply() -> None:
+    """Those of another say nothing here, where the tolerance of the dtype is."""
+    seen = ok(f32(1.000001), reference=f64(1))
+    stated = case(budgets=(Budget(platform="cpu", ulp=2), Budget(platform="tpu", ulp=20)))
+    answers = {name: conformance(stated.on(name), seen)[0] for name in ("cpu", "tpu:v5e", "gpu")}
+    assert [name for name, one in answers.items() if one is Conformance.DEVIATES] == ["cpu"]
 
 
 def test_nothing_claimed_is_unknown() -> None:

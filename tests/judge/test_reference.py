@@ -8,9 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from conformance.judge.values import compare_reference
+from conformance.model.case import Budget
 from tests.builders import f32, f64, leaf, python, value
 
 
@@ -129,3 +131,32 @@ def test_a_nan_that_is_expected_stands_beside_numbers() -> None:
     seen, wanted = f32(np.nan, 1 + 1e-6, np.inf), f64(np.nan, 1.0, np.inf)
     assert compare_reference(seen, wanted).agrees
     assert not compare_reference(f32(0.0, 1 + 1e-6, np.inf), wanted).agrees
+
+
+@given(
+    st.floats(2.0**-99, 2.0**99, width=32),
+    st.integers(0, 5),
+    st.integers(0, 5),
+)
+def test_a_budget_counts_numbers_of_the_dtype(exact: float, off: int, allowed: int) -> None:
+    """So many steps from a number to the next are within it, and not one more."""
+    seen = np.float32(exact)
+    for _ in range(off):
+        seen = np.nextafter(seen, np.float32(np.inf), dtype=np.float32)
+    budgets = (Budget(platform="cpu", ulp=allowed),)
+    found = compare_reference(value(seen), value(_numpy(np.float64(exact))), budgets=budgets)
+    assert found.agrees == (off <= allowed)
+
+
+def test_a_leaf_has_the_first_budget_that_is_for_it() -> None:
+    """What no budget is for has the tolerance of its dtype; the message says what applied."""
+    names = ("exp", "log", "sin")
+    seen = value(*(leaf(np.float32(1.0000005), f"out[{name!r}]") for name in names))
+    exact = value(*(_numpy(np.float64(1), f"out[{name!r}]") for name in names))
+    budgets = (
+        Budget(platform="cpu", ulp=1, leaves=("exp",)),
+        Budget(platform="cpu", ulp=4, leaves=("exp", "log")),
+    )
+    found = compare_reference(seen, exact, budgets=budgets)
+    beyond = [one for one in found.messages if "drifted" not in one]
+    assert beyond == ["out['exp'] 1.0000004768371582 against 1.0, 4 ulp, at most 1 ulp"]

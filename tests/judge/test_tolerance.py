@@ -46,6 +46,13 @@ def test_zero_is_exact_not_unstated() -> None:
     assert str(Tolerance(atol=0).limits(np.array([1.0]))) == "rtol 1e-12"
 
 
+def test_ulp_take_the_place_of_the_others() -> None:
+    """A budget of 0 is exact."""
+    limits = Tolerance(rtol=1e-3, ulp=2).limits(np.array([1.0]))
+    assert (str(limits), limits.exact) == ("at most 2 ulp", False)
+    assert Tolerance(ulp=0).limits(np.array([1.0])).exact
+
+
 def test_limits_are_spelled_for_messages() -> None:
     """Messages name what applied."""
     texts = [

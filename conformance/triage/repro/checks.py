@@ -5,7 +5,7 @@ It says what `conformance.judge.values.compare_reference` does, of the kinds of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,7 +16,7 @@ from conformance.model.codec import CorruptValueError, dtype_of
 from conformance.triage.repro.surroundings import Piece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from conformance.model.value import Leaf, Value
 
@@ -26,10 +26,17 @@ _TEXT: Final = frozenset({"str", "bytes", "NoneType"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerances:
-    """What a case states of tolerance; None is the default by dtype."""
+    """What a case states of tolerance; None is the default by dtype.
+
+    Attributes:
+        rtol: Relative tolerance.
+        atol: Absolute tolerance.
+        ulp: Units in the last place that take the place of both, by path of the leaf.
+    """
 
     rtol: float | None = None
     atol: float | None = None
+    ulp: Mapping[str, int] = field(default_factory=dict)
 
 
 def check_piece(values: Iterable[Value | None], stated: Tolerances) -> Piece:
@@ -53,9 +60,11 @@ def check_piece(values: Iterable[Value | None], stated: Tolerances) -> Piece:
         parts.append(_KEYS)
     if floats or "complex" in kinds:
         parts.append(_FLOATS)
+        parts += [_IN_ULP] if stated.ulp else []
+        parts.append(_WIDE)
         parts.append(_limits(stated))
     parts.append(_EXACT)
-    table = _table(floats, stated) if floats else ""
+    table = _ulp_table(stated.ulp) + (_table(floats, stated) if floats else "")
     imports = ["import numpy as np"]
     imports += ["import jax.numpy as jnp"] if floats else []
     return Piece(table + "\n".join(parts), tuple(imports))
@@ -71,6 +80,13 @@ def _kind(leaf: Leaf) -> str:
     except CorruptValueError:
         return "text"
     return "float" if dtype.kind == "c" or is_float(dtype) else "exact"
+
+
+def _ulp_table(ulp: Mapping[str, int]) -> str:
+    if not ulp:
+        return ""
+    lines = [f"    {path!r}: {distance}," for path, distance in ulp.items()]
+    return "\n".join(["ULP = {  # how far leaves may be off", *lines, "}", "", "", _STEPS, "", ""])
 
 
 def _table(floats: set[str], stated: Tolerances) -> str:
@@ -138,7 +154,21 @@ _KEYS: Final = """\
 _FLOATS: Final = """\
     seen, expected = np.asarray(seen), np.asarray(expected)
     if jnp.issubdtype(seen.dtype, jnp.inexact):
-        expected = expected if expected.dtype.kind == "c" else expected.astype(seen.dtype)
+        expected = expected if expected.dtype.kind == "c" else expected.astype(seen.dtype)"""
+_IN_ULP: Final = """\
+        if path in ULP:
+            off = np.abs(steps(seen) - steps(expected))
+            near = (off <= ULP[path]) | (np.isnan(seen) & np.isnan(expected))
+            assert near.all(), f"{path} is {off.max()} ulp off, expected at most {ULP[path]}"
+            return"""
+_STEPS: Final = '''\
+def steps(numbers):
+    """Return how many numbers of a float type lie between 0 and each of some."""
+    kind = f"i{numbers.dtype.itemsize}"
+    bits = numbers.view(kind).astype("i8")
+    return np.where(bits < 0, np.iinfo(kind).min - bits, bits)
+'''
+_WIDE: Final = """\
         wide = complex if "c" in (seen.dtype.kind, expected.dtype.kind) else float
         seen, expected = seen.astype(wide), expected.astype(wide)"""
 _EXACT: Final = "    np.testing.assert_array_equal(seen, expected, err_msg=path)"

@@ -32,8 +32,9 @@ CALL: Final = "@CALL@"
 """Where the case's function is called, in code that is not yet told apart from the case's."""
 _OURS: Final = frozenset({
     *READINGS, "main", "check", "check_leaf", "leaves_of", "TOLERANCES", "as_numpy", "described",
-    "env", "program", "fn", "jitted", "expected", "given", "args", "traced", "lowered", "compiled",
-    "hlo", "told", "seen", "observed", "wanted", "error", "names", "static", *NAMES,
+    "ULP", "steps", "env", "program", "fn", "jitted", "expected", "given", "args", "traced",
+    "lowered", "compiled", "hlo", "told", "seen", "observed", "wanted", "error", "names", "static",
+    *NAMES,
 })  # fmt: skip
 """Names that the code at the end of a file binds."""
 _USES_JAX: Final = re.compile(r"\bjax\.")
@@ -199,12 +200,22 @@ class _File:
         never = expected is None or isinstance(expected, ExpectedError)
         return not never and not (self._place.topology and self._job.case.kind == "program")
 
+    @property
+    def _ulp(self) -> dict[str, int]:
+        """How far leaves may be off by budgets of the platform, by their paths."""
+        budgets = self._job.case.on(self._place.platform).budgets
+        value = self._seen.observation.value
+        paths = () if value is None else [leaf.path for leaf in value.leaves]
+        found = {path: [one.ulp for one in budgets if one.covers(path)] for path in paths}
+        return {path: ulp[0] for path, ulp in found.items() if ulp}
+
     def _checks(self) -> Iterator[Piece]:
         for name in self._claims:
             yield Piece(text_of(name), imports_of(name))
         if self._compares or self._ways:
-            stated = Tolerances(rtol=self._job.case.rtol, atol=self._job.case.atol)
             seen = self._seen.observation
+            case = self._job.case
+            stated = Tolerances(rtol=case.rtol, atol=case.atol, ulp=self._ulp)
             expected = None if isinstance(seen.reference, ExpectedError) else seen.reference
             values = (seen.value, expected, *(seen.ways[way].value for way in self._ways))
             yield check_piece(values, stated)
@@ -265,11 +276,13 @@ class _File:
     def _way_lines(self) -> list[str]:
         """Return the statements that run `program` in other ways."""
         kwargs = "kwargs" in self._source.keywords
-        return [
+        lines = [
             line
             for way in self._ways
             for line in way_lines(way, call=CALL, jit=self._jit, kwargs=kwargs)
         ]
+        # Budgets are to the reference; other ways are compared as floats of the dtype are.
+        return ["ULP.clear()", *lines] if lines and self._ulp else lines
 
     def _run_lines(self) -> list[str]:
         """Return the statements that take `program` through its stages."""
