@@ -6,6 +6,8 @@ what finished lanes compute is thrown away. What need not be mapped should not b
 
 from __future__ import annotations
 
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -269,3 +271,35 @@ def weak_carry(env):
         jax.jit(lambda: {dtype: loops(dtype) for dtype in dtypes})(),
         {dtype: tuple(np.array(v, dtype) for v in (7, 7, [1, 3, 5])) for dtype in dtypes},
     )
+
+
+@probe(
+    source="jax-ml/jax#40101",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax==0.11.1",
+            outcome="ok",
+            reason="an update of less than 256 bytes rewrote the whole array",
+            issue="jax-ml/jax#40101",
+        )
+    ],
+)
+def step_that_writes_an_element(env):
+    """Writing an element a step into a long array: on 0.11.1 a step took as long as the array is.
+
+    A loop of 40,000 steps over as many elements had run for a tenth of a millisecond, and ran for
+    a tenth of a second. What a step takes is compared with that of a short array, in one process.
+    """
+
+    def seconds_a_step(steps):
+        fill = jax.jit(lambda x: lax.fori_loop(0, steps, lambda i, x: x.at[i].set(1.0), x))
+        x = fill(np.zeros(steps, np.float32))
+        starts = [time.perf_counter()]
+        for _ in range(4):
+            fill(x).block_until_ready()
+            starts.append(time.perf_counter())
+        return np.diff(starts).min() / steps
+
+    as_fast = bool(seconds_a_step(40_000) < 8 * seconds_a_step(1_000))
+    return Observed({"as fast": as_fast}, reference={"as fast": True})

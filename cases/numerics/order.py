@@ -250,3 +250,29 @@ def variances(env):
     sample = (np.var(y, ddof=1), np.std(y, ddof=2))
     wanted = {"all": np.var(y), "sample": sample, "masked": np.var(y[:3], ddof=1)}
     return Observed(made(x), reference=wanted)
+
+
+@probe(
+    source="jax-ml/jax#40412",
+    platforms=("cpu",),
+    timeout=15,
+    deviations=[
+        deviation(
+            "jax==0.10.2",
+            outcome="crashed",
+            reason="the library that the product and its sum are handed to took six axes for all",
+            issue="jax-ml/jax#40412",
+        ),
+        deviation(
+            "jax==0.10.2",
+            outcome="timed_out",
+            reason="the same, on other processors",
+            issue="jax-ml/jax#39257",
+        ),
+    ],
+)
+def product_and_sum_over_seven_axes(env):
+    """A sum of products of arrays of seven axes, one of them of size 1: ends 0.10.2."""
+    u, v = env.rng(0).random((2, 3, 1, 2, 2, 8, 8, 8), np.float32)
+    made = jax.jit(lambda u, v: (u * v).sum(axis=3))(u, v)
+    return Observed(made, reference=(u.astype(np.float64) * v).sum(axis=3))
