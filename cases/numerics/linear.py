@@ -422,3 +422,23 @@ def singular_triangles(env):
     a = f32(1, 0, 1, 0, 0, 0, 0, 0).reshape(2, 2, 2)
     seen = jax.jit(solve)(a, np.ones((2, 2), np.float32))
     return Observed(np.isfinite(seen), reference=np.array([[True, False], [False, False]]))
+
+
+@probe(
+    source="jax-ml/jax#39103",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax==0.10.2",
+            outcome="ok",
+            reason="the last row got another one's product: a miscompiled loop",
+            issue="jax-ml/jax#39103",
+        )
+    ],
+)
+def many_small_products(env):
+    """A matrix times each of 32,769 rows, squared and summed: on 0.10.2 the last row is wrong."""
+    rows, eye = np.zeros((32_769, 3), np.float32), np.eye(3, dtype=np.float32)
+    rows[:, 0] = np.arange(len(rows))
+    norms = jax.jit(jax.vmap(lambda row: ((eye @ row) ** 2).sum()))(rows)
+    return Observed(norms[-3:], reference=rows[-3:, 0].astype(np.float64) ** 2)

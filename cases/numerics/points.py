@@ -484,3 +484,22 @@ def clipped_to_less_than_nothing(env):
     """`clip` to a smallest value that is above the largest: the largest counts, as in NumPy."""
     made = jax.jit(lambda x: jnp.clip(x, 4, 2))(f32(1, 3, 5))
     return Observed(made, reference=np.full(3, 2.0))
+
+
+@probe(
+    source="jax-ml/jax#29537",
+    platforms=("cpu",),
+    x64=True,
+    deviations=[
+        deviation(
+            "jax==0.6.2",
+            outcome="ok",
+            reason="the result of a product with NaN was never written: what lay in memory",
+            issue="jax-ml/jax#29537",
+        )
+    ],
+)
+def exponential_of_a_product_with_nan(env):
+    """`exp(x * nan)` in float64 under jit is NaN: on 0.6.2 it was whatever lay in memory."""
+    made = jax.jit(lambda x: jnp.exp(x * nan))(np.ones(6))
+    return Observed(np.isnan(made).any(), reference=True)
