@@ -94,7 +94,9 @@ def environment(folder: Path, release: str) -> str:
         told = packages / f"{name}-{release}.dist-info"
         told.mkdir()
         (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n")
-    (packages / "own.pth").write_text("\n".join(site.getsitepackages()))
+    # As site folders, so that what is installed there from a checkout is found as well.
+    added = [f"import site; site.addsitedir({folder!r})" for folder in site.getsitepackages()]
+    (packages / "own.pth").write_text("\n".join(added))
     return f"path:{folder}/bin/{'python' if sys.platform != 'win32' else 'python.exe'}"
 
 
