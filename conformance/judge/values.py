@@ -10,6 +10,7 @@ from conformance.judge.comparison import Comparison, Difference, beyond
 from conformance.judge.numeric import compare_numbers
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.ulp import is_float
+from conformance.model.case import ulp_of
 from conformance.model.codec import to_array, to_python
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def compare_reference(
     stated = Tolerance(rtol=rtol, atol=atol)
 
     def allowed(path: str) -> Tolerance:
-        ulp = next((one.ulp for one in budgets if one.covers(path)), None)
+        ulp = ulp_of(path, budgets)
         return stated if ulp is None else Tolerance(ulp=ulp)
 
     found = (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from conformance.model.ranges import in_range
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 Kind = Literal["program", "probe", "test"]
@@ -116,6 +117,16 @@ class Budget:
             path: Path of the leaf, e.g. `out['exp']`.
         """
         return not self.leaves or path in {f"out[{key!r}]" for key in self.leaves}
+
+
+def ulp_of(path: str, budgets: Iterable[Budget]) -> int | None:
+    """Return how far a leaf may be off: the ULP of the first budget for it, None where none is.
+
+    Args:
+        path: Path of the leaf, e.g. `out['exp']`.
+        budgets: Those of one platform.
+    """
+    return next((one.ulp for one in budgets if one.covers(path)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.model.case import ulp_of
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Outcome
 from conformance.triage.repro.checks import Tolerances, check_piece
@@ -206,8 +207,8 @@ class _File:
         budgets = self._job.case.on(self._place.platform).budgets
         value = self._seen.observation.value
         paths = () if value is None else [leaf.path for leaf in value.leaves]
-        found = {path: [one.ulp for one in budgets if one.covers(path)] for path in paths}
-        return {path: ulp[0] for path, ulp in found.items() if ulp}
+        found = {path: ulp_of(path, budgets) for path in paths}
+        return {path: ulp for path, ulp in found.items() if ulp is not None}
 
     def _checks(self) -> Iterator[Piece]:
         for name in self._claims:
