@@ -210,9 +210,10 @@ def _declaration(node: ast.expr, listed: str) -> Any:
             node.lineno, f"`{listed}` has `{ast.unparse(node)}`, expected {name}(...)"
         )
     if len(node.args) > len(places):
-        raise MetadataError(
-            node.lineno, f"{name} takes {' and '.join(places)} by position, the rest by keyword"
+        count = (
+            "one positional argument" if len(places) == 1 else f"{len(places)} positional arguments"
         )
+        raise MetadataError(node.lineno, f"{name} takes {count}, the {' and '.join(places)}")
     given = {place: _literal(arg, place) for place, arg in zip(places, node.args, strict=False)}
     for keyword in node.keywords:
         _check_name(keyword, struct, name)

@@ -50,11 +50,7 @@ if TYPE_CHECKING:
         ("probe(deviations=deviation('<1'))", 1, "expected a list of deviation(...)"),
         ("probe(deviations=[\n  '<1'])", 2, "`deviations` has `'<1'`, expected deviation(...)"),
         ("probe(deviations=[other('<1')])", 1, "expected deviation(...)"),
-        (
-            "probe(deviations=[\n deviation('<1', 'raised')])",
-            2,
-            "takes releases by position",
-        ),
+        ("probe(deviations=[\n deviation('<1', 'raised')])", 2, "takes one positional argument"),
         ("probe(deviations=[\n deviation('<1', outcom='ok')])", 2, "did you mean `outcome`?"),
         (
             "probe(deviations=[\n deviation('<1', outcome='infra')])",
@@ -84,7 +80,11 @@ if TYPE_CHECKING:
         ("probe(budgets=[budget('cpu', 1, reason='')])", 1, "`$.reason`"),
         ("probe(budgets=[budget('cpu', -1, reason='a')])", 1, "`$.ulp`"),
         ("probe(budgets=[budget('cpu', 0.5, reason='a')])", 1, "expected `int`, got `float`"),
-        ("probe(budgets=[budget('cpu', 1, 'a')])", 1, "budget takes platform and ulp by position"),
+        (
+            "probe(budgets=[budget('cpu', 1, 'a')])",
+            1,
+            "budget takes 2 positional arguments, the platform and ulp",
+        ),
         ("probe(budgets=[budget('cpu', ulps=1)])", 1, "did you mean `ulp`?"),
         (
             "probe(params={'a': {}}, budgets=[budget('cpu', 1, reason='c', params=['b'])])",
