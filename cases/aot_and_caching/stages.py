@@ -430,3 +430,23 @@ def cross_lowering(env, op, platform, expected):
     text = traced.lower(lowering_platforms=(platform,)).as_text()
     (found,) = re.findall(rf"custom_call @(\w+)|(stablehlo\.{op})", text)
     return Observed(found[0] or found[1], expected)
+
+
+@probe(
+    source="jax-ml/jax#32542",
+    deviations=[
+        deviation(
+            "jax<0.8.2",
+            outcome="ok",
+            reason="a range that does not start at zero was computed while tracing",
+            issue="jax-ml/jax#32542",
+        )
+    ],
+)
+def range_is_no_constant(env):
+    """`jnp.arange(1, n)` in a program is an iota since 0.8.2; it was n numbers within the program.
+
+    They are in what is lowered, compiled, cached and exported: four bytes each.
+    """
+    jaxprs = [jax.make_jaxpr(lambda a=a: jnp.arange(*a))() for a in ((4,), (1, 5))]
+    return Observed([len(jaxpr.consts) for jaxpr in jaxprs], [0, 0])

@@ -523,3 +523,21 @@ def factorisations_of_halves(env):
     names = ("cholesky", "qr", "eigh", "svd")
     told = {name: refusal(lambda: getattr(lax.linalg, name)(half), words) for name in names}
     return Observed(told, dict.fromkeys(names, refused("TypeError")))
+
+
+@probe(
+    source="jax-ml/jax#32542",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.10",
+            outcome="ok",
+            reason="the range of the real parts, if any: of 0 to 5 by 1 + 1j nothing",
+            issue="jax-ml/jax#32542",
+        )
+    ],
+)
+def complex_range(env):
+    """`jnp.arange` of complex numbers is a ValueError since 0.10.0; it gave whatever."""
+    ended = refusal(lambda: jnp.arange(0, 5, 1 + 1j), "complex start/stop/step")
+    return Observed(ended, refused("ValueError"))

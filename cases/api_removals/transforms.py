@@ -674,3 +674,81 @@ def tracer_of_a_reference(env):
 
     function(ROWS)
     return Observed(seen, [True, False])
+
+
+@probe(
+    source="jax-ml/jax#30474",
+    platforms=("cpu",),
+    releases="jax>=0.5.1",
+    deviations=[
+        deviation(
+            "jax>=0.5.3,<0.8.1",
+            outcome="ok",
+            reason="whatever it is set to",
+            issue="jax-ml/jax#30474",
+        )
+    ],
+)
+def device_count_as_it_is(env):
+    """`jax_num_cpu_devices` set to what it is, after the start: refused from 0.5.3 to 0.8.0."""
+    jax.devices()
+    config = jax.config
+    again = refusal(lambda: config.update("jax_num_cpu_devices", config.jax_num_cpu_devices), "")
+    return Observed(again["error"], reference="none")
+
+
+@probe(
+    source="jax-ml/jax#34079",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.9",
+            outcome="ok",
+            reason="taken as both, so it is a leaf and part of the tree",
+            issue="jax-ml/jax#34079",
+        )
+    ],
+)
+def field_that_is_both(env):
+    """Registering a dataclass with a field that is data and static is a ValueError since 0.9.0."""
+    both = ["kernel", "size"]
+
+    def call():
+        jax.tree_util.register_dataclass(Layer, data_fields=both, meta_fields=["size"])
+
+    return Observed(refusal(call, "must not overlap"), refused("ValueError"))
+
+
+class Unequal:
+    """Something that cannot be compared, as an array cannot."""
+
+    def __eq__(self, other):
+        raise TypeError("no")
+
+    def __hash__(self):
+        return 1
+
+
+@probe(
+    source="jax-ml/jax#13027",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.6.2",
+            outcome="ok",
+            reason="what the comparison raised came out as it was",
+            issue="jax-ml/jax#13027",
+        ),
+        deviation(
+            "jax>=0.6.2,<0.11.1",
+            outcome="ok",
+            reason="told of metadata, but not of which class",
+            issue="jax-ml/jax#13027",
+        ),
+    ],
+)
+def metadata_that_cannot_be_compared(env):
+    """A static field that is an array: the error names the class that has it, since 0.11.1."""
+    register(Layer, data_fields=["kernel"], meta_fields=["size"])
+    trees = [jax.tree_util.tree_structure(Layer(1.0, Unequal())) for _ in range(2)]
+    return Observed(refusal(lambda: trees[0] == trees[1], "Layer"), refused("ValueError"))

@@ -163,3 +163,23 @@ def astype_then_to_device(env):
     moved = xp.astype(x, xp.int32).to_device(env.devices[1])
     seen = {"on": held(moved), "dtype": str(moved.dtype)}
     return Observed(seen, reference={"on": label(env.devices[1]), "dtype": "int32"})
+
+
+@probe(
+    source="jax-ml/jax#35273",
+    devices=4,
+    platforms=["cpu"],
+    deviations=[
+        deviation(
+            "jax<0.9.1",
+            outcome="ok",
+            reason="what is empty was made anew, on the default device",
+            issue="jax-ml/jax#35273",
+        )
+    ],
+)
+def nothing_that_is_left(env):
+    """An index or a mask that leaves nothing of an array: its device is lost up to 0.9.0.1."""
+    x = jax.device_put(np.arange(3), env.devices[2])
+    left = {"mask": x[np.zeros(3, bool)], "indices": x[np.zeros(0, int)], "slice": x[:0]}
+    return Observed({key: held(value) for key, value in left.items()}, dict.fromkeys(left, "cpu:2"))

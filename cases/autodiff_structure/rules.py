@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -232,3 +233,27 @@ def precision_of_slopes(env):
     asked = [(None, None), ("high", None), ("highest", "bfloat16"), (None, "float32")]
     wanted = [[""], ["HIGH HIGH"], ["HIGHEST HIGHEST"], ["HIGHEST HIGHEST"]]
     return Observed([precisions(*one) for one in asked], [(True, names) for names in wanted])
+
+
+@probe(
+    source="jax-ml/jax#33521",
+    deviations=[
+        deviation(
+            "jax<0.9",
+            outcome="ok",
+            reason="the cotangent was cast to a real number by the cast that warns",
+            issue="jax-ml/jax#33521",
+        )
+    ],
+)
+def warnings_of_a_complex_product(env):
+    """The gradient of `(x @ z).real` by a real x warns of a ComplexWarning, up to 0.8.3.
+
+    Where warnings are errors, as in many test suites, that is an error.
+    """
+    z = np.array([1 + 1j, 2 - 1j], np.complex64)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gradient = jax.jit(jax.grad(lambda x: (x @ z).real))(floats(1, 2))
+    said = [w.category.__name__ for w in caught]
+    return Observed((gradient, said), (np.array([1, 2], np.float32), []))

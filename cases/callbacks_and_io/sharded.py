@@ -128,3 +128,66 @@ def target_of_the_call(env):
     """
     lowered = jax.jit(lambda x: jax.pure_callback(np.sin, struct((3,)), x)).lower(ROW)
     return {"targets": sorted(set(re.findall(r"@(\w*callback\w*)", lowered.as_text())))}
+
+
+@probe(
+    source="jax-ml/jax#25671",
+    devices=4,
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.5",
+            outcome="crashed",
+            reason="the token of four devices, where one was asked for",
+            issue="jax-ml/jax#25671",
+        )
+    ],
+)
+def ordered_on_four_devices_and_on_one(env):
+    """An ordered callback without results in shard_map, then without: it ended the process."""
+    seen = []
+
+    def step(x):
+        io_callback(lambda x: seen.append(x.shape), (), x, ordered=True)
+        return x + 1
+
+    mapped = env.compat.shard_map(
+        step, mesh=env.mesh(4, "x"), in_specs=P("x"), out_specs=P("x"), check=False
+    )
+    made = [jax.jit(f)(EIGHT) for f in (mapped, step)]
+    jax.effects_barrier()
+    return Observed((made, sorted(seen)), ([EIGHT + 1] * 2, [(2,)] * 4 + [(8,)]))
+
+
+@probe(
+    source="jax-ml/jax#23936",
+    devices=2,
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.6",
+            error="NotImplementedError",
+            match="No replication rule for inspect_sharding",
+            reason="the check had no rule for it",
+            issue="jax-ml/jax#23936",
+        ),
+        deviation(
+            "jax==0.6.0",
+            outcome="ok",
+            reason="a sharding by positions",
+            issue="jax-ml/jax#23936",
+        ),
+    ],
+)
+def sharding_looked_at_within(env):
+    """`debug.inspect_array_sharding` in shard_map with the check on: a rule since 0.6.0."""
+    seen = []
+
+    def shard(x):
+        jax.debug.inspect_array_sharding(x, callback=lambda s: seen.append(type(s).__name__))
+        return x
+
+    mesh = env.mesh(2, "x")
+    f = env.compat.shard_map(shard, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check=True)
+    out = jax.jit(f)(EIGHT)
+    return Observed((seen, out), (["NamedSharding"], EIGHT))

@@ -9,6 +9,7 @@ from jax import lax
 from jax.custom_batching import custom_vmap, sequential_vmap
 
 from conformance.kit import Observed, Program, deviation, probe, program, raises
+from conformance.kit.endings import ending
 from conformance.kit.equations import counts
 
 from ._helpers import floats
@@ -231,3 +232,23 @@ def mapped_linear_solve(env):
             name: (b @ one.T, np.tile(one, (3, 1, 1))) for name, one in inverses.items()
         },
     )
+
+
+@probe(
+    source="jax-ml/jax#26908",
+    deviations=[
+        deviation(
+            "jax>=0.4.36,<0.5.3",
+            outcome="ok",
+            reason="the names of arguments were looked up by position, and ended before the stars",
+            issue="jax-ml/jax#26908",
+        )
+    ],
+)
+def sizes_that_differ_among_starred_arguments(env):
+    """`vmap` of `f(x, *rest)` over two sizes: for a while an IndexError, not which they are."""
+    call = jax.vmap(lambda x, *rest: x - rest[0] - rest[1])
+    said = ending(
+        call, floats(1, 2, 3, 4), floats(1, 2), floats(1, 2), words=("inconsistent sizes",)
+    )
+    return Observed(said, "ValueError: inconsistent sizes")

@@ -143,7 +143,7 @@ def result_on_the_host(env):
     return Observed({"memory": found.name}, {"memory": "Host"})
 
 
-@probe(source="jax-ml/jax@67bf78a64b87", devices=4, platforms=("cpu",))
+@probe(source="jax-ml/jax@67bf78a64b08", devices=4, platforms=("cpu",))
 def for_one_device(env):
     """What was exported for one device may be called with arrays split over four."""
     x = jax.device_put(numbers(), NamedSharding(env.mesh(SHARDS, "x"), P("x")))

@@ -293,3 +293,28 @@ def read_by_a_loop(env):
         return y + y[0:800:100].sum()
 
     return Program(fn, args=(x,), jit={"donate_argnums": 0}, reference=by_hand)
+
+
+@probe(
+    source="jax-ml/jax#31199",
+    devices=2,
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.7.2",
+            outcome="ok",
+            reason="outside of jit the array came back itself, and is gone with it",
+            issue="jax-ml/jax#31199",
+        )
+    ],
+)
+def constrained_and_given_away(env):
+    """`with_sharding_constraint` without jit makes another array, since 0.7.2.
+
+    Before, to donate x was to lose y as well, where x lay as it should already.
+    """
+    rows = NamedSharding(env.mesh(2, "x"), P("x"))
+    x = jax.device_put(np.arange(8, dtype=np.float32), rows)
+    y = lax.with_sharding_constraint(x, rows)
+    jax.jit(lambda x: x + 1, donate_argnums=0)(x)
+    return Observed(y.is_deleted(), reference=False)

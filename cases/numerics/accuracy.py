@@ -78,7 +78,7 @@ def told(env, of, exact, x, wide):
 
 
 @probe(
-    source="jax-ml/jax@031068b03451",
+    source="jax-ml/jax@ce79c7ddbf55",
     platforms=("cpu", "gpu", "tpu"),
     budgets=[
         budget("cpu", 0, leaves=("sqrt",), reason="an instruction, correctly rounded"),
@@ -90,35 +90,35 @@ def told(env, of, exact, x, wide):
             69,
             leaves=("exp2",),
             reason="exp of a product that is rounded before",
-            source="jax-ml/jax@031068b03451",
+            source="jax-ml/jax@ce79c7ddbf55",
         ),
         budget(
             "gpu",
             6,
             leaves=("tanh",),
             reason="a quotient of two polynomials",
-            source="jax-ml/jax@031068b03451",
+            source="jax-ml/jax@ce79c7ddbf55",
         ),
-        budget("gpu", 4, reason="NVIDIA's libdevice", source="jax-ml/jax@031068b03451"),
+        budget("gpu", 4, reason="NVIDIA's libdevice", source="jax-ml/jax@ce79c7ddbf55"),
         budget(
             "tpu",
             7,
             leaves=("sqrt", "cbrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan"),
             reason="polynomials and roots of the vector unit",
-            source="jax-ml/jax@031068b03451",
+            source="jax-ml/jax@ce79c7ddbf55",
         ),
         budget(
             "tpu",
             142,
             leaves=("exp", "exp2", "cosh"),
             reason="the fast exponential of the hardware; lax.AccuracyMode.HIGHEST has 2",
-            source="jax-ml/jax@031068b03451",
+            source="jax-ml/jax@ce79c7ddbf55",
         ),
         budget(
             "tpu",
             6213,
             reason="the fast logarithm and exponential, near 1 and 0, of a v2 to v5e",
-            source="jax-ml/jax@031068b03451",
+            source="jax-ml/jax@ce79c7ddbf55",
         ),
     ],
     deviations=[
@@ -127,14 +127,14 @@ def told(env, of, exact, x, wide):
             outcome="ok",
             match="cbrt.* 4 ulp",
             reason="the cube root was a power: 4 ulp off",
-            issue="jax-ml/jax@031068b03451",
+            issue="jax-ml/jax@ce79c7ddbf55",
         ),
         deviation(
             "jax<0.12",
             outcome="ok",
             match="expm1.* 4 ulp",
             reason="expm1 was 4 ulp off",
-            issue="jax-ml/jax@031068b03451",
+            issue="jax-ml/jax@ce79c7ddbf55",
         ),
     ],
 )
@@ -157,9 +157,9 @@ def elementary(env):
             719,
             leaves=("exp2",),
             reason="exp of a product that is rounded before",
-            source="jax-ml/jax@031068b03451",
+            source="jax-ml/jax@ce79c7ddbf55",
         ),
-        budget("gpu", 4, reason="NVIDIA's libdevice", source="jax-ml/jax@031068b03451"),
+        budget("gpu", 4, reason="NVIDIA's libdevice", source="jax-ml/jax@ce79c7ddbf55"),
     ],
     deviations=[
         deviation(
@@ -177,7 +177,7 @@ def elementary_in_double(env):
 
 
 @probe(
-    source="jax-ml/jax@031068b03451",
+    source="jax-ml/jax@ce79c7ddbf55",
     platforms=("cpu", "gpu", "tpu"),
     budgets=[
         budget("cpu", 8, leaves=("exp2",), reason="exp of a product rounded to bfloat16 before"),
@@ -187,17 +187,17 @@ def elementary_in_double(env):
             101,
             leaves=("exp2",),
             reason="exp of a product rounded to bfloat16 before",
-            source="jax-ml/jax@031068b03451",
+            source="jax-ml/jax@ce79c7ddbf55",
         ),
-        budget("gpu", 2, reason="as on a CPU", source="jax-ml/jax@031068b03451"),
+        budget("gpu", 2, reason="as on a CPU", source="jax-ml/jax@ce79c7ddbf55"),
         budget(
             "tpu",
             75,
             leaves=("exp2",),
             reason="exp of a product rounded to bfloat16 before",
-            source="jax-ml/jax@031068b03451",
+            source="jax-ml/jax@ce79c7ddbf55",
         ),
-        budget("tpu", 1, reason="computed in float32", source="jax-ml/jax@031068b03451"),
+        budget("tpu", 1, reason="computed in float32", source="jax-ml/jax@ce79c7ddbf55"),
     ],
 )
 def elementary_in_half(env):
@@ -218,28 +218,28 @@ def elementary_in_half(env):
             67,
             leaves=("erfc", "erfinv"),
             reason="exp of a rounded square; lax.AccuracyMode.HIGHEST has 5",
-            source="jax-ml/jax@031068b03451",
+            source="jax-ml/jax@ce79c7ddbf55",
         ),
         budget(
             "gpu",
             16,
             leaves=("erf", "expit", "i0e", "i1e", "ndtri"),
             reason="polynomials and Chebyshev series, as on a CPU",
-            source="jax-ml/jax@031068b03451",
+            source="jax-ml/jax@ce79c7ddbf55",
         ),
         budget(
             "tpu",
             427,
             leaves=("erfc", "erfinv", "expit", "ndtri"),
             reason="the fast logarithm and exponential of the hardware",
-            source="jax-ml/jax@031068b03451",
+            source="jax-ml/jax@ce79c7ddbf55",
         ),
         budget(
             "tpu",
             16,
             leaves=("erf", "i0e", "i1e"),
             reason="polynomials and Chebyshev series, as on a CPU",
-            source="jax-ml/jax@031068b03451",
+            source="jax-ml/jax@ce79c7ddbf55",
         ),
     ],
     deviations=[

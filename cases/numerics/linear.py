@@ -442,3 +442,74 @@ def many_small_products(env):
     rows[:, 0] = np.arange(len(rows))
     norms = jax.jit(jax.vmap(lambda row: ((eye @ row) ** 2).sum()))(rows)
     return Observed(norms[-3:], reference=rows[-3:, 0].astype(np.float64) ** 2)
+
+
+@probe(
+    source="jax-ml/jax#31619",
+    platforms=("cpu",),
+    rtol=0,
+    deviations=[
+        deviation(
+            "jax<0.7.2",
+            outcome="ok",
+            reason="transformed and back: the error is that of the largest number",
+            issue="jax-ml/jax#31619",
+        )
+    ],
+)
+def convolution_with_one_number(env):
+    """`fftconvolve` of (1e8, 1, 2, 3) with (1,): the numbers themselves, since 0.7.2.
+
+    Before, the small ones were lost: (1e8, -1, 0, 1) here. So it was with a column and a row.
+    """
+    x = f32(1e8, 1, 2, 3)
+    convolved = jax.jit(jax.scipy.signal.fftconvolve)
+    return Observed(
+        (convolved(x, f32(1)), convolved(x[:, None], x[None, :2])), (x, np.outer(x, x[:2]))
+    )
+
+
+@probe(
+    source="jax-ml/jax#24073",
+    platforms=("cpu",),
+    rtol=1e-4,
+    deviations=[
+        deviation(
+            "jax<0.6.1",
+            outcome="ok",
+            reason="one matrix, scaled by the sum of both residuals",
+            issue="jax-ml/jax#24073",
+        )
+    ],
+)
+def covariances_of_two_fits(env):
+    """`polyfit(x, y, 1, cov=True)` of two columns: a covariance for each, since 0.6.1."""
+    x = np.arange(6, dtype=np.float32)
+    y = np.stack([x**2, np.sin(x)], axis=1)
+    fit = jax.jit(lambda x, y: jnp.polyfit(x, y, 1, cov=True)[1])
+    return Observed(fit(x, y), np.polyfit(np.float64(x), np.float64(y), 1, cov=True)[1])
+
+
+@probe(
+    source="jax-ml/jax#32994",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.4.33",
+            error="ValueError",
+            match="axis .* out of bounds",
+            reason="the diagonal was shifted by a cast of its number to int32 under NumPy",
+            issue="jax-ml/jax#32994",
+        ),
+        deviation(
+            "jax>=0.4.33,<0.8.1",
+            error="ConcretizationTypeError",
+            match="argument `offset`",
+            reason="the offset had to be static, for no reason",
+            issue="jax-ml/jax#32994",
+        ),
+    ],
+)
+def triangle_of_a_traced_offset(env):
+    """`jnp.tri(3, k=k)` under jit, of an offset that is an argument: since 0.8.1."""
+    return Observed(jax.jit(lambda k: jnp.tri(3, k=k))(1), np.tri(3, k=1, dtype=np.float32))

@@ -503,3 +503,40 @@ def exponential_of_a_product_with_nan(env):
     """`exp(x * nan)` in float64 under jit is NaN: on 0.6.2 it was whatever lay in memory."""
     made = jax.jit(lambda x: jnp.exp(x * nan))(np.ones(6))
     return Observed(np.isnan(made).any(), reference=True)
+
+
+@probe(
+    source="jax-ml/jax#30426",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.8.2",
+            outcome="ok",
+            reason="the variance, mean of squares less square of the mean, was below zero",
+            issue="jax-ml/jax#30426",
+        )
+    ],
+)
+def standardised_constant(env):
+    """`nn.standardize` of three equal numbers is finite since 0.8.2: NaN before, here."""
+    x = f32(-11, -11, -11) + np.float32(3e-6)
+    return Observed(np.isfinite(jax.jit(jax.nn.standardize)(x)), reference=np.ones(3, bool))
+
+
+@probe(
+    source="jax-ml/jax#24939",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.4.36",
+            error="FloatingPointError",
+            match="invalid value",
+            reason="the NaN of a branch that is thrown away was taken for one of the result",
+            issue="jax-ml/jax#24939",
+        )
+    ],
+)
+def density_beside_its_support(env):
+    """`stats.gamma.pdf` below its support is 0, also under `debug_nans`, since 0.4.36."""
+    with jax.debug_nans(True):
+        return Observed(jax.scipy.stats.gamma.pdf(0.0, 1.0, 1.0), reference=np.float64(0))

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from conformance.kit import deviation, probe
+from conformance.kit import Observed, deviation, probe
 
 from ._helpers import DEVICES, mapped, observed, rows
 
@@ -177,3 +177,30 @@ def without_jit(env):
     with jax.disable_jit():
         out = mapped(env, lambda row: lax.psum(row, "i") - row)(rows())
     return observed(out, rows().sum(0) - rows())
+
+
+@probe(
+    source="jax-ml/jax#14296",
+    devices=4,
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.4.31",
+            error="AssertionError",
+            reason="not done, and not said",
+            issue="jax-ml/jax#14296",
+        ),
+        deviation(
+            "jax>=0.4.31,<0.8",
+            error="NotImplementedError",
+            match="out_axes=None is not supported",
+            reason="not done, and said so",
+            issue="jax-ml/jax#14296",
+        ),
+    ],
+)
+def gradient_of_one_result(env):
+    """The gradient through `pmap(..., out_axes=None)`, a total all devices have: from 0.8.0."""
+    total = mapped(env, lambda x: lax.psum(x**2, "i"), out_axes=None)
+    x = np.arange(DEVICES, dtype=np.float32)
+    return Observed(jax.grad(lambda x: total(x).sum())(x), reference=2 * x)

@@ -370,3 +370,31 @@ def means_by_rejection(env, name, given, means):
     sampler = getattr(jax.random, name)
     made = drawn(lambda key, *args: sampler(key, *args, shape=(5000, 2)), *np.float32(given))
     return Observed(np.asarray(made, np.float64).mean(0), reference=np.array(means))
+
+
+@probe(
+    source="jax-ml/jax#36562",
+    devices=2,
+    platforms=("cpu",),
+    releases="jax>=0.6.1",
+    deviations=[
+        deviation(
+            "jax<0.10",
+            error="ValueError",
+            match="is not found in mesh",
+            reason="the bits of several keys were given a sharding without their mesh",
+            issue="jax-ml/jax#36562",
+        )
+    ],
+)
+def categories_in_sharded_lanes(env):
+    """`vmap(categorical)` of keys and logits over an explicit axis: refused up to 0.9.2."""
+    logits = env.rng(1).random((2, 10)).astype(np.float32)
+    sample = jax.jit(jax.vmap(jax.random.categorical))
+    keys = jax.jit(lambda: jax.random.split(jax.random.key(0), 2))()
+    whole = np.asarray(sample(keys, logits))
+    mesh = env.mesh(2, "x", explicit=True)
+    rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    with env.compat.set_mesh(mesh):
+        lanes = sample(jax.device_put(keys, rows), jax.device_put(logits, rows))
+    return Observed(lanes, reference=whole)

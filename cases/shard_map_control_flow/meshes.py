@@ -185,3 +185,30 @@ def without_jit(env, which):
     u = numbers(env)
     mean = np.tile(np.float64(u).reshape(4, 4).mean(0), 4)
     return Observed(mapped(env, shard)(u), u + 3 * mean)
+
+
+@probe(
+    source="jax-ml/jax#27673",
+    devices=4,
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.4.34",
+            error="ValueError",
+            reason="None was for arguments that are no arrays, if at all",
+            issue="jax-ml/jax#22043",
+        ),
+        deviation(
+            "jax>=0.4.38,<0.6",
+            error="TypeError",
+            match="'NoneType' object is not iterable",
+            reason="the check of several results took the names of a None, without jit",
+            issue="jax-ml/jax#27673",
+        ),
+    ],
+)
+def spec_of_none(env):
+    """`in_specs=(None,)` hands an array over whole and unchecked: two results fail without jit."""
+    x = numbers(env)
+    f = mapped(env, lambda u: jnp.split(u, 2), (None,))
+    return Observed(f(x), [np.tile(half, 4) for half in np.split(x, 2)])
