@@ -169,3 +169,25 @@ def large_constants(env):
     x = np.ones(1000, np.float32)
     seen = [told(lambda: jax.jit(lambda y: y + table)(x)), told(lambda: jax.jit(jnp.add)(x, table))]
     return Observed(seen, ["UserWarning", "ok"])
+
+
+@probe(
+    source="jax-ml/jax#30554",
+    platforms=("cpu",),
+    xla_flags=["--xla_cpu_use_thunk_runtime=false"],
+    deviations=[
+        deviation(
+            "jax>=0.7,<0.7.2",
+            error="XlaRuntimeError",
+            match="CpuExecutable has no thunks",
+            reason="the old runtime was gone, and the flag that chose it was not",
+            issue="jax-ml/jax#30554",
+        )
+    ],
+)
+def flag_of_the_old_runtime(env):
+    """`--xla_cpu_use_thunk_runtime=false`, a cure for slow loops: an error in 0.7.0 and 0.7.1.
+
+    From 0.7.2 it is ignored, with a warning, and small steps of loops are as slow as without.
+    """
+    return Observed(jax.jit(lambda x: 2 * x)(np.ones(2, np.float32)), np.full(2, 2, np.float32))

@@ -303,3 +303,29 @@ def step_that_writes_an_element(env):
 
     as_fast = bool(seconds_a_step(40_000) < 8 * seconds_a_step(1_000))
     return Observed({"as fast": as_fast}, reference={"as fast": True})
+
+
+@probe(
+    source="jax-ml/jax#33348",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.8.1",
+            outcome="crashed",
+            reason="the compiler simplifies away a loop whose carry it is just looking at",
+            issue="jax-ml/jax#33348",
+        )
+    ],
+)
+def idle_loop_in_a_loop(env):
+    """A loop that does nothing in one that forgets its carry: ended the process up to 0.8.0."""
+    zeros = np.zeros(2, np.int32)
+
+    def body(x):
+        lax.fori_loop(0, 3, lambda _, state: state, 0)
+        return jnp.zeros_like(x)
+
+    def loop():
+        return lax.while_loop(lambda x: jnp.any(x != zeros), body, jnp.array([0, 0]))
+
+    return Observed(jax.jit(loop)(), zeros)

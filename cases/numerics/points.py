@@ -540,3 +540,23 @@ def density_beside_its_support(env):
     """`stats.gamma.pdf` below its support is 0, also under `debug_nans`, since 0.4.36."""
     with jax.debug_nans(True):
         return Observed(jax.scipy.stats.gamma.pdf(0.0, 1.0, 1.0), reference=np.float64(0))
+
+
+@probe(
+    source="jax-ml/jax#36757",
+    platforms=("cpu",),
+    releases="jax>=0.5.1",
+    deviations=[
+        deviation(
+            "jax<0.10.1",
+            outcome="ok",
+            reason="the probability was divided by the scale, not the result multiplied",
+            issue="jax-ml/jax#36757",
+        )
+    ],
+)
+def median_of_an_exponential(env):
+    """`stats.expon.ppf(0.5, scale=s)` is s log 2 since 0.10.1: wrong for all scales but 1."""
+    scales = f32(0.5, 1, 2)
+    medians = jax.jit(lambda s: jax.scipy.stats.expon.ppf(0.5, scale=s))(scales)
+    return Observed(medians, reference=np.float64(scales) * np.log(2))

@@ -138,3 +138,30 @@ def marked_outside_of_a_map(env, jit):
     known = ("unbound axis name", "`pcast`", "shard_map", "'x'")
     told = ending(jax.jit(mark) if jit else mark, numbers(env, 4), words=known)
     return Observed(told != "accepted", reference=True)
+
+
+@probe(
+    source="jax-ml/jax@d05aad755210",
+    devices=4,
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.7",
+            error="NotImplementedError",
+            reason="without jit all axes had to be manual",
+            issue="jax-ml/jax@d05aad755210",
+        ),
+        deviation(
+            "jax>=0.7,<0.8",
+            error="ValueError",
+            match="in_specs refers to 'b'",
+            reason="a result was taken to be spread over the automatic axis as well",
+            issue="jax-ml/jax@d05aad755210",
+        ),
+    ],
+)
+def numbers_of_a_manual_axis(env):
+    """`axis_index` of one manual axis of two, without jit and unchecked: since 0.8.0."""
+    body = lambda: lax.axis_index("a").reshape(1)  # noqa: E731 - short
+    f = mapped(env, body, (), P("a"), check=False, mesh=square_mesh(env), manual={"a"})
+    return Observed(f(), np.arange(2, dtype=np.int32))
