@@ -269,3 +269,26 @@ def forgetting(env):
     jax.clear_caches()
     counts = traces(seen, [lambda: fn(x), lambda: fn(x)])
     return Observed({"values": values, "traces": counts}, {"values": [1, 1, 5], "traces": [3, 3]})
+
+
+@probe(
+    source="jax-ml/jax#22944",
+    deviations=[
+        deviation(
+            "jax==0.4.31",
+            error="AssertionError",
+            reason="a result of an inner function, returned twice, was taken for two",
+            issue="jax-ml/jax#22944",
+        )
+    ],
+)
+def returned_twice_and_inlined(env):
+    """`jit(inline=True)` of a function that returns one number twice: an error in 0.4.31 alone."""
+    add = jax.jit(lambda x: x + 1)
+
+    def twice(x):
+        y = add(x)
+        return y, y
+
+    shapes = jax.eval_shape(jax.jit(twice, inline=True), np.float32(0))
+    return Observed([str(s.dtype) for s in shapes], ["float32", "float32"])

@@ -252,3 +252,39 @@ def sizes_that_differ_among_starred_arguments(env):
         call, floats(1, 2, 3, 4), floats(1, 2), floats(1, 2), words=("inconsistent sizes",)
     )
     return Observed(said, "ValueError: inconsistent sizes")
+
+
+@jax.tree_util.register_pytree_with_keys_class
+class Fields:
+    """Numbers by name, as a pytree whose children have keys."""
+
+    def __init__(self, **named):
+        self.named = named
+
+    def tree_flatten_with_keys(self):
+        """Return children with keys, and the names."""
+        keyed = [(jax.tree_util.GetAttrKey(name), value) for name, value in self.named.items()]
+        return keyed, tuple(self.named)
+
+    @classmethod
+    def tree_unflatten(cls, names, children):
+        """Return fields of these names."""
+        return cls(**dict(zip(names, children, strict=True)))
+
+
+@probe(
+    source="jax-ml/jax#25659",
+    deviations=[
+        deviation(
+            "jax>=0.9.2,<0.11",
+            outcome="ok",
+            reason="whoever made the message took all keys for those of a dictionary",
+            issue="jax-ml/jax#25659",
+        )
+    ],
+)
+def axes_of_another_class(env):
+    """`in_axes` that lack a field of the argument: refused, for a while by an AttributeError."""
+    call = jax.vmap(lambda t: t.named["a"], in_axes=(Fields(a=0),))
+    said = ending(call, Fields(a=floats(1, 2), b=floats(3, 4)), words=("must be a tree prefix",))
+    return Observed(said, "ValueError: must be a tree prefix")

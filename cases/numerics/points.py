@@ -560,3 +560,24 @@ def median_of_an_exponential(env):
     scales = f32(0.5, 1, 2)
     medians = jax.jit(lambda s: jax.scipy.stats.expon.ppf(0.5, scale=s))(scales)
     return Observed(medians, reference=np.float64(scales) * np.log(2))
+
+
+@probe(
+    source="jax-ml/jax#22398",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax>=0.4.30",
+            outcome="ok",
+            reason="a term whose weight is 0 is masked, and its derivative with it",
+            issue="jax-ml/jax#22398",
+        )
+    ],
+)
+def gradient_by_a_weight_of_zero(env):
+    """The derivative of `logsumexp(a, b=b)` by a weight b that is 0 is not: on every release it is.
+
+    It is exp(a - logsumexp), as next to 0. Weights that may be 0: `log(sum(b * exp(a - max)))`.
+    """
+    slopes = jax.jit(jax.grad(lambda b: special.logsumexp(f32(0, 0), b=b)))(f32(1, 0))
+    return Observed(slopes, reference=np.ones(2))

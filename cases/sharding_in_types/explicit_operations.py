@@ -14,6 +14,7 @@ from jax.sharding import NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
 from conformance.kit import Observed, deviation, probe
+from conformance.kit.endings import ending
 
 from ._helpers import numbers, put, spec_of
 
@@ -408,3 +409,52 @@ def results_left_to_the_compiler(env):
     mesh = env.mesh(HALVES, "x")
     free = NamedSharding(mesh, P(P.UNCONSTRAINED))
     return Observed(jax.jit(lambda x: 2 * x, out_shardings=free)(numbers(8)), 2 * numbers(8))
+
+
+@probe(
+    source="jax-ml/jax#31795",
+    devices=2,
+    platforms=("cpu",),
+    releases="jax>=0.6",
+    deviations=[
+        deviation(
+            "jax>=0.7,<0.8",
+            outcome="ok",
+            reason="accepted; its gradient, a scatter-add, hides an all-reduce",
+            issue="jax-ml/jax#31795",
+        )
+    ],
+)
+def rows_by_sharded_indices(env):
+    """`x[i]`, x whole and i over x: to say where it goes is asked for, except by 0.7."""
+    mesh = halves(env)
+    with env.compat.set_mesh(mesh):
+        x, i = put(mesh, numbers(4, 2)), put(mesh, np.array([0, 2]), "x")
+        ended = ending(jax.jit(lambda x, i: x[i]), x, i, words=(".get(out_sharding=)",))
+    return Observed(ended, "ShardingTypeError: .get(out_sharding=)")
+
+
+@probe(
+    source="jax-ml/jax#33029",
+    devices=2,
+    platforms=("cpu",),
+    releases="jax>=0.7",
+    deviations=[
+        deviation(
+            "jax<0.8.1",
+            error="ValueError",
+            match="should match the mesh of sharding",
+            reason="the zeros that a gradient starts from had the mesh of the automatic part",
+            issue="jax-ml/jax#33029",
+        )
+    ],
+)
+def gradient_through_automatic_steps(env):
+    """The gradient of a scan whose steps drop into `auto_axes`: refused up to 0.8.0."""
+    with env.compat.set_mesh(halves(env)):
+
+        def f(w, x):
+            step = jax.sharding.auto_axes(lambda x: w * x, out_sharding=P())
+            return lax.scan(lambda c, _: (step(c), None), x, None, length=3)[0]
+
+        return Observed(jax.jit(jax.grad(f))(2.0, 2.0), np.float64(24))
