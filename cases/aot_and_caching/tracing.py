@@ -277,7 +277,7 @@ def forgetting(env):
         deviation(
             "jax==0.4.31",
             error="AssertionError",
-            reason="a result of an inner function, returned twice, was taken for two",
+            reason="a bare assertion on results that are there twice",
             issue="jax-ml/jax#22944",
         )
     ],

@@ -257,23 +257,3 @@ def warnings_of_a_complex_product(env):
         gradient = jax.jit(jax.grad(lambda x: (x @ z).real))(floats(1, 2))
     said = [w.category.__name__ for w in caught]
     return Observed((gradient, said), (np.array([1, 2], np.float32), []))
-
-
-@probe(
-    source="jax-ml/jax@893b483e3f13",
-    platforms=("cpu",),
-    rtol=1e-5,
-    atol=0,
-    deviations=[
-        deviation(
-            "jax<0.12",
-            outcome="ok",
-            reason="expm1(x) + 1, of which rounding leaves nothing",
-            issue="jax-ml/jax@893b483e3f13",
-        )
-    ],
-)
-def slopes_of_expm1_far_left(env):
-    """The derivative of `expm1` is `exp`, also at -20, where it was 0 up to 0.11.2."""
-    x = floats(-20, -15, -10)
-    return Observed(jax.jit(jax.vmap(jax.grad(jnp.expm1)))(x), np.exp(np.float64(x)))
