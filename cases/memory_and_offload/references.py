@@ -74,7 +74,7 @@ def float_written_to_integers(env):
             "jax>=0.8,<0.10.1",
             error="IndexError",
             match="out of bounds",
-            reason="the rule that maps writes took the axis of the lanes for one of what is written",
+            reason="the rule that maps writes took the lanes for an axis of what is written",
             issue="jax-ml/jax@9d4e2c5bd9b8",
         )
     ],

@@ -483,7 +483,7 @@ def convolution_with_one_number(env):
     ],
 )
 def covariances_of_two_fits(env):
-    """`polyfit(x, y, 1, cov=True)` of two columns: a covariance for each since 0.6.1, not of one."""
+    """`polyfit(x, y, 1, cov=True)` of two columns: a covariance for each, since 0.6.1."""
     x = np.arange(6, dtype=np.float32)
     y = np.stack([x**2, np.sin(x)], axis=1)
     fit = jax.jit(lambda x, y: jnp.polyfit(x, y, 1, cov=True)[1])
