@@ -130,6 +130,7 @@ CONTRACTING = {
 
 
 @probe(
+    xla_flags=["--xla_backend_optimization_level=0"],
     source="jax-ml/jax#2618",
     rtol=1e-4,
     params={"structural": {"group": "structural"}, "contracting": {"group": "contracting"}},
@@ -183,7 +184,9 @@ def transpose_of_a_scan(env):
     return Observed((np.vdot(x, by_vjp), np.vdot(x, back)), (wanted, wanted))
 
 
-@probe(source="jax-ml/jax#508", rtol=1e-3, atol=1e-4)
+@probe(
+    xla_flags=["--xla_backend_optimization_level=0"], source="jax-ml/jax#508", rtol=1e-3, atol=1e-4
+)
 def factorisations(env):
     """The product of the factors is the matrix, so its gradient passes through each unchanged."""
     a = (env.rng(3).normal(size=(3, 3)) + 3 * np.eye(3)).astype(np.float32)

@@ -175,3 +175,18 @@ def random_numbers_of_both(env):
     alone = np.asarray(jax.jit(lambda k: jax.random.normal(k, (8,)))(key))
     both = jax.jit(lambda: jax.random.normal(jax.random.PRNGKey(7), (8,)), out_shardings=split(env))
     return Observed(both(), reference=alone.astype(np.float64))
+
+
+@probe(source="jax-ml/jax#40830", devices=4, platforms=("cpu-mp2",))
+def sums_scattered_by_the_megabyte(env):
+    """`psum_scatter` of 4 MiB a device, ten times: right on releases, not in a nightly of 0.12."""
+    mesh, size = env.mesh((2, 2), ("a", "b")), 2**20
+    whole = spread(env, numbers(env, 4 * 2 * size), NamedSharding(mesh, P(("a", "b"))))
+    body = lambda x: lax.psum_scatter(x, "b", tiled=True)  # noqa: E731 - short
+    f = jax.jit(mapped(env, body, P(("a", "b")), P(("a", "b")), mesh=mesh))
+    parts = numbers(env, 4 * 2 * size).reshape(2, 2, 2 * size).sum(1).ravel()
+    wrong = [
+        sum(int((np.asarray(s.data) != parts[s.index]).sum()) for s in f(whole).addressable_shards)
+        for _ in range(10)
+    ]
+    return Observed(wrong, [0] * 10)

@@ -115,6 +115,7 @@ def filtered_vmap(env):
 
 
 @program(
+    xla_flags=["--xla_backend_optimization_level=0"],
     source="patrick-kidger/equinox#979",
     requires=["equinox>=0.11"],
     platforms=("cpu",),

@@ -373,6 +373,7 @@ def means_by_rejection(env, name, given, means):
 
 
 @probe(
+    xla_flags=["--xla_backend_optimization_level=0"],
     source="jax-ml/jax#36562",
     devices=2,
     platforms=("cpu",),

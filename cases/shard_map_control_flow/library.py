@@ -71,6 +71,7 @@ def sorted_places(env, method):
 
 
 @probe(
+    xla_flags=["--xla_backend_optimization_level=0"],
     source="jax-ml/jax#29881",
     devices=4,
     deviations=[
