@@ -1,4 +1,4 @@
-"""What the topics of this family share: a name that may be gone, and how an import ends."""
+"""What the topics of this family share: a name that may be gone, and how a call is refused."""
 
 from __future__ import annotations
 
@@ -36,21 +36,6 @@ def found(path):
         for attribute in filter(None, attributes.split(".")):
             value = getattr(value, attribute)
     return value
-
-
-def state_of(path):
-    """Return how a dotted name is met: `there`, `warns`, or the error's class name."""
-    module, _, attributes = path.partition(":")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            value = importlib.import_module(module)
-            for attribute in filter(None, attributes.split(".")):
-                value = getattr(value, attribute)
-        except (ImportError, AttributeError) as error:
-            return type(error).__name__
-    told = (DeprecationWarning, FutureWarning)
-    return "warns" if any(issubclass(warning.category, told) for warning in caught) else "there"
 
 
 def refusal(call, words):

@@ -6,11 +6,11 @@ There is no right answer to compare with, only dates. What took their place is i
 
 from __future__ import annotations
 
+import importlib
+import warnings
 from pathlib import Path
 
 from conformance.kit import probe
-
-from ._helpers import state_of
 
 FILE = Path(__file__).parent / "_names" / "public.txt"
 
@@ -24,16 +24,31 @@ AREAS = {
 """Beginnings of the names of modules; the rest is at the top."""
 
 
+def area_of(module):
+    """Return the area that a module belongs to."""
+    return next((area for area, of in AREAS.items() if module.startswith(of)), "top")
+
+
 def modules_of(area):
     """Return the names of each module of an area, by module."""
-    names = {}
-    for line in FILE.read_text(encoding="utf-8").splitlines():
-        if line.startswith("jax"):
-            module = line
-        elif line.startswith(" "):
-            names[module] = [*names.get(module, ()), *line.split()]
-    where = {m: next((a for a, of in AREAS.items() if m.startswith(of)), "top") for m in names}
-    return {module: of for module, of in names.items() if where[module] == area}
+    _, *blocks = FILE.read_text(encoding="utf-8").split("\n\n")
+    names = {module: of for module, *of in map(str.split, blocks)}
+    return {module: of for module, of in names.items() if area_of(module) == area}
+
+
+def state_of(path):
+    """Return how a dotted name is met: `there`, `warns`, or the error's class name."""
+    module, _, attributes = path.partition(":")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            value = importlib.import_module(module)
+            for attribute in filter(None, attributes.split(".")):
+                value = getattr(value, attribute)
+        except (ImportError, AttributeError) as error:
+            return type(error).__name__
+    told = (DeprecationWarning, FutureWarning)
+    return "warns" if any(issubclass(warning.category, told) for warning in caught) else "there"
 
 
 def missing(module, names):
