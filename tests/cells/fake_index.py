@@ -53,7 +53,7 @@ class FakeIndex:
         self.projects.setdefault(project or name, []).append(
             {
                 "filename": f"{name}-{version}-{tag}.whl",
-                "url": f"{self.url.removesuffix('/simple/')}/files/{name}-{version}-{tag}.whl",
+                "url": f"{self.url.removesuffix('/index/')}/files/{name}-{version}-{tag}.whl",
                 "hashes": {"sha256": sha},
                 "requires-python": ">=3.9",
                 "yanked": yanked or False,
@@ -72,7 +72,7 @@ class FakeIndex:
             return "text/plain", _metadata(wheel)
         if kind == "files" and (self.folder / name).is_file():
             return "application/octet-stream", (self.folder / name).read_bytes()
-        if kind != "simple" or name not in self.projects:
+        if kind != "index" or name not in self.projects:
             return None
         files = self.projects[name]
         if self.html:
@@ -118,7 +118,7 @@ def serve(index: FakeIndex) -> ThreadingHTTPServer:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    index.url = f"http://127.0.0.1:{server.server_port}/simple/"
+    index.url = f"http://127.0.0.1:{server.server_port}/index/"
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     return server
 
@@ -145,7 +145,7 @@ def serving(status: int, kind: str, body: bytes, *, late: bool = False) -> Itera
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
-        yield f"http://user:secret@127.0.0.1:{server.server_port}/simple/"
+        yield f"http://user:secret@127.0.0.1:{server.server_port}/index/"
     finally:
         released.set()
         server.shutdown()

@@ -100,7 +100,7 @@ def test_an_unreachable_index_is_infrastructure_and_keeps_secrets(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message says what to set, and never shows user or password."""
-    monkeypatch.setenv("CONFORMANCE_INDEX_URL", "http://user:secret@127.0.0.1:9/simple/")
+    monkeypatch.setenv("CONFORMANCE_INDEX_URL", "http://user:secret@127.0.0.1:9/index/")
     with pytest.raises(InfrastructureError, match="set CONFORMANCE_INDEX_URL") as caught:
         refresh_releases(file)
     assert "secret" not in str(caught.value)

@@ -140,7 +140,7 @@ def test_an_unreachable_index_is_infrastructure(
     releases: Releases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No network is no verdict; the message keeps secrets."""
-    monkeypatch.setenv("CONFORMANCE_INDEX_URL", "http://user:secret@127.0.0.1:9/simple/")
+    monkeypatch.setenv("CONFORMANCE_INDEX_URL", "http://user:secret@127.0.0.1:9/index/")
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
     with pytest.raises(InfrastructureError, match="Connection refused") as caught:
@@ -335,7 +335,7 @@ def test_a_nightly_comes_from_its_index_and_nothing_else_does(
     assert lock.nightly_index == nightly.url
     assert "://" not in lock.text
     assert lock.headers["exclude-newer"] == "2025-11-22T00:00:00Z"
-    assert "/simple/numpy/" not in nightly.requests
+    assert "/index/numpy/" not in nightly.requests
 
 
 def test_a_nightly_is_no_reason_for_other_pre_releases(
@@ -406,7 +406,7 @@ def test_a_night_that_was_locked_stays_so(
     nightly.add("jax", "0.8.3.dev20251121", requires="jaxlib")
     gone = nightlies_beside(night)
     assert find_lock(cell, gone, folders=[], cache=tmp_path).text == lock.text
-    monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", "http://127.0.0.1:9/simple/")
+    monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", "http://127.0.0.1:9/index/")
     silent = nightlies_beside(night)
     assert find_lock(cell, silent, folders=[], cache=tmp_path).text == lock.text
     monkeypatch.delenv("CONFORMANCE_NIGHTLY_INDEX")

@@ -59,14 +59,14 @@ def test_what_is_none(name: str, value: str) -> None:
 @given(URL_WORD, URL_WORD)
 def test_no_part_of_a_password_stays(user: str, password: str) -> None:
     """Also where it holds an `@` or a colon."""
-    said = masked(f"cannot reach http://{user}:{password}@host.example/simple/, try again", {})
-    assert said == "cannot reach http://***@host.example/simple/, try again"
+    said = masked(f"cannot reach http://{user}:{password}@host.example/index/, try again", {})
+    assert said == "cannot reach http://***@host.example/index/, try again"
 
 
 def test_a_known_secret_is_masked_without_its_url() -> None:
     """A program may say the password alone, or a token from another variable."""
     known = {
-        "UV_DEFAULT_INDEX": "https://user:pass-word@host.example/simple",
+        "UV_DEFAULT_INDEX": "https://user:pass-word@host.example/index",
         "MORE": "https://lone-token@host/",
         "GITHUB_TOKEN": "ghp_12345",
         "API_KEY": "short",

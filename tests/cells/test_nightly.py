@@ -37,7 +37,7 @@ NIGHTS = ("0.8.2.dev20251101", "0.8.3.dev20251118", "0.8.3.dev20251119", "0.8.3.
 class Index:
     """Nightlies of four days, of which one cannot be installed."""
 
-    url = "https://nightly.example/simple/"
+    url = "https://nightly.example/index/"
     versions: tuple[str, ...] = NIGHTS
     broken = NIGHTS[2]
 

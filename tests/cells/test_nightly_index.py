@@ -67,7 +67,7 @@ def test_nights_with_the_jaxlib_of_the_same_day(three: FakeIndex, html: bool) ->
     row = index.get(THIRD)
     assert (row.version, row.jaxlib, row.pythons) == (THIRD, THIRD, ("3.11", "3.12"))
     assert (row.requires_python, row.date.date()) == (">=3.9", date(2025, 11, 20))
-    assert three.requests == ["/simple/jax/", "/simple/jaxlib/"]
+    assert three.requests == ["/index/jax/", "/index/jaxlib/"]
 
 
 def test_a_night_without_a_jaxlib_takes_the_newest_before_it(three: FakeIndex) -> None:
@@ -187,7 +187,7 @@ def test_an_index_that_hangs_is_given_up(
 
 def test_an_index_that_refuses_is_told() -> None:
     """Without waiting, by its address, and in the same words every time."""
-    url = "http://user:secret@127.0.0.1:9/simple/"
+    url = "http://user:secret@127.0.0.1:9/index/"
     said = r"nightly index http://\*\*\*@127.*refused.*set CONFORMANCE_NIGHTLY_INDEX"
     with pytest.raises(InfrastructureError, match=said) as got:
         NightlyIndex(lambda: url).versions  # noqa: B018
@@ -207,7 +207,7 @@ def test_nobody_waits_for_an_answer_twice(
     for _ in range(3):
         with pytest.raises(InfrastructureError, match="404"):
             index.versions  # noqa: B018
-    assert three.requests == ["/simple/nowhere/jax/"]
+    assert three.requests == ["/index/nowhere/jax/"]
 
 
 def test_a_wheel_that_is_gone_cannot_be_installed(three: FakeIndex) -> None:

@@ -264,7 +264,7 @@ def test_secrets_of_the_index_are_not_shown(
     monkeypatch.delenv("UV_NO_INDEX")
     monkeypatch.delenv("UV_FIND_LINKS")
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
-    monkeypatch.setenv("CONFORMANCE_INDEX_URL", "http://user:hidden-word@127.0.0.1:9/simple/")
+    monkeypatch.setenv("CONFORMANCE_INDEX_URL", "http://user:hidden-word@127.0.0.1:9/index/")
     with pytest.raises(InfrastructureError, match=r"127\.0\.0\.1") as caught:
         provision(CELL, lock=lock, cache=cache)
     assert "hidden-word" not in str(caught.value)
@@ -306,8 +306,8 @@ def test_a_nightly_is_installed_from_its_index(
     environment = provision(cell, lock=replace(night, nightly_index=nightly.url), cache=cache)
     code = "import jax, numpy; print(jax.__version__, numpy.__version__)"
     assert said(environment.python, code) == "0.8.3.dev20251120 2.0.0\n"
-    assert "/simple/numpy/" not in nightly.requests
-    assert "/simple/jax/" not in index.requests
+    assert "/index/numpy/" not in nightly.requests
+    assert "/index/jax/" not in index.requests
     assert not any(
         "://" in file.read_text() for file in environment.python.parents[1].glob("*.txt")
     )
@@ -329,7 +329,7 @@ def test_a_nightly_that_vanished_is_infrastructure(
     cell = Cell(release="0.8.3.dev20251120", python=HERE)
     with pytest.raises(InfrastructureError, match=r"cannot set up .* jax==0.8.3.dev20251120"):
         provision(cell, lock=replace(night, nightly_index=nightly.url), cache=cache)
-    silent = replace(night, nightly_index="http://user:secret@127.0.0.1:9/simple/")
+    silent = replace(night, nightly_index="http://user:secret@127.0.0.1:9/index/")
     with pytest.raises(InfrastructureError, match="cannot set up") as caught:
         provision(cell, lock=silent, cache=cache)
     assert "secret" not in str(caught.value)
