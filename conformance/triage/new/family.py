@@ -9,7 +9,7 @@ from heapq import nlargest
 from math import hypot, log
 from typing import TYPE_CHECKING, Final
 
-from conformance.triage.new.names import imported_names
+from conformance.triage.new.names import called, imported_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,6 +30,8 @@ _ARRAY: Final = frozenset({
 _BESIDE: Final = frozenset({"mesh", "in_specs", "out_specs", "dtype", "shape", "axis", "name"})
 """Keywords that say no more than the function they are given to."""
 _COMPAT: Final = "compat"
+_KIT: Final = "conformance."
+"""Keywords given to what it has say how a case is judged, not what it does."""
 _TOLD: Final = 3
 """Names that a reason tells."""
 _NEAREST: Final = 2
@@ -84,8 +86,9 @@ def uses(tree: ast.AST) -> frozenset[str]:
         elif isinstance(node, ast.Name) and node.id in names:
             path = names[node.id].split(".")
             found.update(_telling(path) if path[0] in _SUBJECTS else ())
-        elif isinstance(node, ast.keyword) and node.arg and node.arg not in _BESIDE:
-            found.add(f"{node.arg}=")
+        elif isinstance(node, ast.Call) and not called(node, names).startswith(_KIT):
+            given = {keyword.arg for keyword in node.keywords if keyword.arg}
+            found.update(f"{name}=" for name in given - _BESIDE)
     return frozenset(found)
 
 
