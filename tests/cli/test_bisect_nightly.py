@@ -182,7 +182,7 @@ def test_an_index_that_does_not_answer(
     project: Project, monkeypatch: pytest.MonkeyPatch, variable: str, options: list[str]
 ) -> None:
     """One error that says which to set, without what is secret in it."""
-    monkeypatch.setenv(variable, "http://user:secret@127.0.0.1:9/simple/")
+    monkeypatch.setenv(variable, "http://user:secret@127.0.0.1:9/index/")
     ending = project.run("bisect", "report.py", *options)
     assert ending.code == 4
     assert "refused" in ending.error

@@ -222,7 +222,7 @@ def test_ends_that_are_alike(project: Project) -> None:
 
 def test_an_index_that_does_not_answer(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is infrastructure, and the same command may do later."""
-    monkeypatch.setenv("CONFORMANCE_INDEX_URL", "http://127.0.0.1:9/simple/")
+    monkeypatch.setenv("CONFORMANCE_INDEX_URL", "http://127.0.0.1:9/index/")
     ending = refused(project, "report.py", "0.6.2", "jax0.6.2-py311-cpu1-numpy2.0.1")
     assert ending.code == 4
     assert "the same command goes on where it was" in ending.error

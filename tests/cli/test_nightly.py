@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NIGHTS = ("0.6.3.dev20260110", "0.6.3.dev20260111")
 MATRIX = f'[matrix]\naxes = {{ jax = ["{RELEASE}", "nightly"] }}\n'
 UNTOLD = "jaxnightly-py312-cpu8"
-REFUSING = "http://user:secret@127.0.0.1:9/simple/"
+REFUSING = "http://user:secret@127.0.0.1:9/index/"
 
 
 class Upstream:
@@ -107,7 +107,7 @@ def test_an_index_that_refuses_stops_its_cells_alone(project: Project) -> None:
     assert ending.code == 4
     assert outcomes(ending) == {CELL: {"ok"}, UNTOLD: {"infra"}}
     said = reasons(ending)
-    assert said.startswith("nightly index http://***@127.0.0.1:9/simple/: ")
+    assert said.startswith("nightly index http://***@127.0.0.1:9/index/: ")
     assert "Connection refused" in said
     assert "set CONFORMANCE_NIGHTLY_INDEX, or nightly-index below [tool.conformance]" in said
     for file in project.newest.path.rglob("*"):

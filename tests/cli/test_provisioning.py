@@ -52,7 +52,7 @@ def test_a_lock_that_is_none(new_project: MakeProject) -> None:
 def _no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CONFORMANCE_INDEX_URL", raising=False)
     monkeypatch.delenv("UV_FIND_LINKS", raising=False)
-    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://user:secret@127.0.0.1:9/simple")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://user:secret@127.0.0.1:9/index")
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
     monkeypatch.setenv("CONFORMANCE_CACHE", str(tmp_path / "cache"))

@@ -115,7 +115,7 @@ def test_a_runner_that_cannot_have_a_cell_loses_no_job(
     project.run(*parts[0])
     with monkeypatch.context() as there:
         there.setenv("CONFORMANCE_CACHE", str(project.path / "another"))
-        there.setenv("CONFORMANCE_INDEX_URL", "http://127.0.0.1:9/simple/")
+        there.setenv("CONFORMANCE_INDEX_URL", "http://127.0.0.1:9/index/")
         (project.path / "matrix" / "locks" / "jax0.6.2-py311.txt").rename(project.path / "kept")
         assert project.run(*parts[1]).code == 4
     merged = project.run("merge", "part-1", "part-2", "--json", "-")

@@ -12,7 +12,7 @@ from conformance.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-URL = "https://nightly.example/simple/"
+URL = "https://nightly.example/index/"
 
 
 def test_the_nearest_file_with_settings_counts(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class Vanishing(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer with the page of a package, or with the beginning of a wheel."""
         kind, name = self.path.strip("/").split("/", 1)
-        if kind == "simple":
+        if kind == "index":
             page = self._page(name.strip("/"))
             self._begin("text/html", len(page))
             self.wfile.write(page)
@@ -78,7 +78,7 @@ def index() -> Iterator[str]:
     Vanishing.downloads = 0
     server = ThreadingHTTPServer(("127.0.0.1", 0), Vanishing)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/simple/"
+    yield f"http://127.0.0.1:{server.server_port}/index/"
     server.shutdown()
     server.server_close()
 
