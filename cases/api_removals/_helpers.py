@@ -20,8 +20,8 @@ def quiet():
         yield
 
 
-def found(path):
-    """Return what a dotted name stands for, without its deprecation warnings.
+def named(path):
+    """Return what a dotted name stands for.
 
     Args:
         path: `module:attribute.attribute`; the attribute may be left out.
@@ -31,11 +31,16 @@ def found(path):
         AttributeError: If the attribute is gone.
     """
     module, _, attributes = path.partition(":")
-    with quiet():
-        value = importlib.import_module(module)
-        for attribute in filter(None, attributes.split(".")):
-            value = getattr(value, attribute)
+    value = importlib.import_module(module)
+    for attribute in filter(None, attributes.split(".")):
+        value = getattr(value, attribute)
     return value
+
+
+def found(path):
+    """Return what a dotted name stands for as `named` does, without its deprecation warnings."""
+    with quiet():
+        return named(path)
 
 
 def refusal(call, words):

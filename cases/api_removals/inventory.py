@@ -6,11 +6,12 @@ There is no right answer to compare with, only dates. What took their place is i
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from pathlib import Path
 
 from conformance.kit import probe
+
+from ._helpers import named
 
 FILE = Path(__file__).parent / "_names" / "public.txt"
 
@@ -38,13 +39,10 @@ def modules_of(area):
 
 def state_of(path):
     """Return how a dotted name is met: `there`, `warns`, or the error's class name."""
-    module, _, attributes = path.partition(":")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            value = importlib.import_module(module)
-            for attribute in filter(None, attributes.split(".")):
-                value = getattr(value, attribute)
+            named(path)
         except (ImportError, AttributeError) as error:
             return type(error).__name__
     told = (DeprecationWarning, FutureWarning)

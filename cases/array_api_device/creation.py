@@ -26,7 +26,7 @@ CREATE = {
 }
 
 
-@probe(xla_flags=["--xla_backend_optimization_level=0"], source="jax-ml/jax#21980", devices=3)
+@probe(source="jax-ml/jax#21980", xla_flags=["--xla_backend_optimization_level=0"], devices=3)
 def creation_functions(env):
     """Eight creation functions on each device, and on None: the first device."""
     wanted = [None, *env.devices]

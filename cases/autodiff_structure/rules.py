@@ -130,8 +130,8 @@ CONTRACTING = {
 
 
 @probe(
-    xla_flags=["--xla_backend_optimization_level=0"],
     source="jax-ml/jax#2618",
+    xla_flags=["--xla_backend_optimization_level=0"],
     rtol=1e-4,
     params={"structural": {"group": "structural"}, "contracting": {"group": "contracting"}},
 )
@@ -185,7 +185,7 @@ def transpose_of_a_scan(env):
 
 
 @probe(
-    xla_flags=["--xla_backend_optimization_level=0"], source="jax-ml/jax#508", rtol=1e-3, atol=1e-4
+    source="jax-ml/jax#508", xla_flags=["--xla_backend_optimization_level=0"], rtol=1e-3, atol=1e-4
 )
 def factorisations(env):
     """The product of the factors is the matrix, so its gradient passes through each unchanged."""

@@ -41,8 +41,8 @@ def platform_in_a_mapped_branch(env):
 
 
 @probe(
-    xla_flags=["--xla_backend_optimization_level=0"],
     source="jax-ml/jax#30327",
+    xla_flags=["--xla_backend_optimization_level=0"],
     devices=2,
     platforms=("cpu",),
     releases="jax>=0.6.1",

@@ -181,12 +181,12 @@ def random_numbers_of_both(env):
 def sums_scattered_by_the_megabyte(env):
     """`psum_scatter` of 4 MiB a device, ten times: right on releases, not in a nightly of 0.12."""
     mesh, size = env.mesh((2, 2), ("a", "b")), 2**20
-    whole = spread(env, numbers(env, 4 * 2 * size), NamedSharding(mesh, P(("a", "b"))))
-    body = lambda x: lax.psum_scatter(x, "b", tiled=True)  # noqa: E731 - short
-    f = jax.jit(mapped(env, body, P(("a", "b")), P(("a", "b")), mesh=mesh))
-    parts = numbers(env, 4 * 2 * size).reshape(2, 2, 2 * size).sum(1).ravel()
+    whole, spec = numbers(env, 4 * 2 * size), P(("a", "b"))
+    f = jax.jit(mapped(env, lambda x: lax.psum_scatter(x, "b", tiled=True), spec, spec, mesh=mesh))
+    placed = spread(env, whole, NamedSharding(mesh, spec))
+    parts = whole.reshape(2, 2, 2 * size).sum(1).ravel()
     wrong = [
-        sum(int((np.asarray(s.data) != parts[s.index]).sum()) for s in f(whole).addressable_shards)
+        sum(int((np.asarray(s.data) != parts[s.index]).sum()) for s in f(placed).addressable_shards)
         for _ in range(10)
     ]
     return Observed(wrong, [0] * 10)

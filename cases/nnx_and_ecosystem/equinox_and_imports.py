@@ -115,8 +115,8 @@ def filtered_vmap(env):
 
 
 @program(
-    xla_flags=["--xla_backend_optimization_level=0"],
     source="patrick-kidger/equinox#979",
+    xla_flags=["--xla_backend_optimization_level=0"],
     requires=["equinox>=0.11"],
     platforms=("cpu",),
     deviations=[

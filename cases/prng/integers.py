@@ -80,7 +80,7 @@ def wide(env):
 
 
 @probe(
-    xla_flags=["--xla_backend_optimization_level=0"], source="jax-ml/jax#222", platforms=("cpu",)
+    source="jax-ml/jax#222", xla_flags=["--xla_backend_optimization_level=0"], platforms=("cpu",)
 )
 def bounds_of_the_dtype(env):
     """An upper bound beyond the dtype stands for all of its values; an empty range for its low."""

@@ -373,8 +373,8 @@ def means_by_rejection(env, name, given, means):
 
 
 @probe(
-    xla_flags=["--xla_backend_optimization_level=0"],
     source="jax-ml/jax#36562",
+    xla_flags=["--xla_backend_optimization_level=0"],
     devices=2,
     platforms=("cpu",),
     releases="jax>=0.6.1",

@@ -71,8 +71,8 @@ def sorted_places(env, method):
 
 
 @probe(
-    xla_flags=["--xla_backend_optimization_level=0"],
     source="jax-ml/jax#29881",
+    xla_flags=["--xla_backend_optimization_level=0"],
     devices=4,
     deviations=[
         deviation(
