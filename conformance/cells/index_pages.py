@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import email.parser
 import re
-import tempfile
 import zipfile
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from pypi_simple import (
 from conformance.cells.masking import masked
 from conformance.cells.nightly import night_of
 from conformance.errors import InfrastructureError
+from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -263,7 +263,7 @@ def _metadata(client: PyPISimple, package: DistributionPackage) -> str:
 
 
 def _metadata_in_wheel(client: PyPISimple, package: DistributionPackage) -> str:
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder("index-pages") as folder:
         file = Path(folder, package.filename)
         client.download_package(package, file, timeout=TIMEOUT)
         with zipfile.ZipFile(file) as wheel:

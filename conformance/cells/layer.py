@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +17,7 @@ from packaging.version import InvalidVersion, Version
 from conformance.cells.lock import current_host
 from conformance.cells.uvtool import run_uv
 from conformance.files import write_atomically
+from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -106,7 +106,7 @@ def _resolved(python: Path, lock: Lock, requirements: Sequence[str], cache: Path
     kept = {n: v for n, v in lock.pins.items() if n not in named or n in SEARCHED}
     # The cell has its nightlies and its development builds, and no usual index does.
     given = {*lock.nightlies, *(name for name, version in kept.items() if _is_own(version))}
-    with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
+    with temporary_folder("layer") as scratch:
         constraints, excludes = Path(scratch, "constraints.txt"), Path(scratch, "given.txt")
         pins = (f"{name}=={version}\n" for name, version in kept.items() if name not in given)
         constraints.write_text("".join(pins), encoding="utf-8")
@@ -115,7 +115,7 @@ def _resolved(python: Path, lock: Lock, requirements: Sequence[str], cache: Path
         how += ["--only-binary", ":all:", "--generate-hashes", "--no-header", "--no-annotate"]
         said = run_uv(
             ["pip", "compile", "-", "--python", python, *how],
-            cwd=Path(scratch), stdin="\n".join(requirements) + "\n",
+            cwd=scratch, stdin="\n".join(requirements) + "\n",
         )  # fmt: skip
     asked = " ".join(_portable(text, cache) for text in requirements)
     return Layer(f"{MAGIC}\n# requires: {asked}\n{_lacking(said, lock.pins, cache)}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,6 +19,7 @@ from conformance.cells.masking import masked
 from conformance.cells.uvtool import run_uv
 from conformance.errors import UsageError
 from conformance.files import disk_error, write_atomically
+from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -100,13 +100,13 @@ def _of_path(path: Path, cache: Path) -> str:
     if not any((path / name).is_file() for name in ("pyproject.toml", "setup.py")):
         raise UsageError(f"{path}: has no pyproject.toml, expected the folder of a package")
     before = set(_left_by_builds(path))
-    with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
+    with temporary_folder("overlay") as scratch:
         try:
-            run_uv(["build", "--wheel", "--out-dir", scratch, path.resolve()], cwd=Path(scratch))
+            run_uv(["build", "--wheel", "--out-dir", scratch, path.resolve()], cwd=scratch)
         finally:
             for left in set(_left_by_builds(path)) - before:
                 shutil.rmtree(left, ignore_errors=True)
-        (wheel,) = Path(scratch).glob("*.whl")
+        (wheel,) = scratch.glob("*.whl")
         return _kept(wheel, cache)
 
 
@@ -180,12 +180,12 @@ def _make(folder: Path, python: Path, layer: Layer, cache: Path, held: int) -> N
     for text, more in ((hashed, ["--require-hashes"]), (local, [])):
         if not text:
             continue
-        with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
+        with temporary_folder("overlay") as scratch:
             file = Path(scratch, "layer.txt")
             file.write_text(text, encoding="utf-8")
             where = ["--python", str(python), "--target", str(folder)]
             how = ["--requirements", str(file), "--no-deps", "--only-binary", ":all:", *more]
-            run_uv(["pip", "install", *where, *how], cwd=Path(scratch), holds=(held,))
+            run_uv(["pip", "install", *where, *how], cwd=scratch, holds=(held,))
     (folder / _DONE).touch()
 
 

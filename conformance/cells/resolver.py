@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from conformance.cells.pylock import Pins, parse_pylock
 from conformance.cells.uvtool import NoSolutionError, run_uv
+from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -96,7 +96,7 @@ class Resolver:
         # A nightly's date is in its version; its index need not tell upload times.
         for name, until in (*self.newer.items(), *((name, "false") for name in nightlies)):
             arguments += ["--exclude-newer-package", f"{name}={until}"]
-        with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
+        with temporary_folder("resolver") as scratch:
             left_out = Path(scratch, "left-out.txt")
             left_out.write_text("\n".join(self.left_out), encoding="utf-8")
             arguments += ["--excludes", str(left_out)]

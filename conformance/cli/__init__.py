@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
+import os
 import signal
 import sys
 import threading
+import traceback
 from typing import TYPE_CHECKING
 
 import click
@@ -47,6 +50,14 @@ COMMANDS = {
 """Module of each subcommand; only the one that is called is imported, for it is start-up time."""
 
 
+BROKEN_PIPE = 128 + signal.SIGPIPE
+"""Exit status of a command whose output nobody reads any more, as a shell reports it."""
+REPORT = (
+    "conformance: internal error; this is a bug of jax-conformance and says nothing about JAX; "
+    "please report it with the lines above and the command"
+)
+
+
 class Commands(click.Group):
     """The subcommands, in the order a newcomer meets them."""
 
@@ -80,7 +91,8 @@ def cli() -> None:
     conformance run path/to/your/cases       your own cases, in your own repository
 
     Exit status: 0 nothing unexpected, 1 regressions or gated changes, 2 usage, 3 nothing
-    selected or nothing ran, 4 infrastructure only, 130 interrupted.
+    selected or nothing ran, 4 infrastructure only, 70 internal error, 130
+    interrupted.
     """  # noqa: D301 - \b is click's own mark
 
 
@@ -93,6 +105,9 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         The exit status; errors of the user's are one line on stderr, faults keep their traceback.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal need not know every character
+            stream.reconfigure(errors="backslashreplace")
     try:
         with _ended_like_interrupted():
             result = cli.main(arguments, prog_name="conformance", standalone_mode=False)
@@ -105,7 +120,21 @@ def main(arguments: list[str] | None = None) -> int:
     except ConformanceError as error:
         click.echo(f"conformance: {error}", err=True)
         return error.exit_code
+    except BrokenPipeError:  # the reader of a pipe, as `head`, has enough
+        _discard_output()
+        return BROKEN_PIPE
+    except Exception:  # noqa: BLE001 - a fault of ours must not read as a finding about JAX
+        traceback.print_exc()
+        click.echo(REPORT, err=True)
+        return ExitCode.INTERNAL
     return result if isinstance(result, int) else 0
+
+
+def _discard_output() -> None:
+    """Discard what is still buffered: Python would fail to write it as it ends."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)
 
 
 @contextlib.contextmanager

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -27,9 +25,11 @@ from conformance.errors import NothingSelectedError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.report.text import visible
+from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from conformance.cli.setting import Setting
     from conformance.engine.calibration import Calibration
@@ -89,8 +89,8 @@ def command(
         plan, preparation = _plan(setting, select, matrix, cell, wanted)
         provider = Provider(preparation.locks, setting.cache)
         executor = LocalExecutor(provider.open, slots=jobs, turns=Turns(setting.cache))
-        with tempfile.TemporaryDirectory(dir=setting.cache) as folder:
-            tried = Calibrator(plan.jobs, executor, BlobStore(Path(folder)))
+        with temporary_folder("calibrate", setting.cache) as folder:
+            tried = Calibrator(plan.jobs, executor, BlobStore(folder))
             _try(tried, plan, attempts, console)
         looked_at = len(tried.looked_at)
         known = known.with_new(tried.looked_at, tried.unstable)

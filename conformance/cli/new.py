@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +23,7 @@ from conformance.engine.prepare import Provider
 from conformance.errors import UsageError
 from conformance.files import readable_json, said_by, write_atomically
 from conformance.model.outcome import ExitCode
+from conformance.scratch import temporary_folder
 from conformance.triage.bisect.prober import ProgramProber
 from conformance.triage.new.bench import Bench
 from conformance.triage.new.file import Declared
@@ -152,8 +152,8 @@ def command(
         good=releases.index(setting.release(good, "--good")) if good else None,
     )  # fmt: skip
     console.print(f"{place.id}: family {place.folder.name}, {place.why}")
-    with tempfile.TemporaryDirectory(prefix="conformance-new-") as scratch:
-        path = Path(scratch)
+    with temporary_folder("new") as scratch:
+        path = scratch
         bench = benches.of_cases(planned, locks, path)
         alone = benches.of_scripts({n: releases[n] for n in order.first}, path)
         ported = port(order, bench, alone, path, lambda line: console.print(f"  {line} ..."))

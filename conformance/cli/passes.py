@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import textwrap
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import click
@@ -27,6 +25,7 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.files import readable_json
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import ExitCode, Outcome
+from conformance.scratch import temporary_folder
 from conformance.triage.passes.inquiry import Answers, Inquiry, Step
 from conformance.triage.passes.prober import DISABLED, PassProber, judged
 from conformance.triage.passes.programs import ProgramPasses
@@ -39,6 +38,7 @@ from conformance.triage.questions.predicate import Ends, ending, quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from conformance.cli.setting import Setting
     from conformance.engine.job import PlannedCell
@@ -142,8 +142,8 @@ def command(
 
 @contextmanager
 def _blobs() -> Iterator[BlobStore]:
-    with tempfile.TemporaryDirectory(prefix="conformance-passes-") as folder:
-        yield BlobStore(Path(folder))
+    with temporary_folder("passes") as folder:
+        yield BlobStore(folder)
 
 
 def _wrapped(line: str, width: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from conformance.engine.prepare import Provider
 from conformance.errors import UsageError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
+from conformance.scratch import temporary_folder
 from conformance.triage.repro.run import run_now
 from conformance.triage.repro.source import extract
 from conformance.triage.repro.writing import write
@@ -117,8 +117,8 @@ def command(
         seconds=seconds, width=jobs,
     )  # fmt: skip
     console = Console(stderr=True, highlight=False, markup=False)
-    with tempfile.TemporaryDirectory(prefix="conformance-shrink-") as scratch:
-        folder = Path(scratch)
+    with temporary_folder("shrink") as scratch:
+        folder = scratch
         with console.status("", spinner="line") as status:
             inquiry = Inquiry(
                 wanted=wanted, open_cell=_opener(setting, chosen), read=_read, folder=folder,

@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import queue
-import shutil
 import signal
 import subprocess
 import tempfile
 import threading
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import psutil
 
 from conformance.cells.masking import without_secrets
 from conformance.corpus.project import PACKAGE
-from conformance.engine.observe import Transcript
+from conformance.engine.job import Finished
+from conformance.engine.observe import Transcript, abnormal
 from conformance.engine.ranks import RankTranscripts
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.kit import frames
 from conformance.kit.supervisor import SCRATCH
+from conformance.model.outcome import Outcome, Stage
+from conformance.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from conformance.engine.job import Finished, Job, PlannedCell
+    from conformance.engine.job import Job, PlannedCell
 
 WORKER = PACKAGE / "kit" / "worker.py"
 HELLO_TIMEOUT = 120.0
 """Seconds a worker may take to import jax and say hello."""
 GRACE = 30.0
 """Seconds beyond a job's timeout after which its worker itself is held to hang."""
+EXHAUSTED = (errno.EAGAIN, errno.ENOMEM)
+"""Errors of a host that has no memory or no processes left for now."""
 STOP_TIMEOUT = 3.0
+LOOK = 0.5
+"""Seconds between two looks at whether somebody has stopped the worker."""
 DROPPED = (
     "JAX_",
     "XLA_",
@@ -63,7 +74,7 @@ class WorkerDiedError(ConformanceError):
 
 
 class WorkerKilledError(InfrastructureError):
-    """The worker was killed from outside before it said hello."""
+    """The worker was killed from outside before it said hello, or this host had no room for it."""
 
 
 def worker_environment(
@@ -134,7 +145,7 @@ class Worker:
         self._count = 0
         self._dead = False
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
-        self._scratch = tempfile.mkdtemp(prefix="conformance-worker-")
+        self._scratch = Scratch("worker")
         read_end, write_end = os.pipe()
         mode = "spawn" if spawn else "serve"
         try:
@@ -146,15 +157,19 @@ class Worker:
                 pass_fds=[write_end, *holds],
                 env={
                     **worker_environment(os.environ, variables, keep_python_path=keep_python_path),
-                    SCRATCH: self._scratch,
+                    SCRATCH: str(self._scratch.path),
                 },
                 start_new_session=True,
-                cwd=self._scratch,
+                cwd=self._scratch.path,
             )
         except OSError as error:
             os.close(read_end)
             self._log.close()
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch.close()
+            if error.errno in EXHAUSTED:
+                raise WorkerKilledError(
+                    f"worker {python} does not start: {error.strerror}"
+                ) from None
             raise InfrastructureError(f"worker {python} does not start: {error.strerror}") from None
         finally:
             os.close(write_end)
@@ -196,27 +211,36 @@ class Worker:
             number = str(self._count)
             self._pending[number] = channel
         processes = job.planned.cell.place.processes
-        transcript = Transcript() if processes == 1 else RankTranscripts(processes)
+        report = _Report(job, Transcript() if processes == 1 else RankTranscripts(processes))
         try:
             self._send({**job.request(), "id": number})
-            while True:
-                frame = self._next(channel, job)
-                if frame.header["kind"] == "done":
-                    return transcript.finish(job, frame.header)
-                transcript.take(frame.header, frame.body)
+            while (finished := report.take(self._next(channel, job))) is None:
+                pass
+            return finished
         finally:
             with self._lock:
                 del self._pending[number]
 
     def _next(self, channel: queue.SimpleQueue[frames.Frame | None], job: Job) -> frames.Frame:
-        try:
-            frame = channel.get(timeout=job.case.timeout + GRACE)
-        except queue.Empty:
-            self.kill()
-            raise WorkerDiedError("the worker hangs") from None
-        if frame is None:
-            raise WorkerDiedError(f"the worker ended; it said: {self.output() or 'nothing'}")
-        return frame
+        end = time.monotonic() + job.case.timeout + GRACE
+        while True:
+            try:
+                frame = channel.get(timeout=LOOK)
+            except queue.Empty:
+                if time.monotonic() > end:
+                    self.kill()
+                    raise WorkerDiedError("the worker hangs") from None
+                self._go_on()
+                continue
+            if frame is None:
+                raise WorkerDiedError(f"the worker ended; it said: {self.output() or 'nothing'}")
+            return frame
+
+    def _go_on(self) -> None:
+        """Continue a worker that one of its jobs has stopped: its other jobs wait for it."""
+        with contextlib.suppress(psutil.Error, OSError):
+            if psutil.Process(self._process.pid).status() == psutil.STATUS_STOPPED:
+                os.kill(self._process.pid, signal.SIGCONT)
 
     def _send(self, header: dict[str, Any]) -> None:
         stdin = self._process.stdin
@@ -234,11 +258,11 @@ class Worker:
         try:
             while data := os.read(fd, 1 << 20):
                 for frame in decoder.feed(data):
-                    if frame.header["kind"] == "hello":
+                    if frame.header.get("kind") == "hello":
                         self._hello.put(frame)
                         continue
                     with self._lock:
-                        channel = self._pending.get(frame.header["job"])
+                        channel = self._pending.get(str(frame.header.get("job")))
                     if channel is not None:
                         channel.put(frame)
         except frames.FrameError:
@@ -282,4 +306,56 @@ class Worker:
             self._process.wait()
         self._reader.join(STOP_TIMEOUT)
         self._log.close()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        if self._process.returncode != 0:
+            self._end_strays()
+        self._scratch.close()
+
+    def _end_strays(self) -> None:
+        """End what jobs left behind in sessions of their own, which a killed worker could not."""
+        mark = str(self._scratch.path)
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if process.environ().get(SCRATCH) == mark:
+                    process.kill()
+
+
+@dataclass(slots=True)
+class _Report:
+    """What the worker reports of one job, up to its last word.
+
+    A job can write to the worker's channel what no worker would. That costs its own record, and
+    nothing else.
+
+    Attributes:
+        job: The job.
+        transcript: What is made of it.
+        problem: Why no record can be made of it, empty while one can.
+    """
+
+    job: Job
+    transcript: Transcript | RankTranscripts
+    problem: str = ""
+
+    def take(self, frame: frames.Frame) -> Finished | None:
+        """Take one frame; return how the job ended once that is known.
+
+        Args:
+            frame: A frame of the worker about this job.
+        """
+        try:
+            if frame.header.get("kind") != "done":
+                self.transcript.take(frame.header, frame.body)
+                return None
+            if not self.problem:
+                return self.transcript.finish(self.job, frame.header)
+        except Exception as error:  # noqa: BLE001 - anything may be in there
+            self.problem = self.problem or f"{type(error).__name__}: {error}"
+            if frame.header.get("kind") != "done":
+                return None
+        text = f"no record can be made of what the worker reports: {self.problem}"
+        return Finished(
+            job=self.job,
+            outcome=Outcome.INFRA,
+            stage=Stage.EXECUTE,
+            error=abnormal("infra", str(frames.clean(text)), self.job),
+        )

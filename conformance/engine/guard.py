@@ -7,6 +7,7 @@ side was killed. How the program ended is JSON on DESCRIPTOR: `exit`, `signal`, 
 """
 
 import contextlib
+import ctypes
 import json
 import os
 import select
@@ -14,6 +15,9 @@ import signal
 import sys
 
 KIB = 1024
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+ROUNDS = 50
+"""Looks at processes that keep forking while they are ended."""
 
 
 def main(descriptor: int, command: "list[str]") -> None:
@@ -29,6 +33,7 @@ def main(descriptor: int, command: "list[str]") -> None:
         os.set_blocking(end, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wakes)
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)  # what leaves by a double fork comes here, to be ended
     pid = os.fork()
     if pid == 0:
         _become(command)
@@ -56,6 +61,7 @@ def _become(command: "list[str]") -> None:
     """Turn the forked child into the program; never returns."""
     try:
         os.setsid()
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a program may kill its guard
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         signal.set_wakeup_fd(-1)
@@ -68,9 +74,29 @@ def _become(command: "list[str]") -> None:
 
 
 def _end(pid: int) -> None:
-    """End a program, with all it started that is still in its session's first group."""
+    """End a program, with all it started, whatever session that is in."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
+    me = os.getpid()
+    for _ in range(ROUNDS):  # what a stray started comes to the guard as the stray ends
+        try:
+            with open(f"/proc/{me}/task/{me}/children") as file:  # noqa: PTH123 - start-up time
+                strays = [one for one in map(int, file.read().split()) if one != pid]
+        except OSError:
+            return
+        if not strays:
+            return
+        for stray in strays:
+            with contextlib.suppress(OSError):
+                os.kill(stray, signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                os.waitpid(stray, 0)
+
+
+def _prctl(option: int, value: int) -> None:
+    """Call Linux's prctl; does nothing elsewhere."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 if __name__ == "__main__":

@@ -130,6 +130,7 @@ class Finished:
         max_rss_bytes: Peak resident memory of the job's process.
         killed: Whether it was ended by a SIGKILL that none of its limits sent: by the host, which
             was out of memory, by somebody, or by itself.
+        refused: Whether this host had no process, descriptor or memory left to begin it.
         notes: What is to be known of how it ran, whatever its verdict.
     """
 
@@ -141,6 +142,7 @@ class Finished:
     seconds: Mapping[str, float] = field(default_factory=dict)
     max_rss_bytes: int = 0
     killed: bool = False
+    refused: bool = False
     notes: tuple[str, ...] = ()
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections import deque
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.checking import UnsupportedCellError
@@ -18,7 +21,7 @@ from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
     from conformance.cells.accelerators import Turns
     from conformance.engine.client import Worker
@@ -27,8 +30,9 @@ if TYPE_CHECKING:
 
     OpenWorker = Callable[[PlannedCell], Worker]
 
-TRIES = 2
-"""Workers that may die with a job in their hands before the job itself is held to kill them."""
+PAUSES: Final = (0.5, 1.0, 2.0, 4.0)
+"""Seconds to wait before a job is tried again for which the host had no room."""
+EXHAUSTED: Final = "the host is out of memory: the kernel ended processes for it meanwhile"
 ONCE: Final = "was killed from outside (SIGKILL) and run again; this is the second time"
 TWICE: Final = "was killed (SIGKILL) two times, by none of its limits: is the host out of memory?"
 DEVICE_ERROR: Final = re.compile(
@@ -71,9 +75,7 @@ class CellWorker:
         """
         try:
             with self._turns.of(self.planned.cell.place, self._go_on):
-                finished = self._tried(job)
-                if finished.killed:
-                    finished = self._again(job)
+                finished = self._run(job)
                 if self.planned.cell.place.real and device_error(finished):
                     self._retire()
         except UnsupportedCellError as error:
@@ -86,45 +88,72 @@ class CellWorker:
         if self._failure is not None:
             raise self._failure
 
-    def _tried(self, job: Job) -> Finished:
-        dead: Worker | None = None
-        last = ""
-        for _ in range(TRIES):
-            try:
-                dead = self._living(dead)
-                return dead.run(job)
-            except WorkerDiedError as error:
-                last = str(error)
-        killer = abnormal("worker", f"{TRIES} workers ended with this job: {last}", job)
-        return Finished(job=job, outcome=Outcome.CRASHED, stage=Stage.IMPORT, error=killer)
+    def _run(self, job: Job) -> Finished:
+        """Run a job beside others, and once more alone if something took it or its worker away.
 
-    def _again(self, job: Job) -> Finished:
-        """Run a job that was killed from outside once more, in a worker that nobody killed.
-
-        That it was killed says nothing of JAX, unless it always is: the second end is what counts.
-        What a killed process did for others, as the import of their file, is not relied on either.
+        Who does so is not known: a neighbour that kills the worker, or the kernel of a host that is
+        out of memory. Alone in a worker of its own, a job has nobody to blame but itself.
         """
+        try:
+            worker = self._living()
+            finished = worker.run(job)
+        except WorkerDiedError:
+            return self._alone(job)
+        if finished.killed:
+            again = self._alone(job)
+            return replace(again, notes=(*again.notes, TWICE if again.killed else ONCE))
+        for pause in PAUSES:
+            if not finished.refused:
+                break
+            time.sleep(pause)
+            self._go_on()
+            finished = self._alone(job)
+        return finished
+
+    def _alone(self, job: Job) -> Finished:
+        """Run a job in a worker that has no other."""
+        before = oom_kills()
+        try:
+            with self._own_worker() as worker:
+                finished = worker.run(job)
+        except WorkerDiedError as error:
+            text = f"2 workers ended with this job, the second had no other: {error}"
+            killer = abnormal("worker", text, job)
+            finished = Finished(job=job, outcome=Outcome.CRASHED, stage=Stage.IMPORT, error=killer)
+            return self._excused(finished, before)
+        return self._excused(finished, before) if finished.killed else finished
+
+    def _excused(self, finished: Finished, before: int) -> Finished:
+        """Return a job that was killed as `infra` where the kernel killed for want of memory."""
+        self._go_on()  # an interrupted run kills workers, too
+        if oom_kills() <= before:
+            return finished
+        error = abnormal("infra", EXHAUSTED, finished.job)
+        return replace(finished, outcome=Outcome.INFRA, error=error)
+
+    @contextmanager
+    def _own_worker(self) -> Iterator[Worker]:
+        """Start a worker that nobody else uses, and end it; on an accelerator in place of ours."""
         if self.planned.cell.place.real:  # one worker at a time
             self._retire()
-            finished = self._tried(job)
-        else:
-            other = CellWorker(self.planned, self._open, self._turns)
-            with self._lock:
-                self._go_on()
-                self._others.append(other)
-            try:
-                finished = other._tried(job)
-            finally:
-                with self._lock:
-                    self._others.remove(other)
-                other.close()
-        return replace(finished, notes=(*finished.notes, TWICE if finished.killed else ONCE))
-
-    def _living(self, dead: Worker | None) -> Worker:
-        """Return the worker, started first, or in the place of the dead one."""
+            yield self._living()
+            return
+        other = CellWorker(self.planned, self._open, self._turns)
         with self._lock:
             self._go_on()
-            if self._worker is not None and (self._worker is dead or not self._worker.alive):
+            self._others.append(other)
+        try:
+            yield other._living()
+        finally:
+            with self._lock:
+                self._others.remove(other)
+            other.close()
+
+    def _living(self) -> Worker:
+        """Return the worker, started first, or in the place of a dead one."""
+        with self._lock:
+            self._go_on()
+            if self._worker is not None and not self._worker.alive:
                 self._worker.close()
                 self._worker = None
             if self._worker is None:
@@ -140,7 +169,7 @@ class CellWorker:
         try:
             return self._open(self.planned)
         except (WorkerDiedError, WorkerKilledError):
-            pass
+            time.sleep(PAUSES[0])  # a host that has no room may have some soon
         try:
             return self._open(self.planned)
         except WorkerDiedError as error:
@@ -278,6 +307,15 @@ class _Board:
 def _leanest_first(jobs: Iterable[Job]) -> list[Job]:
     """Return jobs that need packages beside jax last: a server that has them forks at more cost."""
     return sorted(jobs, key=lambda job: bool(job.case.requires))
+
+
+def oom_kills() -> int:
+    """Return how many processes the kernel of this host has ended for want of memory."""
+    try:
+        lines = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
 
 
 def device_error(finished: Finished) -> bool:

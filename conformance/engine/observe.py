@@ -118,6 +118,7 @@ class Transcript:
             seconds={**self.seconds, "job": done.get("seconds", 0.0)},
             max_rss_bytes=done.get("max_rss_bytes", 0),
             killed=killed(done),
+            refused=done.get("ended") == "infra",
             notes=near_timeout(done, job),
         )
 

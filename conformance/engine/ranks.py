@@ -111,6 +111,7 @@ class RankTranscripts:
             seconds={**self._seconds(), "job": done.get("seconds", 0.0)},
             max_rss_bytes=done.get("max_rss_bytes", 0),
             killed=killed(done) or any(map(killed, self._lost.values())),
+            refused=done.get("ended") == "infra",
             notes=near_timeout(done, job),
         )
 

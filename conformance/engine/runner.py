@@ -6,13 +6,19 @@ import contextlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.calibration import Calibration
 from conformance.engine.confirming import is_enough, settle, to_be_confirmed
+from conformance.engine.job import Finished
 from conformance.engine.judging import Judge, golden_at_fault, record_of
+from conformance.engine.observe import abnormal
 from conformance.engine.rundir import Results
 from conformance.engine.settled import files_of
-from conformance.model.outcome import ExitCode, Outcome, Verdict, is_unexpected
+from conformance.errors import InfrastructureError
+from conformance.kit.frames import clean
+from conformance.model.outcome import ExitCode, Outcome, Stage, Verdict, is_unexpected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
@@ -79,7 +85,7 @@ class Run:
                     kept.add(job.id)
             known = records.keys() | unsure.keys()
             for job, record in self._executed([j for j in self.plan.jobs if j.id not in known]):
-                judged = judge.judge(job, record)
+                judged = _judged(judge, job, record)
                 if to_be_confirmed(judged):
                     unsure[job.id] = (job, [record])
                     continue
@@ -162,14 +168,50 @@ class Run:
         finished_jobs = self.executor.run(jobs)
         try:
             for finished in finished_jobs:
-                yield finished.job, record_of(finished, self.directory.blobs)
+                yield finished.job, self._record(finished)
         finally:
             finished_jobs.close()
+
+    def _record(self, finished: Finished) -> Record:
+        """Return the record of a job, `infra` where none can be made of what it reported.
+
+        A job may report anything. That must not end the run for all others.
+        """
+        blobs = self.directory.blobs
+        try:
+            record = record_of(finished, blobs)
+            msgspec.json.encode(record)
+        except InfrastructureError:  # the disk
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's
+            return record_of(_unrecorded(finished.job, error), blobs)
+        return record
 
     def _final(self, record: Record, results: Results, *, sync: bool = True) -> Record:
         results.append(record, sync=sync)
         self.progress(record)
         return record
+
+
+def _judged(judge: Judge, job: Job, record: Record) -> Record:
+    """Return a new record as judged, `infra` where what the job reported cannot be judged."""
+    try:
+        return judge.judge(job, record)
+    except InfrastructureError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's
+        finished = _unrecorded(job, error)
+        broken = replace(
+            record, outcome=finished.outcome, error=finished.error, artifacts={}, facts={}, ir={}
+        )
+        return judge.judge(job, broken)
+
+
+def _unrecorded(job: Job, error: Exception) -> Finished:
+    """Return the ending of a job that reported what no record can be made of."""
+    text = f"no record can be made of what the job reported: {type(error).__name__}: {error}"
+    said = abnormal("infra", str(clean(text)), job)
+    return Finished(job=job, outcome=Outcome.INFRA, stage=Stage.EXECUTE, error=said)
 
 
 def judged_from_cache(

@@ -68,7 +68,7 @@ class Decoder:
         if len(pending) < start:
             return None
         try:
-            header = json.loads(bytes(pending[LENGTH.size : start]))
+            header = _parsed(bytes(pending[LENGTH.size : start]))
             end = start + operator.index(header["body"])
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise FrameError(
@@ -81,6 +81,32 @@ class Decoder:
         body = bytes(pending[start:end])
         del pending[:end]
         return Frame(header, body)
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    """Return a header whose texts can all be written as UTF-8.
+
+    JSON can escape half of a surrogate pair, which is how Python spells the bytes of a file name
+    that is no UTF-8: an exception's message may hold it, and no file of ours could.
+    """
+    header = json.loads(data)
+    half = b"\\ud" in data.lower()  # costs little, and is rare
+    return clean(header) if half else header  # type: ignore[no-any-return] # JSON of any kind
+
+
+def clean(data: Any) -> Any:
+    """Return JSON data with what no UTF-8 can hold escaped with backslashes.
+
+    Args:
+        data: Plain data: texts, numbers, lists, dictionaries.
+    """
+    if isinstance(data, str):
+        return data.encode("utf-8", "backslashreplace").decode()
+    if isinstance(data, list):
+        return [clean(value) for value in data]
+    if isinstance(data, dict):
+        return {clean(name): clean(value) for name, value in data.items()}
+    return data
 
 
 def write(fd: int, header: dict[str, Any], body: bytes = b"") -> None:

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.kit import frames
-from conformance.kit.supervisor import DRAIN, PR_SET_PDEATHSIG, prctl
+from conformance.kit.processes import PR_SET_PDEATHSIG, prctl
+from conformance.kit.supervisor import DRAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

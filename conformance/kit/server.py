@@ -20,15 +20,9 @@ from typing import Any
 
 from conformance.kit import frames, scout
 from conformance.kit.job import identity, load_case, run_job
+from conformance.kit.processes import PR_SET_CHILD_SUBREAPER, prctl
 from conformance.kit.shared import run_jobs, share_key
-from conformance.kit.supervisor import (
-    POLL,
-    PR_SET_CHILD_SUBREAPER,
-    SCRATCH,
-    Child,
-    Supervisor,
-    prctl,
-)
+from conformance.kit.supervisor import POLL, SCRATCH, Child, Supervisor
 
 REQUEST = "request.json"
 WORKER = Path(__file__).with_name("worker.py")
@@ -73,7 +67,7 @@ class Server:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self._wake = wake_read
-        close = (requests, replies, wake_read, wake_write)
+        close = (requests, replies, wake_read, wake_write, self._selector.fileno())
         self._supervisor = Supervisor(self._selector, self._main, self._route, close)
         self._selector.register(requests, selectors.EVENT_READ, None)
         self._selector.register(wake_read, selectors.EVENT_READ, None)

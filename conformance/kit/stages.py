@@ -150,7 +150,7 @@ class Observer:
                 self._capture(**{name: lambda lowered=artifact: capture.stablehlo(lowered)})
 
     def _text(self, name: str, text: str) -> None:
-        self._emit({"artifact": name}, text.encode("utf-8", "surrogatepass"))
+        self._emit({"artifact": name}, text.encode("utf-8", "backslashreplace"))
 
     def _value(self, value: Any) -> None:
         head, data = flatten(value)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import resource
 import selectors
 import shutil
 import signal
@@ -16,8 +14,17 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from conformance.kit import frames
+from conformance.kit.processes import (
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_PDEATHSIG,
+    end_strays,
+    end_tree,
+    prctl,
+    tree_memory,
+)
 
 if TYPE_CHECKING:
+    import resource
     from collections.abc import Callable
 
     Send = Callable[[dict[str, Any], bytes], None]
@@ -29,16 +36,8 @@ POLL = 0.1
 """Seconds between two looks at a job: what `/proc` tells of it costs more when it ends."""
 DRAIN = 8
 """Reads of a dead job's pipe: more than it can hold, so that a stray that writes on ends too."""
-PAGE = resource.getpagesize()
 SCRATCH = "CONFORMANCE_SCRATCH"
 """Variable that names the folder of a worker's temporary files, removed when it ends."""
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-
-
-def prctl(option: int, value: int) -> None:
-    """Call Linux's prctl; does nothing elsewhere."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 class Tail:
@@ -78,14 +77,17 @@ class Child:
     ) -> None:
         self.share = share
         self.ended = ""
-        self.scratch = tempfile.mkdtemp(prefix="job-", dir=os.environ.get(SCRATCH))
         self.decoder = frames.Decoder()
         self._take(request)
-        pipes = {name: os.pipe() for name in ("record", "stdout", "stderr")}
-        given, self._give = os.pipe()
+        with contextlib.ExitStack() as undo:  # a fork that fails leaves nothing behind
+            self.scratch = tempfile.mkdtemp(prefix="job-", dir=os.environ.get(SCRATCH))
+            undo.callback(shutil.rmtree, self.scratch, ignore_errors=True)
+            pipes = {name: _pipe(undo) for name in ("record", "stdout", "stderr")}
+            given, self._give = _pipe(undo)
+            self.pid = os.fork()
+            undo.pop_all()
         if not share:  # nothing comes: to the job this is an empty standard input
             os.close(self._give)
-        self.pid = os.fork()
         if self.pid == 0:
             if share:
                 os.close(self._give)
@@ -112,6 +114,11 @@ class Child:
         with contextlib.suppress(BrokenPipeError):  # it died idle: the job is told so by its end
             frames.write(self._give, request)
 
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """The server's ends of its pipes, which are no business of other jobs."""
+        return (*self.fds, self._give) if self.share else tuple(self.fds)
+
     def close(self) -> None:
         """Close what is left open of a process that has ended."""
         if self.share:
@@ -123,22 +130,27 @@ class Child:
         self.due = time.monotonic() + POLL
         if self.ended or self.request is None:
             return
-        rss = _resident(self.pid)
-        if self.request["processes"] > 1:
-            rss += sum(map(_resident, _children(self.pid)))
-        self.peak = max(self.peak, rss)
+        held = tree_memory(self.pid, self.memory)
+        self.peak = max(self.peak, held)
         if time.monotonic() > self.deadline:
             self.kill("timeout")
-        elif rss > self.memory:
+        elif held > self.memory:
             self.kill("memory")
 
     def kill(self, why: str) -> None:
-        """Kill the job's whole process group."""
+        """Kill the job with all processes below it, whatever group or session they are in."""
         self.ended = why
+        end_tree(self.pid)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+
+
+def _pipe(undo: contextlib.ExitStack) -> tuple[int, int]:
+    """Return the two ends of a pipe, closed when what needs it fails."""
+    ends = os.pipe()
+    for fd in ends:
+        undo.callback(os.close, fd)
+    return ends
 
 
 def _become_job(
@@ -155,7 +167,9 @@ def _become_job(
     try:
         os.setsid()
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        prctl(PR_SET_CHILD_SUBREAPER, 0)
+        # What the job leaves behind by a double fork stays below it, so that its memory counts and
+        # it is known whose it is when the job ends.
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -180,14 +194,6 @@ def _become_job(
         os._exit(status)
 
 
-def _resident(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123 - hot path
-            return int(file.read().split()[1]) * PAGE
-    except (OSError, IndexError, ValueError):
-        return 0
-
-
 class Supervisor:
     """Starts jobs, forwards what they observe, and reports how each ended.
 
@@ -207,6 +213,7 @@ class Supervisor:
         self._send = send
         self._close = close
         self._children: dict[int, Child] = {}
+        self._strays = False
 
     @property
     def busy(self) -> bool:
@@ -227,7 +234,9 @@ class Supervisor:
             if child.share == share and child.request is None and not child.ended:
                 child.give(request)
                 return
-        child = Child(request, share, self._main, self._close)
+        # A job may read or write every descriptor that it finds: those of its neighbours as well.
+        others = (fd for other in self._children.values() for fd in other.descriptors)
+        child = Child(request, share, self._main, (*self._close, *others))
         self._children[child.pid] = child
         for fd in child.fds:
             self._selector.register(fd, selectors.EVENT_READ, child)
@@ -279,8 +288,9 @@ class Supervisor:
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
             if pid:
                 self._finish(child, status, usage)
-        if not self._children:
-            reap_strays()
+                self._strays = True
+        if self._strays:
+            self._strays = not end_strays(set(self._children))
 
     def _finish(self, child: Child, status: int, usage: resource.struct_rusage) -> None:
         del self._children[child.pid]
@@ -331,28 +341,7 @@ class Supervisor:
                 os.waitpid(child.pid, 0)
             child.close()
         self._children.clear()
-        reap_strays()
-
-
-def reap_strays() -> None:
-    """Kill and wait for processes that jobs left behind in sessions of their own.
-
-    The server is a subreaper, so that they became its children; it calls this when no job runs.
-    """
-    while strays := _children(os.getpid()):  # the children of a stray come to the server as it dies
-        for pid in strays:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:  # noqa: PTH123
-            return [int(pid) for pid in file.read().split()]
-    except OSError:
-        return []
+        end_strays(set())
 
 
 def _read(fd: int) -> bytes | None:

@@ -47,7 +47,9 @@ def _leaf(leaf: Any, path: str) -> tuple[dict[str, Any], bytes]:
     if isinstance(leaf, (np.ndarray, np.generic)) and np.asarray(leaf).dtype != object:
         return _head("numpy", leaf.dtype.name, leaf.shape), _bytes(np.asarray(leaf))
     if isinstance(leaf, PYTHON_SCALARS):
-        return _head("python", type(leaf).__name__, ()), repr(leaf).encode()
+        return _head("python", type(leaf).__name__, ()), repr(leaf).encode(
+            "utf-8", "backslashreplace"
+        )
     raise TypeError(f"{path} is a {type(leaf).__name__}, expected an array or a Python scalar")
 
 

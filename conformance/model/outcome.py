@@ -111,4 +111,5 @@ class ExitCode(IntEnum):
     USAGE = 2
     NOTHING = 3
     INFRA = 4
+    INTERNAL = 70
     INTERRUPTED = 130

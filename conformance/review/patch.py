@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.errors import UsageError
 from conformance.files import said_by
+from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,15 +103,15 @@ def patches(root: Path, commits: Sequence[Commit], when: str) -> bytes:
     Raises:
         UsageError: If git is missing or refuses.
     """
-    with tempfile.TemporaryDirectory(prefix="conformance-review-") as folder:
+    with temporary_folder("review") as folder:
         objects = _run(["rev-parse", "--git-path", "objects"], root).decode().strip()
         env = {
-            "GIT_INDEX_FILE": str(Path(folder) / "index"),
-            "GIT_OBJECT_DIRECTORY": str(Path(folder) / "objects"),
+            "GIT_INDEX_FILE": str(folder / "index"),
+            "GIT_OBJECT_DIRECTORY": str(folder / "objects"),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": _alternates(root / objects),
             **_identity(author(root), when),
         }
-        (Path(folder) / "objects").mkdir()
+        (folder / "objects").mkdir()
         base = parent = _run(["rev-parse", "HEAD"], root).decode().strip()
         _run(["read-tree", base], root, env=env)
         for commit in commits:

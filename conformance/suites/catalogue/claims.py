@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -13,9 +11,11 @@ import msgspec
 from conformance.cells.children import CHILDREN
 from conformance.errors import InfrastructureError
 from conformance.files import said_by, write_atomically
+from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 FOLDER: Final = "claims"
 """Folder of the cache that keeps what was claimed."""
@@ -42,9 +42,9 @@ def claimed_in(python: Path, variables: Mapping[str, str], claim: str) -> str:
     """
     # Where it runs is where it looks for modules first: in an empty folder.
     try:
-        with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
+        with temporary_folder("claims") as scratch:
             done = CHILDREN.run(
-                [python, "-s", "-c", _ASK, claim], cwd=Path(scratch), env=variables,
+                [python, "-s", "-c", _ASK, claim], cwd=scratch, env=variables,
                 timeout=TIMEOUT,
             )  # fmt: skip
     except subprocess.TimeoutExpired:

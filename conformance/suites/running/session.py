@@ -9,10 +9,10 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from conformance.engine import guard
+from conformance.scratch import temporary_folder
 from conformance.suites.running.told import Told
 from conformance.suites.running.watch import Ended, Watch, channel, give, heard, tail
 from conformance.suites.suite import PLUGIN
@@ -20,6 +20,7 @@ from conformance.suites.suite import PLUGIN
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from conformance.suites.running.watch import Event
     from conformance.suites.suite import Examples
@@ -158,12 +159,12 @@ class Session:
 
     def _all(self) -> Generator[Event]:
         with (
-            tempfile.TemporaryDirectory(prefix="conformance-") as scratch,
+            temporary_folder("session") as scratch,
             tempfile.TemporaryFile() as out,
             tempfile.TemporaryFile() as err,
         ):
             watch, said = self._watch, {}
-            with self._started(Path(scratch), out, err) as (process, line, result):
+            with self._started(scratch, out, err) as (process, line, result):
                 self._line = line
                 try:
                     watching = heard(
@@ -193,11 +194,13 @@ class Session:
         python = str(self.launch.python)
         inside = [python, "-s", str(PLUGIN), str(theirs.fileno()), str(order)]
         with ours, open(result, "rb") as said:  # noqa: PTH123 - descriptors
+            # What tests leave in the folder of temporary files goes with the session.
+            environment = {**self.launch.environment, "TMPDIR": str(scratch)}
             try:
                 process = subprocess.Popen(
                     [sys.executable, "-I", "-S", guard.__file__, str(ends), *inside],
                     stdin=subprocess.PIPE, stdout=out, stderr=err,
-                    pass_fds=(theirs.fileno(), ends), env=self.launch.environment,
+                    pass_fds=(theirs.fileno(), ends), env=environment,
                     cwd=self.launch.folder, start_new_session=True,
                 )  # fmt: skip
             finally:

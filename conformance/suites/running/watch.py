@@ -13,6 +13,9 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import psutil
 
+from conformance.kit.frames import clean
+from conformance.kit.processes import tree_memory
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -114,8 +117,13 @@ class Watch:
             self.cut = "memory"
 
     def _resident(self) -> int:
-        try:
-            return 0 if self.process is None else int(self.process.memory_info().rss)
+        """Return the bytes that the process holds with all that it started."""
+        if self.process is None:
+            return 0
+        if held := tree_memory(self.process.pid, self.memory * _MIB):
+            return held
+        try:  # a system without /proc
+            return int(self.process.memory_info().rss)
         except psutil.Error:
             return 0
 
@@ -159,8 +167,8 @@ def heard(
 def _event(line: bytes) -> Event | None:
     """Return the event of a line, None if a test wrote it."""
     try:
-        event = json.loads(line)
-    except ValueError:
+        event = clean(json.loads(line))
+    except (ValueError, RecursionError):
         return None
     return event if isinstance(event, dict) and "event" in event else None
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import shutil
 import socket
-import tempfile
 import threading
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from conformance.corpus.claims import FILECHECK
@@ -22,6 +20,7 @@ from conformance.errors import ConformanceError, InfrastructureError
 from conformance.judge.conformance import conformance
 from conformance.kit import frames
 from conformance.model.outcome import Outcome
+from conformance.scratch import Scratch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,7 +76,8 @@ class PassProber:
         self._worker = worker
         self._job = job
         self._blobs = blobs
-        self._folder = Path(tempfile.mkdtemp(prefix="conformance-passes-"))
+        self._scratch = Scratch("passes")
+        self._folder = self._scratch.path
         self._session: _Session | None = None
         self._sessions = self._dumps = 0
         self.lost = 0
@@ -95,7 +95,7 @@ class PassProber:
         # First the worker: it ends its children, whatever they are at.
         self._worker.close()
         self.renew()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._scratch.close()
 
     @property
     def config(self) -> Mapping[str, Any]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
 from conformance.engine.comparing import Side
 from conformance.errors import InfrastructureError
+from conformance.scratch import temporary_folder
 from conformance.triage.passes.prober import DISABLED, DUMP
 from conformance.triage.programs.target import Program, Target
 from conformance.triage.questions.predicate import ending
@@ -89,10 +88,10 @@ class ProgramPasses:
         Args:
             disabled: Passes that are disabled meanwhile.
         """
-        with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        with temporary_folder("programs") as folder:
             flags = flags_of({DISABLED: ",".join(disabled), "xla_dump_to": folder, **DUMP})
             replace(self._runner, facts=False).run(self._planned, flags=flags)
-            return [file.name for file in Path(folder).iterdir()]
+            return [file.name for file in folder.iterdir()]
 
     def configured(self, name: str, value: Any) -> Side:
         """Run the program with an option of `jax.config`, by its variable.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +24,7 @@ from conformance.kit import script
 from conformance.kit.refusals import refused_flags
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
+from conformance.scratch import temporary_folder
 from conformance.triage.programs import process
 from conformance.triage.programs.dumped import NotUnderstoodError, dump_flags, facts_of_dump
 from conformance.triage.programs.requirements import requirements_of
@@ -90,8 +90,8 @@ class ProgramRunner:
             outcome = Outcome.INFRA if planned.failure else Outcome.UNSUPPORTED
             return not_run(name, code, planned, planned.failure or planned.missing, outcome)
         try:
-            with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-                note, dump = Path(folder) / "note", Path(folder) / "dump"
+            with temporary_folder("running") as folder:
+                note, dump = folder / "note", folder / "dump"
                 if self.facts:
                     flags = (*flags, *dump_flags(dump))
                 ended = self._ended(planned, note, flags, variables or {})

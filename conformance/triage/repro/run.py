@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.engine.comparing import Side, text_of
@@ -21,6 +19,7 @@ from conformance.judge.comparison import Agreement
 from conformance.judge.conformance import conformance
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome
+from conformance.scratch import temporary_folder
 from conformance.triage.repro.header import Seen
 
 if TYPE_CHECKING:
@@ -56,8 +55,8 @@ def run_now(plan: Plan, executor: Executor, cache: ResultCache) -> Iterator[list
         executor: Runs them.
         cache: Observations of earlier runs.
     """
-    with tempfile.TemporaryDirectory(prefix="conformance-repro-") as folder:
-        directory = RunDirectory(Path(folder))
+    with temporary_folder("repro") as folder:
+        directory = RunDirectory(folder)
         run = Run(plan=plan, directory=directory, executor=executor, cache=cache)
         records = run.execute()
         yield [

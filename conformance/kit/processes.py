@@ -1,0 +1,140 @@
+"""Process trees, as `/proc` shows them: who belongs to a job, and how much memory they hold.
+
+Processes that left their parent by a double fork or by `setsid` are found too, as long as an
+ancestor of theirs is a subreaper: the kernel makes them children of that ancestor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import sys
+
+PAGE = resource.getpagesize()
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+ROUNDS = 50
+"""Looks at processes that keep forking while they are ended; the next call goes on."""
+
+
+def prctl(option: int, value: int) -> None:
+    """Call Linux's prctl; does nothing elsewhere."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def children(pid: int) -> list[int]:
+    """Return the children of a process, whichever of its threads forked them."""
+    found: list[int] = []
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - hot path
+    except OSError:
+        return found
+    for thread in threads:
+        with (
+            contextlib.suppress(OSError),
+            open(f"/proc/{pid}/task/{thread}/children", "rb") as file,  # noqa: PTH123
+        ):
+            found += map(int, file.read().split())
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """Return all processes below a process; itself is not among them."""
+    found: list[int] = []
+    open_ = [pid]
+    while open_:
+        below = children(open_.pop())
+        found += below
+        open_ += below
+    return found
+
+
+def tree_memory(pid: int, limit: int = 0) -> int:
+    """Return the bytes of memory that a process and its descendants hold.
+
+    Pages that several of them share count once, as far as that matters: to ask the kernel how
+    pages are shared takes milliseconds, so it is only asked where the plain sum exceeds the limit.
+
+    Args:
+        pid: The process.
+        limit: Bytes up to which the plain sum of resident memory is exact enough.
+    """
+    own, below = resident(pid), descendants(pid)
+    total = own + sum(map(resident, below))
+    if not below or total <= limit:
+        return total
+    shares = [proportional(one) for one in (pid, *below)]
+    # What the root shares with the server it was forked from counts whole, as it does for a job
+    # without children.
+    return total if None in shares else max(own, sum(filter(None, shares)))
+
+
+def resident(pid: int) -> int:
+    """Return the resident bytes of a process, 0 where it is gone."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123 - hot path
+            return int(file.read().split()[1]) * PAGE
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def proportional(pid: int) -> int | None:
+    """Return the resident bytes of a process, shared pages divided among those that share them.
+
+    Args:
+        pid: The process.
+
+    Returns:
+        The bytes, 0 where it is gone; None where this kernel does not count them.
+    """
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:  # noqa: PTH123
+            for line in file:
+                if line.startswith(b"Pss:"):
+                    return int(line.split()[1]) * 1024
+    except (FileNotFoundError, ProcessLookupError):
+        return None if os.path.isdir(f"/proc/{pid}") else 0  # noqa: PTH112 - hot path
+    except (OSError, IndexError, ValueError):
+        return None
+    return 0  # a zombie holds nothing
+
+
+def end_tree(pid: int) -> None:
+    """Kill a process and all below it; none of them can fork while it is looked for the others."""
+    below = descendants(pid)
+    for one in (pid, *below):
+        _signal(one, signal.SIGSTOP)
+    for one in {pid, *below, *descendants(pid)}:
+        _signal(one, signal.SIGKILL)
+
+
+def end_strays(mine: set[int]) -> bool:
+    """Kill and wait for children of this process that it did not start itself.
+
+    It is a subreaper, and so are its own children: whatever comes to it was left behind by one of
+    them that has ended.
+
+    Args:
+        mine: The children that it started, which stay.
+
+    Returns:
+        Whether all have ended.
+    """
+    for _ in range(ROUNDS):
+        strays = set(children(os.getpid())) - mine
+        if not strays:
+            return True
+        for pid in strays:
+            end_tree(pid)
+        for pid in strays:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+    return False
+
+
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
