@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 PREFIX: Final = "conformance-tmp-"
 """Beginning of the names of temporary folders that are locked by their owner."""
 
+TRIES: Final = 3
+"""Folders to make until one is locked."""
+
 
 class Scratch:
     """A temporary folder, locked until it is closed or its owner ends.
@@ -39,18 +42,20 @@ class Scratch:
     def __init__(self, purpose: str, parent: Path | None = None) -> None:
         parent = parent or Path(tempfile.gettempdir())
         _swept_once(parent)
-        while True:
+        for _ in range(TRIES):
             self.path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{purpose}-", dir=parent))
-            lock = _locked(self.path, wait=True)
-            if lock is not None:
-                self._lock = lock
+            self._lock = _locked(self.path, wait=True)
+            if self._lock is not None:
                 return
-            # Another process took it for an abandoned one before it was locked.
+            # Another process took it for an abandoned one, or this file system has no locks: then
+            # nobody else can lock the folder either, and it stays as it is.
 
     def close(self) -> None:
-        """Remove the folder and let go of the lock."""
+        """Remove the folder and release the lock; a second call does nothing."""
+        lock, self._lock = self._lock, None
         shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self._lock)
+        if lock is not None:
+            os.close(lock)
 
 
 @contextmanager

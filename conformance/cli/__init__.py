@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
-import os
 import signal
 import sys
 import threading
@@ -50,8 +49,6 @@ COMMANDS = {
 """Module of each subcommand; only the one that is called is imported, for it is start-up time."""
 
 
-BROKEN_PIPE = 128 + signal.SIGPIPE
-"""Exit status of a command whose output nobody reads any more, as a shell reports it."""
 REPORT = (
     "conformance: internal error; this is a bug of jax-conformance and says nothing about JAX; "
     "please report it with the lines above and the command"
@@ -120,21 +117,11 @@ def main(arguments: list[str] | None = None) -> int:
     except ConformanceError as error:
         click.echo(f"conformance: {error}", err=True)
         return error.exit_code
-    except BrokenPipeError:  # the reader of a pipe, as `head`, has enough
-        _discard_output()
-        return BROKEN_PIPE
     except Exception:  # noqa: BLE001 - a fault of ours must not read as a finding about JAX
         traceback.print_exc()
         click.echo(REPORT, err=True)
         return ExitCode.INTERNAL
     return result if isinstance(result, int) else 0
-
-
-def _discard_output() -> None:
-    """Discard what is still buffered: Python would fail to write it as it ends."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
-    os.close(nothing)
 
 
 @contextlib.contextmanager

@@ -91,7 +91,7 @@ def command(
     Both ends are tried first, then mixtures of both: the versions of FROM, and of some packages
     those of TO. What is found is tried once more. Every trial is logged: a search that was
     interrupted goes on where it was. Exit status: 0 found, 1 flaky or not to be found, 2 usage,
-    4 infrastructure, 130 interrupted.
+    4 infrastructure, 70 internal error, 130 interrupted.
     """  # noqa: D301 - \b is click's own mark
     setting = here()
     if json_file is not None:

@@ -113,7 +113,8 @@ def run(
     neither the suite, its project, the packages, nor the cell.
 
     Exit status: 0 all pass, are skipped, or fail as they declare; 1 a test fails, 2 usage, or the
-    suite cannot be collected, 3 no tests, 4 infrastructure, 130 interrupted.
+    suite cannot be collected, 3 no tests, 4 infrastructure, 70 internal
+    error, 130 interrupted.
     """  # noqa: D301 - \b is click's own mark
     setting = here()
     if json_file is not None:

@@ -144,7 +144,7 @@ def command(
     conformance upgrade 0.5.3 latest --markdown upgrade.md
 
     Exit status: 0 nothing breaks, 1 something breaks or silently computes something else, 2 usage,
-    3 nothing selected, 4 infrastructure, 130 interrupted.
+    3 nothing selected, 4 infrastructure, 70 internal error, 130 interrupted.
     """  # noqa: D301 - \b is click's own mark
     setting, files = here(), Files(json_file, markdown_file)
     files.check()

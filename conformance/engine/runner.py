@@ -129,7 +129,9 @@ class Run:
         """Try what is unexpected again, in another order, each job in a process of its own."""
         while unsure:
             once_more = [replace(job, alone=True) for job, _ in reversed(unsure.values())]
-            for job, again in self._executed(once_more):
+            for job, tried in self._executed(once_more):
+                judged = _judged(judge, job, tried)
+                again = judged if judged.outcome is Outcome.INFRA else tried
                 attempts = unsure[job.id][1]
                 attempts.append(again)
                 unstable = self.calibration.of(job)

@@ -272,6 +272,27 @@ def test_what_is_wrong_every_time_is_no_instability(world: World) -> None:
     assert (records[1].verdict, records[1].attempts) == (Verdict.REGRESSED, 5)
 
 
+@pytest.mark.parametrize("damage", ["message", "value"])
+def test_what_no_record_can_be_made_of_is_infra_for_its_job_alone(
+    world: World, damage: str
+) -> None:
+    """A message that no file can hold, or a value that is none: the run goes on."""
+
+    def odd(job: Job) -> Finished:
+        finished = bad(job, message="no such file: \udcff.txt")
+        return finished if damage == "message" else replace(good(job), blobs={"value": b"none"})
+
+    name = world.jobs[0].case.name
+    world.script.answers[name] = [odd]
+    first, *others = world.run()
+    assert (first.outcome, first.verdict) == (Outcome.INFRA, Verdict.INFRA)
+    assert first.error is not None
+    assert first.error.message.startswith("no record can be made of what the job reported: ")
+    assert {one.outcome for one in others} == {Outcome.OK}
+    world.script.answers[name] = [bad, odd, odd]  # and when it is confirmed
+    assert {one.outcome for one in world.run("other")[1:]} == {Outcome.OK}
+
+
 def test_progress_hears_of_each_job_once(world: World) -> None:
     """Recorded, cached, executed and confirmed ones alike."""
     world.script.answers["two"] = [wrong]

@@ -3,6 +3,7 @@
 Used by `test_abusive_jobs.py`, which tries a few, and by `benchmarks/attack/abusive_jobs.py`, which
 tries all.
 """
+# ruff: noqa: E501 - each abuse is a short program, easier to read on its line
 
 from __future__ import annotations
 
@@ -10,7 +11,6 @@ import os
 import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import psutil
@@ -20,10 +20,11 @@ from conformance.engine.client import Worker
 from conformance.engine.local import LocalExecutor
 from conformance.kit.supervisor import SCRATCH
 from conformance.model.outcome import Outcome
-from tests.bench import Bench, python_of, source_of, value_of
+from tests.bench import Bench, python_of, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from conformance.engine.job import Finished, PlannedCell
 
@@ -178,7 +179,7 @@ ABUSES: Final = {
     "fills its folder": Abuse("[open(f'f{n}', 'wb').write(b'x' * 2**20) for n in range(200)]; return 1", "ok"),
     "takes all limits from itself": Abuse(
         "resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8)); resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
-        "open('x', 'wb').write(b'x'); return 1", "crashed raised",
+        "open('x', 'wb').write(b'x'); return 1", "ok crashed raised",
     ),
     "is nobody's child": Abuse(
         "if os.fork(): os._exit(0)\nos.setsid(); ctypes.CDLL(None).prctl(1, 0); time.sleep(60)", "crashed",
@@ -204,9 +205,7 @@ def try_abuse(name: str, planned: PlannedCell, folder: Path) -> tuple[Finished, 
     body = f"time.sleep({DELAY})\n{abuse.body}"
     jobs = [bench.job(body, abuse.decorator, HELP, topic="abusive")]
     calm = "import jax.numpy as jnp\ntime.sleep(1.5)\nreturn np.asarray(jnp.arange(3) + {n})"
-    jobs += [
-        bench.job(calm.replace("{n}", str(n)), topic=f"innocent{n}") for n in range(INNOCENTS)
-    ]
+    jobs += [bench.job(calm.replace("{n}", str(n)), topic=f"innocent{n}") for n in range(INNOCENTS)]
     temporary = folder / "tmp"
     temporary.mkdir()
     before, tempfile.tempdir = tempfile.tempdir, str(temporary)

@@ -92,3 +92,12 @@ def test_a_frame_larger_than_the_pipe_is_written_whole() -> None:
     os.close(read_end)
     assert os.waitpid(child, 0)[1] == 0
     assert got == [Frame({"kind": "big", "body": len(body)}, body)]
+
+
+def test_half_a_surrogate_pair_is_escaped() -> None:
+    """JSON can hold it, UTF-8 cannot: no text that comes over the wire breaks whoever writes it."""
+    odd = {"error": {"message": "no such file: \udcff.txt", "\ud800": ["\udfff", "\U0001f600é", 3]}}
+    (frame,) = Decoder().feed(encode(odd))
+    assert frame.header["error"] == {
+        "message": "no such file: \\udcff.txt", "\\ud800": ["\\udfff", "\U0001f600é", 3],
+    }  # fmt: skip

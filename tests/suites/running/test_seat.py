@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +14,11 @@ from conformance.engine.blobs import BlobStore
 from conformance.engine.judging import Judge, record_of
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
-from conformance.suites.running.seat import IN_A_ROW
+from conformance.suites.running.crew import Crew
+from conformance.suites.running.seat import IN_A_ROW, Seat
+from conformance.suites.running.session import Session
+from conformance.suites.running.units import Units
+from tests.engine.worlds import planned
 from tests.suites.trials import jobs_of, ran, run, session, write
 
 if TYPE_CHECKING:
@@ -225,3 +233,47 @@ def test_verdicts(tmp_path: Path) -> None:
     assert records["test_skipped"].reasons == ("no need",)
     assert records["test_setup"].stage is Stage.BUILD
     assert blobs.get(records["test_declared"].artifacts["xfail"]) == b"known"
+
+
+def test_a_neighbour_of_a_test_that_kills_the_fork_server_is_not_blamed(tmp_path: Path) -> None:
+    """Two workers of one server: each is tried again in a session of its own."""
+    killer = (
+        "import os, signal, time\ndef test_kills():\n    time.sleep(0.5)\n"
+        "    os.kill(os.getppid(), signal.SIGKILL)\n    time.sleep(5)\n"
+    )
+    calm = "import time\ndef test_calm():\n    time.sleep(2)\n"
+    jobs = jobs_of(write(tmp_path, {"test_k.py": killer, "test_c.py": calm}))
+    crew = Crew(planned(), Units([[job] for job in jobs]), [], lambda: False)
+
+    def made(_: object, *, forks: bool) -> Session:
+        return Session(replace(session(tmp_path, forks=True).launch, forks=forks))
+
+    def seat() -> list[Finished]:
+        crew.enter()
+        try:
+            return list(Seat(crew.units, partial(crew.worker, made)).run())
+        finally:
+            crew.leave()
+
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(seat) for _ in range(2)]
+        found = {one.job.case.name: one.outcome for part in both for one in part.result()}
+    assert found == {
+        "test_k.py::test_kills": Outcome.CRASHED, "test_c.py::test_calm": Outcome.OK,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("forks", [False, True])
+def test_the_memory_of_all_processes_of_a_test_counts(tmp_path: Path, *, forks: bool) -> None:
+    """A child that takes too much is its test's, also one that left its session."""
+    source = """\
+        import os, time
+        def test_takes():
+            if os.fork() == 0:
+                os.setsid()
+                kept = b"x" * (600 << 20)
+                time.sleep(60)
+            time.sleep(20)
+    """
+    write(tmp_path, {"test_memory.py": textwrap.dedent(source)})
+    assert ran(tmp_path, memory=400, forks=forks)["test_takes"].outcome is Outcome.OUT_OF_MEMORY

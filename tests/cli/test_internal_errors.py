@@ -1,0 +1,88 @@
+"""A bug of ours has an exit status of its own, and no output of the user's is a bug."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.cli import main
+from conformance.model.outcome import ExitCode
+from tests.projects import ROOT, case
+
+if TYPE_CHECKING:
+    from .conftest import MakeProject
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("odd"), RecursionError(), MemoryError()])
+def test_an_internal_error_is_no_finding(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    """Exit status 70, with the traceback and a line that asks to report it."""
+
+    def broken(_: str) -> object:
+        raise error
+
+    monkeypatch.setattr(importlib, "import_module", broken)
+    assert int(main(["list"])) == 70
+    said = capsys.readouterr().err
+    assert "Traceback (most recent call last):" in said
+    assert type(error).__name__ in said
+    assert said.splitlines()[-1].startswith("conformance: internal error; ")
+
+
+def test_ctrl_c_is_no_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stays 130."""
+
+    def interrupted(_: str) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importlib, "import_module", interrupted)
+    assert main(["list"]) == ExitCode.INTERRUPTED
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    """`conformance list | head -1` prints no traceback."""
+    command = f"set -o pipefail; {sys.executable} -m conformance list | head -1"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert done.returncode in {0, 1}
+
+
+def test_a_terminal_without_the_characters_is_no_error() -> None:
+    """What it cannot show is escaped."""
+    done = subprocess.run(
+        [sys.executable, "-m", "conformance", "doctor", "--help"], cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, b"")
+    script = (
+        "import click, sys\nfrom conformance import cli\n"
+        "@cli.cli.command('odd')\ndef odd(): click.echo('caf\\xe9 \\udcff')\n"
+        "cli.COMMANDS['odd'] = 'odd'\nimport types\n"
+        "sys.modules['odd'] = types.SimpleNamespace(command=odd)\nsys.exit(cli.main(['odd']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, check=False,
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, b"caf\xe9 \\udcff\n"), done.stderr
+
+
+@pytest.mark.cell
+def test_an_odd_exception_is_recorded_and_the_run_goes_on(new_project: MakeProject) -> None:
+    """Half a surrogate pair is shown escaped, everywhere, and `--resume` reads it again."""
+    odd = case('raise RuntimeError("no such file: \\udcff.txt")', name="odd")
+    calm = case("return Observed(np.int32(3), reference=np.int32(3))", name="calm")
+    project = new_project({"cases/family/odd.py": odd, "cases/family/calm.py": calm})
+    for more in ([], ["--resume"]):
+        ended = project.run("run", "--json", "out.json", "--run-dir", "one", *more)
+        assert ended.code == 1, ended.err
+        assert "Traceback (most" not in ended.err
+        assert "no such file: \\udcff.txt" in ended.out
