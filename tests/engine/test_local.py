@@ -7,15 +7,16 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import psutil
 import pytest
 
 from conformance.cells.accelerators import Turns
 from conformance.cells.cache import cache_root
+from conformance.engine import local
 from conformance.engine.client import Worker, WorkerDiedError, WorkerKilledError
-from conformance.engine.job import Job
+from conformance.engine.job import Finished, Job
 from conformance.engine.local import ONCE, TWICE, LocalExecutor
 from conformance.engine.prepare import Provider, identity_mismatch
 from conformance.errors import InfrastructureError
@@ -24,6 +25,7 @@ from tests.bench import OLD, Bench, leaf_of, lock_of, planned_cell, python_of
 
 if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
+    from conformance.engine.local import OpenWorker
 
 
 class Opener:
@@ -118,6 +120,60 @@ def test_a_mismatch_names_the_first_package_that_differs(idle: Bench) -> None:
     assert identity_mismatch(planned, {"jax": "0.5.3", "numpy": "2.0", "extra": "1"}) == ""
     assert "has jax 0.6.0, expected 0.5.3" in identity_mismatch(planned, {"jax": "0.6.0"})
     assert "has numpy none, expected 2.0" in identity_mismatch(planned, {"jax": "0.5.3"})
+
+
+class Scripted:
+    """A worker whose jobs end as a script has it; an exception is raised."""
+
+    alive = True
+    identity: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, answers: list[Finished | Exception]) -> None:
+        self.answers = answers
+
+    def run(self, _: Job) -> Finished:
+        """Return the next answer."""
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        """End nothing."""
+
+
+def test_a_job_that_the_host_has_no_room_for_is_tried_again(
+    idle: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alone, some times, with a pause before each; if there never is any it is the host's fault."""
+    monkeypatch.setattr(local, "PAUSES", (0.0, 0.0))
+    job = idle.job("return 1")
+    none = Finished(job=job, outcome=Outcome.INFRA, stage=Stage.IMPORT, refused=True)
+    good = Finished(job=job, outcome=Outcome.OK, stage=Stage.EXECUTE)
+    for answers, outcome in (([none, none, good], Outcome.OK), ([none] * 3, Outcome.INFRA)):
+        script: list[Finished | Exception] = [*answers]
+        opening = cast("OpenWorker", lambda _, script=script: Scripted(script))
+        (finished,) = LocalExecutor(opening, slots=1, turns=Turns(idle.folder)).run([job])
+        assert finished.outcome is outcome
+        assert script == []
+
+
+@pytest.mark.parametrize("how", ["worker", "job"])
+@pytest.mark.parametrize(("kills", "outcome"), [(0, Outcome.CRASHED), (1, Outcome.INFRA)])
+def test_a_job_killed_on_a_host_out_of_memory_is_not_blamed(
+    idle: Bench, monkeypatch: pytest.MonkeyPatch, how: str, kills: int, outcome: Outcome
+) -> None:
+    """Where the kernel says that it ended processes for it; else the job alone is to blame."""
+    counts = iter([7, 7 + kills])
+    monkeypatch.setattr(local, "oom_kills", lambda: next(counts))
+    job = idle.job("return 1")
+    killed = Finished(job=job, outcome=Outcome.CRASHED, stage=Stage.EXECUTE, killed=True)
+    answer = killed if how == "job" else WorkerDiedError("the worker ended")
+    script: list[Finished | Exception] = [answer, answer]
+    opening = cast("OpenWorker", lambda _: Scripted(script))
+    (finished,) = LocalExecutor(opening, slots=1, turns=Turns(idle.folder)).run([job])
+    assert finished.outcome is outcome
+    assert kills == 0 or (finished.error is not None and "out of memory" in finished.error.message)
 
 
 @pytest.mark.cell

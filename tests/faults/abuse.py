@@ -158,6 +158,7 @@ ABUSES: Final = {
     "recurses without end": Abuse("def f(n):\n    return f(n + 1)\nreturn f(0)", "raised"),
     "recurses without end in C": Abuse(
         "sys.setrecursionlimit(10**8)\nx = []\nfor _ in range(10**6): x = [x]\nreturn repr(x)", "crashed raised",
+        "probe(timeout=30)",
     ),
     "reads address 0": Abuse("ctypes.string_at(0)", "crashed"),
     "exits at once": Abuse("os._exit(0)", "crashed"),
