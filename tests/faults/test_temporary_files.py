@@ -1,0 +1,44 @@
+"""What `kill -9` of a run and its workers leaves in TMPDIR is gone after the next run."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from conformance.scratch import PREFIX
+from tests.projects import case
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conftest import MakeProject
+
+pytestmark = pytest.mark.cell
+PATIENCE = 30.0
+
+
+def test_the_next_run_removes_what_a_killed_one_left(
+    new_project: MakeProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the orchestrator nor its worker could tidy up."""
+    temporary, begun = tmp_path / "tmp", tmp_path / "begun"
+    temporary.mkdir()
+    body = f"import os, time\nopen({str(begun)!r}, 'w').close()\ntime.sleep(60)\nreturn 1"
+    project = new_project({"cases/family/topic.py": case(body)})
+    monkeypatch.setenv("TMPDIR", str(temporary))  # of the processes that are started
+    run = project.start("run")
+    end = time.monotonic() + PATIENCE
+    while not begun.exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    for process in [*psutil.Process(run.pid).children(recursive=True), psutil.Process(run.pid)]:
+        process.kill()
+    run.communicate()
+    assert [path.name.startswith(PREFIX) for path in temporary.iterdir()] == [True]
+    project.write({"cases/family/topic.py": case("return Observed(1, reference=1)")})
+    again = project.start("run")
+    assert (again.communicate(), again.returncode)[1] == 0
+    assert list(temporary.iterdir()) == []

@@ -1,0 +1,72 @@
+"""Process trees: who belongs to one, what it holds, and how it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.kit import processes
+from tests.processes import gone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SIZE = 64 * 2**20
+TREE = f"""
+import os, sys, threading, time
+kept = os.urandom({SIZE})
+
+def fork():
+    if os.fork() == 0:
+        os.setsid()
+        os.fork()
+        print(os.getpid(), flush=True)
+        time.sleep(60)
+
+thread = threading.Thread(target=fork)
+thread.start()
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def tree() -> Iterator[tuple[int, set[int]]]:
+    """A process with 64 MiB, which it shares with a child and a grandchild; a thread forked one."""
+    process = subprocess.Popen([sys.executable, "-c", TREE], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    below = {int(process.stdout.readline()) for _ in range(2)}
+    yield process.pid, below
+    processes.end_tree(process.pid)
+    process.communicate()
+
+
+def test_what_a_thread_forked_is_below_its_process(tree: tuple[int, set[int]]) -> None:
+    """So is what left the session."""
+    pid, below = tree
+    assert set(processes.descendants(pid)) == below
+
+
+def test_shared_pages_count_once(tree: tuple[int, set[int]]) -> None:
+    """Above the limit, where it matters; below it the plain sum is near enough."""
+    pid, _ = tree
+    assert processes.tree_memory(pid, 10 * SIZE) > 3 * SIZE
+    assert SIZE < processes.tree_memory(pid, 2 * SIZE) < 2 * SIZE
+
+
+def test_a_tree_ends_whole(tree: tuple[int, set[int]]) -> None:
+    """No process of it is left, whatever session it is in."""
+    pid, below = tree
+    processes.end_tree(pid)
+    assert all(gone(one) for one in (pid, *below))
+
+
+def test_a_process_that_is_gone_holds_nothing() -> None:
+    """It may end while it is looked at."""
+    process = subprocess.Popen([sys.executable, "-c", "pass"])
+    process.wait()
+    assert processes.tree_memory(process.pid) == 0
+    assert processes.proportional(process.pid) == 0
+    processes.end_tree(process.pid)
