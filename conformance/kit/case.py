@@ -174,7 +174,7 @@ def program(
             `inform`; by default facts gate, jaxpr and StableHLO warn, HLO informs.
         x64: Whether 64-bit types are enabled.
         timeout: Wall-clock limit, in seconds.
-        memory: Limit of resident memory, in MiB.
+        memory: Limit of resident memory of all its processes together, in MiB.
         xla_flags: Flags added to XLA_FLAGS, with their dashes.
         config: `jax.config` values set before the case is built.
         rtol: Relative tolerance to the reference; default by dtype, 0 is exact.
