@@ -89,11 +89,11 @@ def _adopt(part: LoadedRun, directory: RunDirectory) -> None:
     """Give the artifacts of a part to the whole run.
 
     Raises:
-        CorruptBlobError: If one is missing.
+        CorruptBlobError: If one is missing, or is not what its name says.
         InfrastructureError: If the disk refuses.
     """
     for name in {name for record in part.records for name in record.artifacts.values()}:
-        directory.blobs.adopt(name, part.blobs)
+        directory.blobs.adopt(name, part.blobs, trusted=False)
 
 
 def _empty(folder: Path) -> RunDirectory:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import zstandard
 
+from conformance.engine.cache_folder import CacheFolder
 from conformance.engine.digest_store import FORMAT, DigestStore
 from conformance.engine.digests import digest_of
 from conformance.engine.processes import MANY
@@ -73,13 +74,20 @@ def test_what_is_kept_and_broken_is_made_anew(tmp_path: Path, store: DigestStore
     file = kept(tmp_path)
     whole = file.read_bytes()
     flipped = whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:]
-    fields = msgspec.msgpack.decode(zstandard.decompress(whole))
+    entries = CacheFolder(file.parent)
+    content = entries.read(file)
+    assert content is not None
+    fields = msgspec.msgpack.decode(zstandard.decompress(content))
     other = [FORMAT + 1, *fields[1:]]
     other[2][0] = "another"
     foreign = zstandard.compress(msgspec.msgpack.encode({"a": 1}))
     later = zstandard.compress(msgspec.msgpack.encode(other))
-    for data in (b"", whole[:-20], flipped, b"no digest", foreign, later):
+    for data in (b"", whole[:-20], flipped, b"no digest"):
         file.write_bytes(data)
+        assert store.get(run) == made
+        assert file.read_bytes() == whole
+    for data in (foreign, later):
+        entries.write(file, data)
         assert store.get(run) == made
         assert file.read_bytes() == whole
 
