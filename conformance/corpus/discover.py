@@ -211,6 +211,7 @@ def _cases(
             x64=metadata.x64,
             timeout=metadata.timeout,
             memory=metadata.memory,
+            observation_mb=metadata.observation_mb,
             xla_flags=metadata.xla_flags,
             policy=metadata.policy,
             config=metadata.config or {},

@@ -197,12 +197,19 @@ class Worker:
             self._pending[number] = channel
         processes = job.planned.cell.place.processes
         transcript = Transcript() if processes == 1 else RankTranscripts(processes)
+        left = job.case.observation_mb * 2**20 * processes
         try:
             self._send({**job.request(), "id": number})
             while True:
                 frame = self._next(channel, job)
                 if frame.header["kind"] == "done":
                     return transcript.finish(job, frame.header)
+                left -= len(frame.body)
+                if left < 0:  # the worker ends such a job itself: this one cannot be trusted
+                    self.kill()
+                    raise WorkerDiedError(
+                        f"the worker sent more than {job.case.observation_mb} MiB for one job"
+                    )
                 transcript.take(frame.header, frame.body)
         finally:
             with self._lock:

@@ -91,7 +91,7 @@ def test_a_blob_is_copied_where_links_are_refused(
 
 def test_what_is_not_there_cannot_be_adopted(tmp_path: Path) -> None:
     """The other store is named."""
-    with pytest.raises(CorruptBlobError, match="a/0{32}: missing"):
+    with pytest.raises(CorruptBlobError, match=r"a/0{32}: missing"):
         BlobStore(tmp_path / "b").adopt("0" * 32, BlobStore(tmp_path / "a"))
 
 
@@ -103,7 +103,8 @@ def test_a_disk_that_refuses_is_infrastructure(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["../../../conftest_evil.py", "/etc/passwd", "0" * 31, "0" * 65, "A" * 32, "", "\0" * 32]
+    "name",
+    ["../../../conftest_evil.py", "/etc/passwd", "0" * 31, "0" * 65, "A" * 32, "", "\0" * 32],
 )
 def test_a_name_that_is_no_hash_is_refused(tmp_path: Path, name: str) -> None:
     """Whether a blob is read, adopted or dropped: no name leads out of the folder."""

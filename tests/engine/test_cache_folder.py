@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -82,4 +81,3 @@ def test_an_entry_that_is_no_file_is_a_miss(
     entry.mkdir()
     assert entries.read(entry) is None
     assert len(caplog.messages) == 1
-    assert os.listdir(entry) == []

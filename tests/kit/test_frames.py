@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.kit import frames
-from conformance.kit.frames import LENGTH, MAX_HEADER, Decoder, Frame, FrameError, encode
+from conformance.kit.frames import (
+    LENGTH,
+    MAX_HEADER,
+    Decoder,
+    Frame,
+    FrameError,
+    FrameTooLargeError,
+    encode,
+)
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -92,3 +100,13 @@ def test_a_frame_larger_than_the_pipe_is_written_whole() -> None:
     os.close(read_end)
     assert os.waitpid(child, 0)[1] == 0
     assert got == [Frame({"kind": "big", "body": len(body)}, body)]
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_arrives() -> None:
+    """By its header alone; the limit may change from frame to frame."""
+    decoder = Decoder(largest=4)
+    assert len(decoder.feed(encode({}, b"1234"))) == 1
+    decoder.largest = 3
+    whole = encode({}, b"1234")
+    with pytest.raises(FrameTooLargeError, match="frame body of 4 bytes, expected at most 3"):
+        decoder.feed(whole[:-4])
