@@ -151,3 +151,24 @@ def test_a_file_that_went_away(cases: Path) -> None:
     (cases / "a" / "t.py").symlink_to(cases / "nowhere.py")
     from_link = case_files(cases)
     assert [str(file) for file in from_link] == [str(cases / "nowhere.py")]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = " + "-" * 20000 + "1",
+        "x = " + "(" * 20000 + "1",
+        "x = " + "1+" * 50000 + "1",
+        "@probe(config=" + '{"a":' * 90 + "-" * 800 + "1" + "}" * 90 + ")\ndef f(env): pass\n",
+        "x = 1\0",
+    ],
+    ids=["minus", "parentheses", "sum", "keyword", "null"],
+)
+def test_what_is_nested_too_deeply_is_one_error(write: Write, source: str) -> None:
+    """Whatever the parser of this Python raises for it; the file is named."""
+    try:
+        cases = write(family__topic=source)
+    except BrokenCasesError as error:
+        assert "topic.py:1: " in str(error)  # noqa: PT017 - a parser of another release may do it
+    else:
+        assert cases == ()
