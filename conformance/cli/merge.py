@@ -18,7 +18,6 @@ from conformance.collecting import uncollected
 from conformance.engine.loading import LoadedRun, runs_in
 from conformance.engine.merging import in_order, merged
 from conformance.engine.rundir import RunDirectory, new_run
-from conformance.errors import UsageError
 
 
 @click.command("merge", short_help="Put the shards of a run together.")
@@ -97,6 +96,6 @@ def _adopt(part: LoadedRun, directory: RunDirectory) -> None:
 
 
 def _empty(folder: Path) -> RunDirectory:
-    if folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty; name another folder")
-    return RunDirectory(folder)
+    directory = RunDirectory(folder)
+    directory.check_empty()
+    return directory

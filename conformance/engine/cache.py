@@ -77,7 +77,10 @@ class ResultCache:
 
     def forget(self, record: Record) -> None:
         """Drop the blobs of a record that turned out to be broken."""
-        self.blobs.drop_broken(record.artifacts.values())
+        try:
+            self.blobs.drop_broken(record.artifacts.values())
+        except OSError as error:
+            self._entries.report_unwritable(disk_error(self.blobs.folder, error))
 
     def drop(self, job: Job) -> None:
         """Forget what is kept of a job: it does not do the same each time."""

@@ -79,12 +79,35 @@ class RunDirectory:
             raise disk_error(self.path, error) from None
         try:
             _lock(descriptor, self.path)
-            for folder in (self.path, self.blobs.folder):
-                for left in folder.glob(f"{TEMPORARY}*"):
-                    left.unlink(missing_ok=True)
+            try:
+                for folder in (self.path, self.blobs.folder):
+                    for left in folder.glob(f"{TEMPORARY}*"):
+                        left.unlink(missing_ok=True)
+            except OSError as error:
+                raise disk_error(self.path, error) from None
             yield
         finally:
             os.close(descriptor)
+
+    def check_empty(self, remedy: str = "name another folder with --run-dir") -> None:
+        """Check that nothing is here yet, but what a killed run left half written.
+
+        Args:
+            remedy: What to do about a folder that is not empty, for the message.
+
+        Raises:
+            UsageError: If the folder holds something, or cannot be read.
+        """
+        try:
+            names = [path.name for path in self.path.iterdir()]
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise UsageError(
+                f"{self.path}: cannot be read: {said_by(error)}; name another folder with --run-dir"
+            ) from None
+        if any(not name.startswith(TEMPORARY) for name in names):
+            raise UsageError(f"{self.path} is not empty; {remedy}")
 
     def write_run(self, info: RunInfo) -> None:
         """Write `run.json`, whole or not at all.

@@ -175,7 +175,7 @@ def parse(text: str, where: str) -> Deviations:
     """
     try:
         file = msgspec.convert(tomllib.loads(text), _File)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         said = str(error)
         raise UsageError(f"{where}: {said[:1].lower()}{said[1:]}") from None
     except msgspec.ValidationError as error:
