@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from conformance.errors import InfrastructureError
 from conformance.files import write_atomically
@@ -146,7 +146,7 @@ def _damage(lock: Lock) -> str:
         return "it does not name its environment"
     try:
         Version(lock.pins.get("jax", ""))
-    except InvalidVersion:
+    except ValueError:  # also a number of thousands of digits
         return f"got {lock.pins.get('jax', 'no version')!r} as the version of jax"
     return ""
 

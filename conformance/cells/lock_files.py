@@ -55,5 +55,7 @@ def _of_toml(file: Path, text: str) -> dict[str, str]:
     return {
         entry["name"]: entry["version"]
         for entry in entries
-        if isinstance(entry, dict) and {"name", "version"} <= entry.keys()
+        if isinstance(entry, dict)
+        and isinstance(entry.get("name"), str)
+        and isinstance(entry.get("version"), str)
     }

@@ -240,7 +240,7 @@ def _check_deviation(declared: DeviationMetadata, line: int) -> None:
 def _check_pattern(text: str, line: int) -> None:
     try:
         re.compile(text)
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError) as error:
         raise MetadataError(
             line, f"deviation match `{text}` is no regular expression: {error}"
         ) from None
