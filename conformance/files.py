@@ -1,10 +1,11 @@
-"""Writing files whole or not at all, JSON for people, and the one error for a disk that refuses."""
+"""Whole-or-nothing writes, reads of untrusted files, and the error for a disk that refuses."""
 
 from __future__ import annotations
 
 import errno
 import os
 import secrets
+import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,40 @@ if TYPE_CHECKING:
 
 TEMPORARY = ".writing-"
 """Beginning of the names of files that are not whole yet."""
+MALFORMED = (ValueError, RecursionError)
+"""Raised by a decoder for bytes that are not what it expects; deep nesting is a RecursionError."""
+
+
+def read_regular(path: Path, largest: int | None = None) -> bytes:
+    """Return the content of a regular file; follow no link, and wait for no pipe.
+
+    Args:
+        path: The file, which may come from elsewhere.
+        largest: Bytes beyond which it is refused; None is no limit.
+
+    Raises:
+        OSError: If it cannot be read, is a symbolic link or no regular file, or is too large.
+    """
+    try:
+        # Without O_NONBLOCK, opening a pipe waits for its writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "is a symbolic link, expected a regular file") from None
+        raise
+    try:
+        found = os.fstat(descriptor)
+        if stat.S_ISDIR(found.st_mode):  # which `open` refuses in words of its own
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "is no regular file")
+        if largest is not None and found.st_size > largest:
+            said = f"has {found.st_size} bytes, expected at most {largest}"
+            raise OSError(errno.EFBIG, said)
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
 
 
 def readable_json(data: Any) -> bytes:

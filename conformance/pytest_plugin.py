@@ -30,7 +30,7 @@ from conformance.engine.plan import Plan, why_not
 from conformance.engine.prepare import Provider
 from conformance.engine.rundir import Results, RunDirectory, new_run
 from conformance.engine.runner import judged_from_cache, unexpected
-from conformance.errors import ConformanceError, UsageError
+from conformance.errors import ConformanceError
 from conformance.model.outcome import Verdict
 from conformance.model.record import Record
 
@@ -89,8 +89,8 @@ class Bench:
 
     def __post_init__(self) -> None:
         given = self.config.option.run_dir
-        if self.writes and given is not None and given.exists() and any(given.iterdir()):
-            raise UsageError(f"{given} is not empty; name another folder with --run-dir")
+        if self.writes and given is not None:
+            RunDirectory(given).check_empty()
         self.setting = Setting(self.config.invocation_params.dir)
         matrix, selectors = self.config.option.matrix, tuple(self.config.option.cell)
         cells, _ = self.setting.cells(matrix, selectors)

@@ -132,7 +132,10 @@ def test_a_run_directory_in_use_is_refused(project: Project) -> None:
     [
         (["--matrix", "smoek"], "unknown matrix 'smoek' (did you mean 'smoke'?)"),
         (["--cell", "0.6.9"], "unknown jax release '0.6.9'"),
-        (["--cell", "path:/nonexistent/python"], "/nonexistent/python: does not run: no such"),
+        (
+            ["--cell", "path:/nonexistent/python"],
+            "path:/nonexistent/python: no such file, expected",
+        ),
     ],
 )
 def test_a_cell_that_cannot_be_is_a_usage_error(

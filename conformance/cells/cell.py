@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 from dataclasses import dataclass, field
@@ -198,7 +199,8 @@ def _setting(text: str) -> bool | int | float | str | None:
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     if _INTEGER.fullmatch(text):
-        return int(text)
+        with contextlib.suppress(ValueError):  # a number of thousands of digits stays a text
+            return int(text)
     return float(text) if _FLOAT.fullmatch(text) else text
 
 

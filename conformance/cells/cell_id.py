@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _HEAD = re.compile(rf"jax(?P<release>\d.*|{NIGHTLY}(?:[.-].*)?)")
 _PYTHON = re.compile(r"py(\d)(\d+)")
-_DEVICES = re.compile(r"(cpu|gpu|tpu)([1-9]\d*)?")
+_DEVICES = re.compile(r"(cpu|gpu|tpu)([1-9]\d{0,5})?")
 _PROCESSES = re.compile(r"mp\d+")
 _TOPOLOGY = re.compile(r"(tpu|cuda|rocm)[:.](.*)")
 _FULL_PIN = re.compile(r"(?P<name>[a-z0-9][a-z0-9_.]*)==(?P<version>[\w.!+]+)")

@@ -12,6 +12,7 @@ import msgspec
 from conformance.cells.facts import FILE_NAME, Facts
 from conformance.cells.in_use import last_used
 from conformance.errors import InfrastructureError
+from conformance.files import MALFORMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -157,7 +158,7 @@ def _stored(folder: Path) -> StoredEnvironment:
 def _facts(folder: Path) -> Facts | None:
     try:
         return msgspec.json.decode((folder / FILE_NAME).read_bytes(), type=Facts)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *MALFORMED):
         return None
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from conformance.cells.inspection import inspect_interpreter
 from conformance.errors import InfrastructureError
-from conformance.files import write_atomically
+from conformance.files import MALFORMED, write_atomically
 
 if TYPE_CHECKING:
     from conformance.cells.lock import Lock
@@ -122,7 +122,7 @@ def facts_hold(folder: Path, lock: Lock) -> bool:
         missing = set(facts.dist_infos) - _dist_infos(folder, facts.python)
         linked = python_of(folder).resolve(strict=True)
         return not missing and linked == Path(facts.interpreter).resolve() and _runs(folder, facts)
-    except (OSError, msgspec.DecodeError, InfrastructureError):
+    except (OSError, *MALFORMED, InfrastructureError):
         # Corrupt, half made or broken alike: what does not hold is made again.
         return False
 

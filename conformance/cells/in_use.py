@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import time
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SUFFIX = ".used"
+_REFUSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT})
 PATIENCE = 1800.0
 """Seconds that making an environment is waited for."""
 _LOOK_AGAIN = 0.05
@@ -35,7 +37,7 @@ def in_use(folder: Path) -> Iterator[int]:
     """
     mark = _mark(folder)
     mark.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = _hold(mark)
+    descriptor = _hold(mark, folder)
     try:
         with contextlib.suppress(OSError):  # another user's: it is used all the same
             os.utime(mark)
@@ -119,9 +121,17 @@ def forget(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _hold(mark: Path) -> int:
+def _hold(mark: Path, folder: Path) -> int:
     while True:
-        descriptor = os.open(mark, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            descriptor = os.open(mark, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            if error.errno not in _REFUSED or not folder.is_dir():
+                raise
+            # An environment that is there serves from a cache that is full or read-only too.
+            descriptor = os.open(mark if mark.exists() else folder, os.O_RDONLY)
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            return descriptor
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         if mark.exists() and os.path.samestat(os.fstat(descriptor), mark.stat()):
             return descriptor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import dataclass
 from functools import cache
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from conformance.errors import InfrastructureError
+from conformance.errors import InfrastructureError, UsageError
 from conformance.files import said_by
 
 if TYPE_CHECKING:
@@ -109,8 +110,11 @@ def inspect_path_environment(python: Path) -> PathEnvironment:
         The environment's Python and distributions.
 
     Raises:
+        UsageError: If there is no such file.
         InfrastructureError: If the interpreter does not run, or has no jax.
     """
+    if not os.path.isfile(python):  # noqa: PTH113 - Path raises for a name that is too long
+        raise UsageError(f"path:{python}: no such file, expected the python of an environment")
     found = _decoded(_ask(python, _PACKAGES_SCRIPT), _Packages, python)
     if "jax" not in found.packages:
         raise InfrastructureError(

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from packaging.version import Version
+
 from conformance.errors import InfrastructureError
 from conformance.files import write_atomically
 
@@ -22,6 +24,7 @@ NIGHTLIES = "nightly"
 """The comment line that says which packages are nightlies, from an index of their own."""
 _HEADER = re.compile(r"^# ([a-z][a-z- ]*): (.*)$", re.MULTILINE)
 _PIN = re.compile(r"^([a-z0-9][a-z0-9-]*)==([^\s;\\]+)", re.MULTILINE)
+_LINE = re.compile(r"(?:#.*|[a-z0-9][a-z0-9-]*==[^\s;\\]+.*| +--hash=sha256:[0-9a-f]+.*)?")
 _WHOLE_PIN = re.compile(r"^([a-z0-9][a-z0-9-]*)==(?:[^\n]*\\\n)*[^\n]*\n", re.MULTILINE)
 
 
@@ -124,7 +127,28 @@ def read_lock(path: Path) -> Lock | None:
         raise InfrastructureError(
             f"{path}: got {first[:60]!r}, expected '# {MAGIC}'; delete the file to lock again"
         )
-    return Lock(text=text, path=path)
+    lock = Lock(text=text, path=path)
+    if damage := _damage(lock):
+        raise InfrastructureError(
+            f"{path}: damaged: {damage}; restore it, or delete it to lock again"
+        )
+    return lock
+
+
+def _damage(lock: Lock) -> str:
+    """Return why a text is no whole lock, empty if it is one."""
+    for number, line in enumerate(lock.text.split("\n"), 1):
+        if not _LINE.fullmatch(line):
+            return f"line {number} is {line[:60]!r}, expected a pin or its hash"
+    if not lock.text.endswith("\n") or lock.text.endswith("\\\n"):
+        return "it ends too early"
+    if "environment" not in lock.headers:
+        return "it does not name its environment"
+    try:
+        Version(lock.pins.get("jax", ""))
+    except ValueError:  # also a number of thousands of digits
+        return f"got {lock.pins.get('jax', 'no version')!r} as the version of jax"
+    return ""
 
 
 def store_lock(lock: Lock, folder: Path) -> Lock:

@@ -9,7 +9,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from conformance.errors import UsageError
-from conformance.files import said_by
+from conformance.files import MALFORMED, said_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +47,7 @@ def pins_of(file: Path) -> Mapping[str, str]:
 def _of_toml(file: Path, text: str) -> dict[str, str]:
     try:
         data: dict[str, Any] = msgspec.toml.decode(text)
-    except msgspec.DecodeError as error:
+    except MALFORMED as error:
         raise UsageError(f"{file}: expected TOML: {str(error).lower()}") from None
     entries: list[Any] = next(
         (data[name] for name in _TABLES if isinstance(data.get(name), list)), []
@@ -55,5 +55,7 @@ def _of_toml(file: Path, text: str) -> dict[str, str]:
     return {
         entry["name"]: entry["version"]
         for entry in entries
-        if isinstance(entry, dict) and {"name", "version"} <= entry.keys()
+        if isinstance(entry, dict)
+        and isinstance(entry.get("name"), str)
+        and isinstance(entry.get("version"), str)
     }

@@ -9,7 +9,7 @@ import msgspec
 
 from conformance.cells.suggest import did_you_mean
 from conformance.errors import InfrastructureError, UsageError
-from conformance.files import said_by
+from conformance.files import MALFORMED, said_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -104,7 +104,7 @@ def read_matrix_file(path: Path) -> MatrixFile:
         content = msgspec.toml.decode(path.read_bytes())
     except OSError as error:
         raise InfrastructureError(f"{path}: cannot read: {said_by(error)}") from error
-    except ValueError as error:  # TOML or its encoding
+    except MALFORMED as error:
         raise UsageError(f"{path}: not TOML: {error}") from error
     try:
         return _matrix(content)

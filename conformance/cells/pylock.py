@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from conformance.errors import InfrastructureError
+from conformance.files import MALFORMED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,7 @@ def parse_pylock(text: str) -> Pins:
     """
     try:
         packages = msgspec.toml.decode(text, type=_File).packages
-    except msgspec.DecodeError as error:
+    except MALFORMED as error:
         raise InfrastructureError(f"uv: unexpected pylock.toml: {error}") from error
     return {package.name: _pin(package) for package in packages}
 

@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from conformance.cells.suggest import did_you_mean
 from conformance.errors import InfrastructureError, UsageError
-from conformance.files import said_by
+from conformance.files import MALFORMED, said_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -235,7 +235,7 @@ def parse_releases(text: str, path: Path) -> Releases:
     try:
         file = msgspec.toml.decode(text, type=_File)
         rows = tuple(sorted(file.release, key=lambda row: Version(row.version)))
-    except (msgspec.DecodeError, InvalidVersion) as error:
+    except (*MALFORMED, InvalidVersion) as error:
         raise UsageError(f"{path}: {error}; {REFRESH}") from error
     return Releases(
         rows=rows,

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from conformance.cells.cell import PATH_PREFIX, Cell
 from conformance.cells.cell_id import is_cell_id, parse_cell
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from conformance.cells.releases import Releases
 
 _PLATFORM = re.compile(r"(?P<selector>[^@].*)@(?P<platform>[a-z][a-z0-9]*([:-][^/@]*)?)")
-_COUNTED = re.compile(r"(cpu|gpu|tpu)([1-9]\d*)")
-_LATEST = re.compile(r"latest(?:-(\d+))?")
+_COUNTED = re.compile(r"(cpu|gpu|tpu)([1-9]\d{0,5})")
+_LATEST = re.compile(r"latest(?:-(\d{1,6}))?")
 _FORMS = (
     "an exact release, a PEP 440 specifier, latest, latest-N, nightly, nightly-N, "
     "nightly:YYYY-MM-DD, or path:/env/bin/python, and @PLATFORM after it for another than cpu"
@@ -229,7 +229,7 @@ def _before_latest(text: str, back: int, releases: Releases) -> str:
 def _is_version(text: str) -> bool:
     try:
         Version(text)
-    except InvalidVersion:
+    except ValueError:  # also a number of thousands of digits
         return False
     return True
 
@@ -237,7 +237,8 @@ def _is_version(text: str) -> bool:
 def _specifier(text: str) -> SpecifierSet:
     try:
         specifier = SpecifierSet(text)
-    except InvalidSpecifier:
+        specifier.contains("0")  # it reads its versions only when it is asked
+    except ValueError:  # also a number of thousands of digits
         specifier = SpecifierSet()
     if not len(specifier):
         raise UsageError(f"selector {text!r} is not understood; expected {_FORMS}")

@@ -7,12 +7,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import zstandard
-
 from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.cells.selectors import matches_selector
 from conformance.cells.suggest import did_you_mean
 from conformance.engine.comparing import NORMAL, IrText
+from conformance.engine.compression import DecompressionError, decompress
 from conformance.engine.rundir import RUN, RunDirectory
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import said_by
@@ -50,7 +49,7 @@ def read_text(name: str, kind: str | None) -> IrText:
         raise UsageError(
             f"{name}: cannot be read: {said_by(error)}{near}; expected a file to compare"
         ) from None
-    except (zstandard.ZstdError, UnicodeDecodeError) as error:
+    except (DecompressionError, UnicodeDecodeError) as error:
         raise UsageError(f"{name}: got no text ({error}), expected an IR") from None
     if text.startswith(NORMAL):
         try:
@@ -68,9 +67,7 @@ def read_text(name: str, kind: str | None) -> IrText:
 
 def _bytes(name: str) -> bytes:
     data = sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes()
-    if data.startswith(_ZSTD):
-        return zstandard.ZstdDecompressor().decompressobj().decompress(data)
-    return data
+    return decompress(data) if data.startswith(_ZSTD) else data
 
 
 def _beside(path: Path) -> Iterator[Path]:

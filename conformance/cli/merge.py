@@ -18,7 +18,6 @@ from conformance.collecting import uncollected
 from conformance.engine.loading import LoadedRun, runs_in
 from conformance.engine.merging import in_order, merged
 from conformance.engine.rundir import RunDirectory, new_run
-from conformance.errors import UsageError
 
 
 @click.command("merge", short_help="Put the shards of a run together.")
@@ -89,14 +88,14 @@ def _adopt(part: LoadedRun, directory: RunDirectory) -> None:
     """Give the artifacts of a part to the whole run.
 
     Raises:
-        CorruptBlobError: If one is missing.
+        CorruptBlobError: If one is missing, or is not what its name says.
         InfrastructureError: If the disk refuses.
     """
     for name in {name for record in part.records for name in record.artifacts.values()}:
-        directory.blobs.adopt(name, part.blobs)
+        directory.blobs.adopt(name, part.blobs, trusted=False)
 
 
 def _empty(folder: Path) -> RunDirectory:
-    if folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty; name another folder")
-    return RunDirectory(folder)
+    directory = RunDirectory(folder)
+    directory.check_empty()
+    return directory

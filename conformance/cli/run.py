@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
@@ -45,7 +45,7 @@ from conformance.engine.rundir import (
 )
 from conformance.engine.runner import Run
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
-from conformance.files import TEMPORARY, readable_json
+from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.report.data import report_json
 from conformance.report.report import Report
@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunInfo
     from conformance.model.since import Since
+
+_CONTINUE: Final = "continue it with --resume, or name another folder"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +264,7 @@ def _begun(directory: RunDirectory, info: RunInfo, plan: Plan, *, resume: bool) 
         info = replace(info, started=directory.read_run().started or info.started)
         drop_untold(directory, plan)
     else:
-        _check_empty(directory.path)  # another run may have come first
+        directory.check_empty(_CONTINUE)  # another run may have come first
     directory.write_run(info)
     return info
 
@@ -281,16 +283,9 @@ def _directory(root: Path, given: Path | None, *, resume: bool) -> RunDirectory:
         return RunDirectory(given) if given else latest_run(root)
     if given is None:
         return new_run(root)
-    _check_empty(given)
-    return RunDirectory(given)
-
-
-def _check_empty(folder: Path) -> None:
-    # What a run was writing when it was killed is nothing yet.
-    if folder.exists() and any(not one.name.startswith(TEMPORARY) for one in folder.iterdir()):
-        raise UsageError(
-            f"{folder} is not empty; continue it with --resume, or name another folder"
-        )
+    directory = RunDirectory(given)
+    directory.check_empty(_CONTINUE)
+    return directory
 
 
 def request_of(directory: RunDirectory) -> Request:

@@ -51,7 +51,6 @@ def write_state(setting: Setting, file: Path, *, check: bool) -> None:
     pages[file] = f"{_state(setting, dates)}\n"
     for page, text in pages.items():
         if not check:
-            page.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(page, text.encode())
         elif not page.exists() or page.read_text(encoding="utf-8") != text:
             raise StaleStateError(

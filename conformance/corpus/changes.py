@@ -8,7 +8,7 @@ import msgspec
 from packaging.version import InvalidVersion, Version
 
 from conformance.errors import UsageError
-from conformance.files import said_by
+from conformance.files import MALFORMED, said_by
 from conformance.model.change import Family
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def _load(file: Path) -> Family:
         family = msgspec.toml.decode(file.read_bytes(), type=Family)
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {said_by(error)}") from error
-    except msgspec.DecodeError as error:  # no TOML, an unknown key, a wrong type
+    except MALFORMED as error:  # no TOML, an unknown key, a wrong type
         said = str(error)
         raise UsageError(f"{file}: {said[:1].lower()}{said[1:]}") from error
     for number, change in enumerate(family.change, 1):

@@ -15,6 +15,7 @@ from conformance.corpus.metadata import (
     read_metadata,
     specifier,
 )
+from conformance.corpus.source import parse
 from conformance.errors import UsageError
 from conformance.files import said_by
 from conformance.model.case import Case
@@ -115,13 +116,13 @@ def _helpers(folder: Path) -> bytes:
 def _read_file(file: Path, helpers: bytes, errors: list[FileError]) -> Iterator[Case]:
     try:
         source = file.read_bytes()
-        tree = ast.parse(source, filename=str(file))
+        tree = parse(source, str(file))
     except OSError as error:
         errors.append(FileError(file=file, line=1, message=f"cannot be read: {said_by(error)}"))
         return
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", 1) or 1
-        errors.append(FileError(file=file, line=line, message=f"syntax error: {error.args[0]}"))
+    except SyntaxError as error:
+        message = f"syntax error: {error.args[0]}"
+        errors.append(FileError(file=file, line=error.lineno or 1, message=message))
         return
     content_hash = hashlib.sha256(source + helpers).hexdigest()[:16]
     if INDENTED.search(source):
@@ -132,6 +133,10 @@ def _read_file(file: Path, helpers: bytes, errors: list[FileError]) -> Iterator[
             metadata = read_metadata(call, kind)
         except MetadataError as error:
             errors.append(FileError(file=file, line=error.line, message=str(error)))
+            continue
+        except RecursionError:
+            message = f"{function.name}: its keywords are nested too deeply to be read"
+            errors.append(FileError(file=file, line=call.lineno, message=message))
             continue
         code = _as_written(function, lines)
         yield from _cases(file, function, kind, metadata, code=code, content_hash=content_hash)
@@ -211,6 +216,7 @@ def _cases(
             x64=metadata.x64,
             timeout=metadata.timeout,
             memory=metadata.memory,
+            observation_mb=metadata.observation_mb,
             xla_flags=metadata.xla_flags,
             policy=metadata.policy,
             config=metadata.config or {},

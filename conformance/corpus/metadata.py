@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
+ObservationSize = Annotated[int, msgspec.Meta(ge=1, le=1024)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 
 
@@ -85,6 +86,7 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     x64: bool = False
     timeout: Positive = 60.0
     memory: Count = 4096
+    observation_mb: ObservationSize = 256
     xla_flags: tuple[str, ...] = ()
     config: dict[str, Any] | None = None
     rtol: NotNegative | None = None
@@ -238,7 +240,7 @@ def _check_deviation(declared: DeviationMetadata, line: int) -> None:
 def _check_pattern(text: str, line: int) -> None:
     try:
         re.compile(text)
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError) as error:
         raise MetadataError(
             line, f"deviation match `{text}` is no regular expression: {error}"
         ) from None

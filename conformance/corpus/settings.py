@@ -9,6 +9,7 @@ import tomllib
 
 from conformance.corpus.functions import Function  # noqa: TC001 - msgspec reads the annotations
 from conformance.errors import UsageError
+from conformance.files import MALFORMED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +68,7 @@ def _table(file: Path) -> Any:
         return tool.get("conformance") if isinstance(tool, dict) else None
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, *MALFORMED) as error:
         raise UsageError(f"{file}: cannot read the settings: {error}") from error
 
 

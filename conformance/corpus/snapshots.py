@@ -11,6 +11,8 @@ import re
 from itertools import chain, count
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from conformance.corpus.source import parse
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -90,7 +92,7 @@ def snapshots_in(text: str) -> list[Snapshot]:
     if f"{CALLED}(" not in text:
         return []
     try:
-        tree = ast.parse(text)
+        tree = parse(text)
     except SyntaxError:
         return []
     names: set[str] = set()

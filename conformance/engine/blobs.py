@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-from typing import TYPE_CHECKING
+import re
+import stat
+from typing import TYPE_CHECKING, Final
 
-import zstandard
-
+from conformance.engine.compression import LARGEST, DecompressionError, compress, decompress
 from conformance.errors import ConformanceError
-from conformance.files import disk_error, said_by, write_atomically
+from conformance.files import disk_error, read_regular, said_by, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 LARGE = 64 * 1024
 """Bytes from which a blob is compressed."""
 HASH_LENGTH = 32
+_NAME: Final = re.compile(r"[0-9a-f]{32,64}")
 
 
 class CorruptBlobError(ConformanceError):
@@ -51,7 +52,7 @@ class BlobStore:
         name = blob_hash(data)
         path = self._path(name, large=len(data) >= LARGE)
         if not self._holds(name):
-            stored = zstandard.compress(data, 3) if len(data) >= LARGE else data
+            stored = compress(data) if len(data) >= LARGE else data
             write_atomically(path, stored)
         return name
 
@@ -70,11 +71,11 @@ class BlobStore:
         """
         path = self._find(name)
         try:
-            data = path.read_bytes()
-            data = zstandard.decompress(data) if path.suffix == ".zst" else data
+            data = read_regular(path, LARGEST)
+            data = decompress(data) if path.suffix == ".zst" else data
         except OSError as error:
             raise CorruptBlobError(f"{path}: cannot be read: {said_by(error)}") from None
-        except zstandard.ZstdError as error:
+        except DecompressionError as error:
             raise CorruptBlobError(f"{path}: cannot be read: {error}") from None
         if blob_hash(data) != name:
             raise CorruptBlobError(f"{path}: got content {blob_hash(data)}, expected {name}")
@@ -98,13 +99,22 @@ class BlobStore:
             if not self._holds(name):
                 self._find(name).unlink(missing_ok=True)
 
-    def adopt(self, name: str, source: BlobStore) -> None:
+    def adopt(self, name: str, source: BlobStore, *, trusted: bool = True) -> None:
         """Take a blob from another store, by a hard link where the file system allows it.
 
+        Args:
+            name: Its hash.
+            source: The other store.
+            trusted: Whether the other store is this host's own. Of any other the content is
+                hashed before it is taken.
+
         Raises:
-            CorruptBlobError: If the other store does not have it.
+            CorruptBlobError: If the name is none of a blob, or the other store does not have it,
+                or holds something else under its name.
             InfrastructureError: If the disk refuses.
         """
+        if not trusted:
+            source.get(name)
         for large in (False, True):
             path = self._path(name, large=large)
             if path.exists() or _link(source._path(name, large=large), path):
@@ -116,23 +126,40 @@ class BlobStore:
         return plain if plain.exists() else self._path(name, large=True)
 
     def _path(self, name: str, *, large: bool) -> Path:
+        # Names come from records, which may come from elsewhere: none may lead out of the folder.
+        if not _NAME.fullmatch(name):
+            raise CorruptBlobError(
+                f"{self.folder}: got {name[:80]!r} as the name of an artifact, expected 32 to 64 "
+                "hexadecimal digits"
+            )
         return self.folder / (f"{name}.zst" if large else name)
 
 
 def _link(source: Path, target: Path) -> bool:
+    """Give a blob a second name; return whether there is one.
+
+    Raises:
+        CorruptBlobError: If it is no regular file.
+        InfrastructureError: If the disk refuses.
+    """
+    try:
+        if not stat.S_ISREG(source.lstat().st_mode):  # a link would be given a second name itself
+            raise CorruptBlobError(f"{source}: is no regular file, expected a blob")
+    except OSError:
+        return False
     try:
         try:
-            os.link(source, target)
+            os.link(source, target, follow_symlinks=False)
         except FileNotFoundError:
             if not source.exists():
                 return False
             target.parent.mkdir(parents=True, exist_ok=True)
-            os.link(source, target)
+            os.link(source, target, follow_symlinks=False)
     except FileExistsError:
         return True
     except OSError:  # another file system
         try:
-            shutil.copyfile(source, target)
+            write_atomically(target, read_regular(source))
         except OSError as error:
             raise disk_error(target, error) from None
     return True

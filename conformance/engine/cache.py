@@ -13,10 +13,12 @@ import msgspec
 
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
+from conformance.engine.cache_folder import CacheFolder
 from conformance.engine.job import job_key
 from conformance.engine.settled import FOLDER, Settled
 from conformance.engine.ways import cut_short
-from conformance.files import disk_error, write_atomically
+from conformance.errors import InfrastructureError
+from conformance.files import MALFORMED, disk_error
 from conformance.model.outcome import Outcome
 from conformance.model.record import Record
 
@@ -42,7 +44,7 @@ class ResultCache:
     def __init__(self, folder: Path, *, fresh: bool = False) -> None:
         self._fresh = fresh
         place = f"{kit_hash()}-{host_hash()}"
-        self._folder = folder / "results" / place
+        self._entries = CacheFolder(folder / "results" / place)
         self.blobs = BlobStore(folder / "blobs")
         self.settled = Settled(folder / FOLDER / place, self.blobs, fresh=fresh)
 
@@ -62,29 +64,31 @@ class ResultCache:
         """
         if self._fresh:
             return None
+        content = self._entries.read(self._path(job))
+        if content is None:
+            return None
         try:
-            record = msgspec.json.decode(self._path(job).read_bytes(), type=Record)
+            record = msgspec.json.decode(content, type=Record)
             for name in record.artifacts.values():
                 blobs.adopt(name, self.blobs)
-        except (OSError, ValueError, CorruptBlobError):
+        except (*MALFORMED, CorruptBlobError):
             return None
         return replace(record, error=_here(record.error, job.case), cached=True)
 
     def forget(self, record: Record) -> None:
         """Drop the blobs of a record that turned out to be broken."""
-        self.blobs.drop_broken(record.artifacts.values())
+        try:
+            self.blobs.drop_broken(record.artifacts.values())
+        except OSError as error:
+            self._entries.report_unwritable(disk_error(self.blobs.folder, error))
 
     def drop(self, job: Job) -> None:
-        """Forget what is kept of a job: it does not do the same each time.
-
-        Raises:
-            InfrastructureError: If the disk refuses.
-        """
+        """Forget what is kept of a job: it does not do the same each time."""
         path = self._path(job)
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
-            raise disk_error(path, error) from error
+            self._entries.report_unwritable(disk_error(path, error))
 
     def put(
         self, job: Job, record: Record, run_blobs: BlobStore, *, expected: bool = False
@@ -98,10 +102,7 @@ class ResultCache:
             expected: Whether the case or its golden say that it ends so: then a crash is no chance.
 
         Returns:
-            Whether it is kept.
-
-        Raises:
-            InfrastructureError: If the disk refuses.
+            Whether it is kept; a disk that refuses is logged, and ends no run.
         """
         cell = job.planned.cell
         if record.notes:
@@ -119,12 +120,14 @@ class ResultCache:
                 self.blobs.adopt(name, run_blobs)
         except CorruptBlobError:
             return False
-        write_atomically(self._path(job), msgspec.json.encode(record))
-        return True
+        except InfrastructureError as error:
+            self._entries.report_unwritable(error)
+            return False
+        return self._entries.write(self._path(job), msgspec.json.encode(record))
 
     def _path(self, job: Job) -> Path:
         key = job_key(job, kit_hash())
-        return self._folder / key[:2] / f"{key}.json"
+        return self._entries.folder / key[:2] / f"{key}.json"
 
 
 def _is_worth_keeping(job: Job, record: Record, *, expected: bool) -> bool:

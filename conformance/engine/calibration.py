@@ -8,7 +8,7 @@ import msgspec
 
 from conformance.engine.cache import host_facts, host_hash
 from conformance.errors import UsageError
-from conformance.files import readable_json, said_by, write_atomically
+from conformance.files import MALFORMED, readable_json, said_by, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -98,7 +98,7 @@ def load_calibration(cache: Path) -> Calibration:
         return Calibration(host=dict(host_facts()))
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {said_by(error)}; {_ANEW}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except MALFORMED as error:
         raise UsageError(f"{file}: {str(error).lower()}; {_ANEW}") from error
 
 

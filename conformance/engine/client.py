@@ -212,11 +212,19 @@ class Worker:
             self._pending[number] = channel
         processes = job.planned.cell.place.processes
         report = _Report(job, Transcript() if processes == 1 else RankTranscripts(processes))
+        left = job.case.observation_mb * 2**20 * processes
         try:
             self._send({**job.request(), "id": number})
-            while (finished := report.take(self._next(channel, job))) is None:
-                pass
-            return finished
+            while True:
+                frame = self._next(channel, job)
+                left -= len(frame.body)
+                if left < 0:  # the worker ends such a job itself: this one cannot be trusted
+                    self.kill()
+                    raise WorkerDiedError(
+                        f"the worker sent more than {job.case.observation_mb} MiB for one job"
+                    )
+                if (finished := report.take(frame)) is not None:
+                    return finished
         finally:
             with self._lock:
                 del self._pending[number]

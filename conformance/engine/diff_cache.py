@@ -12,9 +12,10 @@ import msgspec
 
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
+from conformance.engine.cache_folder import CacheFolder
 from conformance.engine.comparing import IrText, difference
 from conformance.engine.processes import mapped
-from conformance.files import write_atomically
+from conformance.files import MALFORMED
 from conformance.ir.change import Change  # noqa: TC001 - msgspec reads the annotations
 from conformance.ir.graph import IrSyntaxError, kind_of_artifact
 
@@ -83,7 +84,7 @@ class DiffCache:
     """
 
     def __init__(self, folder: Path, processes: int = 1) -> None:
-        self._folder = folder / "diffs"
+        self._entries = CacheFolder(folder / "diffs")
         self._processes = processes
         self._known: dict[str, KeptDiff] = {}
         self._coming: Iterator[tuple[str, KeptDiff]] = iter(())
@@ -122,20 +123,22 @@ class DiffCache:
         return None
 
     def _path(self, key: str) -> Path:
-        return self._folder / key[:2] / key
+        return self._entries.folder / key[:2] / key
 
     def _kept(self, key: str) -> KeptDiff | None:
         if key not in self._known:
+            data = self._entries.read(self._path(key))
+            if data is None:
+                return None
             try:
-                data = self._path(key).read_bytes()
                 self._known[key] = msgspec.msgpack.decode(data, type=KeptDiff)
-            except (OSError, ValueError):  # not there, or broken: made again
+            except MALFORMED:  # written by another version
                 return None
         return self._known[key]
 
     def _keep(self, key: str, diff: KeptDiff) -> None:
         self._known[key] = diff
-        write_atomically(self._path(key), msgspec.msgpack.encode(diff))
+        self._entries.write(self._path(key), msgspec.msgpack.encode(diff))
 
 
 def make(pair: IrPair) -> KeptDiff:

@@ -6,12 +6,13 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-import zstandard
 
+from conformance.engine.cache_folder import CacheFolder
+from conformance.engine.compression import compress, decompress
 from conformance.engine.digests import Digest, digest_of
 from conformance.engine.processes import mapped
 from conformance.engine.rundir import RESULTS, RUN, CorruptRunError
-from conformance.files import said_by, write_atomically
+from conformance.files import MALFORMED, said_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +42,7 @@ class DigestStore:
     """
 
     def __init__(self, folder: Path, processes: int = 1) -> None:
-        self._folder = folder
+        self._entries = CacheFolder(folder)
         self._processes = processes
 
     def get(self, directory: RunDirectory) -> Digest:
@@ -52,16 +53,16 @@ class DigestStore:
 
         Raises:
             CorruptRunError: If it cannot be read, or is no run's directory.
-            InfrastructureError: If the disk refuses.
         """
         # Before the run is read: one that is still growing is read again the next time.
         key = tuple(_stamps(directory))
         path = self._path(directory)
-        kept = _read(path)
+        kept = _decoded(self._entries.read(path))
         if kept is not None and (kept.format, kept.key) == (FORMAT, key):
             return kept.digest
         digest = digest_of(directory)
-        write_atomically(path, _packed(_Kept(format=FORMAT, key=key, digest=digest)))
+        kept = _Kept(format=FORMAT, key=key, digest=digest)
+        self._entries.write(path, compress(msgspec.msgpack.encode(kept)))
         return digest
 
     def get_all(
@@ -75,9 +76,6 @@ class DigestStore:
         Returns:
             The digest of each run, in the given order, and a sentence for each run that cannot
             be read.
-
-        Raises:
-            InfrastructureError: If the disk refuses.
         """
         new = sum(not self._path(directory).exists() for directory in directories)
         with mapped(
@@ -96,20 +94,15 @@ class DigestStore:
     def _path(self, directory: RunDirectory) -> Path:
         # Runs of one name may lie in several folders.
         name = str(directory.path.resolve()).encode("utf-8", "surrogateescape")
-        return self._folder / f"{hashlib.sha256(name).hexdigest()[:32]}.digest"
+        return self._entries.folder / f"{hashlib.sha256(name).hexdigest()[:32]}.digest"
 
 
-def _packed(kept: _Kept) -> bytes:
-    # With a checksum: a digest that was damaged must not tell of another history.
-    compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
-    return compressor.compress(msgspec.msgpack.encode(kept))
-
-
-def _read(path: Path) -> _Kept | None:
+def _decoded(content: bytes | None) -> _Kept | None:
+    if content is None:
+        return None
     try:
-        data = zstandard.decompress(path.read_bytes())
-        return msgspec.msgpack.decode(data, type=_Kept)
-    except (OSError, ValueError, MemoryError, zstandard.ZstdError):  # not there, or broken
+        return msgspec.msgpack.decode(decompress(content), type=_Kept)
+    except MALFORMED:  # written by another version
         return None
 
 

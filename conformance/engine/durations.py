@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.errors import UsageError
+from conformance.files import MALFORMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,7 +85,7 @@ def decoded(content: bytes, name: str) -> Durations:
     """
     try:
         return msgspec.json.decode(content, type=Durations)
-    except ValueError as error:  # JSON or its encoding
+    except MALFORMED as error:
         raise UsageError(
             f"{name}: expected durations of jobs: {str(error).lower()}; make it anew with "
             "conformance plan --learn RUN"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from conformance.engine.rundir import CorruptRunError
-from conformance.files import readable_json, said_by, write_atomically
+from conformance.files import MALFORMED, read_regular, readable_json, said_by, write_atomically
 from conformance.model.evidence import EVIDENCE, Evidence
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ def read_evidence(directory: RunDirectory) -> dict[str, Evidence]:
     """
     path = directory.path / EVIDENCE
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=tuple[Evidence, ...])
+        found = msgspec.json.decode(read_regular(path), type=tuple[Evidence, ...])
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
-    except ValueError as error:  # JSON or its encoding
+    except MALFORMED as error:
         raise CorruptRunError(
             f"{path}: expected what was found out: {str(error).lower()}; "
             f"conformance triage --fresh {directory.path} makes it anew"
@@ -63,7 +63,11 @@ def read_reproduction(directory: RunDirectory, found: Evidence) -> str:
     """
     if not found.repro:
         return ""
+    path = directory.path / found.repro
     try:
-        return (directory.path / found.repro).read_text("utf-8", "replace")
-    except OSError:
+        # The file may come from elsewhere: what it names must lie in the directory itself.
+        if not path.resolve().is_relative_to(directory.path.resolve()):
+            return ""
+        return read_regular(path).decode("utf-8", "replace")
+    except (OSError, ValueError):  # a null byte in its name
         return ""

@@ -90,6 +90,7 @@ class Job:
             "alone": self.alone,
             "timeout": case.timeout,
             "memory": case.memory,
+            "observation_mb": case.observation_mb,
             "cell": {
                 "id": cell.id,
                 "release": self.planned.release,

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from conformance.corpus.claims import FILECHECK
+from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.irs import ANALYSED, Differing, analysed, changed, neutral_text
 from conformance.engine.sharing import SharedFacts
 from conformance.engine.ways import ways_seen
+from conformance.files import MALFORMED
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import variant_name
 from conformance.golden.store import GoldenStore
@@ -112,7 +114,10 @@ def claimed_observation(case: Case, record: Record, blobs: BlobStore) -> Observa
 
 def _reference(artifacts: Mapping[str, str], blobs: BlobStore) -> Value | ExpectedError | None:
     if "raises" in artifacts:
-        return msgspec.json.decode(blobs.get(artifacts["raises"]), type=ExpectedError)
+        try:
+            return msgspec.json.decode(blobs.get(artifacts["raises"]), type=ExpectedError)
+        except MALFORMED as error:
+            raise CorruptBlobError(f"{artifacts['raises']}: no expected error: {error}") from None
     if "reference" in artifacts:
         return decode_value(blobs.get(artifacts["reference"]))
     return None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.cells.cell_id import is_unresolved_id
 from conformance.cells.places import places_of
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from conformance.model.run import Exclusion, RunCell, RunInfo
 
 WHOLE = "1/1"
+_SHARD: Final = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
+# Pages and files are named after ids: a family of two dots would be the folder above.
+_CASE: Final = re.compile(r"(?!\.{1,2}/)[^/\x00-\x1f\x7f]+/[^\x00-\x1f\x7f]+")
+_CELL: Final = re.compile(r"(?!\.{1,2}\Z)[^/\x00-\x1f\x7f]+")
 
 
 def in_order(runs: Iterable[LoadedRun]) -> list[LoadedRun]:
@@ -29,9 +34,13 @@ def in_order(runs: Iterable[LoadedRun]) -> list[LoadedRun]:
         runs: The parts, in any order.
 
     Raises:
-        UsageError: If one is missing or there twice, did not end, or is of another run.
+        UsageError: If one is missing or there twice, did not end, is of another run, or holds
+            what no run writes.
     """
-    parts = sorted(_with_nights_of_all(list(runs)), key=lambda run: _shard(run)[0])
+    given = list(runs)
+    for one in given:
+        _check(one)
+    parts = sorted(_with_nights_of_all(given), key=lambda run: _shard(run)[0])
     first = parts[0]
     for one in parts:
         if (what := _differs(first, one)) != "":
@@ -39,17 +48,57 @@ def in_order(runs: Iterable[LoadedRun]) -> list[LoadedRun]:
     count = _shard(first)[1]
     numbers = [_shard(one)[0] for one in parts]
     if twice := [n for n in set(numbers) if numbers.count(n) > 1]:
-        given = ", ".join(one.id for one in parts if _shard(one)[0] == twice[0])
-        raise UsageError(f"shard {twice[0]}/{count} is there more than once: {given}")
+        ids = ", ".join(one.id for one in parts if _shard(one)[0] == twice[0])
+        raise UsageError(f"shard {twice[0]}/{count} is there more than once: {ids}")
     if missing := [f"{n}/{count}" for n in range(1, count + 1) if n not in numbers]:
         raise UsageError(
             f"{'shards' if len(missing) > 1 else 'shard'} {', '.join(missing)} missing; name "
             "the directory, or see what there is with: conformance report DIR..."
         )
-    for one in parts:
-        if (left := len(one.info.plan) - len(one.records)) > 0:
-            raise UsageError(f"{one.id}: {left} jobs have not ended; conformance run --resume")
+    _check_disjoint(parts)
     return parts
+
+
+def _check(run: LoadedRun) -> None:
+    """Check a part by itself: it may come from elsewhere, and its ids name files and pages.
+
+    Raises:
+        UsageError: If its plan and its records are not of the same jobs, or it names jobs or
+            nightlies in a way that no run does.
+    """
+    if not _are_texts(run.info.request.get("nights", ())):
+        raise UsageError(f"{run.id}: expected the names of nightlies in its request")
+    planned = set(run.info.plan)
+    ended = {(one.case, one.cell) for one in run.records}
+    for case, cell in planned | ended:
+        if not (_CASE.fullmatch(case) and _CELL.fullmatch(cell)):
+            raise UsageError(f"{run.id}: got a job {case!r} on {cell!r}, expected ids of a run")
+    if len(planned) < len(run.info.plan):
+        raise UsageError(f"{run.id}: its plan names a job twice, expected each once")
+    if left := [job for job in run.info.plan if job not in ended]:
+        raise UsageError(
+            f"{run.id}: {len(left)} jobs have not ended; the first is {_named(left[0])}; finish "
+            "the shard with conformance run --resume"
+        )
+    if strange := sorted(ended - planned):
+        raise UsageError(f"{run.id}: holds a record of {_named(strange[0])}, which is not planned")
+
+
+def _are_texts(said: object) -> bool:
+    return isinstance(said, list | tuple) and all(isinstance(one, str) for one in said)
+
+
+def _check_disjoint(parts: Sequence[LoadedRun]) -> None:
+    owners: dict[tuple[str, str], str] = {}
+    for part in parts:
+        for job in part.info.plan:
+            if (owner := owners.setdefault(job, part.id)) != part.id:
+                raise UsageError(f"{_named(job)} is planned in {owner} and in {part.id}")
+
+
+def _named(job: tuple[str, str]) -> str:
+    case, cell = job
+    return f"{case} on {cell}"
 
 
 def merged(parts: Sequence[LoadedRun]) -> tuple[RunInfo, list[Record]]:
@@ -127,10 +176,10 @@ def _joined(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 def _shard(run: LoadedRun) -> tuple[int, int]:
     """Return which part of how many a run is."""
-    number, _, count = str(run.info.request.get("shard", "")).partition("/")
-    if not (number.isdigit() and count.isdigit()):
+    found = _SHARD.fullmatch(str(run.info.request.get("shard", "")))
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
         raise UsageError(f"{run.id}: does not say which shard it is, expected a part of a run")
-    return int(number), int(count)
+    return int(found[1]), int(found[2])
 
 
 def _differs(one: LoadedRun, other: LoadedRun) -> str:

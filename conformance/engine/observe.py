@@ -198,6 +198,8 @@ def cut_short(done: Mapping[str, Any], job: Job) -> tuple[Outcome, str]:
             return Outcome.TIMED_OUT, f"no end within the timeout of {job.case.timeout:g} s"
         case "memory":
             return Outcome.OUT_OF_MEMORY, f"resident beyond the limit of {job.case.memory} MiB"
+        case "observation":
+            return Outcome.CRASHED, f"observed more than {job.case.observation_mb} MiB"
         case "garbled":
             return Outcome.CRASHED, "the job wrote into the worker's own channel"
         case _:

@@ -16,7 +16,15 @@ import msgspec
 
 from conformance.engine.blobs import BlobStore
 from conformance.errors import ConformanceError, UsageError
-from conformance.files import TEMPORARY, disk_error, readable_json, said_by, write_atomically
+from conformance.files import (
+    MALFORMED,
+    TEMPORARY,
+    disk_error,
+    read_regular,
+    readable_json,
+    said_by,
+    write_atomically,
+)
 from conformance.model.record import Record
 from conformance.model.run import RunInfo
 
@@ -71,12 +79,35 @@ class RunDirectory:
             raise disk_error(self.path, error) from None
         try:
             _lock(descriptor, self.path)
-            for folder in (self.path, self.blobs.folder):
-                for left in folder.glob(f"{TEMPORARY}*"):
-                    left.unlink(missing_ok=True)
+            try:
+                for folder in (self.path, self.blobs.folder):
+                    for left in folder.glob(f"{TEMPORARY}*"):
+                        left.unlink(missing_ok=True)
+            except OSError as error:
+                raise disk_error(self.path, error) from None
             yield
         finally:
             os.close(descriptor)
+
+    def check_empty(self, remedy: str = "name another folder with --run-dir") -> None:
+        """Check that nothing is here yet, but what a killed run left half written.
+
+        Args:
+            remedy: What to do about a folder that is not empty, for the message.
+
+        Raises:
+            UsageError: If the folder holds something, or cannot be read.
+        """
+        try:
+            names = [path.name for path in self.path.iterdir()]
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise UsageError(
+                f"{self.path}: cannot be read: {said_by(error)}; name another folder with --run-dir"
+            ) from None
+        if any(not name.startswith(TEMPORARY) for name in names):
+            raise UsageError(f"{self.path} is not empty; {remedy}")
 
     def write_run(self, info: RunInfo) -> None:
         """Write `run.json`, whole or not at all.
@@ -106,12 +137,12 @@ class RunDirectory:
         """
         path = self.path / RUN
         try:
-            return msgspec.json.decode(path.read_bytes(), type=kind)
+            return msgspec.json.decode(read_regular(path), type=kind)
         except OSError as error:
             raise CorruptRunError(
                 f"{path}: cannot be read: {said_by(error)}; name the directory of a run"
             ) from None
-        except ValueError as error:  # JSON or its encoding
+        except MALFORMED as error:
             raise CorruptRunError(
                 f"{path}: expected what tells of a run: {str(error).lower()}; {ANEW}"
             ) from None
@@ -132,7 +163,7 @@ class RunDirectory:
         """
         path = self.path / UPGRADE
         try:
-            return path.read_bytes()
+            return read_regular(path)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -167,14 +198,14 @@ class RunDirectory:
         """
         path = self.path / RESULTS
         try:
-            data = path.read_bytes()
+            data = read_regular(path)
         except FileNotFoundError:
             return []
         except OSError as error:
             raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
         decoder = msgspec.json.Decoder(kind)
         whole = memoryview(data)[: data.rfind(b"\n") + 1]
-        with contextlib.suppress(ValueError):  # JSON or its encoding: which line is asked below
+        with contextlib.suppress(*MALFORMED):  # which line it is, is asked below
             records = decoder.decode_lines(whole)
             if len(records) == data.count(b"\n"):
                 return records
@@ -186,7 +217,7 @@ def _line_by_line(path: Path, data: memoryview, decoder: msgspec.json.Decoder[T]
     for number, line in enumerate(bytes(data).split(b"\n")[:-1], 1):
         try:
             yield decoder.decode(line)
-        except ValueError as error:
+        except MALFORMED as error:
             raise CorruptRunError(
                 f"{path}:{number}: expected a record: {str(error).lower()}; "
                 "delete the line to run its job again"

@@ -20,7 +20,8 @@ import msgspec
 
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
-from conformance.files import write_atomically
+from conformance.engine.cache_folder import CacheFolder
+from conformance.files import MALFORMED
 from conformance.golden.layout import folder_of
 from conformance.model.record import Record
 
@@ -44,7 +45,7 @@ class Settled:
     """
 
     def __init__(self, folder: Path, blobs: BlobStore, *, fresh: bool = False) -> None:
-        self._folder = folder
+        self._entries = CacheFolder(folder)
         self._blobs = blobs
         self._fresh = fresh
         self._cases: dict[str, str] = {}
@@ -66,13 +67,16 @@ class Settled:
         """
         if self._fresh:
             return None
+        path = self._path(jobs)
+        content = self._entries.read(path)
+        if content is None:
+            return None
         try:
-            path = self._path(jobs)
-            records = _LINES.decode_lines(path.read_bytes())
+            records = _LINES.decode_lines(content)
             since = path.stat().st_mtime_ns
             for name in {name for record in records for name in record.artifacts.values()}:
                 self._give(name, blobs, since)
-        except (OSError, ValueError, CorruptBlobError):
+        except (OSError, *MALFORMED, CorruptBlobError):
             return None
         whole = [(record.case, record.cell) for record in records] == [job.id for job in jobs]
         return records if whole else None
@@ -88,13 +92,9 @@ class Settled:
         given.add(name)
 
     def put(self, jobs: Sequence[Job], records: Iterable[Record]) -> None:
-        """Keep the judged records of jobs, whose blobs the cache has.
-
-        Raises:
-            InfrastructureError: If the disk refuses.
-        """
+        """Keep the judged records of jobs, whose blobs the cache has."""
         kept = [replace(record, cached=True) for record in records]
-        write_atomically(self._path(jobs), msgspec.json.Encoder().encode_lines(kept))
+        self._entries.write(self._path(jobs), msgspec.json.Encoder().encode_lines(kept))
 
     def _path(self, jobs: Sequence[Job]) -> Path:
         first = jobs[0]
@@ -103,7 +103,7 @@ class Settled:
             *map(self._case, jobs),
         ]  # fmt: skip
         key = hashlib.sha256("\n".join(told).encode()).hexdigest()[:32]
-        return self._folder / key[:2] / f"{key}.jsonl"
+        return self._entries.folder / key[:2] / f"{key}.jsonl"
 
     def _case(self, job: Job) -> str:
         """Return what tells a case from what it was: all that is known of it."""

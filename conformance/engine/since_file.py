@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from conformance.engine.rundir import CorruptRunError
-from conformance.files import said_by, write_atomically
+from conformance.files import MALFORMED, read_regular, said_by, write_atomically
 from conformance.model.since import SINCE, Since
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ def read_since(directory: RunDirectory) -> Since | None:
     """
     path = directory.path / SINCE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Since)
+        return msgspec.json.decode(read_regular(path), type=Since)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
-    except ValueError as error:  # JSON or its encoding
+    except MALFORMED as error:
         raise CorruptRunError(
             f"{path}: expected what changed since another run: {str(error).lower()}; delete it"
         ) from None

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from conformance.engine.blobs import CorruptBlobError
+from conformance.files import MALFORMED
 from conformance.model.codec import decode_value
 from conformance.model.observation import WaySeen
 from conformance.model.outcome import Outcome
@@ -111,4 +113,7 @@ def cut_short(artifacts: Mapping[str, str], blobs: BlobStore) -> bool:
 def _endings(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, Ending]:
     if WAYS not in artifacts:
         return {}
-    return msgspec.json.decode(blobs.get(artifacts[WAYS]), type=dict[str, Ending])
+    try:
+        return msgspec.json.decode(blobs.get(artifacts[WAYS]), type=dict[str, Ending])
+    except MALFORMED as error:
+        raise CorruptBlobError(f"{artifacts[WAYS]}: no endings of variants: {error}") from None

@@ -104,7 +104,7 @@ def loads(text: str, file: Path) -> Document:
     """
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise GoldenError.of(file, f"no TOML ({error})", "a golden file", _REMEDY) from None
     case = str(tables.pop("case", ""))
     format_ = tables.pop("format", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from conformance.files import said_by
+from conformance.files import MALFORMED, said_by
 from conformance.golden.contents import Content, decode, decode_facts
 from conformance.golden.document import Document, loads
 from conformance.golden.errors import GoldenError
@@ -207,5 +207,5 @@ def _read_content(file: Path, decoder: Callable[[bytes], T]) -> T:
         )
     try:
         return decoder(data)
-    except (ValueError, TypeError, CorruptValueError, IrSyntaxError) as error:
+    except (*MALFORMED, TypeError, CorruptValueError, IrSyntaxError) as error:
         raise GoldenError.of(file, str(error), f"a recorded {artifact}", _REMEDY) from None

@@ -147,6 +147,7 @@ def program(
     x64: bool = False,
     timeout: float = 60.0,
     memory: int = 4096,
+    observation_mb: int = 256,
     xla_flags: Sequence[str] = (),
     config: dict[str, Any] | None = None,
     rtol: float | None = None,
@@ -175,6 +176,8 @@ def program(
         x64: Whether 64-bit types are enabled.
         timeout: Wall-clock limit, in seconds.
         memory: Limit of resident memory of all its processes together, in MiB.
+        observation_mb: Limit of what one job observes (values, references and artifacts
+            together), in MiB; at most 1024.
         xla_flags: Flags added to XLA_FLAGS, with their dashes.
         config: `jax.config` values set before the case is built.
         rtol: Relative tolerance to the reference; default by dtype, 0 is exact.
@@ -204,6 +207,7 @@ def probe(
     x64: bool = False,
     timeout: float = 60.0,
     memory: int = 4096,
+    observation_mb: int = 256,
     xla_flags: Sequence[str] = (),
     config: dict[str, Any] | None = None,
     rtol: float | None = None,

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 LENGTH = struct.Struct(">I")
 MAX_HEADER = 64 * 1024 * 1024
+MAX_BODY = 1024 * 1024 * 1024
+"""The largest limit that a case may set for what it observes."""
 
 
 class Frame(NamedTuple):
@@ -27,6 +29,10 @@ class FrameError(Exception):
     """The bytes on the wire are no frame: something else wrote to the channel."""
 
 
+class FrameTooLargeError(FrameError):
+    """A frame has more bytes than its reader takes."""
+
+
 def encode(header: dict[str, Any], body: bytes = b"") -> bytes:
     """Return the bytes of one frame."""
     head = json.dumps({**header, "body": len(body)}).encode()
@@ -34,9 +40,17 @@ def encode(header: dict[str, Any], body: bytes = b"") -> bytes:
 
 
 class Decoder:
-    """Frames from bytes that arrive in pieces of any size."""
+    """Frames from bytes that arrive in pieces of any size.
 
-    def __init__(self) -> None:
+    Args:
+        largest: Bytes that a frame's body may have.
+
+    Attributes:
+        largest: As given; may be changed between two frames.
+    """
+
+    def __init__(self, largest: int = MAX_BODY) -> None:
+        self.largest = largest
         self._pending = bytearray()
 
     def feed(self, data: bytes) -> list[Frame]:
@@ -50,6 +64,7 @@ class Decoder:
 
         Raises:
             FrameError: If the bytes cannot be a frame.
+            FrameTooLargeError: If the body is larger than `largest`, before it has arrived.
         """
         self._pending += data
         frames = []
@@ -76,6 +91,10 @@ class Decoder:
             ) from None
         if end < start:
             raise FrameError(f"frame body of {header['body']} bytes, expected 0 or more")
+        if end - start > self.largest:
+            raise FrameTooLargeError(
+                f"frame body of {end - start} bytes, expected at most {self.largest}"
+            )
         if len(pending) < end:
             return None
         body = bytes(pending[start:end])

@@ -27,14 +27,25 @@ def run_job(request: dict[str, Any], fd: int) -> None:
 
     Args:
         request: The job: `file`, `family`, `name`, `kind`, `params`, `devices`, `processes`,
-            `xla_flags`, `config`, `x64`, `same_as`, `cell`; `rank` for one rank of several.
+            `xla_flags`, `config`, `x64`, `same_as`, `cell`, `observation_mb`; `rank` for one rank
+            of several.
         fd: Descriptor the frames go to.
     """
     if request["processes"] > 1 and "rank" not in request:
         ranks.launch(request, fd, run_job)
         return
 
+    largest = int(request["observation_mb"]) * 2**20
+    sent = 0
+
     def emit(header: dict[str, Any], body: bytes = b"") -> None:
+        nonlocal sent
+        if sent + len(body) > largest:
+            raise CaseError(
+                f"the observation has more than {largest >> 20} MiB with {_named(header)}; observe "
+                "less, or raise observation_mb"
+            )
+        sent += len(body)
         frames.write(fd, header, body)
 
     start = time.perf_counter()
@@ -60,9 +71,14 @@ def run_job(request: dict[str, Any], fd: int) -> None:
         return
     emit({"seconds": ["import", time.perf_counter() - start]})
     place, params = env.Env(env.CellInfo(**request["cell"])), request["params"]
-    if stages.Observer(emit).observe(fn, request["kind"], place, params):
-        ways.run(request["same_as"], fn, place, params, emit)
+    if stages.Observer(emit, largest).observe(fn, request["kind"], place, params):
+        ways.run(request["same_as"], fn, place, params, emit, largest=largest)
     emit({"end": True})
+
+
+def _named(header: dict[str, Any]) -> str:
+    """Return what an event brings, in words: `the artifact hlo`, `the value`."""
+    return f"the artifact {header['artifact']}" if "artifact" in header else f"the {[*header][-1]}"
 
 
 def set_flags(request: dict[str, Any]) -> None:

@@ -114,7 +114,7 @@ class Rank:
 
     def __init__(self, request: dict[str, Any], run: RunJob) -> None:
         self.number: int = request["rank"]["number"]
-        self.decoder = frames.Decoder()
+        self.decoder = frames.Decoder(int(request["observation_mb"]) * 2**20)
         self.open, self.failed = True, False
         self.ending: dict[str, Any] = {}
         pipes = {name: os.pipe() for name in ("record", "stdout", "stderr")}

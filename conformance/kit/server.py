@@ -213,7 +213,7 @@ class Server:
 def _warm_request() -> dict[str, Any]:
     return {
         "id": "scout:", "scout": "", "file": "", "devices": 1, "processes": 1, "xla_flags": [],
-        "timeout": 60, "memory": 4096,
+        "timeout": 60, "memory": 4096, "observation_mb": 256,
     }  # fmt: skip
 
 

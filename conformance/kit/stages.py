@@ -12,7 +12,7 @@ import jax
 from conformance.kit import capture, distributed
 from conformance.kit.case import CaseError, Observed, Program, Raises, Unsupported
 from conformance.kit.cross_lowering import CrossLowering
-from conformance.kit.values import flatten
+from conformance.kit.values import LARGEST, flatten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,10 +28,15 @@ class Observer:
     Events, in order: `{"stage": NAME}` when one begins, `{"seconds": [NAME, S]}` when it ended,
     `{"artifact": NAME}` with text, `{"value": HEAD}` and `{"reference": HEAD}` with bytes,
     `{"error": ...}` at most once, `{"unsupported": REASON}` at most once.
+
+    Args:
+        emit: Takes an event and its bytes; raises CaseError for what is too large.
+        largest: Bytes that a value may have.
     """
 
-    def __init__(self, emit: Emit) -> None:
+    def __init__(self, emit: Emit, largest: int = LARGEST) -> None:
         self._emit = emit
+        self._largest = largest
 
     def observe(self, fn: Callable[..., Any], kind: str, env: Env, params: dict[str, Any]) -> bool:
         """Observe one case; never raises for what the case does.
@@ -153,7 +158,7 @@ class Observer:
         self._emit({"artifact": name}, text.encode("utf-8", "backslashreplace"))
 
     def _value(self, value: Any) -> None:
-        head, data = flatten(value)
+        head, data = flatten(value, largest=self._largest)
         if not head["leaves"] or all(leaf["dtype"] == "NoneType" for leaf in head["leaves"]):
             raise CaseError("the case captured nothing: its result has no leaves")
         self._emit({"value": head}, data)
@@ -167,12 +172,12 @@ class Observer:
             if isinstance(expected, Raises):
                 self._emit({"raises": {"type": expected.type, "match": expected.match}}, b"")
                 return True
-            head, data = flatten(expected)
+            head, data = flatten(expected, largest=self._largest)
+            self._emit({"reference": head}, data)
         except BaseException as error:  # noqa: BLE001 - a broken reference is the case's fault
             wrong = CaseError(f"the reference raised {type(error).__name__}: {error}")
             self._emit({"error": describe_error(wrong, fn)}, b"")
             return False
-        self._emit({"reference": head}, data)
         return True
 
 

@@ -68,7 +68,7 @@ class Child:
         pid: The process, leader of its own process group.
         share: What jobs it runs, see `conformance.kit.shared`; empty when it runs one only.
         request: The job it runs; None between two.
-        ended: Why it was ended by us: `timeout` or `memory`; empty otherwise.
+        ended: Why it was ended by us: `timeout`, `memory` or `observation`; empty otherwise.
         due: When to look at its limits next.
     """
 
@@ -105,6 +105,7 @@ class Child:
         self.deadline = self.start + float(request["timeout"])
         self.due = self.start + POLL
         self.memory = int(request["memory"]) * 2**20
+        self.decoder.largest = int(request["observation_mb"]) * 2**20 * request["processes"]
         self.tails = {"stdout": Tail(), "stderr": Tail()}
         self.peak = 0
 
@@ -257,6 +258,9 @@ class Supervisor:
             return
         try:
             arrived = child.decoder.feed(data)
+        except frames.FrameTooLargeError:
+            child.kill("observation")
+            return
         except frames.FrameError:
             child.kill("garbled")
             return
@@ -267,6 +271,7 @@ class Supervisor:
                 self._rest(child)
             else:
                 header = {**frame.header, "kind": "event", "job": child.request["id"]}
+                child.decoder.largest -= len(frame.body)
                 self._send(header, frame.body)
 
     def _rest(self, child: Child) -> None:

@@ -7,18 +7,22 @@ from typing import Any
 import jax
 import numpy as np
 
+from conformance.kit.case import CaseError
 from conformance.kit.distributed import device_numbers
 
+LARGEST = 256 * 2**20
+"""Bytes that a case observes at most, unless it says otherwise."""
 PYTHON_SCALARS = (bool, int, float, complex, str, bytes, type(None))
 
 
-def flatten(tree: Any, root: str = "out") -> tuple[dict[str, Any], bytes]:
+def flatten(tree: Any, root: str = "out", largest: int = LARGEST) -> tuple[dict[str, Any], bytes]:
     """Return a pytree as a header and the leaves' bytes, one after the other.
 
     Args:
         tree: Any pytree of jax arrays, NumPy arrays, PRNG keys and Python scalars. None is a
             leaf, so that a result that vanished is seen.
         root: Name of the whole in the leaves' paths.
+        largest: Bytes that all leaves together may have.
 
     Returns:
         `{"structure", "leaves": [{path, kind, dtype, shape, weak_type, sharding, memory_kind,
@@ -27,9 +31,11 @@ def flatten(tree: Any, root: str = "out") -> tuple[dict[str, Any], bytes]:
         its bytes are those of the tiles, one after the other.
 
     Raises:
+        CaseError: If the leaves are too large; nothing of them has been copied yet.
         TypeError: If a leaf is neither an array nor a Python scalar (a leaked tracer, say).
     """
     paths, treedef = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda x: x is None)
+    _check_size(sum(_size(leaf) for _, leaf in paths), largest)
     leaves, chunks = [], []
     for path, leaf in paths:
         head, data = _leaf(leaf, root + jax.tree_util.keystr(path))
@@ -37,6 +43,34 @@ def flatten(tree: Any, root: str = "out") -> tuple[dict[str, Any], bytes]:
         chunks.append(data)
     structure = str(treedef).removeprefix("PyTreeDef(").removesuffix(")")
     return {"structure": structure, "leaves": leaves}, b"".join(chunks)
+
+
+def _check_size(size: int, largest: int) -> None:
+    """Check that what is to be sent is not too large.
+
+    Args:
+        size: Its bytes.
+        largest: Bytes that it may have.
+
+    Raises:
+        CaseError: If it is larger.
+    """
+    if size > largest:
+        raise CaseError(
+            f"the observation has {size / 2**20:.0f} MiB, expected at most {largest / 2**20:.0f} "
+            "MiB; observe less, or raise observation_mb"
+        )
+
+
+def _size(leaf: Any) -> int:
+    """Return the bytes of an array, 0 for what has none of its own or need not tell."""
+    if isinstance(leaf, jax.core.Tracer) or _is_key(leaf):
+        return 0
+    return int(leaf.nbytes) if isinstance(leaf, (jax.Array, np.ndarray, np.generic)) else 0
+
+
+def _is_key(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _leaf(leaf: Any, path: str) -> tuple[dict[str, Any], bytes]:
@@ -66,7 +100,7 @@ def _head(kind: str, dtype: str, shape: tuple[int, ...], **more: Any) -> dict[st
 
 
 def _jax_leaf(leaf: Any) -> tuple[dict[str, Any], bytes]:
-    is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    is_key = _is_key(leaf)
     data = jax.random.key_data(leaf) if is_key else leaf
     head = _head(
         "key" if is_key else "array",

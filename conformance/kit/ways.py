@@ -25,7 +25,7 @@ from conformance.kit.stages import (
     jitted,
     static,
 )
-from conformance.kit.values import flatten
+from conformance.kit.values import LARGEST, flatten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +37,13 @@ if TYPE_CHECKING:
 
 
 def run(
-    ways: Sequence[str], fn: Callable[..., Any], env: Env, params: dict[str, Any], emit: Emit
+    ways: Sequence[str],
+    fn: Callable[..., Any],
+    env: Env,
+    params: dict[str, Any],
+    emit: Emit,
+    *,
+    largest: int = LARGEST,
 ) -> None:
     """Run a program in other ways, one after the other; never raises for what it does there.
 
@@ -50,20 +56,21 @@ def run(
         fn: The case's function.
         env: Handed to it.
         params: Keyword arguments of the parametrisation.
-        emit: Takes an event and its bytes.
+        emit: Takes an event and its bytes; raises CaseError for what is too large.
+        largest: Bytes that a value may have.
     """
     for way in ways:
         emit({"same_as": way}, b"")
         start = time.perf_counter()
         try:
             _check_runs(env)
-            head, data = flatten(WAYS[way](lambda place: build(fn, place, params), env))
+            value = WAYS[way](lambda place: build(fn, place, params), env)
+            head, data = flatten(value, largest=largest)
+            emit({"same_as": way, "value": head}, data)
         except Unsupported as reason:
             emit({"same_as": way, "skipped": str(reason)}, b"")
         except BaseException as error:  # noqa: BLE001 - whatever a case raises is its observation
             emit({"same_as": way, "error": describe_error(error, fn)}, b"")
-        else:
-            emit({"same_as": way, "value": head}, data)
         emit({"seconds": [f"same_as {way}", time.perf_counter() - start]}, b"")
 
 

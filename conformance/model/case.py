@@ -156,6 +156,8 @@ class Case:
         x64: Whether `jax_enable_x64` is on.
         timeout: Wall-clock limit of one job, in seconds.
         memory: Limit of the job's resident memory, in MiB.
+        observation_mb: Limit of what one job observes (values, references and artifacts
+            together), in MiB.
         xla_flags: Flags added to XLA_FLAGS.
         config: `jax.config` values.
         rtol: Tolerance relative to the reference; None is the dtype's default, 0 is exact.
@@ -191,6 +193,7 @@ class Case:
     x64: bool = False
     timeout: float = 60.0
     memory: int = 4096
+    observation_mb: int = 256
     xla_flags: tuple[str, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
     rtol: float | None = None

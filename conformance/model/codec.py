@@ -111,7 +111,7 @@ def decode_value(data: bytes) -> Value:
     try:
         described = json.loads(metadata["leaves"])
         leaves = tuple(_leaf(i, fields, header, body) for i, fields in enumerate(described))
-    except (ValueError, TypeError, KeyError, IndexError) as error:
+    except (ValueError, RecursionError, TypeError, KeyError, IndexError) as error:
         _corrupt(f"leaves do not match their description ({type(error).__name__}: {error})")
     if len(header) != len(leaves) or sum(len(leaf.data) for leaf in leaves) != len(body):
         _corrupt(f"{len(header)} tensors in {len(body)} bytes, {len(leaves)} leaves described")
@@ -218,7 +218,7 @@ def _split(data: bytes) -> tuple[dict[str, Any], bytes]:
         _corrupt(f"{len(data)} bytes, header of {length} expected")
     try:
         header = json.loads(data[_LENGTH.size : _LENGTH.size + length])
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         _corrupt(f"header is not JSON ({error})")
     if not isinstance(header, dict):
         _corrupt("header is not a table")

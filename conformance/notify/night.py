@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from conformance.engine.rundir import RunDirectory
-    from conformance.model.evidence import Evidence
     from conformance.model.record import Record
     from conformance.store.querying import StoredRun
     from conformance.store.standing import Regression
@@ -80,7 +79,7 @@ def read_night(
                 good="" if since is None else _last_good(store, since, names),
                 command=rerun(first.case, run.info.cases.get(first.case, RunCase()), first.cell),
                 evidence=found,
-                reproduction="" if found is None else _reproduction(directory, found),
+                reproduction="" if found is None else read_reproduction(directory, found),
             )
         )
     started = datetime.fromisoformat(run.info.started)
@@ -146,10 +145,3 @@ def _last_good(store: Store, regression: Regression, names: Mapping[int, str]) -
         if span.state is not None and span.first < regression.first and not span.state.unexpected
     ]
     return names.get(max(fine, default=0), "")
-
-
-def _reproduction(directory: RunDirectory, found: Evidence) -> str:
-    """Return a reproduction, empty if it is not there; only what lies in the run is read."""
-    path = (directory.path / found.repro).resolve()
-    within = path.is_relative_to(directory.path.resolve())
-    return read_reproduction(directory, found) if within else ""

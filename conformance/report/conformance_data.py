@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from conformance.errors import UsageError
+from conformance.files import MALFORMED
 from conformance.report.conformance_history import (
     ABSENT,
     Conformance,
@@ -98,7 +99,7 @@ def decoded(content: bytes, where: str) -> Conformance:
     """
     try:
         data = msgspec.json.decode(content, type=_Data)
-    except ValueError as error:
+    except MALFORMED as error:
         raise UsageError(f"{where}: expected the data of a conformance history: {error}") from None
     if data.format != FORMAT:
         raise UsageError(

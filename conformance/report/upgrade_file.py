@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import msgspec
 
 from conformance.errors import ConformanceError
+from conformance.files import MALFORMED
 from conformance.triage.upgrade.effect import Effect  # noqa: TC001 - msgspec reads the annotations
 
 FORMAT: Final = 1
@@ -209,7 +210,7 @@ def upgrade_of(content: bytes, file: str) -> UpgradeFile:
         found = msgspec.json.decode(content, type=_Format).format
         if found == FORMAT:
             return msgspec.json.decode(content, type=UpgradeFile)
-    except ValueError as error:  # JSON or its encoding
+    except MALFORMED as error:
         raise CorruptUpgradeError(
             f"{file}: expected what tells of an upgrade: {str(error).lower()}; {ANEW}"
         ) from None

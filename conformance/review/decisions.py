@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.errors import UsageError
-from conformance.files import readable_json
+from conformance.files import MALFORMED, readable_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -100,7 +100,7 @@ def loads(data: bytes, where: str) -> Review:
     """
     try:
         review = msgspec.json.decode(data, type=Review)
-    except ValueError as error:  # JSON or its encoding
+    except MALFORMED as error:
         raise UsageError(
             f"{where}: expected decisions of a review: {str(error).lower()}; restore or delete it"
         ) from None

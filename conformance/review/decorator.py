@@ -9,6 +9,7 @@ import tokenize
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.corpus.discover import KINDS
+from conformance.corpus.source import parse
 from conformance.errors import UsageError
 from conformance.review.literals import INDENT, literal
 from conformance.triage.new.edits import Edits
@@ -40,7 +41,7 @@ def find(text: str, function: str) -> Site:
         UsageError: If there is none, or the text is no Python.
     """
     try:
-        body = ast.parse(text).body
+        body = parse(text).body
     except SyntaxError as error:
         raise UsageError(f"line {error.lineno}: syntax error: {error.msg}") from None
     for node in body:

@@ -12,7 +12,7 @@ from conformance.corpus.discover import discover
 from conformance.corpus.metadata import specifier
 from conformance.engine.rundir import CorruptRunError
 from conformance.errors import UsageError
-from conformance.files import said_by, write_atomically
+from conformance.files import MALFORMED, read_regular, said_by, write_atomically
 from conformance.golden.accept import apply, refuse_in_ci
 from conformance.model.evidence import EVIDENCE, Evidence
 from conformance.review.decisions import (
@@ -254,7 +254,7 @@ class Session:
     def _kept(self) -> Review:
         path = self.directory.path / REVIEW
         try:
-            return loads(path.read_bytes(), str(path))
+            return loads(read_regular(path), str(path))
         except FileNotFoundError:
             return Review()
         except OSError as error:
@@ -275,10 +275,10 @@ class Session:
     def _evidence(self) -> dict[str, Evidence]:
         path = self.directory.path / EVIDENCE
         try:
-            found = msgspec.json.decode(path.read_bytes(), type=tuple[Evidence, ...])
+            found = msgspec.json.decode(read_regular(path), type=tuple[Evidence, ...])
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError) as error:
+        except (OSError, *MALFORMED) as error:
             raise CorruptRunError(
                 f"{path}: expected what was found out: {str(error).lower()}; delete it"
             ) from None

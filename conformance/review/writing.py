@@ -14,6 +14,7 @@ from conformance.corpus.metadata import deviations_of
 from conformance.engine.irs import neutral_text
 from conformance.engine.judging import Judge, observation_of, variant
 from conformance.errors import UsageError
+from conformance.files import MALFORMED
 from conformance.golden.accept import Candidate, plan_accept
 from conformance.golden.store import GoldenStore
 from conformance.model.outcome import Verdict
@@ -165,7 +166,7 @@ def line_length(file: Path) -> int:
         for name in _CONFIGURATIONS:
             try:
                 told = tomllib.loads((folder / name).read_text(encoding="utf-8"))
-            except (OSError, ValueError):
+            except (OSError, *MALFORMED):
                 continue
             tools = told.get("tool", {}) if name == "pyproject.toml" else {"ruff": told}
             found = [tools[tool] for tool in ("ruff", "black") if tool in tools]

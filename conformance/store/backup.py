@@ -47,7 +47,7 @@ def fault_of(file: Path, wait: float) -> str:
                 said = f"it has {found} bytes, expected {expected}"
     except sqlite3.OperationalError:  # says nothing of the content
         raise
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         said = str(error)
     return "" if said == "ok" else " ".join(said.split())
 

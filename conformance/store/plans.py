@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import zstandard
 
+from conformance.engine.compression import decompress
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -33,4 +35,4 @@ def unpacked(kept: bytes) -> Jobs:
     Args:
         kept: What is kept of it.
     """
-    return np.cumsum(np.frombuffer(zstandard.decompress(kept), _STEP), dtype=np.int64)
+    return np.cumsum(np.frombuffer(decompress(kept), _STEP), dtype=np.int64)

@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from conformance.engine.digests import Digest
 from conformance.store import schema
+from conformance.store.database import CorruptStoreError
 from conformance.store.querying import plans_of, runs_of, sequence_of, states_of
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ class _Jobs:
     def __init__(self, connection: Connection) -> None:
         jobs = schema.jobs.c
         rows = connection.execute(select(jobs.id, jobs.case, jobs.place)).all()
+        # SQLite keeps a value of any type in a column, also in one for text.
+        if not all(isinstance(text, str) for _, case, place in rows for text in (case, place)):
+            raise CorruptStoreError("the history names jobs by other things than text; restore it")
         self.cases = sorted({case for _, case, _ in rows})
         self.places = sorted({place for _, _, place in rows})
         self.case = np.zeros(max((job for job, _, _ in rows), default=0) + 1, np.int64)

@@ -11,7 +11,7 @@ import pytest
 from conformance.cells import interpreters
 from conformance.cells.inspection import inspect_interpreter, inspect_path_environment
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
-from conformance.errors import InfrastructureError
+from conformance.errors import InfrastructureError, UsageError
 
 from .builders import HERE, make_python
 
@@ -121,7 +121,8 @@ def test_an_interpreter_that_hangs_is_given_up(
         inspect_interpreter(hung)
 
 
-def test_an_environment_that_does_not_run_is_infrastructure(tmp_path: Path) -> None:
-    """A path that is no interpreter is named."""
-    with pytest.raises(InfrastructureError, match="nowhere: does not run: no such file"):
-        inspect_path_environment(tmp_path / "nowhere")
+def test_an_environment_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    """The path is named; a name that is too long for a file is no traceback."""
+    for name in ("nowhere", "n" * 5000, "null\0byte"):
+        with pytest.raises(UsageError, match="no such file, expected the python of an environ"):
+            inspect_path_environment(tmp_path / name)

@@ -187,12 +187,12 @@ def _by_path(project: Project, python: Path | str) -> tuple[int, str]:
 
 
 def test_a_path_that_is_no_interpreter(new_project: MakeProject, tmp_path: Path) -> None:
-    """Exit 4: the interpreter is named, and why it does not serve."""
+    """It is named, and why it does not serve: exit 2 for one that is not there, else 4."""
     project = new_project(CASES)
     shim = make_python(tmp_path / "shim", "echo pyenv: not installed >&2; exit 127")
     assert _by_path(project, "/nonexistent/python") == (
-        4,
-        "/nonexistent/python: does not run: no such file or directory",
+        2,
+        "path:/nonexistent/python: no such file, expected the python of an environment",
     )
     assert _by_path(project, shim) == (
         4,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.engine.blobs import LARGE, BlobStore, CorruptBlobError, blob_hash
+from conformance.engine.compression import LARGEST
 from conformance.errors import InfrastructureError
+
+from .test_compression import zeros
 
 SMALL, BIG = b"small", b"big" * LARGE
 both = pytest.mark.parametrize("data", [SMALL, BIG], ids=["small", "large"])
@@ -87,8 +91,8 @@ def test_a_blob_is_copied_where_links_are_refused(
 
 def test_what_is_not_there_cannot_be_adopted(tmp_path: Path) -> None:
     """The other store is named."""
-    with pytest.raises(CorruptBlobError, match="a/0000: missing"):
-        BlobStore(tmp_path / "b").adopt("0000", BlobStore(tmp_path / "a"))
+    with pytest.raises(CorruptBlobError, match=r"a/0{32}: missing"):
+        BlobStore(tmp_path / "b").adopt("0" * 32, BlobStore(tmp_path / "a"))
 
 
 def test_a_disk_that_refuses_is_infrastructure(tmp_path: Path) -> None:
@@ -96,3 +100,63 @@ def test_a_disk_that_refuses_is_infrastructure(tmp_path: Path) -> None:
     (tmp_path / "blobs").write_text("in the way")
     with pytest.raises(InfrastructureError, match="cannot be written"):
         BlobStore(tmp_path / "blobs").put(SMALL)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../../conftest_evil.py", "/etc/passwd", "0" * 31, "0" * 65, "A" * 32, "", "\0" * 32],
+)
+def test_a_name_that_is_no_hash_is_refused(tmp_path: Path, name: str) -> None:
+    """Whether a blob is read, adopted or dropped: no name leads out of the folder."""
+    source, store = BlobStore(tmp_path / "a" / "blobs"), BlobStore(tmp_path / "b" / "blobs")
+    outside = tmp_path / "conftest_evil.py"
+    outside.write_text("evil")
+    for act in (
+        lambda: store.get(name),
+        lambda: store.adopt(name, source),
+        lambda: store.written(name),
+    ):
+        with pytest.raises(CorruptBlobError, match="expected 32 to 64 hexadecimal digits"):
+            act()
+    assert outside.read_text() == "evil"
+    assert not store.folder.exists()
+
+
+@pytest.mark.parametrize("kind", ["symlink", "pipe", "folder"])
+def test_what_is_no_regular_file_is_no_blob(tmp_path: Path, kind: str) -> None:
+    """A link to a file with the right content neither; a pipe is not waited for."""
+    source, store = BlobStore(tmp_path / "a"), BlobStore(tmp_path / "b")
+    name = blob_hash(SMALL)
+    source.folder.mkdir()
+    (tmp_path / "target").write_bytes(SMALL)
+    file = source.folder / name
+    if kind == "symlink":
+        file.symlink_to(tmp_path / "target")
+    elif kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.mkdir()
+    with pytest.raises(CorruptBlobError, match=name):
+        source.get(name)
+    for trusted in (True, False):
+        with pytest.raises(CorruptBlobError, match=name):
+            store.adopt(name, source, trusted=trusted)
+    assert not store.folder.exists()
+
+
+def test_what_comes_from_elsewhere_is_hashed_before_it_is_taken(tmp_path: Path) -> None:
+    """Another content under a blob's name does not come into a run."""
+    source, store = BlobStore(tmp_path / "a"), BlobStore(tmp_path / "b")
+    name = source.put(SMALL)
+    (source.folder / name).write_bytes(b"forged")
+    with pytest.raises(CorruptBlobError, match=f"expected {name}"):
+        store.adopt(name, source, trusted=False)
+    assert not store.folder.exists()
+
+
+def test_a_bomb_is_not_decompressed(tmp_path: Path) -> None:
+    """A blob that says how large it becomes is refused at once."""
+    name = "0" * 32
+    (tmp_path / f"{name}.zst").write_bytes(zeros(LARGEST + 1))
+    with pytest.raises(CorruptBlobError, match="more than 1024 MiB when decompressed"):
+        BlobStore(tmp_path).get(name)

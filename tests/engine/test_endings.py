@@ -94,6 +94,55 @@ def test_a_job_beyond_its_memory_is_ended(bench: Bench) -> None:
     assert 600 * 2**20 < finished.max_rss_bytes < 2000 * 2**20
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return np.zeros(10**9)", "the observation has 7629 MiB, expected at most 256 MiB"),
+        ("return Observed(1.0, reference=lambda: np.zeros(10**9))", "has 7629 MiB"),
+        ("return Observed(1.0, artifacts={'note': 'x' * (257 << 20)})",
+         "more than 256 MiB with the artifact note"),
+    ],
+    ids=["value", "reference", "artifact"],
+)  # fmt: skip
+def test_an_observation_that_is_too_large_is_one_clear_error(
+    bench: Bench, body: str, said: str
+) -> None:
+    """The job says so before it copies anything, and neither server nor orchestrator grows."""
+    before = psutil.Process().memory_info().rss
+    finished = bench.run(body)
+    assert finished.outcome is Outcome.RAISED
+    assert finished.error is not None
+    assert finished.error.type == "CaseError"
+    assert said in finished.error.message
+    assert finished.error.message.endswith("observe less, or raise observation_mb")
+    assert "value" not in finished.blobs or len(finished.blobs["value"]) < 1 << 20
+    assert psutil.Process().memory_info().rss < before + (64 << 20)
+
+
+def test_a_case_may_observe_more_if_it_says_so(bench: Bench) -> None:
+    """Its limit counts for all that it observes, together."""
+    body = "return np.zeros(3 << 20, np.uint8)"
+    finished = bench.run(body, "probe(observation_mb=2)")
+    assert finished.error is not None
+    assert "has 3 MiB, expected at most 2 MiB" in finished.error.message
+    assert bench.run(body, "probe(observation_mb=3)").outcome is Outcome.OK
+
+
+def test_a_job_that_writes_too_much_past_the_kit_is_ended(bench: Bench) -> None:
+    """By its supervisor, before the bytes are taken."""
+    body = """
+        from conformance.kit import frames
+        for fd in range(3, 64):
+            with contextlib.suppress(OSError):
+                frames.write(fd, {"artifact": "x"}, bytes(3 << 20))
+        return 1
+    """
+    finished = bench.run(body, "probe(observation_mb=2)", "import contextlib")
+    assert finished.outcome is Outcome.CRASHED
+    assert finished.error is not None
+    assert finished.error.message == "observed more than 2 MiB"
+
+
 def test_a_flood_of_output_leaves_its_last_words(bench: Bench) -> None:
     """200 MB on each stream: the end is kept, and the server does not grow."""
     (server,) = (p for p in psutil.Process().children() if p.pid == bench.pid)

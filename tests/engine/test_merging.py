@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -99,3 +100,37 @@ def test_checkouts_at_several_places(tmp_path: Path) -> None:
         made = part(tmp_path, number, 2, (ONE, TWO)[number - 1], request=request, root=root)
         parts.append(made)
     assert len(in_order(parts)) == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"plan": ((ONE.case, A), ("family/none", A))}, "the first is family/none on jax0.5.3"),
+        ({"plan": ((ONE.case, A), (ONE.case, A))}, "its plan names a job twice"),
+        ({"plan": ()}, "holds a record of family/one on jax0.5.3-py311-cpu8, which is not planned"),
+        ({"request": {"shard": "1/²"}}, "does not say which shard it is"),
+        ({"request": {"shard": "3/2"}}, "does not say which shard it is"),
+        ({"request": {"shard": f"1/{'9' * 5000}"}}, "does not say which shard it is"),
+        ({"request": {"shard": "1/1", "nights": 7}}, "expected the names of nightlies"),
+        ({"request": {"shard": "1/1", "nights": [7]}}, "expected the names of nightlies"),
+    ],
+)  # fmt: skip
+def test_one_that_no_run_wrote(tmp_path: Path, more: dict[str, Any], said: str) -> None:
+    """A shard comes from elsewhere: what it says is checked before it is used."""
+    run = write(tmp_path / "shard-1", ONE, **{"request": {"shard": "1/1"}, **more})
+    parts = [LoadedRun.of(run, run.read_run(), run.read_records())]
+    with pytest.raises(UsageError, match=said):
+        in_order(parts)
+
+
+@pytest.mark.parametrize("case", ["../evil", "one", "a/\n", "/etc/x", "./x", ""])
+def test_an_id_that_leads_elsewhere(tmp_path: Path, case: str) -> None:
+    """Pages and files are named after ids."""
+    with pytest.raises(UsageError, match="expected ids of a run"):
+        in_order([part(tmp_path, 1, 1, replace(ONE, case=case))])
+
+
+def test_a_job_of_two_parts(tmp_path: Path) -> None:
+    """Which of its records is right, nobody knows."""
+    with pytest.raises(UsageError, match=r"family/one on .* is planned in shard-1 and in shard-2"):
+        in_order([part(tmp_path, 1, 2, ONE), part(tmp_path, 2, 2, ONE)])

@@ -21,7 +21,7 @@ def record(case: str, cell: str, verdict: Verdict = Verdict.MATCH, **more: Any) 
     fields = {
         "case_hash": "c" * 32, "cell_hash": "e" * 32, "outcome": Outcome.OK,
         "stage": Stage.EXECUTE, "conformance": Conformance.CONFORMS, "facts": {"dtypes": ["f32"]},
-        "artifacts": {"value": "v" * 32}, "reasons": ("a reason",), **more,
+        "artifacts": {"value": "5" * 32}, "reasons": ("a reason",), **more,
     }  # fmt: skip
     return Record(case=case, cell=cell, verdict=verdict, **fields)
 

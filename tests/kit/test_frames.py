@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.kit import frames
-from conformance.kit.frames import LENGTH, MAX_HEADER, Decoder, Frame, FrameError, encode
+from conformance.kit.frames import (
+    LENGTH,
+    MAX_HEADER,
+    Decoder,
+    Frame,
+    FrameError,
+    FrameTooLargeError,
+    encode,
+)
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -101,3 +109,13 @@ def test_half_a_surrogate_pair_is_escaped() -> None:
     assert frame.header["error"] == {
         "message": "no such file: \\udcff.txt", "\\ud800": ["\\udfff", "\U0001f600é", 3],
     }  # fmt: skip
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_arrives() -> None:
+    """By its header alone; the limit may change from frame to frame."""
+    decoder = Decoder(largest=4)
+    assert len(decoder.feed(encode({}, b"1234"))) == 1
+    decoder.largest = 3
+    whole = encode({}, b"1234")
+    with pytest.raises(FrameTooLargeError, match="frame body of 4 bytes, expected at most 3"):
+        decoder.feed(whole[:-4])

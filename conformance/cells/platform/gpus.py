@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TARGET_CONFIGS: Final = Path(__file__).parent / "target_configs"
-_LAYOUT = re.compile(r"[1-9]\d*x[1-9]\d*x[1-9]\d*")
+_LAYOUT = re.compile(r"[1-9]\d{0,3}x[1-9]\d{0,3}x[1-9]\d{0,3}")
 _MEMORY = re.compile(r"^\s*device_memory_size: (\d+)$", re.MULTILINE)
 _DESCRIPTION = re.compile(r'^device_description_str: "(.*)"$', re.MULTILINE)
 

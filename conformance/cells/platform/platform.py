@@ -26,7 +26,7 @@ NO_ROCM: Final = (
 REAL: Final = frozenset({"gpu", "tpu"})
 """Accelerators that a host has or has not."""
 DEFAULT_CPU_DEVICES: Final = 8
-_PROCESSES = re.compile(r"cpu-mp([1-9]\d*)")
+_PROCESSES = re.compile(r"cpu-mp([1-9]\d{0,3})")
 _TPU_ENVIRONMENT: Final = {
     # Nothing is asked of a metadata server, written to /tmp, or locked against a second process.
     "TPU_SKIP_MDS_QUERY": "1",

@@ -13,7 +13,7 @@ from conformance.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_LAYOUT = re.compile(r"[1-9]\d*(x[1-9]\d*){1,2}")
+_LAYOUT = re.compile(r"[1-9]\d{0,3}(x[1-9]\d{0,3}){1,2}")
 _SHORT: Final = (1, 2)
 _CUBE: Final = 4
 """Chips along an axis of the block that larger slices are made of."""

@@ -12,7 +12,7 @@ import msgspec
 from conformance.cells.in_use import in_use, made_alone, unused
 from conformance.cells.masking import masked
 from conformance.errors import InfrastructureError, UsageError
-from conformance.files import disk_error, write_atomically
+from conformance.files import MALFORMED, disk_error, write_atomically
 from conformance.suites.catalogue.fetching import Source, fetch_whole, restore, submodules_of
 from conformance.suites.catalogue.git import GitError, git
 from conformance.suites.catalogue.named import Checkout
@@ -166,7 +166,7 @@ def stored_checkouts(cache: Path) -> list[Path]:
 def _mark(folder: Path) -> Mark | None:
     try:
         return msgspec.json.decode((folder / _MARK).read_bytes(), type=Mark)
-    except (OSError, ValueError):
+    except (OSError, *MALFORMED):
         return None
 
 

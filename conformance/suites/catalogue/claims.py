@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.cells.children import CHILDREN
+from conformance.engine.cache_folder import CacheFolder
 from conformance.errors import InfrastructureError
-from conformance.files import said_by, write_atomically
+from conformance.files import MALFORMED, said_by
 from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Claims:
     """
 
     def __init__(self, cache: Path) -> None:
-        self._folder = cache / FOLDER
+        self._entries = CacheFolder(cache / FOLDER)
 
     def known(self, cell_hash: str, claim: str) -> str | None:
         """Return what a cell claims, None if that is not known yet.
@@ -76,20 +77,17 @@ class Claims:
         """
         if not cell_hash:
             return None
+        content = self._entries.read(self._path(cell_hash, claim))
         try:
-            return msgspec.json.decode(self._path(cell_hash, claim).read_bytes(), type=str)
-        except (OSError, ValueError):
+            return None if content is None else msgspec.json.decode(content, type=str)
+        except MALFORMED:  # written by another version
             return None
 
     def keep(self, cell_hash: str, claim: str, claimed: str) -> None:
-        """Keep what a cell claims.
-
-        Raises:
-            InfrastructureError: If the disk refuses.
-        """
+        """Keep what a cell claims."""
         if cell_hash:
-            write_atomically(self._path(cell_hash, claim), msgspec.json.encode(claimed))
+            self._entries.write(self._path(cell_hash, claim), msgspec.json.encode(claimed))
 
     def _path(self, cell_hash: str, claim: str) -> Path:
         digest = hashlib.sha256(f"{cell_hash}\0{claim}".encode()).hexdigest()[:32]
-        return self._folder / f"{digest}.json"
+        return self._entries.folder / f"{digest}.json"

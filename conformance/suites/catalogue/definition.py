@@ -12,7 +12,7 @@ import msgspec
 
 from conformance.cells.overlay import requirement
 from conformance.errors import UsageError
-from conformance.files import said_by
+from conformance.files import MALFORMED, said_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +105,7 @@ def named_suite(name: str, suites: Path) -> NamedSuite:
         raise UsageError(f"{name}: no such suite, expected one of {known or 'none'}") from None
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
-    except ValueError as error:
+    except MALFORMED as error:
         raise UsageError(f"{file}: {error}") from None
     if wrong := _wrong(definition):
         raise UsageError(f"{file}: {wrong}")

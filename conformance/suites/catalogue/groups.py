@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.errors import UsageError
-from conformance.files import said_by
+from conformance.files import MALFORMED, said_by
 from conformance.suites.catalogue.definition import no_group
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def groups_of(folder: Path) -> Groups | None:
         return None
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
-    except ValueError as error:
+    except MALFORMED as error:
         raise UsageError(f"{file}: {error}") from None
     for number, rule in enumerate(found.tests, 1):
         if wrong := _wrong(rule):

@@ -175,7 +175,7 @@ def parse(text: str, where: str) -> Deviations:
     """
     try:
         file = msgspec.convert(tomllib.loads(text), _File)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         said = str(error)
         raise UsageError(f"{where}: {said[:1].lower()}{said[1:]}") from None
     except msgspec.ValidationError as error:
@@ -224,8 +224,8 @@ def _problems(read: _Entry) -> Iterator[str]:
         yield f"releases `{read.releases}`, expected a version specifier, e.g. `>=0.5,<0.6`"
     try:
         re.compile(read.match)
-    except re.error as error:
-        yield f"match `{read.match}` is no regular expression: {error}"
+    except (re.error, RecursionError, OverflowError) as error:
+        yield f"match `{read.match[:80]}` is no regular expression: {error}"
     twice = next((test for test in read.tests if read.tests.count(test) > 1), None)
     if twice is not None:
         yield f"names {twice} twice, expected each test once"

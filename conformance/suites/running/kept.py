@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.files import write_atomically
+from conformance.engine.cache_folder import CacheFolder
+from conformance.files import MALFORMED
 from conformance.suites.running.collection import Collection
 from conformance.suites.running.told import FORKED
 
@@ -32,40 +33,38 @@ class Collections:
     """
 
     def __init__(self, cache: Path, *, fresh: bool = False) -> None:
-        self._folder = cache / FOLDER
+        self._entries = CacheFolder(cache / FOLDER)
         self._fresh = fresh
 
     def known(self, suite: Suite, planned: PlannedCell) -> Collection | None:
         """Return what was collected before, None if that is not known."""
         if self._fresh or not _may_be_kept(planned):
             return None
-        try:
-            return msgspec.json.decode(self._path(suite, planned).read_bytes(), type=Collection)
-        except (OSError, ValueError):
-            return None
+        return self._read(suite, planned)
 
     def forked(self, suite: Suite, planned: PlannedCell) -> bool | None:
         """Return whether workers were forked in a cell before, None if that is not known."""
-        try:
-            content = self._path(suite, planned).read_bytes()
-            before = msgspec.json.decode(content, type=Collection)
-        except (OSError, ValueError):
+        before = self._read(suite, planned)
+        return None if before is None else before.told.get("workers") == FORKED
+
+    def _read(self, suite: Suite, planned: PlannedCell) -> Collection | None:
+        content = self._entries.read(self._path(suite, planned))
+        if content is None:
             return None
-        return before.told.get("workers") == FORKED
+        try:
+            return msgspec.json.decode(content, type=Collection)
+        except MALFORMED:  # written by another version
+            return None
 
     def keep(self, suite: Suite, planned: PlannedCell, collection: Collection) -> None:
-        """Keep what was collected, unless it was not, which may be the host's fault.
-
-        Raises:
-            InfrastructureError: If the disk refuses.
-        """
+        """Keep what was collected, unless it was not, which may be the host's fault."""
         if not collection.failure and _may_be_kept(planned):
-            write_atomically(self._path(suite, planned), msgspec.json.encode(collection))
+            self._entries.write(self._path(suite, planned), msgspec.json.encode(collection))
 
     def _path(self, suite: Suite, planned: PlannedCell) -> Path:
         facts = (suite.hash, suite.paths, planned.cell.id, planned.cell_hash)
         digest = hashlib.sha256(repr(facts).encode("utf-8", "backslashreplace"))
-        return self._folder / f"{digest.hexdigest()[:32]}.json"
+        return self._entries.folder / f"{digest.hexdigest()[:32]}.json"
 
 
 class Timings:
@@ -78,14 +77,16 @@ class Timings:
 
     def __init__(self, cache: Path, suite: Suite) -> None:
         digest = hashlib.sha256(repr(suite.paths).encode("utf-8", "backslashreplace"))
+        self._entries = CacheFolder(cache / FOLDER)
         self._path = cache / FOLDER / f"seconds-{digest.hexdigest()[:32]}.json"
         self._learned: dict[str, float] = {}
 
     @cached_property
     def _known(self) -> dict[str, float]:
+        content = self._entries.read(self._path)
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, float])
-        except (OSError, ValueError):
+            return {} if content is None else msgspec.json.decode(content, type=dict[str, float])
+        except MALFORMED:  # written by another version
             return {}
 
     @cached_property
@@ -102,13 +103,9 @@ class Timings:
             self._learned[finished.job.case.name] = round(took, 4)
 
     def keep(self) -> None:
-        """Keep what was learned.
-
-        Raises:
-            InfrastructureError: If the disk refuses.
-        """
+        """Keep what was learned."""
         if self._learned:
-            write_atomically(self._path, msgspec.json.encode(self._known | self._learned))
+            self._entries.write(self._path, msgspec.json.encode(self._known | self._learned))
 
 
 def _may_be_kept(planned: PlannedCell) -> bool:

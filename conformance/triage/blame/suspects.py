@@ -6,6 +6,7 @@ import ast
 import sys
 from typing import TYPE_CHECKING, Final
 
+from conformance.corpus.source import parse
 from conformance.triage.blame.wants import closure
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def suspects(sources: Iterable[str], ends: tuple[End, End]) -> set[str]:
     names: set[str] = set()
     for source in sources:
         try:
-            names |= _imported(ast.parse(source))
-        except (SyntaxError, ValueError):
+            names |= _imported(parse(source))
+        except SyntaxError:
             return set()
     found = set(ALWAYS) if names else set()
     for name in names - OWN:

@@ -9,6 +9,7 @@ import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from conformance.corpus.source import parse
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -120,8 +121,8 @@ def _is_code(block: str) -> bool:
 
 def _parses(text: str) -> bool:
     try:
-        ast.parse(text)
-    except (SyntaxError, ValueError):
+        parse(text)
+    except SyntaxError:
         return False
     return True
 
@@ -159,8 +160,8 @@ def _take(command: str, variables: dict[str, str]) -> None:
 
 def _check(text: str, name: str) -> None:
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError) as error:
+        tree = parse(text)
+    except SyntaxError as error:
         line = getattr(error, "lineno", None)
         said = str(getattr(error, "msg", error))
         where = f"{name}:{line}" if line else name

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.discover import case_files, discover
 from conformance.corpus.project import FOR_CASES
+from conformance.corpus.source import parse
 from conformance.errors import UsageError
 from conformance.files import said_by
 from conformance.triage.new.family import chosen, fits, uses
@@ -138,8 +139,8 @@ def uses_in(file: Path) -> frozenset[str]:
         file: The file.
     """
     try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+        tree = parse(file.read_bytes())
+    except (OSError, SyntaxError):
         return frozenset()
     froms = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     return uses(tree).union(*(uses_in(FOR_CASES[one]) for one in froms & FOR_CASES.keys()))
@@ -171,7 +172,7 @@ def _read(file: Path, name: str) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         said = said_by(error) if isinstance(error, OSError) else "no text"
         raise UsageError(f"{file}: cannot be read: {said}") from None
-    for node in ast.parse(text).body:
+    for node in parse(text).body:
         if getattr(node, "name", "") == name:
             raise UsageError(f"{file}: has a {name} already; say --name OTHER")
     return text

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.project import FOR_CASES
+from conformance.corpus.source import parse
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class _Walk:
         """Return a file, read once."""
         if path not in self._modules:
             text = self._read(path)
-            module = _Module(path, text, ast.parse(text, filename=str(path)))
+            module = _Module(path, text, parse(text, str(path)))
             for node in module.tree.body:
                 for name in _binds(node):
                     module.bound.setdefault(name, []).append(node)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 DEFAULTS: Final = {
     "devices": 1, "platforms": (), "x64": False, "xla_flags": (), "config": {}, "facts": {},
-    "timeout": 60.0, "memory": 4096, "rtol": None, "atol": None, "requires": (),
+    "timeout": 60.0, "memory": 4096, "observation_mb": 256, "rtol": None, "atol": None,
+    "requires": (),
 }  # fmt: skip
 """Keywords of a case that change what a job does or how it is judged, with their defaults."""
 

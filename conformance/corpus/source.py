@@ -1,0 +1,23 @@
+"""Parsing Python that may come from anywhere."""
+
+from __future__ import annotations
+
+import ast
+
+
+def parse(source: str | bytes, filename: str = "<unknown>") -> ast.Module:
+    """Return the syntax tree of a source text.
+
+    Args:
+        source: The text; bytes are decoded as Python decodes a file.
+        filename: Its file, for the error.
+
+    Raises:
+        SyntaxError: If it is no Python, holds a null byte, or is nested too deeply.
+    """
+    try:
+        return ast.parse(source, filename=filename)
+    except (RecursionError, MemoryError):  # what the parser raises depends on the release
+        raise SyntaxError("nested too deeply to be read") from None
+    except ValueError as error:  # a null byte, up to Python 3.11.3
+        raise SyntaxError(str(error)) from None
