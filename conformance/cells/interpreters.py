@@ -91,7 +91,12 @@ def _search(python: str, *, download: bool) -> tuple[Path | None, tuple[str, ...
     found, rejected = _first_usable(_candidates(python), python)
     if found is None and download:
         try:
-            run_uv(["python", "install", python, "--no-bin"], cwd=Path("/"), defaults=_IMPATIENT)
+            run_uv(
+                ["python", "install", python, "--no-bin"],
+                cwd=Path("/"),
+                defaults=_IMPATIENT,
+                quiet=False,  # else it does not say why it fails
+            )
         except InfrastructureError as error:
             causes = str(error).split("; ")
             said = ": ".join(dict.fromkeys((causes[0], causes[-1])))

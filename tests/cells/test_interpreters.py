@@ -123,7 +123,10 @@ def test_nothing_at_all_is_said_too(world: Path) -> None:
         find_interpreter("3.9", download=False)
 
 
-PACKED = ("bin", "encodings", "collections", "importlib", "json", "re", "lib-dynload")
+PACKED = (
+    *("collections", "encodings", "importlib", "json", "lib-dynload", "pathlib", "re", "string"),
+    *("sysconfig", "urllib"),
+)
 """Folders of a standard library that an interpreter needs to say what it is."""
 
 

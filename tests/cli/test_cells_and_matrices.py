@@ -171,7 +171,7 @@ def _first_lines(out: str) -> list[str]:
     return lines[:2]
 
 
-@pytest.mark.cell
+@pytest.mark.cell("3.11")
 @pytest.mark.usefixtures("_no_python_310")
 def test_a_missing_interpreter_is_infra_and_the_rest_runs(new_project: MakeProject) -> None:
     """Its jobs are infra, first in the output, with the dead shim and what to do: exit 4."""
