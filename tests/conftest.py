@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+PROJECTS = "3.11"
+"""Python of the cells of `tests.projects`."""
+BENCHES = frozenset({"bench", "bench_of_each_age", "new_bench", "shared_bench"})
+"""Fixtures whose cells are looked for when they are asked for."""
+
 # A loaded machine is no failure of the law under test, and a change is judged by examples that
 # were there before it. `--hypothesis-profile explore` looks for new ones.
 settings.register_profile("house", deadline=None, derandomize=True)
@@ -36,6 +41,24 @@ def pytest_configure() -> None:
             signal.signal(sent, lambda *_: None)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test of cells, before its fixtures, if this host lacks their Python.
+
+    The cells of the projects that tests make have Python 3.11, unless the marker names others:
+    `cell("3.12")`. A bench looks for the Pythons of its own cells.
+    """
+    marker = item.get_closest_marker("cell")
+    if marker is None or not BENCHES.isdisjoint(getattr(item, "fixturenames", ())):
+        return
+    for python in marker.args or (PROJECTS,):
+        try:
+            find_interpreter(python)
+        except MissingInterpreterError as error:
+            os.environ[DOWNLOADS] = "0"
+            pytest.skip(str(error))
+
+
 def _skip(python: str, rejected: Sequence[str]) -> MissingInterpreterError:
     """Skip instead of an error that an interpreter is missing."""
     os.environ[DOWNLOADS] = "0"  # it has just been tried: no other test waits for it
@@ -51,17 +74,6 @@ def _skip_without_interpreter() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(interpreters, "MissingInterpreterError", _skip)
         yield
-
-
-@pytest.fixture(autouse=True)
-def _skip_without_named_interpreter(request: pytest.FixtureRequest) -> None:
-    """Skip a test whose marker names a Python, `cell("3.11")`, which this host lacks.
-
-    Tests name it that start commands as processes of their own.
-    """
-    for marker in request.node.iter_markers("cell"):
-        for python in marker.args:
-            find_interpreter(python)
 
 
 @pytest.fixture
