@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
-from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
+from conformance.cells import interpreters
+from conformance.cells.interpreters import DOWNLOADS, MissingInterpreterError, find_interpreter
 
 from .bench import NEWEST, OLD, Bench, planned_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+PROJECTS = "3.11"
+"""Python of the cells of `tests.projects`."""
+BENCHES = frozenset({"bench", "bench_of_each_age", "new_bench", "shared_bench"})
+"""Fixtures whose cells are looked for when they are asked for."""
 
 # A loaded machine is no failure of the law under test, and a change is judged by examples that
 # were there before it. `--hypothesis-profile explore` looks for new ones.
@@ -34,17 +41,53 @@ def pytest_configure() -> None:
             signal.signal(sent, lambda *_: None)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test of cells, before its fixtures, if this host lacks their Python.
+
+    The cells of the projects that tests make have Python 3.11, unless the marker names others:
+    `cell("3.12")`. A bench looks for the Pythons of its own cells.
+    """
+    marker = item.get_closest_marker("cell")
+    if marker is None or not BENCHES.isdisjoint(getattr(item, "fixturenames", ())):
+        return
+    for python in marker.args or (PROJECTS,):
+        try:
+            find_interpreter(python)
+        except MissingInterpreterError as error:
+            os.environ[DOWNLOADS] = "0"
+            pytest.skip(str(error))
+
+
+def _skip(python: str, rejected: Sequence[str]) -> MissingInterpreterError:
+    """Skip instead of an error that an interpreter is missing."""
+    os.environ[DOWNLOADS] = "0"  # it has just been tried: no other test waits for it
+    pytest.skip(str(MissingInterpreterError(python, rejected)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _skip_without_interpreter() -> Iterator[None]:
+    """Skip a test as soon as one of its cells needs a Python that this host lacks.
+
+    A skip is no `Exception`, so nothing between the search and pytest takes it for a fault.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(interpreters, "MissingInterpreterError", _skip)
+        yield
+
+
+@pytest.fixture
+def missing_interpreter_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a missing interpreter be the error that users get: for tests about it."""
+    monkeypatch.setattr(interpreters, "MissingInterpreterError", MissingInterpreterError)
+
+
 @pytest.fixture(scope="session", params=[OLD, NEWEST])
 def shared_bench(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Bench]:
     """A worker of an old and of the newest release, kept for the whole session."""
-    planned = planned_cell(request.param)
-    try:
-        find_interpreter(planned.cell.python)
-    except MissingInterpreterError as error:
-        pytest.skip(str(error))
-    with Bench(planned, tmp_path_factory.mktemp("cases")) as bench:
+    with Bench(planned_cell(request.param), tmp_path_factory.mktemp("cases")) as bench:
         yield bench
 
 

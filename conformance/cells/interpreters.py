@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+import threading
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,23 +19,34 @@ from conformance.cells.uvtool import run_uv
 from conformance.errors import InfrastructureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 DOWNLOADS = "CONFORMANCE_PYTHON_DOWNLOADS"
+"""Variable that forbids downloads when it is `0`."""
+_FORBIDDING = frozenset({"0", "false", "never", "no", "off"})
+_SEARCHING = threading.Lock()
+"""Held during a search, so that cells of one Python look for it, and download it, once."""
+_IMPATIENT = {"UV_HTTP_CONNECT_TIMEOUT": "5", "UV_HTTP_RETRIES": "1"}
+"""Settings of a download: without a network it fails in seconds, and the run goes on."""
 
 
 class MissingInterpreterError(InfrastructureError):
     """No interpreter of a Python version runs on this host.
 
+    Args:
+        python: The version, `major.minor`.
+        rejected: Each candidate that does not serve, with the reason.
+
     Attributes:
         python: The version, `major.minor`.
     """
 
-    def __init__(self, python: str, rejected: list[str]) -> None:
+    def __init__(self, python: str, rejected: Sequence[str]) -> None:
         tried = "; ".join(rejected) if rejected else "no candidate found"
         super().__init__(
-            f"python {python}: no interpreter runs here ({tried}); install it, put it on PATH, "
-            f"or set {DOWNLOADS}=1 to let uv download it"
+            f"python {python}: no interpreter runs here ({tried}); install one with "
+            f"'uv python install {python}', install the distribution's package of python{python}, "
+            f"or put a python{python} on PATH"
         )
         self.python = python
 
@@ -44,33 +56,67 @@ class _UvPython(msgspec.Struct):
     path: str
 
 
-@cache
-def find_interpreter(python: str) -> Path:
-    """Return a CPython interpreter of a version, one that was seen to run.
+def find_interpreter(python: str, *, download: bool = True) -> Path:
+    """Return a CPython interpreter of a version that has been run successfully.
+
+    Candidates in order: the running interpreter, pyenv's, uv's, PATH. If none of them runs, uv
+    downloads one, unless `CONFORMANCE_PYTHON_DOWNLOADS` is `0`.
 
     Args:
         python: Version, `major.minor`.
+        download: Whether uv may download it. The environment variable can still forbid it.
 
     Returns:
-        A base interpreter, never that of a virtual environment. Tried in this order: the
-        running one, pyenv's, uv's, PATH; then a download if the environment allows it.
+        A base interpreter, never that of a virtual environment.
 
     Raises:
-        MissingInterpreterError: If there is none; the message says what was tried.
+        MissingInterpreterError: If there is none. The message lists what was tried.
     """
+    download = download and os.environ.get(DOWNLOADS, "").lower() not in _FORBIDDING
+    with _SEARCHING:
+        found, rejected = _search(python, download=download)
+    if found is None:
+        raise MissingInterpreterError(python, rejected)
+    return found
+
+
+def forget_interpreters() -> None:
+    """Search again when an interpreter is asked for next: the host may have changed."""
+    _search.cache_clear()
+
+
+@cache
+def _search(python: str, *, download: bool) -> tuple[Path | None, tuple[str, ...]]:
+    """Return an interpreter, or why each candidate does not serve. Failures are cached too."""
+    found, rejected = _first_usable(_candidates(python), python)
+    if found is None and download:
+        try:
+            run_uv(
+                ["python", "install", python, "--no-bin"],
+                cwd=Path("/"),
+                defaults=_IMPATIENT,
+                quiet=False,  # else it does not say why it fails
+            )
+        except InfrastructureError as error:
+            causes = str(error).split("; ")
+            said = ": ".join(dict.fromkeys((causes[0], causes[-1])))
+            return None, (*rejected, f"uv: {said}")
+        found, rejected = _first_usable(_uv_managed(python), python)
+    return found, tuple(rejected)
+
+
+def _first_usable(candidates: Iterable[Path], python: str) -> tuple[Path | None, list[str]]:
     rejected: list[str] = []
     seen: set[Path] = set()
-    for candidate in _candidates(python):
+    for candidate in candidates:
         if candidate in seen:
             continue
         seen.add(candidate)
         base, problem = _examine(candidate, python)
         if base is not None:
-            return base
+            return base, rejected
         rejected.append(problem)
-    if os.environ.get(DOWNLOADS) == "1":
-        return _download(python)
-    raise MissingInterpreterError(python, rejected)
+    return None, rejected
 
 
 def _examine(candidate: Path, python: str) -> tuple[Path | None, str]:
@@ -89,11 +135,15 @@ def _examine(candidate: Path, python: str) -> tuple[Path | None, str]:
 
 def _candidates(python: str) -> Iterator[Path]:
     # Lazily: asking uv costs a process, and is needed only when pyenv has nothing.
-    if "{}.{}".format(*sys.version_info[:2]) == python:
-        yield Path(getattr(sys, "_base_executable", None) or sys.executable)
+    yield from _running(python)
     yield from _pyenv(python)
     yield from _uv_managed(python)
     yield from _on_path(python)
+
+
+def _running(python: str) -> Iterator[Path]:
+    if "{}.{}".format(*sys.version_info[:2]) == python:
+        yield Path(getattr(sys, "_base_executable", None) or sys.executable)
 
 
 def _pyenv(python: str) -> Iterator[Path]:
@@ -110,7 +160,7 @@ def _pyenv(python: str) -> Iterator[Path]:
 def _uv_managed(python: str) -> Iterator[Path]:
     arguments = ["python", "list", python, "--only-installed", "--output-format", "json"]
     try:
-        text = run_uv(arguments, cwd=Path("/"))
+        text = run_uv(arguments, cwd=Path("/"), quiet=False)
         found = msgspec.json.decode(text, type=list[_UvPython])
     except (InfrastructureError, msgspec.DecodeError):
         return
@@ -122,14 +172,3 @@ def _on_path(python: str) -> Iterator[Path]:
     for folder in os.get_exec_path():
         if found := shutil.which(f"python{python}", path=folder):
             yield Path(found)
-
-
-def _download(python: str) -> Path:
-    run_uv(["python", "install", python], cwd=Path("/"))
-    rejected: list[str] = []
-    for candidate in _uv_managed(python):
-        base, problem = _examine(candidate, python)
-        if base is not None:
-            return base
-        rejected.append(problem)
-    raise MissingInterpreterError(python, rejected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+import sys
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -102,7 +103,9 @@ def _of_path(path: Path, cache: Path) -> str:
     before = set(_left_by_builds(path))
     with temporary_folder("overlay") as scratch:
         try:
-            run_uv(["build", "--wheel", "--out-dir", scratch, path.resolve()], cwd=scratch)
+            # Else uv takes the first Python on PATH, and downloads the newest where there is none.
+            where = ("--python", sys.executable, "--out-dir", scratch)
+            run_uv(["build", "--wheel", *where, path.resolve()], cwd=scratch)
         finally:
             for left in set(_left_by_builds(path)) - before:
                 shutil.rmtree(left, ignore_errors=True)

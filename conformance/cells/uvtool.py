@@ -14,7 +14,7 @@ from conformance.errors import InfrastructureError
 from conformance.files import said_by
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 _LOOKING = threading.Lock()
@@ -33,8 +33,10 @@ _NOT_PASSED = frozenset(
         "UV_CUSTOM_COMPILE_COMMAND",
         "UV_EXCLUDE",
         "UV_EXCLUDE_NEWER",
+        "UV_MANAGED_PYTHON",
         "UV_NO_BINARY",
         "UV_NO_BUILD",
+        "UV_NO_MANAGED_PYTHON",
         "UV_OVERRIDE",
         "UV_PRERELEASE",
         "UV_PYTHON",
@@ -77,6 +79,8 @@ def run_uv(
     stdin: str = "",
     index: str = "",
     holds: Sequence[int] = (),
+    defaults: Mapping[str, str] | None = None,
+    quiet: bool = True,
 ) -> str:
     """Run uv and return what it prints.
 
@@ -86,6 +90,8 @@ def run_uv(
         stdin: Text on standard input.
         index: The only index to look in, instead of those that the environment chooses.
         holds: Descriptors that it keeps open until it ends, also where this process is killed.
+        defaults: Variables that it gets unless the environment sets them.
+        quiet: Whether it prints nothing but errors; lists are not printed then either.
 
     Returns:
         Standard output.
@@ -99,9 +105,9 @@ def run_uv(
         program = find_uv_bin()
     try:
         done = CHILDREN.run(
-            [program, *arguments, "--quiet", "--no-progress"],
+            [program, *arguments, "--no-progress", *(["--quiet"] if quiet else [])],
             cwd=cwd,
-            env=_environment(index),
+            env={**(defaults or {}), **_environment(index)},
             stdin=stdin,
             holds=holds,
         )

@@ -114,7 +114,8 @@ def _finding(what: str, look: Callable[[], str]) -> Finding:
 
 
 def _interpreter(version: str) -> Callable[[], str]:
-    return lambda: str(find_interpreter(version))
+    # As a run would: of a Python that releases run on, uv downloads one if it is missing.
+    return lambda: str(find_interpreter(version, download=version in NEEDED))
 
 
 def _accelerator(name: str) -> Callable[[], str]:

@@ -15,11 +15,13 @@ from conformance.cells.locks import find_lock
 from conformance.cells.matrix import matrix_names
 from conformance.cells.provision import is_provisioned, provision
 from conformance.cli.disk import prune_cache
+from conformance.cli.options import no_downloads_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import RELEASES, here
 from conformance.cli.topologies import show_topologies
-from conformance.errors import InfrastructureError, UsageError
+from conformance.errors import UsageError
 from conformance.files import readable_json
+from conformance.model.outcome import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,6 +48,7 @@ PACKAGES = ("jaxlib", "numpy", "flax")
     help="With --prune: also those that were not used for so long.",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="With --prune: say only what would be removed.")
+@no_downloads_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     *,
@@ -87,7 +90,7 @@ def command(
     cells, left_out = setting.cells(name, cell)
     if lock:
         return _lock(setting, name, cell)
-    preparation = prepare_in(setting, cells)
+    preparation = prepare_in(setting, cells, download=make)
     return (
         _make(setting, preparation)
         if make
@@ -115,9 +118,12 @@ def _show(
 
 
 def _make(setting: Setting, preparation: Preparation) -> int:
+    code = ExitCode.OK
     for planned in preparation.cells:
         if planned.failure:
-            raise InfrastructureError(planned.failure)
+            click.echo(f"conformance: {planned.cell.id}: {planned.failure}", err=True)
+            code = ExitCode.INFRA
+            continue
         if planned.missing:
             click.echo(f"{planned.cell.id}: not made: {planned.missing}")
             continue
@@ -126,7 +132,7 @@ def _make(setting: Setting, preparation: Preparation) -> int:
         click.echo(f"{planned.cell.id}: {made.python}")
     for exclusion in preparation.exclusions:
         click.echo(f"excluded {exclusion.cell}: {exclusion.reason}")
-    return 0
+    return code
 
 
 def _row(planned: PlannedCell, preparation: Preparation, setting: Setting) -> dict[str, Any]:

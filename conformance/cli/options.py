@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from conformance.cells.interpreters import DOWNLOADS
 from conformance.cli.setting import default_jobs
 
 if TYPE_CHECKING:
@@ -45,7 +47,34 @@ def cells_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "with @PLATFORM; repeatable. Narrows --matrix when both are given, but path:PYTHON comes "
         "to it.",
     )  # fmt: skip
-    return matrix(cell(command))
+    return matrix(cell(no_downloads_option(command)))
+
+
+def no_downloads_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option `--no-python-downloads` of commands that set up cells.
+
+    Args:
+        command: The command.
+    """
+    return click.option(
+        "--no-python-downloads", is_flag=True, expose_value=False, callback=_forbid_downloads,
+        help=f"Never let uv download a missing Python; so does {DOWNLOADS}=0.",
+    )(command)  # fmt: skip
+
+
+def _forbid_downloads(context: click.Context, _: click.Parameter, value: bool) -> None:
+    """Set the variable until the command ends: its child processes shall have it too."""
+    if not value or context.resilient_parsing:
+        return
+    before = os.environ.get(DOWNLOADS)
+    os.environ[DOWNLOADS] = "0"
+
+    @context.call_on_close
+    def restore() -> None:
+        if before is None:
+            del os.environ[DOWNLOADS]
+        else:
+            os.environ[DOWNLOADS] = before
 
 
 def night_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -125,6 +154,7 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "./FOLDER of a package; repeatable.",
         ),
         click.option("--command", "is_command", is_flag=True, help="TARGET is a command line."),
+        no_downloads_option,
     )  # fmt: skip
     for option in reversed(options):
         command = option(command)

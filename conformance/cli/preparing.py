@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.cells.overlay import wanted_requirement
-from conformance.engine.prepare import prepare
+from conformance.engine.prepare import prepare, recorded_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from conformance.cells.cell import Cell
     from conformance.cli.setting import Setting
+    from conformance.engine.job import PlannedCell
     from conformance.engine.prepare import Preparation
 
 
-def prepare_in(setting: Setting, cells: Iterable[Cell], wanted: Iterable[str] = ()) -> Preparation:
+def prepare_in(
+    setting: Setting, cells: Iterable[Cell], wanted: Iterable[str] = (), *, download: bool = True
+) -> Preparation:
     """Return what can be planned of some cells: their locks and interpreters looked up.
 
     Args:
@@ -23,14 +26,27 @@ def prepare_in(setting: Setting, cells: Iterable[Cell], wanted: Iterable[str] = 
         cells: The cells.
         wanted: What they are to have beside: requirements, wheels, folders of packages; by
             default what the project says.
+        download: Whether uv may download a Python that is missing.
 
     Returns:
         As `conformance.engine.prepare.prepare` says.
     """
     return prepare(
         cells, setting.releases, folders=setting.matrix_folders, cache=setting.cache,
-        wanted=wanted_in(setting, wanted),
+        wanted=wanted_in(setting, wanted), download=download,
     )  # fmt: skip
+
+
+def recorded_in(setting: Setting, cells: Iterable[Cell]) -> tuple[PlannedCell, ...]:
+    """Return some cells as goldens have them, whatever this host can run.
+
+    Args:
+        setting: Surroundings: releases, matrix folders and cache.
+        cells: The cells.
+    """
+    return recorded_cells(
+        cells, setting.releases, folders=setting.matrix_folders, cache=setting.cache
+    )
 
 
 def wanted_in(setting: Setting, wanted: Iterable[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.cli.preparing import prepare_in
+from conformance.cli.preparing import recorded_in
 from conformance.corpus.changes import load_families
 from conformance.engine.pairs import recorded_pairs
 from conformance.engine.plan import make_plan
@@ -72,8 +72,7 @@ def _history(setting: Setting, dates: Mapping[str, str]) -> Iterator[tuple[str, 
 
 def _state(setting: Setting, dates: Mapping[str, str]) -> str:
     cells = [cell for name in MATRICES for cell in setting.cells(name, ())[0]]
-    preparation = prepare_in(setting, cells)
-    plan = make_plan(setting.cases(()), preparation.cells)
+    plan = make_plan(setting.cases(()), recorded_in(setting, cells))
     recorded = {job.id: Recorded.of(job, ending) for job, ending in recorded_endings(plan)}
     root = setting.project.root
     return state_markdown(State(plan=plan, recorded=recorded, dates=dates, root=root))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from conformance.cli.preparing import prepare_in
+from conformance.cli.preparing import recorded_in
 from conformance.cli.setting import here
 from conformance.engine.loading import load, runs_in
 from conformance.engine.plan import make_plan
@@ -195,7 +195,7 @@ def _beside(setting: Setting, suite: NamedSuite, told: Conformance) -> dict[str,
         return {}
     releases = {held.release for held in told.releases}
     cells = [cell for cell in setting.cells(MATRIX, ())[0] if cell.release in releases]
-    plan = make_plan(setting.cases(groups.beside), prepare_in(setting, cells).cells)
+    plan = make_plan(setting.cases(groups.beside), recorded_in(setting, cells))
     found: dict[str, dict[str, Result]] = {}
     for job, _ in recorded_endings(plan):
         found.setdefault(job.case.id, {})[job.planned.release] = _recorded(job)

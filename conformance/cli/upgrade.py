@@ -12,7 +12,7 @@ from rich.console import Console
 
 from conformance.cli.axes import nightlies_answer, upgrade_points
 from conformance.cli.named_files import check_writable, write_file
-from conformance.cli.options import jobs_option, json_option, with_option
+from conformance.cli.options import jobs_option, json_option, no_downloads_option, with_option
 from conformance.cli.run import write_site_of
 from conformance.cli.setting import here
 from conformance.cli.subjects import subject_of
@@ -95,6 +95,7 @@ INTERRUPTED: Final = f"conformance: interrupted; {RESTART}"
 )  # fmt: skip
 @in_suite_options
 @with_option
+@no_downloads_option
 @click.option("--fresh", is_flag=True, help="Try everything anew, whatever is known of it.")
 @jobs_option()
 @json_option("the whole result")

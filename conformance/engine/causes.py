@@ -60,13 +60,13 @@ class RootCause:
 
 
 def root_causes(records: Iterable[Record]) -> tuple[RootCause, ...]:
-    """Return what is unexpected, grouped by what is the same about it, largest group first.
+    """Return what is unexpected, grouped by what is the same about it.
 
     Args:
         records: Judged records; also those that are as expected, for what they show is no cause.
 
     Returns:
-        The causes; faults of the host are among them.
+        The causes: faults of the host first, for they hide what JAX does, then the largest.
     """
     every = list(records)
     common = _Common(every)
@@ -76,7 +76,10 @@ def root_causes(records: Iterable[Record]) -> tuple[RootCause, ...]:
     groups: dict[Part, list[Record]] = {}
     for record, part in told:
         groups.setdefault(beside.get(id(record), part), []).append(record)
-    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    ordered = sorted(
+        groups.items(),
+        key=lambda group: (group[1][0].verdict is not Verdict.INFRA, -len(group[1])),
+    )
     return tuple(
         RootCause(id=_id(part), reason=_reason(members[0]), records=tuple(members))
         for part, members in ordered

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.cells.accelerators import missing_accelerator
 from conformance.cells.in_use import in_use
-from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
+from conformance.cells.interpreters import find_interpreter
 from conformance.cells.lock import UnsupportedHostError, check_host
 from conformance.cells.locks import find_lock
 from conformance.cells.overlay import installed_in, layer_hash, overlay, requirement
@@ -156,6 +156,7 @@ def prepare(
     folders: tuple[Path, ...],
     cache: Path,
     wanted: Sequence[str] = (),
+    download: bool = True,
 ) -> Preparation:
     """Look up each cell's lock and interpreter.
 
@@ -166,11 +167,12 @@ def prepare(
         cache: Cache folder.
         wanted: Requirements beside what the locks have, or instead of it: no other package of
             theirs moves for them.
+        download: Whether uv may download a Python that is missing.
 
     Returns:
-        What can be planned. A cell whose Python is missing, that has no wheels for this host, or
-        whose requirements have no solution, is an exclusion; one whose lock cannot be had now is
-        planned to fail as infra, one whose accelerator this host lacks to be unsupported; one that
+        What can be planned. A cell that has no wheels for this host, or whose requirements have no
+        solution, is an exclusion; one whose Python or lock cannot be had now is planned to fail as
+        infra, one whose accelerator this host lacks to be unsupported; one that
         what is wanted does not go with is an exclusion that says which requirement forbids it.
     """
     planned: list[PlannedCell] = []
@@ -181,7 +183,7 @@ def prepare(
         try:
             if missing_accelerator(cell.place) and cell.interpreter is None:
                 return None  # nothing is resolved or installed for what is not here
-            python = cell.interpreter or find_interpreter(cell.python)
+            python = cell.interpreter or find_interpreter(cell.python, download=download)
             lock = find_lock(cell, releases, folders=folders, cache=cache)
             if cell.interpreter is None:
                 check_host(lock)
@@ -193,7 +195,7 @@ def prepare(
     with ThreadPoolExecutor(RESOLVERS) as pool:
         found = list(zip(unique, pool.map(look, unique), strict=True))
     for cell, result in found:
-        if isinstance(result, (MissingInterpreterError, UnsupportedHostError, UsageError)):
+        if isinstance(result, (UnsupportedHostError, UsageError)):
             reason = str(result).removeprefix(f"{cell.id}: ")
             exclusions.append(Exclusion(case="", cell=cell.id, reason=reason))
         elif isinstance(result, Exception):
@@ -205,6 +207,28 @@ def prepare(
             missing = missing_accelerator(cell.place)
             planned.append(planned_cell(cell, *result, missing=missing))
     return Preparation(cells=tuple(planned), exclusions=tuple(exclusions), locks=locks)
+
+
+def recorded_cells(
+    cells: Iterable[Cell], releases: Releases, *, folders: tuple[Path, ...], cache: Path
+) -> tuple[PlannedCell, ...]:
+    """Return cells as goldens have them: planned from their locks alone, alike on every host.
+
+    Args:
+        cells: The cells; those that no environment satisfies are left out.
+        releases: Known releases.
+        folders: Matrix folders, for committed locks.
+        cache: Cache folder.
+
+    Raises:
+        InfrastructureError: If a lock cannot be had now.
+    """
+    found = []
+    for cell in dict.fromkeys(cells):
+        with suppress(UsageError):
+            lock = find_lock(cell, releases, folders=folders, cache=cache)
+            found.append(planned_cell(cell, lock))
+    return tuple(found)
 
 
 class _Found(NamedTuple):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from conformance.engine.causes import RootCause
     from conformance.model.record import Record
     from conformance.model.run import RunCell
     from conformance.report.report import Report
@@ -80,6 +81,9 @@ def print_report(
         verbose: A row for each case, not for each family.
     """
     records = report.records
+    causes = root_causes(records)
+    # Before the table, which says little where a whole cell could not run.
+    _print_causes(console, [cause for cause in causes if not cause.telling])
     rows = _rows(records, verbose=verbose)
     labels = cell_labels(report.cells)
     table = _by_family(rows, labels) if len(labels) <= MAX_COLUMNS else _by_cell(rows, labels)
@@ -91,8 +95,7 @@ def print_report(
         for text in _timelines(rows, labels, console.width):
             console.print(text, soft_wrap=True)
     console.print(_legend(records))
-    for cause in root_causes(records):
-        console.print(_group(cause.reason, cause.records))
+    _print_causes(console, [cause for cause in causes if cause.telling])
     for group in ir_groups(report.cases, records):
         if group.policy is not Policy.INFORM or verbose:
             console.print(_ir_group(group), soft_wrap=True)
@@ -109,6 +112,11 @@ def print_report(
         for line in since_lines(report.since):
             console.print(Text(visible(line, LONGEST)), soft_wrap=True)
     console.print(f"results in {directory}", soft_wrap=True, style="bright_black")
+
+
+def _print_causes(console: Console, causes: Iterable[RootCause]) -> None:
+    for cause in causes:
+        console.print(_group(cause.reason, cause.records), soft_wrap=not cause.telling)
 
 
 def _rows(records: Sequence[Record], *, verbose: bool) -> Rows:

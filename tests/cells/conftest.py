@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.interpreters import find_interpreter
+from conformance.cells.interpreters import forget_interpreters
 from conformance.cells.releases import Releases, load_releases
 
 from .builders import MATRICES, table
@@ -57,7 +57,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeIndex
 
 @pytest.fixture(autouse=True)
 def _fresh_interpreter_search() -> None:
-    find_interpreter.cache_clear()
+    forget_interpreters()
 
 
 @pytest.fixture

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+import json
+import platform
+import re
 import sys
+import sysconfig
+import tarfile
+import threading
+import time
 import venv
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pytest
 
 from conformance.cells import interpreters
 from conformance.cells.inspection import inspect_interpreter, inspect_path_environment
-from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
+from conformance.cells.interpreters import (
+    MissingInterpreterError,
+    find_interpreter,
+    forget_interpreters,
+)
 from conformance.errors import InfrastructureError, UsageError
 
 from .builders import HERE, make_python
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.usefixtures("missing_interpreter_fails")
+
+BUILDS = "https://github.com/astral-sh/python-build-standalone/releases/download"
+"""Where uv's builds are, which a mirror stands for."""
+_UV_MANAGED = interpreters._uv_managed
 
 
 def answer(version: str, base: Path, **more: object) -> str:
@@ -31,6 +56,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with nothing but what the test puts into pyenv/ and bin/."""
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.delenv("CONFORMANCE_PYTHON_DOWNLOADS", raising=False)
     monkeypatch.setattr(interpreters, "_uv_managed", lambda python: iter(()))
     return tmp_path
@@ -84,7 +110,9 @@ def test_the_message_says_what_was_tried_and_why_it_does_not_do(world: Path) -> 
         "is pypy, expected a plain CPython",
         "is free-threaded, expected a plain CPython",
         "not a Python interpreter",
-        "CONFORMANCE_PYTHON_DOWNLOADS=1",
+        "uv python install 3.9",
+        "package of python3.9",
+        "on PATH",
     ):
         assert part in message
 
@@ -92,23 +120,127 @@ def test_the_message_says_what_was_tried_and_why_it_does_not_do(world: Path) -> 
 def test_nothing_at_all_is_said_too(world: Path) -> None:
     """Without any candidate the message says so."""
     with pytest.raises(MissingInterpreterError, match="no candidate found"):
-        find_interpreter("3.9")
+        find_interpreter("3.9", download=False)
 
 
-def test_a_download_happens_only_when_allowed(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the switch set uv is asked to install, and what it installed is examined."""
-    python = make_python(world / "uv" / "python3.9", answer("3.9.9", world / "uv" / "python3.9"))
-    asked: list[list[str]] = []
+PACKED = (
+    *("collections", "encodings", "importlib", "json", "lib-dynload", "pathlib", "re", "string"),
+    *("sysconfig", "urllib"),
+)
+"""Folders of a standard library that an interpreter needs to say what it is."""
 
-    def run(arguments: list[str], *, cwd: Path) -> str:
-        asked.append(arguments)
-        monkeypatch.setattr(interpreters, "_uv_managed", lambda _: iter([python]))
-        return ""
 
-    monkeypatch.setattr(interpreters, "run_uv", run)
-    monkeypatch.setenv("CONFORMANCE_PYTHON_DOWNLOADS", "1")
+@pytest.fixture
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """A mirror of uv's on this host, whose one build is the running Python; requests to it.
+
+    uv checks a build against its own list of digests, so the list is a stand-in, too.
+    """
+    release = f"{BUILDS}/20250101/cpython-{HERE}.99%2B20250101-install_only.tar.gz"
+    (tmp_path / "builds" / "20250101").mkdir(parents=True)
+    _pack_python(tmp_path / "builds" / "20250101" / unquote(release.rpartition("/")[2]))
+    system, machine = platform.system().lower(), platform.machine()
+    build = {
+        "name": "cpython", "arch": {"family": machine, "variant": None}, "os": system,
+        "libc": "gnu", "major": 3, "minor": sys.version_info[1], "patch": 99, "prerelease": "",
+        "url": release, "sha256": None, "variant": None, "build": "20250101",
+    }  # fmt: skip
+    (tmp_path / "builds.json").write_text(
+        json.dumps({f"cpython-{HERE}.99-{system}-{machine}-gnu": build})
+    )
+    requests: list[str] = []
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            requests.append(self.path)
+
+    handler = partial(Handler, directory=str(tmp_path / "builds"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setenv("UV_PYTHON_INSTALL_MIRROR", address)
+        monkeypatch.setenv("UV_PYTHON_DOWNLOADS_JSON_URL", str(tmp_path / "builds.json"))
+        yield requests
+        server.shutdown()
+
+
+def _pack_python(archive: Path) -> None:
+    """Pack what the running interpreter needs to start, as uv's builds are packed."""
+    library = Path(sysconfig.get_path("stdlib"))
+    base = getattr(sys, "_base_executable", sys.executable)
+    with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
+        packed.add(Path(base).resolve(), f"python/bin/python{HERE}")
+        for path in library.iterdir():
+            if path.suffix == ".py" or path.name in PACKED:
+                packed.add(path, f"python/lib/python{HERE}/{path.name}")
+
+
+@pytest.fixture
+def bare(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A host without any interpreter but those that uv manages, which are none at first."""
+    monkeypatch.setattr(interpreters, "_running", lambda python: iter(()))
+    monkeypatch.setattr(interpreters, "_uv_managed", _UV_MANAGED)
+    monkeypatch.delenv("UV_OFFLINE")
+    monkeypatch.setenv("HOME", str(world / "home"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(world / "uv-cache"))
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(world / "pythons"))
+    return world
+
+
+def test_uv_provides_a_missing_python(bare: Path, mirror: list[str]) -> None:
+    """It comes from the mirror that the environment names, once for all that ask; it runs."""
+    with ThreadPoolExecutor(4) as pool:
+        (found,) = set(pool.map(find_interpreter, [HERE] * 4))
+    assert found.resolve().is_relative_to(bare / "pythons")
+    assert inspect_interpreter(found).version.startswith(HERE)
+    assert len(mirror) == 1
+    assert not (bare / "home" / ".local" / "bin").exists()  # nothing on the user's PATH
+    forget_interpreters()
+    assert find_interpreter(HERE, download=False) == found
+
+
+@pytest.mark.parametrize("said", ["0", "false", "Never"])
+def test_a_download_can_be_forbidden(
+    bare: Path, mirror: list[str], monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    """By the variable for all, and by those who only look."""
+    with pytest.raises(MissingInterpreterError):
+        find_interpreter(HERE, download=False)
+    monkeypatch.setenv("CONFORMANCE_PYTHON_DOWNLOADS", said)
+    with pytest.raises(MissingInterpreterError, match="no candidate found"):
+        find_interpreter(HERE)
+    assert mirror == []
+    assert not (bare / "pythons").exists()
+
+
+def test_without_a_network_there_are_three_ways(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In seconds, in one line, and only once: how uv failed, and how to get the Python."""
+    monkeypatch.setenv("UV_PYTHON_INSTALL_MIRROR", "http://127.0.0.1:9")
+    begun = time.monotonic()
+    messages = set()
+    for _ in range(20):
+        with pytest.raises(MissingInterpreterError) as caught:
+            find_interpreter("3.13")
+        messages.add(str(caught.value))
+    assert time.monotonic() - begun < 15
+    (message,) = messages
+    assert re.fullmatch(
+        r"python 3\.13: no interpreter runs here \(uv: Failed to install cpython-3\.13\.\S+: [^;]+"
+        r"refused[^;]+\); install one with 'uv python install 3\.13', install the distribution's "
+        r"package of python3\.13, or put a python3\.13 on PATH",
+        message,
+    ), message
+
+
+def test_pyenv_is_found_without_its_variable(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder is in the home folder, unless the variable says otherwise."""
+    monkeypatch.delenv("PYENV_ROOT")
+    monkeypatch.setenv("HOME", str(world))
+    python = world / ".pyenv" / "versions" / "3.9.2" / "bin" / "python"
+    make_python(python, answer("3.9.2", python))
     assert find_interpreter("3.9") == python
-    assert asked == [["python", "install", "3.9"]]
 
 
 def test_an_interpreter_that_hangs_is_given_up(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.inspection import inspect_path_environment
-from conformance.cells.interpreters import find_interpreter
+from conformance.cells.interpreters import forget_interpreters
 from tests.bench import cache_beside
 from tests.projects import Project, make_project
 
@@ -32,7 +32,7 @@ def private_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _surroundings(monkeypatch: pytest.MonkeyPatch, shared_cache: Path) -> None:
-    find_interpreter.cache_clear()
+    forget_interpreters()
     inspect_path_environment.cache_clear()
     monkeypatch.setenv("CONFORMANCE_CACHE", str(shared_cache))
     monkeypatch.setenv("COLUMNS", "200")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.cells import interpreters
+from conformance.errors import InfrastructureError
 from tests.cells.builders import make_python
 from tests.projects import CELL, GOOD, case
 
@@ -140,8 +144,12 @@ def test_a_case_that_no_cell_has_devices_for(new_project: MakeProject) -> None:
 
 
 @pytest.fixture
-def _no_python_310(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host whose only 3.10, which no orchestrator runs on, is a dead shim."""
+def _no_python_310(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing_interpreter_fails: None
+) -> None:
+    """A host whose only 3.10, which no orchestrator runs on, is a dead shim; it has no network."""
+    monkeypatch.delenv("CONFORMANCE_PYTHON_DOWNLOADS", raising=False)
+    monkeypatch.setenv("UV_OFFLINE", "1")
     shim = tmp_path / "bin" / "python3.10"
     make_python(shim, "echo pyenv: python3.10: command not found >&2; exit 127")
     candidates = interpreters._candidates
@@ -156,29 +164,61 @@ MISSING = "jax0.6.2-py310-cpu8"
 TWO_PYTHONS = "[matrix]\naxes = {jax = ['0.6.2'], python = ['3.11', '3.10']}\n"
 
 
-@pytest.mark.cell
+def _first_lines(out: str) -> list[str]:
+    """Return the first two lines of a report, below that of the progress."""
+    progress, *lines = filter(None, out.splitlines())
+    assert re.match(r"\d+ jobs in \d+ cells", progress)
+    return lines[:2]
+
+
+@pytest.mark.cell("3.11")
 @pytest.mark.usefixtures("_no_python_310")
-def test_a_missing_interpreter_excludes_its_cells_and_the_rest_runs(
-    new_project: MakeProject,
-) -> None:
-    """The exclusion names the Python, the dead shim and what to do."""
+def test_a_missing_interpreter_is_infra_and_the_rest_runs(new_project: MakeProject) -> None:
+    """Its jobs are infra, first in the output, with the dead shim and what to do: exit 4."""
     project = new_project({**CASES, "matrix/two.toml": TWO_PYTHONS})
-    ending = project.run("run", "--matrix", "two", "--json", "-")
-    assert ending.code == 0
-    (exclusion,) = ending.json["exclusions"]
-    assert exclusion["cell"] == MISSING
-    assert exclusion["reason"].startswith("python 3.10: no interpreter runs here (")
-    assert "exit status 127: pyenv: python3.10: command not found" in exclusion["reason"]
-    assert "install it, put it on PATH" in exclusion["reason"]
-    assert {record["cell"] for record in ending.json["results"]} == {CELL}
+    ending = project.run("run", "--matrix", "two", "--json", "result.json")
+    assert ending.code == 4
+    data = json.loads((project.path / "result.json").read_text())
+    assert data["exclusions"] == []
+    verdicts = {record["cell"]: record["verdict"] for record in data["results"]}
+    assert verdicts == {CELL: "new", MISSING: "infra"}
+    first, reason = _first_lines(ending.out)
+    assert (first, reason[:41]) == (
+        f"infra 2 cases on {MISSING}",
+        "  python 3.10: no interpreter runs here (",
+    )
+    assert "exit status 127: pyenv: python3.10: command not found" in reason
+    assert reason.endswith("or put a python3.10 on PATH")
 
 
 @pytest.mark.usefixtures("_no_python_310")
-def test_when_no_interpreter_is_left_nothing_runs(new_project: MakeProject) -> None:
-    """Green on nothing is impossible: exit 3."""
-    ending = new_project(CASES).run("run", "--cell", MISSING)
-    assert ending.code == 3
-    assert ending.error.startswith(f"nothing to run; every case on {MISSING}: python 3.10: no")
+@pytest.mark.parametrize("forbidden", [True, False])
+def test_a_missing_interpreter_alone_is_infra(
+    new_project: MakeProject, monkeypatch: pytest.MonkeyPatch, *, forbidden: bool
+) -> None:
+    """Green on nothing is impossible: exit 4, whether uv may download it and fails, or may not."""
+    asked = []
+
+    def run_uv(arguments: list[str], **_: object) -> str:
+        asked.append(arguments[:2])
+        raise InfrastructureError("no network")
+
+    monkeypatch.setattr(interpreters, "run_uv", run_uv)
+    more = ["--no-python-downloads"] if forbidden else []
+    ending = new_project(CASES).run("run", "--cell", MISSING, *more)
+    assert ending.code == 4
+    assert _first_lines(ending.out)[0] == f"infra 2 cases on {MISSING}"
+    assert asked == ([] if forbidden else [["python", "install"]])
+    assert os.environ.get("CONFORMANCE_PYTHON_DOWNLOADS") is None
+
+
+@pytest.mark.usefixtures("_no_python_310")
+def test_a_matrix_of_a_missing_interpreter(new_project: MakeProject) -> None:
+    """It lists the cell with the reason, and makes what it can."""
+    project = new_project({**CASES, "matrix/two.toml": TWO_PYTHONS})
+    ending = project.run("matrix", "two")
+    assert ending.code == 0
+    assert f"{MISSING}  python 3.10: no interpreter runs here (" in ending.out
 
 
 def _by_path(project: Project, python: Path | str) -> tuple[int, str]:

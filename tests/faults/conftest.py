@@ -9,7 +9,7 @@ import pytest
 
 from conformance.cells.cache import cache_root
 from conformance.cells.inspection import inspect_path_environment
-from conformance.cells.interpreters import find_interpreter
+from conformance.cells.interpreters import forget_interpreters
 from tests.projects import ROOT, Project, make_project
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def cache(tmp_path: Path, envs: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _surroundings(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
-    find_interpreter.cache_clear()
+    forget_interpreters()
     inspect_path_environment.cache_clear()
     monkeypatch.setenv("CONFORMANCE_CACHE", str(cache))
     monkeypatch.setenv("COLUMNS", "200")
