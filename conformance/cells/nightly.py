@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from conformance.cells.releases import Nightlies
 
 NIGHTLY: Final = "nightly"
-_SELECTOR = re.compile(rf"{NIGHTLY}(?:-(\d{1, 6})|:(.*))?")
-_SPELLED = re.compile(rf"{NIGHTLY}(?:\.(?P<back>\d{1, 6})|\.(?P<day>\d+\.\d+\.\d+))?")
+_SELECTOR = re.compile(rf"{NIGHTLY}(?:-(\d{{1,6}})|:(.*))?")
+_SPELLED = re.compile(rf"{NIGHTLY}(?:\.(?P<back>\d{{1,6}})|\.(?P<day>\d+\.\d+\.\d+))?")
 _DAY = len("20251120")
 _NEAR = 3
 
