@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -148,7 +149,10 @@ def test_what_a_linter_finds_in_it_is_marked(project: Project) -> None:
 
 
 def _clean(file: Path) -> bool:
-    commands = (["ruff", "check", str(file)], ["ruff", "format", "--check", str(file)])
+    commands = (
+        [sys.executable, "-m", "ruff", "check", str(file)],
+        [sys.executable, "-m", "ruff", "format", "--check", str(file)],
+    )
     return all(
         subprocess.run(command, capture_output=True, check=False).returncode == 0
         for command in commands

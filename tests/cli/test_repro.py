@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -196,7 +197,7 @@ def test_a_file_ends_as_the_case_did(project: Project, case: str, code: int, sai
         ("check", "--select", "F,E9"),
         ("format", "--check", "--line-length", "100"),
     ):
-        arguments = ["ruff", *command, "--isolated", "--no-cache", file]
+        arguments = [sys.executable, "-m", "ruff", *command, "--isolated", "--no-cache", file]
         done = subprocess.run(arguments, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
 
