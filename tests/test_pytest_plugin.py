@@ -200,6 +200,36 @@ def test_lf_runs_what_failed(project: Project) -> None:
     assert summary(said).startswith("1 failed")
 
 
+PARAMETRISED = case(
+    "return Observed(which, reference=1)",
+    "probe(params={'good': {'which': 1}, 'bad': {'which': 2}})",
+    name="of",
+).replace("def of(env)", "def of(env, which)")
+
+
+@pytest.mark.parametrize(("flag", "result"), [("--lf", "1 failed"), ("--ff", "1 failed, 1 passed")])
+def test_a_failed_parametrised_case_is_found_again(
+    project: Project, flag: str, result: str
+) -> None:
+    """The id of a case with parameters is the one that pytest's cache holds."""
+    project.write({"cases/fam/wrong.py": PARAMETRISED})
+    arguments = ("cases/fam/wrong.py", "--cell", "0.6.2")
+    assert summary(run_pytest(project, *arguments)[1]) == "1 failed, 1 passed"
+    _, said = run_pytest(project, *arguments, flag, "-v")
+    assert "rerun previous 1 failure" in said
+    assert re.findall(r"of\[(\w+)\] (?:PASSED|FAILED)", said)[0] == "bad"
+    assert summary(said).startswith(result)
+
+
+def test_the_shared_fixtures_load_without_hypothesis() -> None:
+    """Pytest loads tests/conftest.py for any call in a checkout; `.[pytest]` has no hypothesis."""
+    hidden = "import sys; sys.modules['hypothesis'] = None; import tests.conftest"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_junit_xml_holds_every_job(project: Project) -> None:
     """A test case each, with the failure's message."""
     run_pytest(project, "cases", "--cell", "0.6.2", "--junitxml", "out.xml", "-n", "2")
