@@ -77,7 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(bench, "conformance-bench")
 
 
-@dataclass
+@dataclass(eq=False)  # pytest 8 keeps its plugins in a set
 class Bench:
     """The cells of a session, their workers, and where results go."""
 

@@ -15,6 +15,7 @@ import pytest
 from conformance.cells.accelerators import missing_accelerator
 from conformance.cells.platform.platform import get_platform
 from conformance.engine.rundir import RunDirectory
+from conformance.pytest_plugin import Bench
 from tests.bench import cache_beside
 from tests.projects import CELL, GOOD, HEAD, ONE, ROOT, Project, case, make_project
 
@@ -190,6 +191,11 @@ def test_a_single_item_is_run_by_its_id(project: Project) -> None:
     """The id pytest prints can be given back to it."""
     _, said = run_pytest(project, f"cases/fam/good.py::{CELL}::one", "--cell", "0.6.2")
     assert summary(said) == "1 passed"
+
+
+def test_the_bench_is_a_plugin_that_pytest_8_takes() -> None:
+    """Pytest 8 hashes each plugin that is registered."""
+    assert Bench.__hash__ is object.__hash__
 
 
 def test_lf_runs_what_failed(project: Project) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from conformance.engine.causes import root_causes
 from conformance.model.case import Policy
 from conformance.model.outcome import Verdict
 from conformance.model.record import IrStatus
@@ -91,7 +90,7 @@ def print_report(
         for text in _timelines(rows, labels, console.width):
             console.print(text, soft_wrap=True)
     console.print(_legend(records))
-    for cause in root_causes(records):
+    for cause in report.causes:
         console.print(_group(cause.reason, cause.records))
     for group in ir_groups(report.cases, records):
         if group.policy is not Policy.INFORM or verbose:
