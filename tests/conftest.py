@@ -7,7 +7,6 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
 
 from conformance.cells import interpreters
 from conformance.cells.interpreters import DOWNLOADS, MissingInterpreterError, find_interpreter
@@ -23,14 +22,8 @@ PROJECTS = "3.11"
 BENCHES = frozenset({"bench", "bench_of_each_age", "new_bench", "shared_bench"})
 """Fixtures whose cells are looked for when they are asked for."""
 
-# A loaded machine is no failure of the law under test, and a change is judged by examples that
-# were there before it. `--hypothesis-profile explore` looks for new ones.
-settings.register_profile("house", deadline=None, derandomize=True)
-settings.register_profile("explore", deadline=None, max_examples=2000)
-settings.load_profile("house")
 
-
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Under `nohup`, or in the background of a script, tests of Ctrl-C and of a hangup hold, too.
 
     A signal that is ignored is ignored by every process that a test starts, too; one that is caught
@@ -39,6 +32,22 @@ def pytest_configure() -> None:
     for sent in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(sent) is signal.SIG_IGN:
             signal.signal(sent, lambda *_: None)
+    if config.pluginmanager.hasplugin("hypothesispytest"):
+        _register_hypothesis_profiles()
+
+
+def _register_hypothesis_profiles() -> None:
+    """Make examples reproducible; `--hypothesis-profile explore` looks for new ones.
+
+    Imported here because pytest also loads this file for `pytest cases` where only the extra
+    `pytest` is installed.
+    """
+    from hypothesis import settings  # noqa: PLC0415 - see above
+
+    # A loaded machine is no failure of the law under test, so there is no deadline.
+    settings.register_profile("house", deadline=None, derandomize=True)
+    settings.register_profile("explore", deadline=None, max_examples=2000)
+    settings.load_profile("house")
 
 
 @pytest.hookimpl(tryfirst=True)

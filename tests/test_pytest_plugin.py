@@ -15,6 +15,7 @@ import pytest
 from conformance.cells.accelerators import missing_accelerator
 from conformance.cells.platform.platform import get_platform
 from conformance.engine.rundir import RunDirectory
+from conformance.pytest_plugin import Bench
 from tests.bench import cache_beside
 from tests.projects import CELL, GOOD, HEAD, ONE, ROOT, Project, case, make_project
 
@@ -195,12 +196,47 @@ def test_a_single_item_is_run_by_its_id(project: Project) -> None:
     assert summary(said) == "1 passed"
 
 
+def test_the_bench_is_a_plugin_that_pytest_8_takes() -> None:
+    """Pytest 8 hashes each plugin that is registered."""
+    assert Bench.__hash__ is object.__hash__
+
+
 def test_lf_runs_what_failed(project: Project) -> None:
     """The last failures, and nothing else."""
     run_pytest(project, "cases", "--cell", "0.6.2")
     code, said = run_pytest(project, "cases", "--cell", "0.6.2", "--lf")
     assert code == 1
     assert summary(said).startswith("1 failed")
+
+
+PARAMETRISED = case(
+    "return Observed(which, reference=1)",
+    "probe(params={'good': {'which': 1}, 'bad': {'which': 2}})",
+    name="of",
+).replace("def of(env)", "def of(env, which)")
+
+
+@pytest.mark.parametrize(("flag", "result"), [("--lf", "1 failed"), ("--ff", "1 failed, 1 passed")])
+def test_a_failed_parametrised_case_is_found_again(
+    project: Project, flag: str, result: str
+) -> None:
+    """The id of a case with parameters is the one that pytest's cache holds."""
+    project.write({"cases/fam/wrong.py": PARAMETRISED})
+    arguments = ("cases/fam/wrong.py", "--cell", "0.6.2")
+    assert summary(run_pytest(project, *arguments)[1]) == "1 failed, 1 passed"
+    _, said = run_pytest(project, *arguments, flag, "-v")
+    assert "rerun previous 1 failure" in said
+    assert re.findall(r"of\[(\w+)\] (?:PASSED|FAILED)", said)[0] == "bad"
+    assert summary(said).startswith(result)
+
+
+def test_the_shared_fixtures_load_without_hypothesis() -> None:
+    """Pytest loads tests/conftest.py for any call in a checkout; `.[pytest]` has no hypothesis."""
+    hidden = "import sys; sys.modules['hypothesis'] = None; import tests.conftest"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_junit_xml_holds_every_job(project: Project) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.runner import unexpected
@@ -20,8 +20,9 @@ from conformance.judge.verdict import IF_INTENDED
 from conformance.model.outcome import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from conformance.model.evidence import Evidence
     from conformance.model.record import Record
 
 Part = tuple[str, ...]
@@ -59,11 +60,15 @@ class RootCause:
         return self.records[0].verdict is not Verdict.INFRA
 
 
-def root_causes(records: Iterable[Record]) -> tuple[RootCause, ...]:
+def root_causes(
+    records: Iterable[Record], evidence: Mapping[str, Evidence] | None = None
+) -> tuple[RootCause, ...]:
     """Return what is unexpected, grouped by what is the same about it.
 
     Args:
         records: Judged records; also those that are as expected, for what they show is no cause.
+        evidence: Results of triage, by cause id. Causes with the same first bad point and the same
+            culprits become one, under the id of the largest.
 
     Returns:
         The causes: faults of the host first, for they hide what JAX does, then the largest.
@@ -76,14 +81,31 @@ def root_causes(records: Iterable[Record]) -> tuple[RootCause, ...]:
     groups: dict[Part, list[Record]] = {}
     for record, part in told:
         groups.setdefault(beside.get(id(record), part), []).append(record)
-    ordered = sorted(
-        groups.items(),
-        key=lambda group: (group[1][0].verdict is not Verdict.INFRA, -len(group[1])),
-    )
-    return tuple(
+    causes = [
         RootCause(id=_id(part), reason=_reason(members[0]), records=tuple(members))
-        for part, members in ordered
-    )
+        for part, members in groups.items()
+    ]
+    return _merge_by_culprit(causes, evidence or {})
+
+
+def _merge_by_culprit(
+    causes: Sequence[RootCause], evidence: Mapping[str, Evidence]
+) -> tuple[RootCause, ...]:
+    """Merge the causes for which triage confirmed the same first bad point and culprits."""
+    groups: dict[object, list[RootCause]] = {}
+    for cause in causes:
+        found = evidence.get(cause.id)
+        # Without a confirmed culprit, two effects of one release may have two causes.
+        key: object = cause.id
+        if found is not None and found.confirmed and found.culprits:
+            # A search may find the culprits in any order.
+            key = (found.last_good, found.first_bad, frozenset(found.culprits))
+        groups.setdefault(key, []).append(cause)
+    merged = [
+        replace(same[0], records=tuple(record for cause in same for record in cause.records))
+        for same in groups.values()
+    ]
+    return tuple(sorted(merged, key=lambda cause: (cause.telling, -len(cause.records))))
 
 
 def _fewest(keys: Sequence[Key]) -> list[Part]:

@@ -60,7 +60,7 @@ def read_night(
     known = {one.id: one for one in regressions}
     states = _states(digest)
     topics = []
-    for cause in root_causes(run.records):
+    for cause in root_causes(run.records, evidence):
         records = [record for record in cause.records if _tells(record)]
         if not records:
             continue

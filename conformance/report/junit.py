@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from xml.etree import ElementTree as ET
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.causes import root_causes
 from conformance.engine.runner import unexpected
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import RunCase
@@ -77,7 +76,7 @@ def junit(report: Report) -> bytes:
 def _tests(report: Report) -> dict[str, list[ET.Element]]:
     """Return the tests of each suite."""
     found: defaultdict[str, list[ET.Element]] = defaultdict(list)
-    examples = {(c.records[0].case, c.records[0].cell) for c in root_causes(report.records)}
+    examples = {(c.records[0].case, c.records[0].cell) for c in report.causes}
     for (case, cell), side in report.jobs.items():
         test = _test(case, cell, _seconds(side.record))
         told_whole = (case, cell) in examples

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.causes import root_causes
 from conformance.engine.transitions import ENDING, TOLD, Kind
 from conformance.model.case import Policy
 from conformance.model.outcome import Outcome, Verdict
@@ -81,7 +80,7 @@ def _sections(report: Report) -> Iterator[Section]:
             what="runs",
             share=0.3,
         )
-    causes = root_causes(report.records)
+    causes = report.causes
     telling = [cause for cause in causes if cause.telling]
     if telling:
         yield Section(

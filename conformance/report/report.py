@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from conformance.engine.causes import RootCause, root_causes
 from conformance.engine.comparing import Side
 from conformance.engine.transitions import Timeline, timeline
 from conformance.model.run import RunCase
@@ -73,6 +74,11 @@ class Report:
     def records(self) -> tuple[Record, ...]:
         """The record of every job."""
         return tuple(side.record for side in self.jobs.values())
+
+    @cached_property
+    def causes(self) -> tuple[RootCause, ...]:
+        """The root causes, the largest first; those with the same culprit are one."""
+        return root_causes(self.records, {name: one.found for name, one in self.evidence.items()})
 
     @cached_property
     def cases(self) -> Mapping[str, RunCase]:

@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.engine.causes import root_causes
 from conformance.engine.runner import unexpected
 from conformance.engine.transitions import TOLD
 from conformance.model.outcome import Verdict
@@ -72,7 +71,7 @@ def story_of(report: Report) -> Story:
     return Story(
         jobs=len(records),
         unexpected={str(v): wrong[v] for v in WORST_FIRST if wrong[v]},
-        causes=sum(cause.telling for cause in root_causes(records)),
+        causes=sum(cause.telling for cause in report.causes),
         infra=counts[Verdict.INFRA],
         not_run=len(report.not_run),
         counts={str(v): counts[v] for v in WORST_FIRST if counts[v]},

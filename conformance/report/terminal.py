@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from conformance.engine.causes import root_causes
 from conformance.model.case import Policy
 from conformance.model.outcome import Verdict
 from conformance.model.record import IrStatus
@@ -81,9 +80,8 @@ def print_report(
         verbose: A row for each case, not for each family.
     """
     records = report.records
-    causes = root_causes(records)
     # Before the table, which says little where a whole cell could not run.
-    _print_causes(console, [cause for cause in causes if not cause.telling])
+    _print_causes(console, [cause for cause in report.causes if not cause.telling])
     rows = _rows(records, verbose=verbose)
     labels = cell_labels(report.cells)
     table = _by_family(rows, labels) if len(labels) <= MAX_COLUMNS else _by_cell(rows, labels)
@@ -95,7 +93,7 @@ def print_report(
         for text in _timelines(rows, labels, console.width):
             console.print(text, soft_wrap=True)
     console.print(_legend(records))
-    _print_causes(console, [cause for cause in causes if cause.telling])
+    _print_causes(console, [cause for cause in report.causes if cause.telling])
     for group in ir_groups(report.cases, records):
         if group.policy is not Policy.INFORM or verbose:
             console.print(_ir_group(group), soft_wrap=True)

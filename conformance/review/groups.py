@@ -21,9 +21,10 @@ from conformance.report.text import one_line
 from conformance.review.refusing import refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from conformance.engine.job import Job
+    from conformance.model.evidence import Evidence
     from conformance.model.record import Record
 
 _ID: Final = 12
@@ -108,7 +109,9 @@ class Group:
         return f"{cells} cell{'s' * (cells != 1)} / {cases} case{'s' * (cases != 1)}"
 
 
-def groups(members: Iterable[Member]) -> tuple[Group, ...]:
+def groups(
+    members: Iterable[Member], evidence: Mapping[str, Evidence] | None = None
+) -> tuple[Group, ...]:
     """Return what is pending: what is unexpected first, then what an IR warns of, then the new.
 
     Each job is in one group at most: what is unexpected about it comes before its IRs, and the
@@ -116,9 +119,10 @@ def groups(members: Iterable[Member]) -> tuple[Group, ...]:
 
     Args:
         members: All jobs of a run, judged by the goldens as they are now.
+        evidence: Results of triage, by cause id: effects of one culprit are one group.
     """
     everything = {(m.record.case, m.record.cell): m for m in members}
-    found = list(_unexpected(everything))
+    found = list(_unexpected(everything, evidence))
     taken = {key for group in found for key in map(_key, group.members)}
     rest = [m for key, m in everything.items() if key not in taken and _is_pending(m)]
     new = [member for member in rest if _is_new(member.record)]
@@ -130,10 +134,12 @@ def _key(member: Member) -> tuple[str, str]:
     return member.record.case, member.record.cell
 
 
-def _unexpected(everything: dict[tuple[str, str], Member]) -> Iterable[Group]:
+def _unexpected(
+    everything: dict[tuple[str, str], Member], evidence: Mapping[str, Evidence] | None
+) -> Iterable[Group]:
     records = (member.record for member in everything.values())
     pending = [one for one in records if _is_unexpected(one) and not _is_new(one)]
-    for cause in root_causes(pending):
+    for cause in root_causes(pending, evidence):
         yield Group(
             id=cause.id,
             kind=Kind.UNEXPECTED,

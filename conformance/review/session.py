@@ -97,7 +97,8 @@ class Session:
         found = judged_run(self.directory, self._cases(), self._releases, self.review.same)
         self._everything = tuple(Member(job=job, record=record) for job, record in found.jobs)
         self.changed = found.changed
-        self.groups = groups(member for member in self._everything if self._wanted(member))
+        wanted = (member for member in self._everything if self._wanted(member))
+        self.groups = groups(wanted, self._found)
 
     @property
     def files(self) -> Files:

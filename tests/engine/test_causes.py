@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine.causes import root_causes
+from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus
 from tests.engine.records import record
@@ -145,3 +146,40 @@ def test_a_probe_is_told_under_the_one_cause_of_its_family() -> None:
     assert [len(one.records) for one in root_causes([begins("g/a", "add new"), probe])] == [1, 1]
     failed = replace(probe, error=ErrorInfo(type="E", message="", signature="E: m"))
     assert [len(one.records) for one in root_causes([programs[0], failed])] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("first_bad", "version", "confirmed", "number"),
+    [
+        ("0.7.0", "2", True, 1),
+        ("0.7.1", "2", True, 2),
+        ("0.7.0", "3", True, 2),
+        ("0.7.0", "2", False, 2),
+    ],
+)
+def test_causes_with_one_culprit_are_one(
+    first_bad: str, version: str, confirmed: bool, number: int
+) -> None:
+    """Triage must have confirmed the same first bad point and the same package versions."""
+    records = [
+        record("f/a", "c1", Verdict.REGRESSED, "dtype"),
+        record("f/a", "c2", Verdict.REGRESSED, "dtype"),
+        record("g/b", "c1", Verdict.REGRESSED, "value"),
+    ]
+    large, small = root_causes(records)
+    jax = Culprit(package="jax", before="1", after="2")
+    other = Culprit(package="jax", before="1", after=version)
+    evidence = {
+        large.id: Evidence(
+            cause=large.id, case="f/a", cell="c1", first_bad="0.7.0", confirmed=True,
+            culprits=(jax,),
+        ),
+        small.id: Evidence(
+            cause=small.id, case="g/b", cell="c1", first_bad=first_bad, confirmed=confirmed,
+            culprits=(other,),
+        ),
+    }  # fmt: skip
+    merged = root_causes(records, evidence)
+    assert len(merged) == number
+    assert merged[0].id == large.id
+    assert sum(len(cause.records) for cause in merged) == len(records)

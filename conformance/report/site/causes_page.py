@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.engine.causes import root_causes
 from conformance.model.outcome import Verdict
 from conformance.report.commands import rerun
 from conformance.report.site.addresses import CAUSES, repro_file
@@ -52,7 +51,7 @@ def causes_of(report: Report) -> tuple[list[Cause], list[Cause]]:
     Args:
         report: What is told.
     """
-    found = [_cause(report, cause) for cause in root_causes(report.records)]
+    found = [_cause(report, cause) for cause in report.causes]
     telling = [cause for cause in found if cause.verdict is not Verdict.INFRA]
     return telling, [cause for cause in found if cause.verdict is Verdict.INFRA]
 
