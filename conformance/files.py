@@ -7,7 +7,7 @@ import os
 import secrets
 import stat
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
@@ -64,26 +64,30 @@ def readable_json(data: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(data), indent=1)
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes, *, durable: bool = False) -> None:
     """Write a file whole or not at all.
 
     Args:
         path: Where to; its folder is made if need be.
         data: Its content.
+        durable: Whether the file survives a loss of power once this returns. It costs a wait for
+            the disk: for what cannot be made again.
 
     Raises:
         InfrastructureError: If the disk refuses; the file is then as it was before.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not _written_nameless(path, data):
-            with _temporary(path) as temporary:
-                temporary.write_bytes(data)
+        if not _written_nameless(path, data, durable=durable):
+            with _temporary(path) as temporary, temporary.open("wb") as file:
+                _write(file, data, durable=durable)
+        if durable:
+            sync_folder(path.parent)
     except OSError as error:
         raise disk_error(path, error) from error
 
 
-def _written_nameless(path: Path, data: bytes) -> bool:
+def _written_nameless(path: Path, data: bytes, *, durable: bool) -> bool:
     """Write a file that has no name until it is whole: who is killed meanwhile leaves nothing.
 
     Returns:
@@ -97,8 +101,7 @@ def _written_nameless(path: Path, data: bytes) -> bool:
     except (AttributeError, OSError):  # what else is wrong, the other way will say
         return False
     with open(descriptor, "wb") as file:  # noqa: PTH123 - it has no path
-        file.write(data)
-        file.flush()
+        _write(file, data, durable=durable)
         try:
             _name(descriptor, path)
         except FileExistsError:
@@ -107,6 +110,26 @@ def _written_nameless(path: Path, data: bytes) -> bool:
         except OSError:
             return False
     return True
+
+
+def _write(file: BinaryIO, data: bytes, *, durable: bool) -> None:
+    file.write(data)
+    file.flush()
+    if durable:
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk.
+
+    Raises:
+        OSError: If the disk refuses.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _name(descriptor: int, path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from conformance.cells.suggest import did_you_mean
-from conformance.cli.options import recorded_options
+from conformance.cli.options import print_note, recorded_options
 from conformance.cli.run import request_of
 from conformance.cli.setting import here
 from conformance.corpus.select import matches, select_cases
@@ -16,6 +16,7 @@ from conformance.engine.rundir import RunDirectory, latest_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import readable_json
 from conformance.golden.accept import AcceptPlan, Change, apply, refuse_in_ci
+from conformance.golden.lock import locked
 from conformance.golden.sweep import of_no_case, remove
 from conformance.report.text import visible
 from conformance.review.judged import judged_run
@@ -87,11 +88,16 @@ def command(
         for (job, record), reason in zip(seen, reasons, strict=True)
         if reason and not passed_over(record, job.planned.versions)
     ]
-    plans = accept_plans(chosen, directory.blobs, setting.releases.versions)
-    if not dry_run:
+    known = setting.releases.versions
+    if dry_run:
+        plans = accept_plans(chosen, directory.blobs, known)
+    else:
         check_goldens_writable(setting, (job.case.file for job, _ in chosen))
-        for plan in plans:
-            apply(plan)
+        refuse_in_ci()
+        with locked({job.case.families for job, _ in chosen}, print_note):
+            plans = accept_plans(chosen, directory.blobs, known)
+            for plan in plans:
+                apply(plan)
     _say(plans, refused, as_json=as_json)
     return 1 if refused else 0
 
@@ -113,7 +119,8 @@ def remove_gone(setting: Setting, *, dry_run: bool, as_json: bool) -> None:
     if found and not dry_run:
         check_goldens_writable(setting, found)
         refuse_in_ci()
-        remove(found)
+        with locked({folder}, print_note):
+            remove(found)
     if as_json:
         data = {"removed": [str(file.relative_to(folder)) for file in found]}
         click.echo(readable_json(data))

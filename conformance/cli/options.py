@@ -159,3 +159,12 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def print_note(text: str) -> None:
+    """Print a note on standard error: standard output may be read by a program.
+
+    Args:
+        text: One line.
+    """
+    click.echo(f"conformance: {text}", err=True)

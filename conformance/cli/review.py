@@ -13,7 +13,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from conformance.cli.accept import check_goldens_writable
 from conformance.cli.named_files import check_writable, write_file
-from conformance.cli.options import recorded_options
+from conformance.cli.options import print_note, recorded_options
 from conformance.cli.review_data import review_data, review_lines
 from conformance.cli.review_screen import in_terminal, review_in_terminal
 from conformance.cli.run import request_of
@@ -141,8 +141,7 @@ def command(
         _export(session, done, patch, markdown)
     writes = asked.any and patch is None and not dry_run
     if writes:
-        _check(setting, done)
-        session.write(done, os.environ)
+        done = session.write(os.environ, lambda found: _check(setting, found), print_note)
     elif asked.any and not dry_run:
         session.keep(session.review)
     about = done if asked.any or patch is not None else None

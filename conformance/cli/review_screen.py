@@ -246,9 +246,13 @@ class Screen:
         if key not in {"y", "Y"}:
             self._browsing.message = "nothing is written"
             return
-        self._session.write(done, os.environ)
+        self._session.write(os.environ, self._check, self._inform)
         self._browsing.written()
         self._browsing.message = f"written: {one_line(told[-1].text)}"
+
+    def _inform(self, text: str) -> None:
+        self._browsing.message = text
+        self._draw()
 
 
 _ASKED: Final = {

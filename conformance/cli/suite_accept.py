@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from conformance.cli.options import print_note
 from conformance.cli.setting import here
 from conformance.engine.loading import load
 from conformance.engine.rundir import CorruptRunError, RunDirectory
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.golden.accept import refuse_in_ci
+from conformance.golden.lock import locked
 from conformance.report.text import visible
 from conformance.suites.catalogue.definition import named_suite
 from conformance.suites.known.accepting import accepted
@@ -26,6 +28,7 @@ from conformance.suites.known.evidence import shown_by
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from conformance.cli.setting import Setting
     from conformance.suites.known.deviations import Generated
     from conformance.suites.known.evidence import Shown
 
@@ -56,11 +59,24 @@ def command(*, name: str, runs: tuple[Path, ...], dry_run: bool) -> int:
     """  # noqa: D301 - \b is click's own mark
     setting = here()
     suite = named_suite(name, setting.project.suites)
-    folder = suite.folder
-    known = load_known(folder)
     directories = _directories(runs, setting.project.root, name)
     pinned = suite.definition.revision
     found = [shown_by(load(one), name, pinned) for one in directories]
+    with locked({suite.folder}, print_note):
+        known, after = _take_in(setting, suite.folder, name, found, dry_run=dry_run)
+    refused = [sentence for shown in found for sentence in shown.refused]
+    for sentence in refused:
+        click.echo(visible(f"not accepted: {sentence}"))
+    for sentence in _summary(known, after):
+        click.echo(sentence)
+    return 1 if refused else 0
+
+
+def _take_in(
+    setting: Setting, folder: Path, name: str, found: Sequence[Shown], *, dry_run: bool
+) -> tuple[Deviations, Deviations]:
+    """Return the known failures before and after, and write or show the difference."""
+    known = load_known(folder)
     generated = _agreed(known, found, name)
     evidence = [one for shown in found for one in shown.evidence]
     after = accepted(known, evidence, generated)
@@ -73,13 +89,8 @@ def command(*, name: str, runs: tuple[Path, ...], dry_run: bool) -> int:
         if not setting.project.writable:
             raise UsageError(f"{file}: data of an installed package; accept in a checkout")
         refuse_in_ci()
-        write_atomically(file, new.encode())
-    refused = [sentence for shown in found for sentence in shown.refused]
-    for sentence in refused:
-        click.echo(visible(f"not accepted: {sentence}"))
-    for sentence in _summary(known, after):
-        click.echo(sentence)
-    return 1 if refused else 0
+        write_atomically(file, new.encode(), durable=True)
+    return known, after
 
 
 def _directories(runs: Sequence[Path], root: Path, name: str) -> list[RunDirectory]:

@@ -116,7 +116,7 @@ class RunDirectory:
             InfrastructureError: If the disk refuses.
         """
         text = readable_json(info)
-        write_atomically(self.path / RUN, text + b"\n")
+        write_atomically(self.path / RUN, text + b"\n", durable=True)
 
     def read_run(self) -> RunInfo:
         """Return what `run.json` holds.

@@ -19,6 +19,7 @@ from conformance.golden.layout import (
     content_name,
     file_name,
     folder_of,
+    short_name,
 )
 from conformance.golden.spans import insert, is_release, lookup, version
 from conformance.golden.sweep import remove_unreferenced
@@ -118,6 +119,18 @@ class _Draft:
     fresh: dict[str, bytes] = field(default_factory=dict)
     changes: list[Entry] = field(default_factory=list)
 
+    def add(self, artifact: str, data: bytes) -> str:
+        """Return the name of a content, to be written unless it is recorded already."""
+        short = short_name(artifact, data)
+        try:
+            if (self.folder / short).read_bytes() == data:
+                return short
+        except OSError:
+            pass
+        name = content_name(artifact, data)
+        self.fresh[name] = data
+        return name
+
 
 def plan_accept(
     store: GoldenStore, candidates: Iterable[Candidate], known_releases: Sequence[str]
@@ -162,6 +175,7 @@ def plan_accept(
 def apply(plan: AcceptPlan, env: Mapping[str, str] = os.environ) -> None:
     """Write a plan: contents first, then the TOML files that name them, each atomically.
 
+    The caller holds the lock under which the plan was made, see `golden.lock`.
     Killed at any moment, every TOML file is either old or new and all it names is there. At the
     end contents that no TOML file of a touched folder names any more are removed.
 
@@ -175,9 +189,9 @@ def apply(plan: AcceptPlan, env: Mapping[str, str] = os.environ) -> None:
     """
     refuse_in_ci(env)
     for file, data in plan.contents.items():
-        write_atomically(file, data)
+        write_atomically(file, data, durable=True)
     for file, text in plan.documents.items():
-        write_atomically(file, text.encode())
+        write_atomically(file, text.encode(), durable=True)
     for folder in sorted({file.parent for file in plan.documents}):
         remove_unreferenced(folder)
 
@@ -232,8 +246,7 @@ def _work_in(
     tracks = draft.variants.setdefault(candidate.variant, {})
     name = _recorded_name(store, draft, candidate, content)
     if name is None:
-        name, data = encode(content)
-        draft.fresh[name] = data
+        name = draft.add(content.artifact, encode(content))
         draft.contents[name] = content
     names = {ENDING: name, **_facts(draft, candidate), **_irs(store, draft, candidate)}
     found = {t: lookup(tracks.get(t, ()), candidate.release) for t in names}
@@ -266,9 +279,7 @@ def _facts(draft: _Draft, candidate: Candidate) -> dict[str, str]:
     seen = observation.ir.get(STATED_BY)
     if observation.outcome is not Outcome.OK or seen is None or not seen.neutral:
         return {}
-    name, data = encode_facts(observation.facts)
-    draft.fresh[name] = data
-    return {"facts": name}
+    return {"facts": draft.add("facts", encode_facts(observation.facts))}
 
 
 def _irs(store: GoldenStore, draft: _Draft, candidate: Candidate) -> dict[str, str]:
@@ -289,9 +300,7 @@ def _irs(store: GoldenStore, draft: _Draft, candidate: Candidate) -> dict[str, s
             continue
         name = _recorded_text(store, draft, candidate, ir, seen.neutral)
         if name is None and candidate.text is not None:
-            data = candidate.text(ir).encode()
-            name = content_name(ir, data)
-            draft.fresh[name] = data
+            name = draft.add(ir, candidate.text(ir).encode())
             draft.texts[name] = seen.neutral
         if name is not None:
             names[ir] = name

@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from conformance.golden.layout import content_name
 from conformance.ir.fact_table import gating
 from conformance.ir.normal.forms import VERSION as VERSION_OF_FORMS
 from conformance.judge.agreement import recorded_error, same_ending
@@ -55,29 +54,24 @@ def content_of(observation: Observation) -> Content:
     return Content()
 
 
-def encode(content: Content) -> tuple[str, bytes]:
-    """Return the file name and the bytes of a content."""
+def encode(content: Content) -> bytes:
+    """Return the bytes of a content file."""
     if content.error is not None:
-        data = _error_text(content.error).encode()
-    elif content.value is not None:
-        data = encode_value(content.value)
-    else:
-        data = _OK
-    return content_name(content.artifact, data), data
+        return _error_text(content.error).encode()
+    return _OK if content.value is None else encode_value(content.value)
 
 
 _OK = b"ended well, without a value\n"
 
 
-def encode_facts(facts: Mapping[str, Any]) -> tuple[str, bytes]:
-    """Return the file name and the bytes of facts: those that gate, and the normal form's version.
+def encode_facts(facts: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a file of facts: those that gate, and the normal form's version.
 
     Args:
         facts: All facts of a job.
     """
     kept = {"normal form": VERSION_OF_FORMS, **gating(dict(facts))}
-    data = (json.dumps(kept, sort_keys=True, indent=1) + "\n").encode()
-    return content_name("facts", data), data
+    return (json.dumps(kept, sort_keys=True, indent=1) + "\n").encode()
 
 
 def decode_facts(data: bytes) -> dict[str, Any]:

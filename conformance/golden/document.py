@@ -99,8 +99,8 @@ def loads(text: str, file: Path) -> Document:
         The document; tainted when the text is of another format.
 
     Raises:
-        GoldenError: If the text is no TOML, a span or a content name is malformed, or spans
-            overlap.
+        GoldenError: If the text is empty, no TOML or without a format, a span or a content name
+            is malformed, or spans overlap.
     """
     try:
         tables = tomllib.loads(text)
@@ -108,6 +108,9 @@ def loads(text: str, file: Path) -> Document:
         raise GoldenError.of(file, f"no TOML ({error})", "a golden file", _REMEDY) from None
     case = str(tables.pop("case", ""))
     format_ = tables.pop("format", None)
+    if not isinstance(format_, int):
+        found = "is empty" if not text.strip() else f"has format {format_!r}"
+        raise GoldenError.of(file, found, "a golden file", _REMEDY)
     if format_ != FORMAT:
         return Document(case=case, tainted=True)
     if not tables:
@@ -161,5 +164,5 @@ def _wanted(artifact: str) -> str:
     if artifact.endswith(STRUCTURE):
         return "a version and 24 hex digits"
     kind = kind_of_artifact(artifact)
-    file = f"{kind}-<8 hex digits>{SUFFIXES[kind]}"
+    file = f"{kind}-<32 hex digits>{SUFFIXES[kind]}"
     return f"{file}, or {AS_OWN}" if artifact in CROSS_LOWERED else file

@@ -36,11 +36,17 @@ STRUCTURE: Final = "-structure"
 AS_OWN: Final = "stablehlo"
 """In the place of a content: a cross-lowered StableHLO does the same work as the cell's own."""
 
-CONTENT_NAME: Final = re.compile(rf"({'|'.join(SUFFIXES)})-([0-9a-f]{{8}})\.(safetensors|txt|json)")
+CONTENT_NAME: Final = re.compile(
+    rf"({'|'.join(SUFFIXES)})-([0-9a-f]{{8}}|[0-9a-f]{{32}})\.(safetensors|txt|json)"
+)
 FINGERPRINT: Final = re.compile(r"(\d+):([0-9a-f]{24})")
 """A fingerprint behind the version of its normal form."""
 
 _MAX_STEM = 120
+_DIGITS: Final = 32
+"""Hex digits of the hash in the name of a content: no two contents share 128 bits."""
+_SHORT: Final = 8
+"""Hex digits in older names, which are valid for as long as the content is the same."""
 
 
 def folder_of(cases: Path, case: Case) -> Path:
@@ -80,8 +86,20 @@ def content_name(artifact: str, content: bytes) -> str:
 
     A StableHLO is the same file for whichever platform it is.
     """
+    return _content_name(artifact, content, _DIGITS)
+
+
+def short_name(artifact: str, content: bytes) -> str:
+    """Return the name that earlier versions gave to a content, by 32 bits of its hash.
+
+    Another content may have the same one: compare the content before it is used.
+    """
+    return _content_name(artifact, content, _SHORT)
+
+
+def _content_name(artifact: str, content: bytes, digits: int) -> str:
     kind = kind_of_artifact(artifact)
-    return f"{kind}-{_digest(content)}{SUFFIXES[kind]}"
+    return f"{kind}-{hashlib.sha256(content).hexdigest()[:digits]}{SUFFIXES[kind]}"
 
 
 def track_of(artifact: str) -> str:
@@ -110,4 +128,4 @@ def variant_name(platform: str, labels: Iterable[str] = ()) -> str:
 
 
 def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:8]
+    return hashlib.sha256(content).hexdigest()[:_SHORT]

@@ -16,6 +16,7 @@ from conformance.golden.layout import (
     content_name,
     file_name,
     folder_of,
+    short_name,
 )
 from conformance.golden.spans import lookup
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
@@ -200,7 +201,7 @@ def _read_content(file: Path, decoder: Callable[[bytes], T]) -> T:
         said = f"cannot be read: {said_by(error)}"
         raise GoldenError.of(file, said, "the content a golden names", _REMEDY) from None
     artifact = file.name.partition("-")[0]
-    if content_name(artifact, data) != file.name:
+    if file.name not in {content_name(artifact, data), short_name(artifact, data)}:
         found = f"content hashes to {content_name(artifact, data)}"
         raise GoldenError.of(
             file, found, "content as its name says; goldens are not edited by hand", _REMEDY

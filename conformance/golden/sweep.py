@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from conformance.files import TEMPORARY
+from conformance.files import TEMPORARY, disk_error
 from conformance.golden.document import loads
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import CONTENT_NAME, file_name, folder_of
@@ -39,7 +39,7 @@ def remove(files: Iterable[Path]) -> None:
     """
     files = tuple(files)
     for file in files:
-        file.unlink(missing_ok=True)
+        _unlink(file)
     for folder in sorted({file.parent for file in files}):
         remove_unreferenced(folder)
         if not any(folder.iterdir()):
@@ -61,7 +61,7 @@ def remove_unreferenced(folder: Path) -> tuple[Path, ...]:
         *(file for file in sorted(folder.iterdir()) if _is_abandoned(file)),
     ]
     for file in removed:
-        file.unlink(missing_ok=True)
+        _unlink(file)
     return tuple(removed)
 
 
@@ -93,6 +93,18 @@ def unreferenced(folder: Path, planned: Mapping[Path, str] | None = None) -> tup
         for file in sorted(folder.iterdir())
         if CONTENT_NAME.fullmatch(file.name) and file.name not in named
     )
+
+
+def _unlink(file: Path) -> None:
+    """Remove a file if it is there.
+
+    Raises:
+        InfrastructureError: If the disk refuses.
+    """
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        raise disk_error(file, error) from error
 
 
 def _is_abandoned(file: Path) -> bool:

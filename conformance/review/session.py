@@ -14,6 +14,7 @@ from conformance.engine.rundir import CorruptRunError
 from conformance.errors import UsageError
 from conformance.files import MALFORMED, read_regular, said_by, write_atomically
 from conformance.golden.accept import apply, refuse_in_ci
+from conformance.golden.lock import locked
 from conformance.model.evidence import EVIDENCE, Evidence
 from conformance.review.decisions import (
     REVIEW,
@@ -224,18 +225,39 @@ class Session:
         files = self.files
         return outcomes(told, files.everything, files.blobs, files.known)
 
-    def write(self, done: Outcomes, env: Mapping[str, str]) -> None:
+    def write(
+        self,
+        env: Mapping[str, str],
+        check: Callable[[Outcomes], None],
+        inform: Callable[[str], None],
+    ) -> Outcomes:
         """Write goldens and case files, and look at the run anew.
 
+        They are read again under the lock: another process may have changed them since they were
+        shown.
+
         Args:
-            done: What the decisions come to.
             env: Environment variables.
+            check: Raises if an outcome may not be written.
+            inform: Receives one line if another process changes them at the moment.
+
+        Returns:
+            What is written.
 
         Raises:
-            UsageError: If the variable CI is set.
+            UsageError: If the variable CI is set, or a decision no longer applies.
             InfrastructureError: If the disk refuses.
         """
         refuse_in_ci(env)
+        roots = {member.job.case.families for one in self.taken for member in one.members}
+        with locked(roots, inform):
+            done = self.outcomes()
+            check(done)
+            self._write(done, env)
+        self.reload()
+        return done
+
+    def _write(self, done: Outcomes, env: Mapping[str, str]) -> None:
         before = {member.job.case.file: member.job.case.content_hash for member in self._everything}
         ran = {
             member.record.case_hash: member.job.case.file
@@ -245,12 +267,11 @@ class Session:
         for plan in done.plans:
             apply(plan, env)
         for file, data in done.sources.items():
-            write_atomically(file, data)
+            write_atomically(file, data, durable=True)
         after = {file: discover([file])[0].content_hash for file in done.sources}
         same = {before[file]: now for file, now in after.items()}
         same |= {hashed: after[file] for hashed, file in ran.items()}
         self.keep(as_written(self.review, done.settled, same))
-        self.reload()
 
     def _kept(self) -> Review:
         path = self.directory.path / REVIEW

@@ -44,6 +44,7 @@ def _into_a_folder(file: Path) -> None:
 
 HARMS: dict[str, tuple[str, Harm, str]] = {
     "truncated toml": ("toml", lambda f: f.write_text(f.read_text()[:50]), "no TOML ("),
+    "empty": ("toml", lambda f: f.write_text(""), "is empty, expected a golden file"),
     "cut at a line": (
         "toml",
         lambda f: f.write_text("".join(f.read_text().splitlines(keepends=True)[:2])),

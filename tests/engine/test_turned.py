@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.engine.turned import turned
 from conformance.golden.accept import Candidate, apply, plan_accept
 from conformance.golden.contents import encode_facts
-from conformance.golden.layout import file_name, folder_of
+from conformance.golden.layout import content_name, file_name, folder_of
 from conformance.golden.store import GoldenStore
 from tests.builders import f32, ok, raised
 from tests.engine.worlds import job
@@ -61,7 +61,8 @@ def with_facts(root: Path, *facts: dict[str, Any]) -> Case:
     folder = folder_of(case.families, case)
     folder.mkdir(parents=True)
     lines = ["format = 1", f'case = "{case.id}"', "", "[cpu.facts]"]
-    for release, (name, data) in zip(KNOWN, map(encode_facts, facts), strict=True):
+    for release, data in zip(KNOWN, map(encode_facts, facts), strict=True):
+        name = content_name("facts", data)
         (folder / name).write_bytes(data)
         lines.append(f'"{release}" = "{name}"')
     (folder / file_name(case.id)).write_text("\n".join(lines))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import time
 from collections import Counter
@@ -12,15 +14,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conformance.errors import UsageError
+from conformance.errors import InfrastructureError, UsageError
 from conformance.files import write_atomically
 from conformance.golden import accept
 from conformance.golden.accept import AcceptPlan, Candidate, Change, apply, plan_accept
+from conformance.golden.layout import short_name
 from conformance.golden.store import GoldenStore
 from conformance.model.outcome import Outcome
 from tests.builders import case, ended, f32, ok, raised
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.model.observation import Observation
 
 KNOWN = ["0.4.30", "0.5.0", "0.5.3", "0.6.0", "0.8.3", "0.12.0.1"]
@@ -169,12 +174,12 @@ def test_killed_at_any_write_the_goldens_are_whole(
     _accept(tmp_path, _seen("0.6.0", ok(f32(1))), _seen("0.6.0", ok(f32(1)), case=other))
     done = 0
 
-    def dying(file: Path, data: bytes) -> None:
+    def dying(file: Path, data: bytes, *, durable: bool) -> None:
         nonlocal done
         if done == writes:
             raise KeyboardInterrupt
         done += 1
-        write_atomically(file, data)
+        write_atomically(file, data, durable=durable)
 
     monkeypatch.setattr(accept, "write_atomically", dying)
     seen = [_seen("0.6.0", ok(f32(2))), _seen("0.6.0", raised(), case=other)]
@@ -239,3 +244,72 @@ def test_accepting_repairs_a_damaged_content(tmp_path: Path, damage: str) -> Non
     entry = GoldenStore(tmp_path).lookup(CASE, "cpu", "0.6.0")
     assert entry is not None
     assert entry.value == f32(1)
+
+
+def test_an_older_short_name_is_used_for_the_same_content_alone(tmp_path: Path) -> None:
+    """Another content whose hash begins with the same 32 bits gets a name of its own."""
+    _accept(tmp_path, _seen("0.6.0", raised("TypeError", "one")))
+    (file,) = (tmp_path / FOLDER).glob("error-*")
+    data = file.read_bytes()
+    short = file.with_name(short_name("error", data))
+    document = tmp_path / FOLDER / "name.toml"
+    document.write_text(document.read_text().replace(file.name, short.name))
+    file.rename(short)
+    plan = _accept(tmp_path, _seen("0.6.0", raised("TypeError", "one")))
+    assert _changes(plan) == [Change.UNCHANGED]
+    assert not plan.contents
+    short.write_bytes(b"what collides")
+    plan = _accept(tmp_path, _seen("0.6.0", raised("TypeError", "one")))
+    assert [path.name for path in plan.contents] == [file.name]
+    assert file.read_bytes() == data
+
+
+CALLS = ("open", "mkdir", "link", "fsync", "replace", "unlink")
+"""Calls of the system by which goldens are written."""
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_input_output_error_at_any_call_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Each call fails once: one error of ours, goldens old or new, and the next accept works."""
+    nth = 0
+    calls = 1
+    while nth < calls:  # so many calls are made that each has failed once
+        root = tmp_path / f"{call}{nth}"
+        root.mkdir()
+        _accept(root, _seen("0.6.0", ok(f32(1))))
+        plan = plan_accept(GoldenStore(root), [_seen("0.6.0", ok(f32(2)))], KNOWN)
+        with monkeypatch.context() as patched:
+            failing = _Failing(getattr(os, call), nth)
+            patched.setattr(os, call, failing)
+            # A call may have another way around it; any error but ours fails the test.
+            with contextlib.suppress(InfrastructureError):
+                apply(plan, env={})
+        calls = failing.calls
+        assert _value(root) in {f32(1), f32(2)}
+        _accept(root, _seen("0.6.0", ok(f32(2))))
+        assert _value(root) == f32(2)
+        nth += 1
+
+
+class _Failing:
+    """A call of the system that fails once."""
+
+    def __init__(self, original: Callable[..., Any], nth: int) -> None:
+        self.calls = 0
+        self._original = original
+        self._nth = nth
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Fail at the n-th call, counted from 0."""
+        self.calls += 1
+        if self.calls == self._nth + 1:
+            raise OSError(errno.EIO, "input/output error")
+        return self._original(*arguments, **keywords)
+
+
+def _value(root: Path) -> Any:
+    entry = GoldenStore(root).lookup(CASE, "cpu", "0.6.0")
+    assert entry is not None
+    return entry.value

@@ -27,7 +27,7 @@ SEEN = [
 def test_contents_come_back(seen: Observation) -> None:
     """What is encoded is decoded, and belongs into its own span."""
     content = content_of(seen)
-    _, data = encode(content)
+    data = encode(content)
     assert decode(content.artifact, data) == content
     assert same(content, content)
 
@@ -43,7 +43,7 @@ def test_kinds_of_content_never_agree() -> None:
 
 def test_errors_are_readable() -> None:
     """A reviewer reads outcome, stage, type and the message in normal form."""
-    _, data = encode(content_of(raised("TypeError", "bad  shape\nat /a/b/case.py:12:3")))
+    data = encode(content_of(raised("TypeError", "bad  shape\nat /a/b/case.py:12:3")))
     assert data.decode() == (
         "normaliser: 3\noutcome: raised\nstage: trace\ntype: TypeError\n\n"
         "bad shape\nat case.py:<n>\n"
@@ -53,7 +53,7 @@ def test_errors_are_readable() -> None:
 def test_another_normal_form_is_tainted() -> None:
     """Its message may differ for no reason of jax's, so it agrees with nothing."""
     content = content_of(raised())
-    _, data = encode(content)
+    data = encode(content)
     old = decode("error", data.replace(b"normaliser: 3", b"normaliser: 2"))
     assert old.tainted
     assert not same(content, old)

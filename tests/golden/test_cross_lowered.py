@@ -105,5 +105,5 @@ def test_a_golden_that_names_no_text_is_an_error(tmp_path: Path) -> None:
     _accept(tmp_path, "0.5.0", SINE, tpu=SINE)
     file = tmp_path / FOLDER / "name.toml"
     file.write_text(_toml(tmp_path).replace('= "stablehlo"', '= "stablehlo-tpu"'))
-    with pytest.raises(GoldenError, match=r"expected stablehlo-<8 hex digits>.txt, or stablehlo"):
+    with pytest.raises(GoldenError, match=r"expected stablehlo-<32 hex digits>.txt, or stablehlo"):
         _golden(tmp_path, "0.5.0")

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.golden.layout import CONTENT_NAME, content_name, file_name, folder_of, variant_name
+from conformance.golden.layout import (
+    CONTENT_NAME,
+    content_name,
+    file_name,
+    folder_of,
+    short_name,
+    variant_name,
+)
 from tests.builders import case
 
 ids = st.from_regex(r"[a-z_]{1,9}(\[[^\n]{1,60}\])?", fullmatch=True).map("family/{}".format)
@@ -60,6 +67,13 @@ def test_contents_are_named_after_their_bytes() -> None:
     assert CONTENT_NAME.fullmatch(content_name("value", b"a"))
     assert content_name("error", b"a") == content_name("error", b"a")
     assert content_name("error", b"a") != content_name("error", b"b")
+
+
+def test_a_short_name_begins_the_long_one() -> None:
+    """Earlier versions cut the same hash after 32 bits; such names are still valid."""
+    short = short_name("value", b"a")
+    assert CONTENT_NAME.fullmatch(short)
+    assert content_name("value", b"a").startswith(short.removesuffix(".safetensors"))
 
 
 def test_variants_do_not_clash_with_the_plain_cell() -> None:

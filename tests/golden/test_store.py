@@ -96,7 +96,7 @@ def test_a_hand_edited_content_is_found(root: Path) -> None:
     """The name says what the bytes must hash to."""
     (error,) = _toml(root).parent.glob("error-*.txt")
     error.write_text(error.read_text().replace("bad", "good"))
-    with pytest.raises(GoldenError, match=r"content hashes to error-\w{8}\.txt, expected"):
+    with pytest.raises(GoldenError, match=r"content hashes to error-\w{32}\.txt, expected"):
         GoldenStore(root).lookup(CASE, "cpu", "0.5.3")
 
 
@@ -104,7 +104,7 @@ def test_a_missing_content_is_found(root: Path) -> None:
     """A golden that is not there does not pass."""
     (error,) = _toml(root).parent.glob("error-*.txt")
     error.unlink()
-    with pytest.raises(GoldenError, match=r"error-\w{8}\.txt: is missing"):
+    with pytest.raises(GoldenError, match=r"error-\w{32}\.txt: is missing"):
         GoldenStore(root).lookup(CASE, "cpu", "0.5.3")
 
 

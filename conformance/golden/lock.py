@@ -1,0 +1,87 @@
+"""One writer at a time for a folder of goldens or known failures."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Final
+
+from conformance.errors import InfrastructureError
+from conformance.files import said_by
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+PATIENCE: Final = 600.0
+"""Seconds to wait for another writer; none takes that long."""
+QUIET: Final = 1.0
+"""Seconds to wait before the user is informed."""
+_PAUSE: Final = 0.05
+_HELD: Final = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
+
+
+@contextmanager
+def locked(
+    folders: Iterable[Path],
+    inform: Callable[[str], None],
+    patience: float = PATIENCE,
+) -> Iterator[None]:
+    """Hold the right to change what is below some folders.
+
+    Whoever reads goldens to write them holds it from the first read to the last write; otherwise
+    the second of two writers overwrites what the first one wrote. The lock is on the folder
+    itself: it leaves no file in the user's repository, and the system releases it when the
+    process is killed.
+
+    Args:
+        folders: The folders, for instance those that hold the families; they exist.
+        inform: Receives one line if another process holds a lock.
+        patience: How long to wait for each, in seconds.
+
+    Raises:
+        InfrastructureError: If a lock cannot be had.
+    """
+    with ExitStack() as held:
+        # In one order everywhere, so that two processes never wait for each other.
+        for folder in sorted({folder.resolve() for folder in folders}):
+            descriptor = _opened(folder)
+            held.callback(os.close, descriptor)  # which releases the lock
+            _acquire(folder, descriptor, inform, patience)
+        yield
+
+
+def _opened(folder: Path) -> int:
+    try:
+        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise InfrastructureError(f"{folder}: cannot be locked: {said_by(error)}") from None
+
+
+def _acquire(folder: Path, descriptor: int, inform: Callable[[str], None], patience: float) -> None:
+    start = time.monotonic()
+    informed = False
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in _HELD:
+                raise InfrastructureError(
+                    f"{folder}: cannot be locked: {said_by(error)}; keep it on a file system "
+                    "with locks"
+                ) from None
+        else:
+            return
+        waited = time.monotonic() - start
+        if waited > patience:
+            raise InfrastructureError(
+                f"{folder}: another process has been changing it for {waited:.0f} s; "
+                "wait until it ends, and try again"
+            )
+        if waited > QUIET and not informed:
+            inform(f"{folder}: waiting for another process that changes it")
+            informed = True
+        time.sleep(_PAUSE)

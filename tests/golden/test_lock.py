@@ -1,0 +1,81 @@
+"""One writer at a time: nothing that another process writes meanwhile is lost."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.errors import InfrastructureError
+from conformance.golden.lock import locked
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from conformance.golden.lock import locked
+folder = Path(sys.argv[1])
+for _ in range(20):
+    with locked([folder], print):
+        count = int((folder / "count").read_text())
+        time.sleep(0.002)
+        (folder / "count").write_text(str(count + 1))
+"""
+HOLDER = """
+import sys, time
+from pathlib import Path
+from conformance.golden.lock import locked
+with locked([Path(sys.argv[1])], print):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def _start(program: str, folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_no_update_of_several_writers_is_lost(tmp_path: Path) -> None:
+    """Each reads and writes under the lock, so each sees what the others wrote."""
+    (tmp_path / "count").write_text("0")
+    writers = [_start(WRITER, tmp_path) for _ in range(4)]
+    assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0, 0]
+    for writer in writers:
+        writer.communicate()
+    assert (tmp_path / "count").read_text() == "80"
+    assert [path.name for path in tmp_path.iterdir()] == ["count"]
+
+
+def test_a_writer_that_waits_too_long_fails(tmp_path: Path) -> None:
+    """The message names the folder; a writer that is killed releases its lock."""
+    holder = _start(HOLDER, tmp_path)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    notes: list[str] = []
+    with (
+        pytest.raises(InfrastructureError, match="another process has been changing it"),
+        locked([tmp_path], notes.append, patience=1.2),
+    ):
+        pass
+    assert notes == [f"{tmp_path}: waiting for another process that changes it"]
+    holder.send_signal(signal.SIGKILL)
+    holder.communicate()
+    with locked([tmp_path], notes.append):
+        pass
+    assert len(notes) == 1
+
+
+def test_a_folder_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
+    """It says which and why."""
+    with (
+        pytest.raises(InfrastructureError, match="none: cannot be locked: no such file"),
+        locked([tmp_path / "none"], print),
+    ):
+        pass
