@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.notify.marks import Body, tame
 from conformance.notify.topic import number_of
 from conformance.report.markup import MOST_BLOCK, Entry, Section, block, code, fitted
-from conformance.report.site.addresses import CAUSES, case_page
+from conformance.report.site.addresses import CAUSES, case_page, href
 from conformance.report.text import visible
 from conformance.triage.evidence.telling import culprit_line
 
@@ -110,7 +110,7 @@ def _what(topic: Topic, url: str) -> Iterator[str]:
         yield f"**Run it again:**\n\n{block(topic.command)}"
     if url:
         base = url.rstrip("/")
-        page = f"{base}/{case_page(topic.jobs[0].case)}"
+        page = f"{base}/{href(case_page(topic.jobs[0].case))}"
         yield f"**Reports:** [root causes]({base}/{CAUSES}), [the first case]({page})"
 
 

@@ -23,8 +23,10 @@ def case_page(case: str) -> str:
     Args:
         case: Case id.
     """
-    family = quote(case.partition("/")[0], safe="")
-    return f"cases/{family}/{file_name(case).removesuffix('.toml')}.html"
+    family = _file_stem(case.partition("/")[0])
+    # A golden's file keeps the plus signs of a parameter, which stand for spaces here.
+    stem = file_name(case).removesuffix(".toml").replace("+", "%2B").replace("%20", "+")
+    return f"cases/{family}/{stem}.html"
 
 
 def run_page(run: str) -> str:
@@ -33,7 +35,7 @@ def run_page(run: str) -> str:
     Args:
         run: Run id.
     """
-    return f"runs/{quote(run, safe='')}.html"
+    return f"runs/{_file_stem(run)}.html"
 
 
 def upgrade_page(run: str, newest: str) -> str:
@@ -43,7 +45,7 @@ def upgrade_page(run: str, newest: str) -> str:
         run: Id of the run that it left.
         newest: That of the newest upgrade.
     """
-    return UPGRADE if run == newest else f"upgrades/{quote(run, safe='')}.html"
+    return UPGRADE if run == newest else f"upgrades/{_file_stem(run)}.html"
 
 
 def suite_page(suite: str, place: str = "") -> str:
@@ -54,7 +56,7 @@ def suite_page(suite: str, place: str = "") -> str:
         place: Name of the track, of those beside the first.
     """
     name = file_name(f"{suite} {place}".strip().replace("/", " ")).removesuffix(".toml")
-    return f"suites/{name}.html"
+    return f"suites/{name.replace('+', '%2B').replace('%20', '+')}.html"
 
 
 def repro_file(cause: str) -> str:
@@ -63,7 +65,15 @@ def repro_file(cause: str) -> str:
     Args:
         cause: Its id.
     """
-    return f"repro/{quote(cause, safe='')}.py"
+    return f"repro/{_file_stem(cause)}.py"
+
+
+def _file_stem(text: str) -> str:
+    """Return a text as part of a file name: percent-encoded, and a plus sign for each space.
+
+    Browsers show `%2520` for a file name that holds `%20`, and shells need it quoted.
+    """
+    return quote(text, safe="").replace("%20", "+")
 
 
 def href(page: str, anchor: str = "", *, root: str = "") -> str:

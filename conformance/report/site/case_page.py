@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.model.run import Exclusion
     from conformance.report.report import Report
+    from conformance.report.site.causes_page import CaseCause
     from conformance.report.site.upgrade_page import Mention
     from conformance.report.tracks import Track
 
@@ -140,6 +141,7 @@ def case_pages(
     differ: Differ,
     history: Mapping[str, Any] | None = None,
     upgrades: Mapping[str, Sequence[Mention]] | None = None,
+    causes: Mapping[str, Sequence[CaseCause]] | None = None,
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the page of every case.
 
@@ -148,6 +150,7 @@ def case_pages(
         differ: Says how two texts of an IR differ.
         history: What earlier runs say of a case, by id.
         upgrades: What upgrades do to a case, by id.
+        causes: Root causes of the unexpected jobs of a case, by id.
 
     Yields:
         Path below the site's root, and content.
@@ -165,6 +168,7 @@ def case_pages(
             "exclusions": left_out.get(name, []),
             "history": (history or {}).get(name),
             "upgrades": (upgrades or {}).get(name, ()),
+            "causes": (causes or {}).get(name, ()),
             "warnings": warnings_of(report.sides(name), report.cells),
         }
         yield page, render("case.html", page, data)

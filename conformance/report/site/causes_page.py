@@ -71,6 +71,50 @@ def _cause(report: Report, cause: RootCause) -> Cause:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseCause:
+    """A root cause of a case's unexpected jobs.
+
+    Attributes:
+        record: First of the case's unexpected jobs with this cause.
+        cells: Ids of the cells of all of them.
+        anchor: Anchor of the cause on the page of root causes.
+        shared: Number of other cases with the same cause.
+        evidence: Result of triage, None if there was none.
+    """
+
+    record: Record
+    cells: tuple[str, ...]
+    anchor: str
+    shared: int
+    evidence: LookedInto | None
+
+
+def causes_by_case(report: Report) -> dict[str, list[CaseCause]]:
+    """Return the root causes of each case with unexpected jobs, the largest first.
+
+    Args:
+        report: The report; its order of causes is that of the page of root causes.
+    """
+    found: dict[str, list[CaseCause]] = {}
+    telling = (cause for cause in report.causes if cause.telling)
+    for number, cause in enumerate(telling, 1):
+        records: dict[str, list[Record]] = {}
+        for record in cause.records:
+            records.setdefault(record.case, []).append(record)
+        for case, own in records.items():
+            found.setdefault(case, []).append(
+                CaseCause(
+                    record=own[0],
+                    cells=tuple(record.cell for record in own),
+                    anchor=f"cause-{number}",
+                    shared=len(records) - 1,
+                    evidence=report.evidence.get(cause.id),
+                )
+            )
+    return found
+
+
 def causes_pages(report: Report) -> Iterator[tuple[str, bytes]]:
     """Yield the page of root causes, and the files that show them.
 

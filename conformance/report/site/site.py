@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from conformance.report.site.addresses import MATRIX, UPGRADE
 from conformance.report.site.badges import badges
 from conformance.report.site.case_page import case_pages, pairs_of
-from conformance.report.site.causes_page import causes_pages
+from conformance.report.site.causes_page import causes_by_case, causes_pages
 from conformance.report.site.feed import feed
 from conformance.report.site.history_page import case_history, history_pages
 from conformance.report.site.matrix_page import matrix_pages
@@ -52,7 +52,9 @@ def site(
         yield from assets()
         # Last, for they wait for the differences.
         by_date = {case: case_history(history, case) for case in shown.cases}
-        yield from case_pages(shown, diffs.get, by_date, mentions_of(report))
+        yield from case_pages(
+            shown, diffs.get, by_date, mentions_of(report), causes_by_case(report)
+        )
 
 
 def first_page(report: Report) -> str:

@@ -36,6 +36,8 @@ STATES: Final = {
     Outcome.SKIPPED: Verdict.EXCLUDED,
 }
 """How a test's outcome looks: as the verdict of a job does."""
+GRAVEST: Final = (Outcome.FAILED, Outcome.FLAKY, Outcome.KNOWN)
+"""Outcomes of failing tests, in the order in which rows are listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,7 +300,8 @@ def _group(history: Conformance, name: str) -> Group:
                 )
             )  # fmt: skip
     ever = {test for _, failures in failing for test in failures}
-    strips = tuple((test, _strip(tests[test], releases)) for test in sorted(ever))
+    ordered = sorted(ever, key=lambda test: (_gravity(tests[test].of(releases[-1])), test))
+    strips = tuple((test, _strip(tests[test], releases)) for test in ordered)
     docs = {test: tests[test].doc for test in ever}
     return Group(
         name=name, anchor=slug(name), own=own, spans=tuple(reversed(spans)), strips=strips,
@@ -310,7 +313,13 @@ def _failures(found: Mapping[str, Result]) -> tuple[Failure, ...]:
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, result in found.items():
         groups.setdefault((result.outcome, *cause_of_failure(name, result)), []).append(name)
-    return tuple(Failure(tests=tuple(names), result=found[names[0]]) for names in groups.values())
+    failures = [Failure(tests=tuple(names), result=found[names[0]]) for names in groups.values()]
+    return tuple(sorted(failures, key=lambda failure: _gravity(failure.result)))
+
+
+def _gravity(result: Result) -> int:
+    """Return the rank of a result among others: unexpected failures, known ones, all others."""
+    return GRAVEST.index(result.outcome) if result.outcome in GRAVEST else len(GRAVEST)
 
 
 def _strip(followed: Followed, releases: Sequence[str]) -> tuple[Segment, ...]:

@@ -27,7 +27,9 @@ IDS = st.text(min_size=1).map("family/{}".format)
         ("fam/name", "cases/fam/name.html"),
         ("fam/name[a-b]", "cases/fam/name@a-b.html"),
         ("fam/name[x/../y]", "cases/fam/name@x%2F..%2Fy.html"),
-        ("a b/<script>", "cases/a%20b/%3Cscript%3E.html"),
+        ("a b/<script>", "cases/a+b/%3Cscript%3E.html"),
+        ("fam/name[x y]", "cases/fam/name@x+y.html"),
+        ("fam/name[x+y]", "cases/fam/name@x%2By.html"),
     ],
 )
 def test_a_case_has_a_page_of_its_own(case: str, page: str) -> None:

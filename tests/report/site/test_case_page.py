@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conformance.engine.diff_cache import DiffCache
 from conformance.model.case import Deviation
+from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase
+from conformance.report.looked_into import LookedInto
 from conformance.report.site.addresses import case_page
 from conformance.report.site.case_page import case_pages, pairs_of
+from conformance.report.site.causes_page import causes_by_case
 from tests.builders import f32
 from tests.report.runs import ADD, CELLS, MULTIPLY, Directory
 from tests.report.site.examples import suite_report
@@ -28,7 +32,8 @@ NASTY = "<script>alert(1)</script>\x1b[31m\u202e\x00"
 
 def page(report: Report, tmp_path: Path, case: str = "f/a") -> Page:
     """Return the page of a case."""
-    return Page(dict(case_pages(report, DiffCache(tmp_path / "cache").get))[case_page(case)])
+    pages = case_pages(report, DiffCache(tmp_path / "cache").get, causes=causes_by_case(report))
+    return Page(dict(pages)[case_page(case)])
 
 
 def jobs(folder: Path, *fields: dict[str, Any]) -> Directory:
@@ -52,6 +57,30 @@ def test_what_the_case_is(tmp_path: Path) -> None:
         assert words in found.text
     assert "".join(found.texts).count("def a(env): ...") == 1
     assert "https://github.com/jax-ml/jax/issues/123" in found.links
+
+
+def test_a_regressed_case_opens_with_its_cause(tmp_path: Path) -> None:
+    """Reason, error, link to the root cause and culprit precede the docstring."""
+    wrong: dict[str, Any] = {
+        "verdict": Verdict.REGRESSED, "error": ("ValueError", "no such axis"),
+        "reasons": ("raised ValueError, golden gave a value",),
+    }  # fmt: skip
+    about = RunCase(file="cases/f/t.py", line=7, doc="A story.")
+    report = jobs(tmp_path, {"value": f32(1)}, wrong).report(cases={"f/a": about})
+    opening, _, _ = page(report, tmp_path).text.partition("A story.")
+    for words in ("golden gave a value", "ValueError: no such axis", "conformance triage"):
+        assert words in opening
+    (cause,) = report.causes
+    found = Evidence(
+        cause=cause.id, case="f/a", cell=CELLS[1], good="0.5.3", last_good="0.6.0",
+        first_bad="0.6.1", confirmed=True, asked="ends with ValueError",
+        culprits=(Culprit(package="jaxlib", before="0.6.0", after="0.6.1"),),
+    )  # fmt: skip
+    shown = page(replace(report, evidence={cause.id: LookedInto(found)}), tmp_path)
+    opening, _, _ = shown.text.partition("A story.")
+    assert "jaxlib 0.6.0" in opening
+    assert "conformance triage" not in opening
+    assert "../../causes.html#cause-1" in shown.links
 
 
 def test_a_case_that_an_older_run_does_not_tell_of(tmp_path: Path) -> None:

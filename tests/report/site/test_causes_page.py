@@ -10,7 +10,7 @@ from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.looked_into import LookedInto
 from conformance.report.site.addresses import CAUSES
-from conformance.report.site.causes_page import causes_of, causes_pages
+from conformance.report.site.causes_page import causes_by_case, causes_of, causes_pages
 from tests.builders import f32
 from tests.report.runs import CELLS, Directory
 from tests.report.site.pages import Page
@@ -90,7 +90,11 @@ def test_what_was_found_out_about_a_cause_is_told(tmp_path: Path) -> None:
         untold=("no <network>",),
     )  # fmt: skip
     evidence = {cause.id: LookedInto(found, "raise TypeError\n")}
-    files = dict(causes_pages(replace(report, evidence=evidence)))
+    known = replace(report, evidence=evidence)
+    (opening,) = causes_by_case(known)["f/a"]
+    assert opening.anchor == "cause-1"
+    assert opening.evidence is evidence[cause.id]
+    files = dict(causes_pages(known))
     shown = Page(files[CAUSES])
     assert "confirmed: it ends with TypeError" in shown.text
     assert "jaxlib 0.6.0 -> 0.6.1" in shown.text

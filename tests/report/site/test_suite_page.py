@@ -85,8 +85,18 @@ def test_a_page_for_each_platform(tmp_path: Path) -> None:
     made = Directory(tmp_path / "r").job("a/one", "jax0.6.2-py311-cpu8")
     report = Report((made.job("a/one", "jax0.6.2-py311-cpu4").loaded(suite=SUITE),))
     pages = {name: Page(content) for name, content in suite_pages(report)}
-    assert list(pages) == ["suites/signs.html", "suites/signs%20cpu8.html"]
-    assert "../suites/signs%2520cpu8.html" in pages["suites/signs.html"].links
+    assert list(pages) == ["suites/signs.html", "suites/signs+cpu8.html"]
+    assert "../suites/signs+cpu8.html" in pages["suites/signs.html"].links
+
+
+def test_failing_rows_come_first(tmp_path: Path) -> None:
+    """Unexpected failures precede known ones, and tests that pass now come last."""
+    tests = {"a/t.py::test_1": "kp", "a/t.py::test_2": "pk", "a/t.py::test_3": "pF"}
+    text = page(Report((run(tmp_path, ("0.5.3", "0.6.2"), tests),))).text
+    (_, failures) = text.split("What does not pass, and why")
+    (table, rows) = failures.split("tests by release")
+    assert table.index("test_3") < table.index("test_2")
+    assert rows.index("test_3") < rows.index("test_2") < rows.index("test_1")
 
 
 def test_without_a_suite_there_is_no_page(tmp_path: Path) -> None:

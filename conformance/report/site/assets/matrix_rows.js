@@ -88,7 +88,10 @@
   function caseRow(row) {
     const line = element("div", "row", "row");
     const head = element("div", "head", "rowheader");
-    const link = element("a", "stop", "", row.short);
+    const link = element("a", "stop");
+    const name = element("bdi", "", "", row.short);
+    name.dir = "ltr";
+    link.append(name);
     link.href = row.page;
     link.tabIndex = -1;
     link.title = row.title ? `${row.name}: ${row.title}` : row.name;
