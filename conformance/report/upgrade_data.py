@@ -40,6 +40,20 @@ def upgrade_json(upgraded: Upgraded) -> dict[str, Any]:
             {"case": one.case.id, "platform": one.axis.platform, "kind": one.effect}
             for one in upgraded.whole
         ],
+        "between": [
+            {
+                "case": one.case.id,
+                "platform": one.axis.platform,
+                "kind": step.effect,
+                "changed_in": one.axis.labels[step.after],
+            }
+            for one, step in upgraded.passing
+        ],
+        "untried": [
+            {"case": one.case.id, "platform": one.axis.platform, "releases": one.untried}
+            for one in upgraded.whole
+            if one.untried
+        ],
         "flaky": [_problem(one, one.flaky) for one in upgraded.compared if one.flaky],
         "not_compared": [_problem(one, one.refused) for one in upgraded.compared if one.refused],
         "fails_alike": [_problem(one, said) for one in upgraded.whole if (said := failure(one))],

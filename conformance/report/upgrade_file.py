@@ -125,6 +125,23 @@ class CaseOf(msgspec.Struct, frozen=True, kw_only=True):
     kind: Effect
 
 
+class Between(msgspec.Struct, frozen=True, kw_only=True):
+    """A case that breaks between the ends alone, how, and in which release."""
+
+    case: str
+    platform: str
+    kind: Effect
+    changed_in: str
+
+
+class Untried(msgspec.Struct, frozen=True, kw_only=True):
+    """A case, and on how many releases that it applies to it was not tried."""
+
+    case: str
+    platform: str
+    releases: int
+
+
 class Aside(msgspec.Struct, frozen=True, kw_only=True):
     """A case on a platform, and why little is said of it."""
 
@@ -160,6 +177,8 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
         transitions: Every change on the way.
         groups: Changes by effect, release and root cause, the gravest first.
         cases: Every case that was compared.
+        between: Cases that break between the ends alone.
+        untried: Cases that were not tried on every release.
         flaky: Cases that did not do the same twice, and how they differ.
         not_compared: Cases that do not run at an end, and why.
         fails_alike: Cases that fail at both ends, undeclared, and how.
@@ -181,6 +200,8 @@ class UpgradeFile(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "f
     fails_alike: tuple[Aside, ...]
     left_out: tuple[LeftOut, ...]
     jobs: Jobs
+    between: tuple[Between, ...] = ()
+    untried: tuple[Untried, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse groups of changes that are not there, or of none."""

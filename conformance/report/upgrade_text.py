@@ -65,7 +65,8 @@ def verdict(upgraded: Upgraded) -> str:
     text = f"From {_named(before)} to {after} on {where}, "
     if phrases:
         text += f"of {_many(len(upgraded.whole), upgraded.noun)} {_joined(phrases)}."
-        text += "" if upgraded.breaks else " Nothing breaks."
+        text += "" if upgraded.breaks or upgraded.passing else " Nothing breaks."
+        text += _between(upgraded)
     else:
         text += "nothing can be compared."
     silent = sum(found[effect] for effect in SILENT)
@@ -74,6 +75,28 @@ def verdict(upgraded: Upgraded) -> str:
     if flaky := sum(bool(one.flaky) for one in upgraded.compared):
         text += (
             f" {_many(flaky, upgraded.noun)} did not do the same twice: nothing is said of that."
+        )
+    return text
+
+
+def _between(upgraded: Upgraded) -> str:
+    """Return what breaks between the ends alone, and how many cases may do so unseen."""
+    text = ""
+    if passing := upgraded.passing:
+        releases = {step.after: one.axis.labels[step.after] for one, step in passing}
+        first = releases[min(releases)]
+        where = f"the first in {first}" if len(releases) > 1 else f"in {first}"
+        text += (
+            f" Between the ends {_many(len(passing), upgraded.noun)} "
+            f"{'breaks' if len(passing) == 1 else 'break'} ({where}), but not in "
+            f"{upgraded.axes[0].ends[1]}."
+        )
+    unseen = sum(bool(one.untried) and one.effect not in BREAKING for one in upgraded.whole)
+    if unseen:
+        were = "was" if unseen == 1 else "were"
+        text += (
+            f" {_many(unseen, upgraded.noun)} {were} tried on some of the releases alone: --thorough "
+            "tries all."
         )
     return text
 

@@ -51,6 +51,11 @@ class Upgraded:
         return any(one.effect in BREAKING for one in self.whole)
 
     @property
+    def passing(self) -> tuple[tuple[Compared, Step], ...]:
+        """Cases that break between the ends alone, each with the change that breaks it."""
+        return tuple((one, step) for one in self.whole if (step := one.passing) is not None)
+
+    @property
     def every_job(self) -> int:
         """Jobs that there would be with every case on every release."""
         return sum(len(one.axis.cells) for one in self.compared if one.tried)

@@ -12,7 +12,7 @@ from conformance.report.upgraded import groups
 from conformance.triage.upgrade.compared import Compared
 from conformance.triage.upgrade.effect import Effect
 from tests.builders import case, deviation
-from tests.report.upgrades import AXIS, OK, OTHER, RAISED, WRONG, compared, file_of, told
+from tests.report.upgrades import AXIS, OK, OTHER, RAISED, WRONG, Tried, compared, file_of, told
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +43,36 @@ def test_nothing_breaks(tmp_path: Path) -> None:
         "From jax 0.5.3 to 0.6.2 on cpu8, of 1 case 1 is fixed. Nothing breaks."
     )
     assert not upgraded.breaks
+
+
+def test_a_break_between_the_ends_is_in_the_headline(tmp_path: Path) -> None:
+    """In text, Markdown and JSON; nothing then claims that nothing breaks."""
+    upgraded = told(
+        compared(tmp_path, "f/a", OK, OK, RAISED, OK),
+        compared(tmp_path, "f/b", OK, RAISED, RAISED, OK),
+    )
+    assert verdict(upgraded) == (
+        "From jax 0.5.3 to 0.6.2 on cpu8, of 2 cases 2 are unchanged. Between the ends 2 cases "
+        "break (the first in 0.6.0), but not in 0.6.2."
+    )
+    assert verdict(upgraded) in upgrade_markdown(upgraded)
+    found = file_of(upgraded)
+    assert found.verdict == verdict(upgraded)
+    assert [(one.case, one.changed_in) for one in found.between] == [
+        ("f/a", "0.6.1"),
+        ("f/b", "0.6.0"),
+    ]
+    assert not upgraded.breaks
+
+
+def test_the_headline_says_what_was_not_tried(tmp_path: Path) -> None:
+    """A case of both ends alone may break between them."""
+    upgraded = Tried(tmp_path).case("f/a", OK, None, None, OK).upgraded()
+    assert verdict(upgraded) == (
+        "From jax 0.5.3 to 0.6.2 on cpu8, of 1 case 1 is unchanged. Nothing breaks. 1 case was "
+        "tried on some of the releases alone: --thorough tries all."
+    )
+    assert [one.releases for one in file_of(upgraded).untried] == [2]
 
 
 def test_the_same_cause_is_told_once(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from conformance.triage.upgrade.effect import Effect, effect_of
+from conformance.triage.upgrade.effect import BREAKING, Effect, effect_of
 
 if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
@@ -73,6 +73,7 @@ class Compared:
         refused: Why both ends cannot be compared.
         flaky: How two attempts of the same job disagree; then nothing else is said of it.
         tried: At how many points it was tried.
+        untried: At how many points that it applies to it was not tried.
     """
 
     case: Case
@@ -82,11 +83,19 @@ class Compared:
     refused: str = ""
     flaky: str = ""
     tried: int = 0
+    untried: int = 0
 
     @property
     def effect(self) -> Effect:
         """What the whole upgrade does; what only changed on the way did not."""
         return Effect.UNCHANGED if self.whole is None else effect_of(self.whole)
+
+    @property
+    def passing(self) -> Step | None:
+        """The first change that breaks it on the way, if it does not break from end to end."""
+        if self.effect in BREAKING:
+            return None
+        return next((step for step in self.steps if step.effect in BREAKING), None)
 
     @property
     def decisive(self) -> Step | None:

@@ -1,8 +1,9 @@
 """Where a case must be tried to know each of its changes between two points. Pure.
 
 Both ends are tried first. Where they differ, some points in between are tried, for what changed
-may have changed more than once; then each interval whose ends differ is halved. What changed and
-changed back between two points that were tried is not seen: for that every point must be tried.
+may have changed more than once; then each interval whose ends differ is halved. A change that is
+undone between two points that were tried is not found: for that every point must be tried, or at
+least those where another case breaks.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ def next_points(
         return untried
     if thorough:
         return _untried(points, seen, points)
-    if not differ(points[0], points[-1]):
-        return ()
-    if untried := _untried(points, seen, coarse):
+    # Equal ends need no coarse points. Others may have been tried for the sake of another case,
+    # and an interval whose ends differ there is halved like any other.
+    if differ(points[0], points[-1]) and (untried := _untried(points, seen, coarse)):
         return untried
     found = []
     for before, after in changes(points, seen, differ):

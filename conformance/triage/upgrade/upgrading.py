@@ -18,7 +18,7 @@ from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance
 from conformance.triage.questions.predicate import ending, quoted
 from conformance.triage.upgrade.compared import Compared, Step
-from conformance.triage.upgrade.effect import Effect, effect_of
+from conformance.triage.upgrade.effect import BREAKING, Effect, effect_of
 from conformance.triage.upgrade.search import changes, next_points
 
 if TYPE_CHECKING:
@@ -105,6 +105,15 @@ class Line:
             self.points, self.sides, self.differ, coarse=self.axis.coarse, thorough=thorough
         )
 
+    def broken(self) -> Iterator[int]:
+        """Yield the first and the last place of each stretch where the case is broken."""
+        for before, after in self.changed():
+            effect = effect_of(self.between(before, after))
+            if effect in BREAKING:
+                yield after
+            elif effect is Effect.FIXED:
+                yield before
+
     def changed(self) -> list[tuple[int, int]]:
         """Return the places between which something changed."""
         return [] if self.refused else changes(self.points, self.sides, self.differ)
@@ -141,6 +150,7 @@ class Line:
             return known
         whole = self.between(0, len(self.axis.cells) - 1)
         steps = [self._step(*pair) for pair in self.changed()]
+        known = replace(known, untried=len(set(self.points) - self.sides.keys()))
         effect = effect_of(whole)
         if steps and effect not in {Effect.UNCHANGED, *(step.effect for step in steps)}:
             # Not to be told from the job before it, as of another value after an error.
@@ -223,8 +233,21 @@ class Upgrade:
         wanted = [
             (place, line) for line in self.lines for place in line.wanted(thorough=self._thorough)
         ]
+        # What breaks one case may break all for a while: where it does, each of them is tried. Only
+        # once its release is known, for the sake of jobs that would tell nothing.
+        wanted = wanted or list(self._shared())
         wanted.sort(key=lambda pair: pair[0])
         return {line.job(place): (line, place) for place, line in wanted}
+
+    def _shared(self) -> Iterator[tuple[int, Line]]:
+        """Yield the untried cases at every place where another case of its axis is broken."""
+        broken: dict[str, set[int]] = {}
+        for line in self.lines:
+            broken.setdefault(line.axis.platform, set()).update(line.broken())
+        for line in self.lines:
+            if not line.refused:
+                untried = broken[line.axis.platform].intersection(line.points) - line.sides.keys()
+                yield from ((place, line) for place in untried)
 
     def _doubted(self, *, unjudged: bool) -> Jobs:
         """Return both sides of every change, or only what has no reference, to be tried again."""

@@ -108,14 +108,14 @@ def test_the_release_of_a_change(tmp_path: Path, release: str) -> None:
     assert len(world.asked) - len(again) <= len(RELEASES) - 1
 
 
-def test_what_does_not_differ_costs_two_jobs(tmp_path: Path) -> None:
-    """Beside what does."""
+def test_what_does_not_differ_costs_few_jobs(tmp_path: Path) -> None:
+    """Both ends, and the release in which another case breaks."""
     says = since("0.7.1", 1, "bad")
     both, world = upgraded(
         tmp_path, lambda name, at, _: says(name, at, _) if name == "f/a" else 1, ("f/a", "f/b")
     )
     assert [one.effect for one in both] == [Effect.BROKEN, Effect.UNCHANGED]
-    assert [at for name, at, _ in world.asked if name == "f/b"] == ["0.5.3", "0.8.0"]
+    assert [at for name, at, _ in world.asked if name == "f/b"] == ["0.5.3", "0.8.0", "0.7.1"]
 
 
 def test_every_change_on_the_way(tmp_path: Path) -> None:
@@ -138,6 +138,34 @@ def test_a_detour_is_seen_by_a_thorough_upgrade_alone(tmp_path: Path) -> None:
     assert [step.effect for step in one.steps] == [Effect.BROKEN, Effect.FIXED]
     assert one.effect is Effect.UNCHANGED
     assert {at for _, at, _ in world.asked} == set(RELEASES)
+
+
+def test_a_break_of_one_case_is_looked_for_in_all(tmp_path: Path) -> None:
+    """All raise on one release; only a case whose ends differ leads there."""
+
+    def says(name: str, at: str, _: bool) -> Any:
+        return "bad" if at == "0.7.2" else float(name == "f/a" and at == "0.8.0")
+
+    names = ("f/a", "f/b", "f/c")
+    found, world = upgraded(tmp_path, says, names)
+    for one in found:
+        assert [AXIS.labels[s.after] for s in one.steps if s.effect is Effect.BROKEN] == ["0.7.2"]
+    assert [one.passing is None for one in found] == [True, False, False]
+    tried = [at for name, at, again in world.asked if name == "f/b" and not again]
+    assert len(tried) < len(RELEASES)
+
+
+def test_a_long_break_is_looked_for_at_both_of_its_ends(tmp_path: Path) -> None:
+    """One case raises from 0.6.1 to 0.7.2, another in 0.7.2 alone."""
+
+    def says(name: str, at: str, _: bool) -> Any:
+        if name == "f/a":
+            return "bad" if "0.6.1" <= at <= "0.7.2" else float(at == "0.8.0")
+        return "bad" if at == "0.7.2" else 1
+
+    (_, other), _ = upgraded(tmp_path, says, ("f/a", "f/b"))
+    assert other.passing is not None
+    assert AXIS.labels[other.passing.after] == "0.7.2"
 
 
 def test_releases_that_say_nothing_are_stepped_around(tmp_path: Path) -> None:
