@@ -462,3 +462,24 @@ def test_columns_of_lists_do_not_collide(visit: Open, tmp_path: Path) -> None:
     edge = max(right for left, right in lefts if left < first + 100)
     assert second
     assert min(second) - edge > 40
+
+
+def test_histories_are_visible_on_a_phone(visit: Open, full_site: Path) -> None:
+    """Segments stand below the name of their row, and share the width."""
+    seen = visit(full_site, "cases/shapes/broken.html", **PHONE)
+    widths = seen.page.locator(".strip.verdict .segment").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().width)"
+    )
+    assert min(widths) > 50
+    assert sum(widths) > 300
+
+
+def test_reasons_have_room_on_a_phone(visit: Open, suite_site: Path) -> None:
+    """A reason is not broken into columns of three characters; its table scrolls instead."""
+    seen = visit(suite_site, "suites/signs.html", **PHONE)
+    seen.ask("document.querySelectorAll('.group details').forEach(one => { one.open = true; })")
+    widths = seen.page.locator(".span td:nth-child(3)").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().width)"
+    )
+    assert min(widths) > 150
+    assert not seen.sideways
