@@ -9,12 +9,13 @@ import pytest
 from conformance.model.outcome import Verdict
 from tests.report.runs import Directory
 
-from .browsing import Visit
 from .examples import CPU, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from .browsing import Visit
 
     Open = Callable[..., Visit]
 
