@@ -26,6 +26,8 @@
     return { ...family, group, sum, rows, signature: null };
   });
   grid.append(head, ...families.map(({ group }) => group));
+  const longest = families.flatMap(({ rows }) => rows).reduce((most, { row }) => Math.max(most, row.short.length), 0);
+  grid.style.setProperty("--longest", Math.min(longest, 160));
 
   function layoutOf(tracks, rows) {
     let offset = 0;
