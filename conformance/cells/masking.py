@@ -15,7 +15,9 @@ _USER_INFO: Final = re.compile(r"(?<=://)[^/\s'\"]+@")
 _SECRET_NAME: Final = re.compile(
     r"(^|_)(TOKENS?|SECRETS?|PASSWORDS?|PASSWD|PASSPHRASE|PASS|PWD|PAT|KEYS?|APIKEYS?|CREDENTIALS?"
     r"|CREDS|AUTH|AUTHORIZATION|COOKIES?|DSN|JWT|PGPASSFILE|PGSERVICEFILE|NETRC)(_|\d|$)"
-    r"|PASSWORD|SECRET",
+    r"|PASSWORD|SECRET|WEBHOOK"
+    # Written in one word: APITOKEN, DBPASS, but not BYPASS or COMPASS.
+    r"|(TOKENS?|APIKEYS?|(?<!BY)(?<!COM)PASS)(_|$)",
     re.IGNORECASE,
 )
 _NO_SECRETS: Final = frozenset({"PWD", "OLDPWD"})

@@ -15,6 +15,7 @@ import click
 
 from conformance import __version__
 from conformance.cells.children import CHILDREN
+from conformance.cells.suggest import did_you_mean
 from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
 
@@ -72,6 +73,15 @@ class Commands(click.Group):
             return None
         command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand; the error for an unknown one names the nearest."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            ctx.fail(f"no command {name!r}{did_you_mean(name, COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
 
 @click.group(
