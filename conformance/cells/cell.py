@@ -117,6 +117,14 @@ class Cell:
             return None
         return Path(self.release.removeprefix(PATH_PREFIX))
 
+    @property
+    def selector(self) -> str:
+        """What `--cell` takes for it: its id, or `path:PYTHON@PLATFORM`."""
+        if self.interpreter is None:
+            return self.id
+        counted = self.platform in {"cpu", "gpu", "tpu"}
+        return f"{self.release}@{self.platform}{self.devices if counted else ''}"
+
     def _install_id(self) -> str:
         python = f"py{self.python.replace('.', '')}"
         path = self.interpreter

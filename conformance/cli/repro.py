@@ -12,8 +12,8 @@ import click
 
 from conformance.cells.accelerators import Turns
 from conformance.cli.named_files import check_writable, write_file
-from conformance.cli.options import json_option
-from conformance.cli.preparing import prepare_in
+from conformance.cli.options import json_option, with_option
+from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.searching import Asked, Subject, searched
 from conformance.cli.setting import here
 from conformance.engine.cache import ResultCache
@@ -68,6 +68,7 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9]+")
     "--run", "run_dir", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
     help="Take what was seen from a run instead of running the case.",
 )  # fmt: skip
+@with_option
 @json_option("{file, cell, command}")
 def command(
     *,
@@ -77,6 +78,7 @@ def command(
     issue: bool,
     good: str | None,
     run_dir: Path | None,
+    wanted: tuple[str, ...],
     json_file: Path | None,
 ) -> int:
     """Write one Python file that does what a case does on a cell, and needs nothing of ours.
@@ -106,10 +108,11 @@ def command(
         raise UsageError(f"--good {good}: goes with --issue")
     file = out or Path(_file_name(chosen, cells[0]))
     source = extract(chosen.file, chosen.name, _read)
-    plan, preparation = _plan(setting, chosen, cells)
+    beside = wanted_in(setting, wanted)
+    plan, preparation = _plan(setting, chosen, cells, beside)
     _check_outputs(file, json_file, issue=issue)
     with _seen(setting, plan, preparation, run_dir) as jobs:
-        written = write(jobs[0].job, source, jobs[0].seen, file.name)
+        written = write(jobs[0].job, source, jobs[0].seen, file.name, beside)
         write_file("--out", file, written.text.encode())
         if issue:
             history = "" if good is None else _history(setting, chosen, cells[0], good)
@@ -157,8 +160,10 @@ def _file_name(case: Case, cell: Cell) -> str:
     return f"repro_{name}_{release}{place}.py"
 
 
-def _plan(setting: Setting, case: Case, cells: list[Cell]) -> tuple[Plan, Preparation]:
-    preparation = prepare_in(setting, cells)
+def _plan(
+    setting: Setting, case: Case, cells: list[Cell], wanted: tuple[str, ...]
+) -> tuple[Plan, Preparation]:
+    preparation = prepare_in(setting, cells, wanted)
     plan = make_plan([case], preparation.cells, preparation.exclusions)
     for left_out in plan.exclusions:
         raise NothingSelectedError(f"{case.id} on {left_out.cell}: {left_out.reason}")

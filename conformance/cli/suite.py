@@ -34,7 +34,6 @@ from conformance.suites.suite import TIMEOUT, suite_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from conformance.cells.cell import Cell
     from conformance.cli.suite_repeat import Repeat
     from conformance.engine.plan import Plan
     from conformance.engine.prepare import Preparation
@@ -163,18 +162,11 @@ command.add_command(suite_fetch.list_suites)
 def _told(plan: Plan, report: Report, records: Sequence[Record], *, every: bool) -> Iterator[str]:
     """Yield what came of a suite, in lines."""
     cases = {job.case.id: job.case for job in plan.jobs}
-    named = {one.cell.id: _named(one.cell) for one in plan.cells}
+    named = {one.cell.id: one.cell.selector for one in plan.cells}
     warnings = warnings_of(report.jobs.values(), report.cells, collected_warnings(report.runs))
     yield from suite_lines(
         records, cases, plan.exclusions, named=named, warnings=warnings, every=every
     )
-
-
-def _named(cell: Cell) -> str:
-    """Return what names a cell on the command line: the id of one that exists does not."""
-    if cell.interpreter is None:
-        return cell.id
-    return f"{cell.release}@{cell.platform}{'' if cell.place.devices else cell.devices}"
 
 
 def _refuse_nothing(preparation: Preparation, exclusions: Iterable[Exclusion]) -> None:

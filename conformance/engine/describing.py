@@ -51,6 +51,7 @@ def describe(
                 lock=p.lock_hash,
                 hash=p.cell_hash,
                 layer=p.layer,
+                selector=p.cell.selector,
                 versions=dict(p.versions),
             )
             for p in plan.cells

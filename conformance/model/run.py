@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.model.case import (
     POLICY,
@@ -12,6 +12,9 @@ from conformance.model.case import (
     Kind,
     Policy,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +27,15 @@ class RunCell:
         hash: Hash of all that decides what a job observes there, but the case.
         versions: Version of every package, by normalised name.
         layer: Hash of the lock of what it has beside, empty for nothing.
+        selector: The `--cell` that names it, empty in runs of an older release; the id of a cell,
+            but for a `path:` cell, whose id does not hold its interpreter.
     """
 
     id: str
     lock: str = ""
     hash: str = ""
     layer: str = ""
+    selector: str = ""
     versions: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -41,6 +47,16 @@ class RunCell:
     def label(self) -> str:
         """What it is called among others: its release, or its id where that is not known."""
         return self.release or self.id
+
+
+def selector_of(cells: Iterable[RunCell], cell: str) -> str:
+    """Return the `--cell` that names a cell of a run.
+
+    Args:
+        cells: Cells of the run.
+        cell: Its id, which is returned where no other selector is known.
+    """
+    return next((one.selector for one in cells if one.id == cell and one.selector), cell)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from conformance.engine.loading import LoadedRun, load
 from conformance.errors import UsageError
 from conformance.judge.verdict import IF_INTENDED
 from conformance.model.outcome import Conformance, Verdict
-from conformance.model.run import RunCase
+from conformance.model.run import RunCase, selector_of
 from conformance.notify.topic import Job, Night, Topic
 from conformance.report.commands import rerun
 from conformance.store.adding import storable
@@ -77,7 +77,11 @@ def read_night(
                 regressions=mine,
                 first="" if since is None else names.get(since.first, ""),
                 good="" if since is None else _last_good(store, since, names),
-                command=rerun(first.case, run.info.cases.get(first.case, RunCase()), first.cell),
+                command=rerun(
+                    first.case,
+                    run.info.cases.get(first.case, RunCase()),
+                    selector_of(run.info.cells, first.cell),
+                ),
                 evidence=found,
                 reproduction="" if found is None else read_reproduction(directory, found),
             )

@@ -80,7 +80,7 @@ def _tests(report: Report) -> dict[str, list[ET.Element]]:
     for (case, cell), side in report.jobs.items():
         test = _test(case, cell, _seconds(side.record))
         told_whole = (case, cell) in examples
-        _end(test, _judged(side.record, report.cases[case], whole=told_whole))
+        _end(test, _judged(side.record, report, whole=told_whole))
         if told_whole:
             for tag, artifact in _PRINTED.items():
                 if artifact in side.record.artifacts:
@@ -88,7 +88,7 @@ def _tests(report: Report) -> dict[str, list[ET.Element]]:
         found[cell].append(test)
     for case, cell in report.not_run:
         said = "planned, but it never ended: its run was killed or interrupted"
-        again = rerun(case, report.cases.get(case, RunCase()), cell)
+        again = rerun(case, report.cases.get(case, RunCase()), report.selector(cell))
         test = _test(case, cell)
         _end(test, _End("error", Outcome.NOT_RUN, said, f"{said}\n{again}"))
         found[cell].append(test)
@@ -118,7 +118,7 @@ def _end(test: ET.Element, end: _End | None) -> None:
         made.text = visible(end.text, MOST_OUTPUT * 10)
 
 
-def _judged(record: Record, about: RunCase, *, whole: bool) -> _End | None:
+def _judged(record: Record, report: Report, *, whole: bool) -> _End | None:
     """Return how a job ended, None where that is as expected."""
     verdict = record.verdict
     message = record.reasons[0] if record.reasons else str(verdict)
@@ -126,7 +126,7 @@ def _judged(record: Record, about: RunCase, *, whole: bool) -> _End | None:
         return _End("skipped", verdict, message, "\n".join(_reasons(record)))
     if verdict in ERRORS or unexpected(record):
         tag = "error" if verdict in ERRORS else "failure"
-        return _End(tag, verdict, message, "\n".join(_told(record, about, whole=whole)))
+        return _End(tag, verdict, message, "\n".join(_told(record, report, whole=whole)))
     return None
 
 
@@ -136,7 +136,7 @@ def _reasons(record: Record) -> Iterator[str]:
         yield f"and {len(record.reasons) - MOST_REASONS} more reasons"
 
 
-def _told(record: Record, about: RunCase, *, whole: bool) -> Iterator[str]:
+def _told(record: Record, report: Report, *, whole: bool) -> Iterator[str]:
     """Yield what is told of an unexpected end; also the error where it is told as a whole."""
     yield from _reasons(record)
     if record.error is not None:
@@ -144,9 +144,10 @@ def _told(record: Record, about: RunCase, *, whole: bool) -> Iterator[str]:
             yield visible(f"{record.error.type}: {record.error.message}", MOST_TEXT)
         if record.error.where:
             yield f"raised at {visible(record.error.where, MOST_TEXT)}"
+    about = report.cases[record.case]
     if about.file:
         yield f"case at {visible(about.file, MOST_TEXT)}:{about.line}"
-    yield f"repeat it with: {rerun(record.case, about, record.cell)}"
+    yield f"repeat it with: {rerun(record.case, about, report.selector(record.cell))}"
 
 
 def _printed(side: Side, artifact: str) -> str:

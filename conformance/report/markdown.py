@@ -139,6 +139,7 @@ def _cause(report: Report, cause: RootCause) -> str:
     first = members[0]
     cases = list(dict.fromkeys(member.case for member in members))
     cells = list(dict.fromkeys(member.cell for member in members))
+    again = rerun(first.case, report.cases[first.case], report.selector(first.cell))
     said = [*first.reasons] or [str(first.outcome)]
     if first.error is not None and first.error.where:
         said.append(f"at {first.error.where}")
@@ -147,7 +148,7 @@ def _cause(report: Report, cause: RootCause) -> str:
             f"**{first.verdict}** {_listed(cases)} on {_listed(cells)}",
             block("\n".join(said)),
             *([] if looked_into is None else [block("\n".join(evidence_lines(looked_into.found)))]),
-            f"again: {code(rerun(first.case, report.cases[first.case], first.cell))}",
+            f"again: {code(again)}",
         ]
     )
 

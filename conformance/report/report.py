@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from conformance.engine.causes import RootCause, root_causes
 from conformance.engine.comparing import Side
 from conformance.engine.transitions import Timeline, timeline
-from conformance.model.run import RunCase
+from conformance.model.run import RunCase, selector_of
 from conformance.report.tracks import Track, tracks_of
 
 if TYPE_CHECKING:
@@ -100,6 +100,14 @@ class Report:
         """The cells of all runs, in the order of the plans."""
         found = {cell.id: cell for run in self.runs for cell in run.info.cells}
         return tuple(found.values())
+
+    def selector(self, cell: str) -> str:
+        """Return the `--cell` that names a cell.
+
+        Args:
+            cell: Its id.
+        """
+        return selector_of(self.cells, cell)
 
     @cached_property
     def tracks(self) -> tuple[Track, ...]:

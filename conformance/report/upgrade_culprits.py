@@ -87,7 +87,7 @@ def blame(one: Compared, step: Step) -> str:
         one: The case.
         step: The change.
     """
-    before, after = (planned.cell.id for planned in sides_of(one, step))
+    before, after = (quote(planned.cell.selector) for planned in sides_of(one, step))
     when, fact = asked_of(step)
     how = (f" --when {when}" if when else "") + (f" --fact {quote(fact)}" if fact else "")
     # To pytest a test is the program that it is, with the packages that it needs.

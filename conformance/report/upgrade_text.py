@@ -95,8 +95,8 @@ def _between(upgraded: Upgraded) -> str:
     if unseen:
         were = "was" if unseen == 1 else "were"
         text += (
-            f" {_many(unseen, upgraded.noun)} {were} tried on some of the releases alone: --thorough "
-            "tries all."
+            f" {_many(unseen, upgraded.noun)} {were} tried on some of the releases alone: "
+            "--thorough tries all."
         )
     return text
 

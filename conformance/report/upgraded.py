@@ -146,9 +146,12 @@ def command(one: Compared, step: Step) -> str:
     """
     before, after = (planned.cell for planned in sides_of(one, step))
     if one.case.kind == "test":
-        where = f"--cell {before.id} --cell {after.id}"
+        where = f"--cell {quote(before.selector)} --cell {quote(after.selector)}"
         return f"conformance suite run {where} {one.case.arguments}"
     if step.effect in {Effect.BROKEN, Effect.WRONG, Effect.ENDING}:
         good = "" if before.interpreter else f" --good {before.release}"
-        return f"conformance repro {quote(one.case.id)} --cell {after.id} --issue{good}"
-    return f"conformance diff {quote(one.case.id)} --cell {before.id} --cell {after.id}"
+        return (
+            f"conformance repro {quote(one.case.id)} --cell {quote(after.selector)} --issue{good}"
+        )
+    where = f"--cell {quote(before.selector)} --cell {quote(after.selector)}"
+    return f"conformance diff {quote(one.case.id)} {where}"

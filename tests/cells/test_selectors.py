@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.cells.cell import Cell
 from conformance.cells.selectors import (
     matches_cell,
     matches_selector,
@@ -147,3 +148,13 @@ def test_cells_of_a_matrix_are_narrowed_by_platform_too(
     """A selector without a platform is for any."""
     (cell,) = select_cells("0.6.2@tpu:v5e:2x2", releases)
     assert matches_cell(text, cell, releases) is matches
+
+
+@pytest.mark.parametrize("platform", ["cpu", "gpu", "cpu-mp2"])
+def test_the_selector_of_a_path_cell_names_it(platform: str) -> None:
+    """Its id does not: nothing leads from it to the interpreter."""
+    cell = Cell(release="path:/opt/env/bin/python", python="3.11", platform=platform, devices=4)
+    assert cell.selector != cell.id
+    assert matches_cell(cell.selector, cell, table("0.6.2"))
+    plain = Cell(release="0.6.2", python="3.11", devices=4)
+    assert plain.selector == plain.id

@@ -65,7 +65,7 @@ def _cause(report: Report, cause: RootCause) -> Cause:
         verdict=example.verdict,
         reason=cause.reason,
         example=example,
-        command=rerun(example.case, report.cases[example.case], example.cell),
+        command=rerun(example.case, report.cases[example.case], report.selector(example.cell)),
         members=tuple((case, tuple(found)) for case, found in cells.items()),
         evidence=report.evidence.get(cause.id),
     )

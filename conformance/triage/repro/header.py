@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Final
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from conformance.cells.releases import is_nightly
 from conformance.judge.conformance import ending
@@ -15,7 +20,7 @@ from conformance.triage.repro.facts import READINGS, holds
 from conformance.triage.repro.layout import comment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.engine.job import Job
     from conformance.model.observation import Observation
@@ -63,16 +68,30 @@ def unasserted(claims: Mapping[str, object], seen: Seen) -> tuple[str, ...]:
     return tuple(name for name, value in claims.items() if not readable(name, value, seen))
 
 
-def requirements(job: Job, source: Source) -> list[str]:
-    """Return the exact requirements of a file: jax with what it imports, and the case's own."""
+def requirements(job: Job, source: Source, wanted: Sequence[str] = ()) -> list[str]:
+    """Return the exact requirements of a file: jax with what it imports, and the case's own.
+
+    Args:
+        job: Case and cell.
+        source: What the case is made of.
+        wanted: Requirements of the cell in addition to its lock. One with a URL stays: no index has
+            a package of the user's own.
+    """
     versions = job.planned.versions
     others = source.modules - IMPORTED - sys.stdlib_module_names
     names = set(versions)
-    if not others:
+    if not others and not wanted:
         wanted = PLUGINS if job.planned.cell.place.packages else ()
         names = {name for name in versions if name in CORE or name.startswith(wanted)}
     first = ["jax", "jaxlib"]
-    return [f"{name}=={versions[name]}" for name in [*first, *sorted(names - {*first})]]
+    parsed = map(Requirement, wanted)
+    urls = {
+        canonicalize_name(one.name): text
+        for one, text in zip(parsed, wanted, strict=True)
+        if one.url
+    }
+    ordered = [*first, *sorted({*names, *urls} - {*first})]
+    return [urls.get(canonicalize_name(name)) or f"{name}=={versions[name]}" for name in ordered]
 
 
 def of_nightlies(versions: Mapping[str, str]) -> str:
@@ -101,14 +120,15 @@ class Header:
     _place: Place
     _name: str
     _unasserted: tuple[str, ...]
+    _wanted: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """Yield its lines."""
-        pins = requirements(self._job, self._source)
+        pins = requirements(self._job, self._source, self._wanted)
         yield "# /// script"
         yield f'# requires-python = "=={self._job.planned.cell.python}.*"'
         yield "# dependencies = ["
-        yield from (f'#     "{pin}",' for pin in pins)
+        yield from (f"#     {json.dumps(pin)}," for pin in pins)
         yield "# ]"
         yield "# ///"
         yield "#"
@@ -135,7 +155,7 @@ class Header:
             yield from comment(f"With what the index has: `uv run {self._name}`, or")
         else:
             yield from comment(f"Run it with `uv run {self._name}`, or with Python {cell.python}:")
-        yield f"#     pip install {' '.join(pins)}"
+        yield f"#     pip install {' '.join(map(quote, pins))}"
         yield f"#     python {self._name}"
 
     def _told(self) -> Iterator[str]:

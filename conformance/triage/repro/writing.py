@@ -59,7 +59,7 @@ class Written:
     silent: bool = False
 
 
-def write(job: Job, source: Source, seen: Seen, file: str) -> Written:
+def write(job: Job, source: Source, seen: Seen, file: str, wanted: tuple[str, ...] = ()) -> Written:
     """Return a file that does what a job did and asserts what it should.
 
     Args:
@@ -67,12 +67,13 @@ def write(job: Job, source: Source, seen: Seen, file: str) -> Written:
         source: What the case is made of.
         seen: What came of the job.
         file: Name of the file, for its own comments.
+        wanted: Requirements of the cell in addition to its lock.
 
     Returns:
         Python that runs where only the packages of its header are installed.
     """
     unread = _unasserted(job, source, seen)
-    text = _File(job, source, seen, file).text()
+    text = _File(job, source, seen, file, wanted).text()
     starts = ("fact {} ", "{} of ", "{}:")
     about = tuple(start.format(name) for name in unread for start in starts)
     silent = bool(seen.reasons) and all(reason.startswith(about) for reason in seen.reasons)
@@ -96,7 +97,10 @@ def _static_keywords(source: Source) -> frozenset[str]:
 
 
 class _File:
-    def __init__(self, job: Job, source: Source, seen: Seen, file: str) -> None:
+    def __init__(
+        self, job: Job, source: Source, seen: Seen, file: str, wanted: tuple[str, ...]
+    ) -> None:
+        self._wanted = wanted
         self._job, self._source, self._seen, self._name = job, source, seen, file
         cell = job.planned.cell
         self._place = Place(
@@ -134,7 +138,7 @@ class _File:
             self._imports.pop("import jax")
         unread = _unasserted(self._job, self._source, self._seen)
         header = Header(
-            self._job, self._source, self._seen, self._place, self._name, unread
+            self._job, self._source, self._seen, self._place, self._name, unread, self._wanted
         ).lines()
         return "\n".join([*header, *self._setup(), "", body]) + "\n"
 
