@@ -68,6 +68,15 @@ def repro_file(cause: str) -> str:
     return f"repro/{_file_stem(cause)}.py"
 
 
+def badge_file(name: str) -> str:
+    """Return the path of a badge.
+
+    Args:
+        name: What it is about, e.g. a family.
+    """
+    return f"badges/{_file_stem(name)}.svg"
+
+
 def _file_stem(text: str) -> str:
     """Return a text as part of a file name: percent-encoded, and a plus sign for each space.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 from conformance.engine.runner import unexpected
 from conformance.model.outcome import Conformance
+from conformance.report.site.addresses import badge_file
 from conformance.report.site.rendering import render
 from conformance.report.text import one_line
 
@@ -122,7 +122,7 @@ def width_of(text: str) -> int:
 
 
 def _file(name: str, badge: Badge) -> tuple[str, bytes]:
-    path = f"badges/{quote(name, safe='')}.svg"
+    path = badge_file(name)
     left, right = (width + _PADDING for width in badge.widths)
     data = {"badge": badge, "left": left, "right": right, "label_colour": LABEL_COLOUR}
     return path, render("badge.svg", path, data)

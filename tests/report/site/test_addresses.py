@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.report.site.addresses import (
+    badge_file,
     case_page,
     href,
     point_anchor,
@@ -70,3 +71,8 @@ def test_anchors_say_track_and_release() -> None:
     """They can be read, and sent to somebody."""
     assert point_anchor("tpu:v5e:2x2", "0.6.0") == "tpu-v5e-2x2@0.6.0"
     assert slug("cpu8 x64") == "cpu8-x64"
+
+
+def test_no_file_name_is_percent_encoded_twice_in_a_link() -> None:
+    """A space is a plus sign, so no name holds `%20`."""
+    assert badge_file("my cases") == "badges/my+cases.svg"
