@@ -38,7 +38,8 @@ def locked(
     process is killed.
 
     Args:
-        folders: The folders, for instance those that hold the families; they exist.
+        folders: The folders, for instance those that hold the families; made if need be, for
+            the first goldens of a list of functions have none yet.
         inform: Receives one line if another process holds a lock.
         patience: How long to wait for each, in seconds.
 
@@ -56,6 +57,7 @@ def locked(
 
 def _opened(folder: Path) -> int:
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise InfrastructureError(f"{folder}: cannot be locked: {said_by(error)}") from None

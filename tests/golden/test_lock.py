@@ -72,10 +72,17 @@ def test_a_writer_that_waits_too_long_fails(tmp_path: Path) -> None:
     assert len(notes) == 1
 
 
-def test_a_folder_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
+    """The first goldens of a list of functions have none yet."""
+    with locked([tmp_path / "new" / "goldens"], print):
+        assert (tmp_path / "new" / "goldens").is_dir()
+
+
+def test_a_file_in_its_place_is_a_clear_error(tmp_path: Path) -> None:
     """It says which and why."""
+    (tmp_path / "file").touch()
     with (
-        pytest.raises(InfrastructureError, match="none: cannot be locked: no such file"),
-        locked([tmp_path / "none"], print),
+        pytest.raises(InfrastructureError, match="file: cannot be locked: file exists"),
+        locked([tmp_path / "file"], print),
     ):
         pass
