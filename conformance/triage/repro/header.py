@@ -81,8 +81,8 @@ def requirements(job: Job, source: Source, wanted: Sequence[str] = ()) -> list[s
     others = source.modules - IMPORTED - sys.stdlib_module_names
     names = set(versions)
     if not others and not wanted:
-        wanted = PLUGINS if job.planned.cell.place.packages else ()
-        names = {name for name in versions if name in CORE or name.startswith(wanted)}
+        plugins = PLUGINS if job.planned.cell.place.packages else ()
+        names = {name for name in versions if name in CORE or name.startswith(plugins)}
     first = ["jax", "jaxlib"]
     parsed = map(Requirement, wanted)
     urls = {
