@@ -182,7 +182,7 @@ def test_what_raises_keeps_raising_just_that(project: Project) -> None:
     for gone in ("_helpers", "SHARDS", "reference", "random", "16", '"""'):
         assert gone not in text, text
     done = subprocess.run(
-        [sys.executable, "-m", "ruff", "format", "--check", "--isolated", "--line-length", "100", "-"],
+        [sys.executable, "-m", "ruff", "format", "--check", "--isolated", "--line-length=100", "-"],
         input=text, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, text

@@ -109,6 +109,9 @@ def test_what_changes_and_since_when(project: Project) -> None:
         ("breaks", "0.6.1"): ("broken", "ending", "0.6.0"),
         ("goes_wrong", "0.6.2"): ("wrong", "value", "0.6.1"),
         ("communicates", "0.6.1"): ("facts", "collectives", "0.6.0"),
+        # Another case breaks on 0.6.1, so every case is tried there.
+        ("detour", "0.6.1"): ("value", "value", "0.6.0"),
+        ("detour", "0.6.2"): ("value", "value", "0.6.1"),
     }
     assert said["counts"] == {
         "broken": 1, "wrong": 1, "value": 0, "facts": 1, "larger": 0, "ending": 0, "fixed": 0,
@@ -126,11 +129,9 @@ def test_what_changes_and_since_when(project: Project) -> None:
 
 @pytest.mark.cell
 def test_a_thorough_upgrade_finds_what_every_release_shows(project: Project) -> None:
-    """Also what changes on the way, and back; the rest is the same."""
+    """Nothing that an upgrade finds without trying them all is missing or different."""
     _, usual = answer(project)
     _, thorough = answer(project, "--thorough")
-    detour = {("detour", "0.6.1"), ("detour", "0.6.2")}
-    assert changes(thorough).keys() - changes(usual).keys() == detour
     assert changes(usual).items() <= changes(thorough).items()
     assert thorough["jobs"]["tried"] == thorough["jobs"]["of"]
 
@@ -142,8 +143,9 @@ def test_what_is_read(project: Project) -> None:
     lines = ending.out.splitlines()
     assert lines[0] == (
         "From jax 0.5.3 to 0.6.2 on cpu8, of 5 cases 1 breaks (in 0.6.1), 1 becomes silently wrong "
-        "(in 0.6.2), 1 is compiled to something else and 2 are unchanged. No error tells of 1 of "
-        "them."
+        "(in 0.6.2), 1 is compiled to something else and 2 are unchanged. Between the ends 1 case "
+        "breaks (in 0.6.1), but not in 0.6.2. 1 case was tried on some of the releases alone: "
+        "--thorough tries all. No error tells of 1 of them."
     )
     assert "broken: 1" in lines
     assert "  in 0.6.1: ok -> KeyError: 'axis'" in lines
@@ -235,7 +237,7 @@ def test_a_real_program_that_comes_to_disagree_with_itself(new_project: MakeProj
         (("0.6.2", "<0.6"), 2, "the older first: conformance upgrade '<0.6' 0.6.2"),
         (("0.6.2", "==0.6.2"), 2, "0.6.2 and ==0.6.2 are both 0.6.2, expected two"),
         (("0.6.2", "0.6.99"), 2, "0.6.99"),
-        (("path:/nowhere/python", "0.6.2"), 4, "/nowhere/python"),
+        (("path:/nowhere/python", "0.6.2"), 2, "/nowhere/python"),
         (("empty.txt", "0.6.2"), 2, "empty.txt: pins no package"),
         (("other.txt", "0.6.2"), 2, "other.txt: pins no jax, expected one to upgrade"),
         (("0.5.3", "0.6.2", "family/nothing"), 3, "no case matches family/nothing"),

@@ -39,7 +39,7 @@ def test_a_formatter_leaves_it_as_it_is() -> None:
     told = laid_out(TEXT, ["about it", "more"])
     assert told.startswith("# about it\n# more\n\nimport numpy as np\n\nfrom conformance.kit")
     done = subprocess.run(
-        [sys.executable, "-m", "ruff", "format", "--diff", "--isolated", "--line-length", "100", "-"],
+        [sys.executable, "-m", "ruff", "format", "--diff", "--isolated", "--line-length=100", "-"],
         input=told, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
