@@ -40,6 +40,6 @@ def test_a_package_of_the_users_own_is_required_by_its_url() -> None:
     source = SimpleNamespace(modules=frozenset({"importlib", "numpy"}))
     url = "mine @ file:///wheels/mine-1.0-py3-none-any.whl"
     pins = ["jax==0.6.2", "jaxlib==0.6.2"]
-    assert requirements(job, source) == pins  # type: ignore[arg-type] - modules are all it reads
-    found = requirements(job, source, (url, "optax>=0.1"))  # type: ignore[arg-type] - as above
+    assert requirements(job, source) == pins  # type: ignore[arg-type]
+    found = requirements(job, source, (url, "optax>=0.1"))  # type: ignore[arg-type]
     assert found == [*pins, url, "optax==0.2"]
