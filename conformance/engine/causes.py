@@ -81,9 +81,10 @@ def root_causes(
     groups: dict[Part, list[Record]] = {}
     for record, part in told:
         groups.setdefault(beside.get(id(record), part), []).append(record)
+    # The largest first: of causes that are merged, the first gives its id.
     causes = [
         RootCause(id=_id(part), reason=_reason(members[0]), records=tuple(members))
-        for part, members in groups.items()
+        for part, members in sorted(groups.items(), key=lambda group: -len(group[1]))
     ]
     return _merge_by_culprit(causes, evidence or {})
 

@@ -183,3 +183,23 @@ def test_causes_with_one_culprit_are_one(
     assert len(merged) == number
     assert merged[0].id == large.id
     assert sum(len(cause.records) for cause in merged) == len(records)
+
+
+def test_a_merged_cause_has_the_id_of_the_largest() -> None:
+    """Also where a smaller one comes first in the run: the id is what issues are found by."""
+    records = [
+        record("g/b", "c1", Verdict.REGRESSED, "value"),
+        record("f/a", "c1", Verdict.REGRESSED, "dtype"),
+        record("f/a", "c2", Verdict.REGRESSED, "dtype"),
+    ]
+    large, small = root_causes(records)
+    assert len(large.records) == 2
+    evidence = {
+        cause.id: Evidence(
+            cause=cause.id, case=cause.records[0].case, cell="c1", first_bad="0.7.0",
+            confirmed=True, culprits=(Culprit(package="jax", before="1", after="2"),),
+        )
+        for cause in (large, small)
+    }  # fmt: skip
+    (merged,) = root_causes(records, evidence)
+    assert merged.id == large.id
