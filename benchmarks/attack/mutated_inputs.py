@@ -93,7 +93,7 @@ class Reader:
 
 @dataclass(slots=True)
 class Row:
-    """What a reader did with its inputs.
+    """Results of one reader over its inputs.
 
     Attributes:
         read: How many it read.

@@ -152,8 +152,7 @@ def command(
         good=releases.index(setting.release(good, "--good")) if good else None,
     )  # fmt: skip
     console.print(f"{place.id}: family {place.folder.name}, {place.why}")
-    with temporary_folder("new") as scratch:
-        path = scratch
+    with temporary_folder("new") as path:
         bench = benches.of_cases(planned, locks, path)
         alone = benches.of_scripts({n: releases[n] for n in order.first}, path)
         ported = port(order, bench, alone, path, lambda line: console.print(f"  {line} ..."))

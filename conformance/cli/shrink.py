@@ -117,8 +117,7 @@ def command(
         seconds=seconds, width=jobs,
     )  # fmt: skip
     console = Console(stderr=True, highlight=False, markup=False)
-    with temporary_folder("shrink") as scratch:
-        folder = scratch
+    with temporary_folder("shrink") as folder:
         with console.status("", spinner="line") as status:
             inquiry = Inquiry(
                 wanted=wanted, open_cell=_opener(setting, chosen), read=_read, folder=folder,

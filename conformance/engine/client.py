@@ -336,7 +336,7 @@ class _Report:
 
     Attributes:
         job: The job.
-        transcript: What is made of it.
+        transcript: Collects the frames of the job.
         problem: Why no record can be made of it, empty while one can.
     """
 

@@ -114,8 +114,8 @@ def end_tree(pid: int) -> None:
 def end_strays(mine: set[int]) -> bool:
     """Kill and wait for children of this process that it did not start itself.
 
-    It is a subreaper, and so are its own children: whatever comes to it was left behind by one of
-    them that has ended.
+    It is a subreaper, and so are its own children: every process that it adopts was left behind by
+    a child that has ended.
 
     Args:
         mine: The children that it started, which stay.

@@ -28,7 +28,7 @@ class RunCell:
         versions: Version of every package, by normalised name.
         layer: Hash of the lock of what it has beside, empty for nothing.
         selector: The `--cell` that names it, empty in runs of an older release; the id of a cell,
-            but for a `path:` cell, whose id does not hold its interpreter.
+            except for a `path:` cell, because its id does not contain the interpreter.
     """
 
     id: str

@@ -242,7 +242,7 @@ class Session:
             inform: Receives one line if another process changes them at the moment.
 
         Returns:
-            What is written.
+            The goldens and case files that were written.
 
         Raises:
             UsageError: If the variable CI is set, or a decision no longer applies.

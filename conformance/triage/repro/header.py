@@ -73,7 +73,7 @@ def requirements(job: Job, source: Source, wanted: Sequence[str] = ()) -> list[s
 
     Args:
         job: Case and cell.
-        source: What the case is made of.
+        source: Source code of the case and its helpers.
         wanted: Requirements of the cell in addition to its lock. One with a URL stays: no index has
             a package of the user's own.
     """
