@@ -16,10 +16,9 @@ from conformance.golden.layout import (
     AS_OWN,
     ENDING,
     STRUCTURE,
-    content_name,
+    content_names,
     file_name,
     folder_of,
-    short_name,
 )
 from conformance.golden.spans import insert, is_release, lookup, version
 from conformance.golden.sweep import remove_unreferenced
@@ -121,13 +120,12 @@ class _Draft:
 
     def add(self, artifact: str, data: bytes) -> str:
         """Return the name of a content, to be written unless it is recorded already."""
-        short = short_name(artifact, data)
+        name, short = content_names(artifact, data)
         try:
             if (self.folder / short).read_bytes() == data:
                 return short
         except OSError:
             pass
-        name = content_name(artifact, data)
         self.fresh[name] = data
         return name
 

@@ -81,25 +81,19 @@ def file_name(case_id: str) -> str:
     return f"{stem}.toml"
 
 
-def content_name(artifact: str, content: bytes) -> str:
-    """Return the name of a content file: what it holds, hash of the bytes, suffix.
+def content_names(artifact: str, content: bytes) -> tuple[str, str]:
+    """Return the names that a content file may have: what it holds, hash of the bytes, suffix.
 
     A StableHLO is the same file for whichever platform it is.
+
+    Returns:
+        The name of a new file, with 128 bits of the hash; and the one that earlier versions gave,
+        with 32 bits. Another content may have the short one: compare the content before it is used.
     """
-    return _content_name(artifact, content, _DIGITS)
-
-
-def short_name(artifact: str, content: bytes) -> str:
-    """Return the name that earlier versions gave to a content, by 32 bits of its hash.
-
-    Another content may have the same one: compare the content before it is used.
-    """
-    return _content_name(artifact, content, _SHORT)
-
-
-def _content_name(artifact: str, content: bytes, digits: int) -> str:
     kind = kind_of_artifact(artifact)
-    return f"{kind}-{hashlib.sha256(content).hexdigest()[:digits]}{SUFFIXES[kind]}"
+    digest = hashlib.sha256(content).hexdigest()
+    new, old = (f"{kind}-{digest[:digits]}{SUFFIXES[kind]}" for digits in (_DIGITS, _SHORT))
+    return new, old
 
 
 def track_of(artifact: str) -> str:

@@ -13,10 +13,9 @@ from conformance.golden.layout import (
     AS_OWN,
     ENDING,
     STRUCTURE,
-    content_name,
+    content_names,
     file_name,
     folder_of,
-    short_name,
 )
 from conformance.golden.spans import lookup
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
@@ -201,8 +200,9 @@ def _read_content(file: Path, decoder: Callable[[bytes], T]) -> T:
         said = f"cannot be read: {said_by(error)}"
         raise GoldenError.of(file, said, "the content a golden names", _REMEDY) from None
     artifact = file.name.partition("-")[0]
-    if file.name not in {content_name(artifact, data), short_name(artifact, data)}:
-        found = f"content hashes to {content_name(artifact, data)}"
+    names = content_names(artifact, data)
+    if file.name not in names:
+        found = f"content hashes to {names[0]}"
         raise GoldenError.of(
             file, found, "content as its name says; goldens are not edited by hand", _REMEDY
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.engine.turned import turned
 from conformance.golden.accept import Candidate, apply, plan_accept
 from conformance.golden.contents import encode_facts
-from conformance.golden.layout import content_name, file_name, folder_of
+from conformance.golden.layout import content_names, file_name, folder_of
 from conformance.golden.store import GoldenStore
 from tests.builders import f32, ok, raised
 from tests.engine.worlds import job
@@ -62,7 +62,7 @@ def with_facts(root: Path, *facts: dict[str, Any]) -> Case:
     folder.mkdir(parents=True)
     lines = ["format = 1", f'case = "{case.id}"', "", "[cpu.facts]"]
     for release, data in zip(KNOWN, map(encode_facts, facts), strict=True):
-        name = content_name("facts", data)
+        name, _ = content_names("facts", data)
         (folder / name).write_bytes(data)
         lines.append(f'"{release}" = "{name}"')
     (folder / file_name(case.id)).write_text("\n".join(lines))

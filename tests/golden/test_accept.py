@@ -18,7 +18,7 @@ from conformance.errors import InfrastructureError, UsageError
 from conformance.files import write_atomically
 from conformance.golden import accept
 from conformance.golden.accept import AcceptPlan, Candidate, Change, apply, plan_accept
-from conformance.golden.layout import short_name
+from conformance.golden.layout import content_names
 from conformance.golden.store import GoldenStore
 from conformance.model.outcome import Outcome
 from tests.builders import case, ended, f32, ok, raised
@@ -251,7 +251,7 @@ def test_an_older_short_name_is_used_for_the_same_content_alone(tmp_path: Path) 
     _accept(tmp_path, _seen("0.6.0", raised("TypeError", "one")))
     (file,) = (tmp_path / FOLDER).glob("error-*")
     data = file.read_bytes()
-    short = file.with_name(short_name("error", data))
+    short = file.with_name(content_names("error", data)[1])
     document = tmp_path / FOLDER / "name.toml"
     document.write_text(document.read_text().replace(file.name, short.name))
     file.rename(short)

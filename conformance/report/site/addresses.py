@@ -24,9 +24,7 @@ def case_page(case: str) -> str:
         case: Case id.
     """
     family = _file_stem(case.partition("/")[0])
-    # A golden's file keeps the plus signs of a parameter, which stand for spaces here.
-    stem = file_name(case).removesuffix(".toml").replace("+", "%2B").replace("%20", "+")
-    return f"cases/{family}/{stem}.html"
+    return f"cases/{family}/{_golden_stem(case)}.html"
 
 
 def run_page(run: str) -> str:
@@ -55,8 +53,7 @@ def suite_page(suite: str, place: str = "") -> str:
         suite: Name of the suite; of a user's own its paths.
         place: Name of the track, of those beside the first.
     """
-    name = file_name(f"{suite} {place}".strip().replace("/", " ")).removesuffix(".toml")
-    return f"suites/{name.replace('+', '%2B').replace('%20', '+')}.html"
+    return f"suites/{_golden_stem(f'{suite} {place}'.strip().replace('/', ' '))}.html"
 
 
 def repro_file(cause: str) -> str:
@@ -75,6 +72,14 @@ def badge_file(name: str) -> str:
         name: What it is about, e.g. a family.
     """
     return f"badges/{_file_stem(name)}.svg"
+
+
+def _golden_stem(text: str) -> str:
+    """Return the name of a golden's file without its ending, with a plus sign for each space.
+
+    A golden's file keeps the plus signs of a parameter, which would stand for spaces here.
+    """
+    return file_name(text).removesuffix(".toml").replace("+", "%2B").replace("%20", "+")
 
 
 def _file_stem(text: str) -> str:
