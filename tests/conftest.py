@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells import interpreters
 from conformance.cells.interpreters import DOWNLOADS, MissingInterpreterError, find_interpreter
 
 from .bench import NEWEST, OLD, Bench, planned_cell
@@ -68,10 +67,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(str(error))
 
 
-def _skip(python: str, rejected: Sequence[str]) -> MissingInterpreterError:
+_ORIGINAL = MissingInterpreterError.__init__
+
+
+def _skip(error: MissingInterpreterError, python: str, rejected: Sequence[str]) -> None:
     """Skip instead of an error that an interpreter is missing."""
     os.environ[DOWNLOADS] = "0"  # it has just been tried: no other test waits for it
-    pytest.skip(str(MissingInterpreterError(python, rejected)))
+    _ORIGINAL(error, python, rejected)
+    pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -81,14 +84,15 @@ def _skip_without_interpreter() -> Iterator[None]:
     A skip is no `Exception`, so nothing between the search and pytest takes it for a fault.
     """
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(interpreters, "MissingInterpreterError", _skip)
+        # Not the class itself: a module first imported meanwhile would keep its replacement.
+        patched.setattr(MissingInterpreterError, "__init__", _skip)
         yield
 
 
 @pytest.fixture
 def missing_interpreter_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a missing interpreter be the error that users get: for tests about it."""
-    monkeypatch.setattr(interpreters, "MissingInterpreterError", MissingInterpreterError)
+    monkeypatch.setattr(MissingInterpreterError, "__init__", _ORIGINAL)
 
 
 @pytest.fixture(scope="session", params=[OLD, NEWEST])

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import psutil
 
 from conformance.engine.blobs import BlobStore
+from conformance.engine.cache_folder import CacheFolder
 from conformance.engine.rundir import RESULTS, RUN
 from conformance.files import TEMPORARY
 from tests.projects import ROOT
@@ -291,8 +292,13 @@ def _by_job(run: Path) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def _cached(cache: Path) -> dict[str, dict[str, Any]]:
-    files = (cache / "results").glob("*/*/*.json")
-    return {file.name: _lasting(json.loads(file.read_bytes())) for file in files}
+    entries = CacheFolder(cache / "results")
+    found = {}
+    for file in entries.folder.glob("*/*/*.json"):
+        content = entries.read(file)
+        assert content is not None, f"{file} is damaged"
+        found[file.name] = _lasting(json.loads(content))
+    return found
 
 
 def _lasting(record: Mapping[str, Any]) -> dict[str, Any]:

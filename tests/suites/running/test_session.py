@@ -27,7 +27,10 @@ def test_surrogate():
     raise ValueError("\\ud800")
 """
 
-SOCKETS = "(n for n in range(3, 30) if os.path.realpath(f'/proc/self/fd/{n}').count('socket:'))"
+SOCKETS = (
+    "(int(n) for n in os.listdir('/proc/self/fd')"
+    " if os.path.realpath(f'/proc/self/fd/{n}').count('socket:'))"
+)
 GARBLE = f"[os.write(n, b'}}\\n') for n in {SOCKETS}]"
 """Writes into every socket that is open."""
 
