@@ -12,6 +12,7 @@ import msgspec
 
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import said_by
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,7 +119,7 @@ def inspect_path_environment(python: Path) -> PathEnvironment:
     found = _decoded(_ask(python, _PACKAGES_SCRIPT), _Packages, python)
     if "jax" not in found.packages:
         raise InfrastructureError(
-            f"{python}: no jax among its {len(found.packages)} packages; "
+            f"{python}: no jax among its {plural(len(found.packages), 'package')}; "
             "install jax there or select another environment"
         )
     return PathEnvironment(interpreter=python, version=found.version, packages=found.packages)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
+from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import jobs_option, json_option, program_options
 from conformance.cli.searching import FIGURES, TIMED, Asked, searched
@@ -93,7 +93,7 @@ def command(
     if json_file is not None:
         check_writable("--json", json_file)
     asked = Asked(**options)
-    console = Console(stderr=str(json_file) == "-", highlight=False, soft_wrap=True)
+    console = open_console(json_file)
     subject = subject_named(setting, target, asked, suite, is_command=is_command)
     try:
         found = searched(setting, subject, asked, console.print)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from rich.console import Console
 
 from conformance.cells.cell_id import is_cell_id
 from conformance.cells.selectors import split_platform
+from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option, program_options
 from conformance.cli.preparing import wanted_in
@@ -97,7 +97,7 @@ def command(
     if json_file is not None:
         check_writable("--json", json_file)
     asked = Asked(good=before, bad=after, **options)
-    console = Console(stderr=str(json_file) == "-", highlight=False, soft_wrap=True)
+    console = open_console(json_file)
     subject = subject_named(setting, target, asked, suite, is_command=is_command)
     try:
         found = _blamed(setting, subject, asked, console.print)

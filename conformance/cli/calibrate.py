@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
-from rich.console import Console
 
 from conformance.cells.accelerators import Turns
+from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import cells_options, json_option, with_option
 from conformance.cli.preparing import prepare_in
@@ -26,10 +26,13 @@ from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.report.text import visible
 from conformance.scratch import temporary_folder
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from rich.console import Console
 
     from conformance.cli.setting import Setting
     from conformance.engine.calibration import Calibration
@@ -83,7 +86,7 @@ def command(
     if json_file is not None:
         check_writable("--json", json_file)
     known = load_calibration(setting.cache)
-    console = Console(stderr=str(json_file) == "-", highlight=False, soft_wrap=True)
+    console = open_console(json_file)
     looked_at = 0
     if not show:
         plan, preparation = _plan(setting, select, matrix, cell, wanted)
@@ -120,18 +123,23 @@ def _plan(
 
 
 def _try(tried: Calibrator, plan: Plan, attempts: int, console: Console) -> None:
-    console.print(f"{len(plan.jobs)} jobs in {len(plan.cells)} cells, {attempts} attempts of each")
+    console.print(
+        f"{plural(len(plan.jobs), 'job')} in {plural(len(plan.cells), 'cell')}, "
+        f"{plural(attempts, 'attempt')} of each"
+    )
     for number in range(1, attempts + 1):
         start = time.monotonic()
         tried.attempt()
         took = f"{time.monotonic() - start:.0f} s"
         unlike = len(tried.unstable)
-        console.print(f"attempt {number}: {took}, {unlike} jobs unlike their first attempt so far")
+        console.print(
+            f"attempt {number}: {took}, {plural(unlike, 'job')} unlike the first attempt so far"
+        )
 
 
 def _lines(known: Calibration) -> Iterator[str]:
     for one in known.unstable:
-        rate = f"{one.differing} of {one.attempts} attempts"
+        rate = f"{one.differing} of {plural(one.attempts, 'attempt')}"
         yield visible(f"{one.case} on {one.cell}: {rate} on {one.day}: {one.example}", LONGEST)
     if not known.unstable:
         yield "nothing is known that is not stable on this host"

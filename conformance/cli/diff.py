@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 from rich.progress import track
 
 from conformance.cli import diff_suite
+from conformance.cli.console import open_console
 from conformance.cli.diff_inputs import (
     STDIN,
     cases_of,
@@ -347,7 +347,7 @@ def _tell(pairs: Sequence[Pair], names: tuple[str, str], wanted: Wanted) -> int:
             f"no case selected has a job in both {names[0]} and {names[1]}, expected one; another "
             "run is named with --run, `conformance run` makes one"
         )
-    console = Console(stderr=True)
+    console = open_console(stderr=True)
     silent = len(both) < MANY or not console.is_terminal
     irs = () if wanted.only_changed else wanted.irs
     jobs = [
@@ -418,7 +418,7 @@ def _normal_form(text: IrText) -> dict[str, Any]:
 
 
 def _report(wanted: Wanted) -> DiffReport:
-    return DiffReport(Console(highlight=False), wanted.level, wanted.detail)
+    return DiffReport(open_console(), wanted.level, wanted.detail)
 
 
 def _told(diff: IrDiff) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from rich.console import Console
 
 from conformance.cells.disk import (
     StoredEnvironment,
@@ -25,14 +24,18 @@ from conformance.cells.layer import LOCKS, WHEELS
 from conformance.cells.matrix import load_matrix, matrix_names
 from conformance.cells.overlay import OVERLAYS
 from conformance.cells.prune import DAY, Removal, candidates, known_locks, prune, unwanted
+from conformance.cli.console import open_console
 from conformance.engine.settled import FOLDER as SETTLED
 from conformance.files import readable_json
 from conformance.suites.catalogue.checkouts import FOLDER as CHECKOUTS
 from conformance.suites.catalogue.checkouts import stored_checkouts
 from conformance.suites.catalogue.definition import named_suite
 from conformance.suites.catalogue.named import suite_names
+from conformance.wording import plural
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from conformance.cells.disk import Usage
     from conformance.cells.prune import Pruned
     from conformance.cli.setting import Setting
@@ -88,7 +91,7 @@ def show_disk(setting: Setting, *, as_json: bool) -> None:
     if as_json:
         click.echo(readable_json(data))
     else:
-        _print_disk(Console(highlight=False), data)
+        _print_disk(open_console(), data)
 
 
 def _print_disk(console: Console, data: dict[str, Any]) -> None:
@@ -103,7 +106,7 @@ def _print_disk(console: Console, data: dict[str, Any]) -> None:
         largest[row["kind"]] = max(largest.get(row["kind"], 0), row["apparent"])
     kinds = ", ".join(f"{kind} {gigabytes(size)}" for kind, size in sorted(largest.items()))
     console.print(
-        f"{len(data['environments'])} environments in {data['cache']}: "
+        f"{plural(len(data['environments']), 'environment')} in {data['cache']}: "
         f"{gigabytes(data['apparent'])} apparent, {gigabytes(data['on_disk'])} on disk, "
         f"{gigabytes(data['own'])} that the package cache does not hold too",
         soft_wrap=True,
@@ -161,7 +164,8 @@ def prune_cache(
     checkouts = sum(_is_checkout(removal) for removal in gone)
     more = f", {checkouts} checkouts of suites" if checkouts else ""
     verb = "would free" if dry_run else "freed"
-    click.echo(f"{len(gone) - checkouts} environments{more}, {verb} {gigabytes(pruned.freed)}")
+    environments = plural(len(gone) - checkouts, "environment")
+    click.echo(f"{environments}{more}, {verb} {gigabytes(pruned.freed)}")
     if pruned.linked:
         click.echo(
             f"{gigabytes(pruned.linked)} of them lie in the package cache, or in other "

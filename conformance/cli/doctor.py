@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from conformance import __version__
@@ -18,11 +17,13 @@ from conformance.cells.accelerators import missing_accelerator
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
 from conformance.cells.platform.platform import REAL, get_platform
 from conformance.cells.uvtool import run_uv
+from conformance.cli.console import open_console
 from conformance.cli.disk import show_disk
 from conformance.cli.setting import DEFAULT_MATRIX, here
 from conformance.errors import ConformanceError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,7 +66,7 @@ def command(*, disk: bool, as_json: bool) -> int:
     if as_json:
         click.echo(readable_json(findings))
     else:
-        console = Console(highlight=False)
+        console = open_console()
         for finding in findings:
             mark = Text("ok   ", "green") if finding.ok else Text("wrong", "bold red")
             console.print(mark.append(f" {finding.what}: {finding.said}", "default"))
@@ -89,7 +90,7 @@ def examine(setting: Setting) -> Iterator[Finding]:
     yield Finding(
         what="host",
         ok=os.name == "posix",
-        said=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        said=f"{platform.system()} {platform.machine()}, {plural(os.cpu_count() or 1, 'core')}",
     )
     looks: dict[str, Callable[[], str]] = {
         "uv": lambda: run_uv(["--version"], cwd=setting.start).strip(),
@@ -98,7 +99,7 @@ def examine(setting: Setting) -> Iterator[Finding]:
         "cache": lambda: _disk(setting),
         "cases": lambda: f"{len(setting.cases(()))} in {setting.project.cases}",
         "releases": lambda: _releases(setting),
-        "matrix": lambda: f"{DEFAULT_MATRIX} has {len(setting.cells(None, ())[0])} cells",
+        "matrix": lambda: f"{DEFAULT_MATRIX} has {plural(len(setting.cells(None, ())[0]), 'cell')}",
     }
     for what, look in looks.items():
         yield _finding(what, look)

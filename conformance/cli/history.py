@@ -20,6 +20,7 @@ from conformance.model.outcome import ExitCode
 from conformance.store.address import address_of
 from conformance.store.entries import Entry, entry_of
 from conformance.store.store import Store
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -175,7 +176,10 @@ def prune(*, keep_days: int, store: str | None) -> int:
     """
     before = datetime.now(UTC) - timedelta(days=keep_days)
     pruned = opened_store(store).prune(before)
-    click.echo(f"removed {pruned.runs} runs, {pruned.jobs} jobs, {pruned.changes} changes")
+    click.echo(
+        f"removed {plural(pruned.runs, 'run')}, {plural(pruned.jobs, 'job')}, "
+        f"{plural(pruned.changes, 'change')}"
+    )
     return ExitCode.OK
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
+from conformance.cli.console import open_console
 from conformance.cli.setting import here
 from conformance.corpus.template import template as topic_template
 from conformance.errors import UsageError
 from conformance.files import readable_json
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from conformance.model.case import Case
@@ -41,16 +42,16 @@ def command(*, select: tuple[str, ...], as_json: bool, template: str | None) -> 
         data = [listed(case) for case in cases]
         click.echo(readable_json(data))
         return 0
-    console = Console(highlight=False)
+    console = open_console()
     family = ""
     for case in cases:
         if case.family != family:
             family = case.family
-            console.print(f"[bold]{family}[/]")
+            console.print(family, style="bold")
         summary = case.doc.partition("\n")[0]
         line = Text("  ").append(case.id, style="cyan").append(f"  {summary}")
         console.print(line, soft_wrap=True)
-    console.print(f"{len(cases)} cases")
+    console.print(plural(len(cases), "case"))
     return 0
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
-from rich.console import Console
 from rich.text import Text
 
 from conformance.cells.index import refresh_releases
@@ -14,6 +13,7 @@ from conformance.cells.lock import store_lock
 from conformance.cells.locks import find_lock
 from conformance.cells.matrix import matrix_names
 from conformance.cells.provision import is_provisioned, provision
+from conformance.cli.console import open_console
 from conformance.cli.disk import prune_cache
 from conformance.cli.options import no_downloads_option
 from conformance.cli.preparing import prepare_in
@@ -22,6 +22,7 @@ from conformance.cli.topologies import show_topologies
 from conformance.errors import UsageError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,13 +108,13 @@ def _show(
         data = {"cells": rows, "exclusions": exclusions}
         click.echo(readable_json(data))
         return 0
-    console = Console(highlight=False)
+    console = open_console()
     for row in rows:
         line = Text(row["cell"]).append(f"  {_described(row)}", "bright_black")
         console.print(line, soft_wrap=True)
     for exclusion in exclusions:
         console.print(f"excluded {exclusion.cell}: {exclusion.reason}", soft_wrap=True)
-    console.print(f"{len(rows)} cells, {len(exclusions)} excluded")
+    console.print(f"{plural(len(rows), 'cell')}, {len(exclusions)} excluded")
     return 0
 
 

@@ -7,8 +7,8 @@ from itertools import chain
 from pathlib import Path
 
 import click
-from rich.console import Console
 
+from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable
 from conformance.cli.options import json_option, site_option
 from conformance.cli.run import show
@@ -68,14 +68,15 @@ def command(
     if fail_on is not None:
         info = replace(info, request={**info.request, "fail_on": fail_on})
     directory.write_records(records)
-    changed, code = concluded(directory, info, records, asked)
-    info = replace(info, exit=int(code))
+    came = concluded(directory, info, records, asked)
+    info = came.told_by(info)
     directory.write_run(info)
-    console = Console(stderr=str(json_file) == "-", highlight=False)
+    console = open_console(json_file)
     show(
-        directory, info, records, console, changed, json_file=json_file, site=site, verbose=verbose
-    )
-    return code
+        directory, info, records, console, came.since,
+        json_file=json_file, site=site, verbose=verbose,
+    )  # fmt: skip
+    return came.decision.code
 
 
 def _as_written(part: RunDirectory) -> LoadedRun:

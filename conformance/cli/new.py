@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.console import Console
 
 from conformance.cells.accelerators import Turns
 from conformance.cells.selectors import resolve_selector, select_cells
+from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import jobs_option, json_option
 from conformance.cli.preparing import prepare_in
@@ -44,6 +44,8 @@ from conformance.triage.programs.target import Program, Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from rich.console import Console
 
     from conformance.cells.lock import Lock
     from conformance.cli.setting import Setting
@@ -125,7 +127,7 @@ def command(
     setting = here()
     if json_file is not None:
         check_writable("--json", json_file)
-    console = Console(stderr=str(json_file) == STDIN, highlight=False, soft_wrap=True, markup=False)
+    console = open_console(json_file)
     text, called = _read(script)
     pasted = read_paste(text, called)
     read = read_script(pasted, called)

@@ -25,8 +25,8 @@ from conformance.notify.actions import Kind
 from conformance.notify.deciding import Policy, When, decide, wanted
 from conformance.notify.doing import Done, do
 from conformance.notify.night import read_night
-from conformance.notify.topic import number_of
 from conformance.report.text import one_line
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -186,9 +186,9 @@ def _lines(done: Sequence[Done], policy: Policy, *, yes: bool) -> list[str]:
     held = sum(one.action.kind is Kind.HOLD for one in done)
     acting = any(one.action.acts for one in done)
     if quiet:
-        lines.append(f"{number_of(quiet, 'root cause')}: nothing to do")
+        lines.append(f"{plural(quiet, 'root cause')}: nothing to do")
     if held:
-        lines.append(f"{number_of(held, 'root cause')} held back by --limit {policy.limit}")
+        lines.append(f"{plural(held, 'root cause')} held back by --limit {policy.limit}")
     if not done:
         lines.append("nothing to tell")
     if acting and not yes:

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 import click
-from rich.console import Console
 
 from conformance.cells.accelerators import Turns
+from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option, program_options
 from conformance.cli.preparing import prepare_in, wanted_in
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
+
+    from rich.console import Console
 
     from conformance.cli.setting import Setting
     from conformance.engine.job import PlannedCell
@@ -103,7 +105,7 @@ def command(
     setting = here()
     if json_file is not None:
         check_writable("--json", json_file)
-    console = Console(stderr=str(json_file) == "-", highlight=False, markup=False)
+    console = open_console(json_file)
     program = target_of(target, command=is_command)
     names = _cells(cell, good_cell, bad_cell)
     cells = [setting.cell(name) for name in names]

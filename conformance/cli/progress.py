@@ -15,9 +15,11 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from conformance.model.outcome import Verdict
 from conformance.report.terminal import STYLES
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +45,7 @@ def live_progress(console: Console, jobs: int, cells: int) -> Iterator[Callable[
     Yields:
         A function to call with each record that is final.
     """
-    console.print(f"{jobs} jobs in {cells} cells")
+    console.print(f"{plural(jobs, 'job')} in {plural(cells, 'cell')}")
     if not console.is_terminal:
         yield _Lines(console, jobs).take
         return
@@ -60,11 +62,9 @@ def live_progress(console: Console, jobs: int, cells: int) -> Iterator[Callable[
 
         def take(record: Record) -> None:
             if record.verdict not in QUIET:
-                style = STYLES[record.verdict].colour
+                verdict = Text(record.verdict, STYLES[record.verdict].colour)
                 progress.console.print(
-                    f"[{style}]{record.verdict}[/] {record.case} on {record.cell}".replace(
-                        f"{record.case}", record.case.replace("[", r"\[")
-                    )
+                    verdict.append(f" {record.case} on {record.cell}", "default")
                 )
             progress.update(task, advance=1, description=record.cell)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from rich.console import Console
 
+from conformance.cli.console import open_console
 from conformance.cli.named_files import write_file
 from conformance.cli.setting import default_jobs, here
 from conformance.cli.since import STORE_NIGHTS
@@ -141,7 +141,7 @@ def command(
         return ExitCode.OK
     chosen = _chosen(setting, runs, store)
     asked = {name: file for name, file in files.items() if file is not None}
-    console = Console(stderr="-" in map(str, asked.values()), highlight=False)
+    console = open_console(stderr="-" in map(str, asked.values()))
     if terminal:
         print_report(console, chosen.report, directory=chosen.newest)
     for name, file in asked.items():

@@ -10,6 +10,7 @@ from conformance.review.decisions import Choice, Decided
 from conformance.review.evidence import described, evidence_of, places, proposals
 from conformance.review.exporting import tally
 from conformance.review.groups import tally as tally_of_groups
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,7 +119,8 @@ def review_lines(session: Session, done: Outcomes | None, *, written: bool) -> I
         yield f"nothing is pending in {session.directory.path}"
     else:
         number = len(session.pending)
-        yield f"{number} of {len(session.groups)} groups pending: {tally_of_groups(session.groups)}"
+        groups = plural(len(session.groups), "group")
+        yield f"{number} of {groups} pending: {tally_of_groups(session.groups)}"
 
 
 def _state(session: Session, group: Group) -> str:

@@ -22,6 +22,7 @@ from conformance.review.evidence import proposals
 from conformance.review.lines import line
 from conformance.review.proposing import Wish
 from conformance.review.screen import folded, frame, page_of
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -72,7 +73,7 @@ def _farewell(session: Session) -> Iterator[str]:
         yield f"nothing is pending in {session.directory.path}"
         return
     taken = len(session.taken)
-    yield f"{len(session.pending)} of {len(session.groups)} groups pending"
+    yield f"{len(session.pending)} of {plural(len(session.groups), 'group')} pending"
     if taken:
         word = "decision is" if taken == 1 else "decisions are"
         yield f"{taken} {word} kept in {session.directory.path / REVIEW}"

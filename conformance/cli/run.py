@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
-from rich.console import Console
 
 from conformance.cells.accelerators import Turns
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.overlay import absolute_wanted
+from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.nights import drop_untold, nights_of, with_its_nights
 from conformance.cli.options import (
@@ -53,6 +53,8 @@ from conformance.report.terminal import print_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from rich.console import Console
 
     from conformance.cli.setting import Setting
     from conformance.engine.prepare import Preparation
@@ -152,7 +154,7 @@ def command(
         check_writable("--json", json_file)
     directory, request = _opened(root, request, run_dir, resume=resume)
     setting = here(request.night)
-    console = Console(stderr=str(json_file) == "-", highlight=False)
+    console = open_console(json_file)
     request, planned, preparation = _plan(setting, request)
     required = request.require_platform
     provider = Provider(preparation.locks, setting.cache, spawn=spawn, require_platform=required)
@@ -171,13 +173,14 @@ def command(
     except KeyboardInterrupt:
         click.echo(f"conformance: interrupted; {_how_to_resume(directory)}", err=True)
         return ExitCode.INTERRUPTED
-    changed, code = concluded(directory, info, records, asked)
-    info = ended(info, code, executor.identities)
+    came = concluded(directory, info, records, asked)
+    info = came.told_by(ended(info, came.decision.code, executor.identities))
     directory.write_run(info)
     show(
-        directory, info, records, console, changed, json_file=json_file, site=site, verbose=verbose
-    )
-    return code
+        directory, info, records, console, came.since,
+        json_file=json_file, site=site, verbose=verbose,
+    )  # fmt: skip
+    return came.decision.code
 
 
 def _opened(

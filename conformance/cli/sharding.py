@@ -9,6 +9,7 @@ from conformance.engine.plan import Plan
 from conformance.engine.shards import OPEN, shards
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import said_by
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -83,7 +84,7 @@ def part_of(plan: Plan, possible: Sequence[Job], shard: str, durations: Duration
     own = {job.id for job in _nth(shards(possible, int(count), durations.of), int(number))}
     jobs = tuple(job for job in plan.jobs if job.id in own)
     if not jobs:
-        raise NothingSelectedError(f"shard {shard} of {len(plan.jobs)} jobs has none")
+        raise NothingSelectedError(f"shard {shard} of {plural(len(plan.jobs), 'job')} has none")
     cells = {job.planned.cell.id for job in jobs}
     return Plan(
         jobs=jobs,

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.console import Console
 
 from conformance.cells.accelerators import Turns
 from conformance.cells.selectors import cell_python
+from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option
 from conformance.cli.preparing import prepare_in
@@ -34,6 +34,8 @@ from conformance.triage.shrink.telling import shrunk_json, shrunk_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from rich.console import Console
 
     from conformance.cells.cell import Cell
     from conformance.cli.setting import Setting
@@ -116,7 +118,7 @@ def command(
         case=chosen, cell=place, others=others, named=named, fact=fact, probes=probes,
         seconds=seconds, width=jobs,
     )  # fmt: skip
-    console = Console(stderr=True, highlight=False, markup=False)
+    console = open_console(stderr=True)
     with temporary_folder("shrink") as folder:
         with console.status("", spinner="line") as status:
             inquiry = Inquiry(

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 import msgspec
 
+from conformance.engine.evidence_file import read_evidence
 from conformance.engine.nights import Night, compare, night_of
-from conformance.engine.policy import FailOn, exit_by
+from conformance.engine.policy import NO_EVIDENCE, FailOn, exit_by
 from conformance.engine.rundir import RUN, CorruptRunError, RunDirectory
 from conformance.engine.since_file import read_since, write_since
 from conformance.errors import ConformanceError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from conformance.model.outcome import ExitCode
+    from conformance.engine.policy import ExitDecision
+    from conformance.model.evidence import Evidence
     from conformance.model.record import Record
     from conformance.model.run import RunInfo
     from conformance.model.since import Since
 
+T = TypeVar("T")
 NONE: Final = "none"
 WHOLE: Final = "1/1"
 STORE_NIGHTS: Final = "conformance.cli.store_nights"
@@ -98,9 +101,34 @@ def fail_on_option(default: str | None) -> Callable[[Callable[..., Any]], Callab
     )  # fmt: skip
 
 
+class Conclusion(NamedTuple):
+    """What a run comes to, beside the night before.
+
+    Attributes:
+        since: What changed since that night, None where there is none to compare with.
+        decision: The exit status, and why it is that one.
+        not_compared: Why there is none to compare with; empty if there is, or nobody asked.
+    """
+
+    since: Since | None
+    decision: ExitDecision
+    not_compared: str = ""
+
+    def told_by(self, info: RunInfo) -> RunInfo:
+        """Return what is known of a run, with what it comes to.
+
+        Args:
+            info: What was known before.
+        """
+        return replace(
+            info, exit=int(self.decision.code), exit_reason=self.decision.reason,
+            not_compared=self.not_compared,
+        )  # fmt: skip
+
+
 def concluded(
     directory: RunDirectory, info: RunInfo, records: Sequence[Record], asked: Asked
-) -> tuple[Since | None, ExitCode]:
+) -> Conclusion:
     """Return what changed since the last night, which is written, and the exit status.
 
     What is wrong with the night before ends no run: it is said.
@@ -112,34 +140,67 @@ def concluded(
         asked: What it is compared with.
     """
     policy = FailOn(info.request.get("fail_on", FailOn.UNEXPECTED))
-    before, known = _before(directory, info, asked)
+    before = _before(directory, info, asked)
     since = None
-    if before is not None:
-        since = compare(before, night_of(directory.id, info, records))
+    if before.night is not None:
+        # Of the same causes, the last night's triage holds: what was one cause then is one now.
+        after = night_of(directory.id, info, records, evidence=before.evidence)
+        since = compare(before.night, after)
         write_since(directory, since)
-    return since, exit_by(policy, records, since, known)
+    decision = exit_by(policy, records, since, before.known, before.evidence)
+    return Conclusion(since, decision, before.missing)
 
 
-def _before(
-    directory: RunDirectory, info: RunInfo, asked: Asked
-) -> tuple[Night | None, frozenset[tuple[str, str, str]] | None]:
-    """Return the night before, and what issues are linked to; None where none can be."""
+class _Before(NamedTuple):
+    """The night before a run.
+
+    Attributes:
+        night: The night, None if there is none.
+        known: Jobs that an issue is linked to, None where no store was named.
+        evidence: What triage found out about the night's root causes.
+        missing: Why there is no night, empty if there is or nobody asked for it.
+    """
+
+    night: Night | None = None
+    known: Collection[tuple[str, str, str]] | None = None
+    evidence: Mapping[str, Evidence] = NO_EVIDENCE
+    missing: str = ""
+
+
+def _before(directory: RunDirectory, info: RunInfo, asked: Asked) -> _Before:
     whole = info.request.get("shard", WHOLE) == WHOLE
     wanted = asked.since != NONE and (whole or asked.since is not None)
-    night, known = None, None
+    problems: list[str] = []
+    night, known, evidence = None, None, NO_EVIDENCE
     if wanted:
-        night = _tried(lambda: _from_directory(directory, info, asked))
+        found = _tried(lambda: _from_directory(directory, info, asked), problems)
+        night, evidence = found or (None, NO_EVIDENCE)
     if asked.store:
-        stored, known = _tried(lambda: _from_store(directory, info, asked)) or (None, frozenset())
-        night = night or (stored if wanted else None)
-    return night, known
+        stored = _tried(lambda: _from_store(directory, info, asked), problems)
+        older, known = stored or (None, frozenset())
+        night = night or (older if wanted else None)
+    missing = ""
+    if wanted and night is None and (info.matrix or asked.since is not None or asked.store):
+        missing = "; ".join(problems) or _not_found(info)
+    return _Before(night, known, evidence, missing)
 
 
-def _tried(made: Callable[[], Any]) -> Any:
+def _not_found(info: RunInfo) -> str:
+    """Return that no run can be compared with one, and what such a run must be like."""
+    if not info.matrix:
+        return "cells were named, and only runs of a matrix are compared; name a run with --since"
+    return (
+        f"no earlier finished run of matrix {info.matrix} with the same cases, --cell and --with "
+        "was found; name a run with --since"
+    )
+
+
+def _tried(made: Callable[[], T], problems: list[str]) -> T | None:
     try:
         return made()
     except ConformanceError as error:
         _say(f"not compared: {error}")
+        problems.append(str(error))
         return None
 
 
@@ -147,18 +208,26 @@ def _say(said: str) -> None:
     click.echo(f"conformance: {said}", err=True)
 
 
-def _from_directory(directory: RunDirectory, info: RunInfo, asked: Asked) -> Night | None:
+def _from_directory(
+    directory: RunDirectory, info: RunInfo, asked: Asked
+) -> tuple[Night, Mapping[str, Evidence]] | None:
     found = asked.named
     if asked.since is None:
         found = last_run(asked.folder, directory, info)
     if found is None:
         return None
+    # Without them, root causes are as old as that run, and those of one culprit are several.
+    since = _unless_corrupt(lambda: read_since(found))
+    evidence = _unless_corrupt(lambda: read_evidence(found)) or NO_EVIDENCE
+    return night_of(found.id, found.read_run(), found.read_records(), since, evidence), evidence
+
+
+def _unless_corrupt(read: Callable[[], T]) -> T | None:
     try:
-        since = read_since(found)
-    except CorruptRunError as error:  # then root causes are as old as that run
+        return read()
+    except CorruptRunError as error:
         _say(str(error))
-        since = None
-    return night_of(found.id, found.read_run(), found.read_records(), since)
+        return None
 
 
 def _from_store(

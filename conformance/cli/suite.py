@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
 from conformance.cli import suite_accept, suite_fetch
+from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable
 from conformance.cli.options import cells_options, json_option, site_option, with_option
 from conformance.cli.progress import live_progress
@@ -22,10 +23,11 @@ from conformance.engine.cache import ResultCache
 from conformance.engine.describing import describe, ended
 from conformance.engine.loading import LoadedRun
 from conformance.engine.plan import make_plan
+from conformance.engine.policy import FailOn, exit_by
 from conformance.engine.rundir import new_run
-from conformance.engine.runner import exit_code
 from conformance.errors import NothingSelectedError
 from conformance.model.outcome import ExitCode
+from conformance.report.notes import exit_lines
 from conformance.report.report import Report
 from conformance.report.suite_text import suite_lines
 from conformance.report.warned import collected_warnings, warnings_of
@@ -122,7 +124,7 @@ def run(
         words, timeout=timeout, wanted=wanted, start=Path.cwd(), examples=examples,
         standard=standard, home=SuiteHome(setting=setting, path=suite_path),
     )  # fmt: skip
-    console = Console(stderr=str(json_file) == "-", highlight=False, markup=False)
+    console = open_console(json_file)
     cells, left_out = setting.cells(matrix, cell)
     preparation = prepare_suite(setting, cells, suite_wanted(setting, wanted, suite))
     exclusions = (*left_out, *preparation.exclusions)
@@ -143,13 +145,13 @@ def run(
     except KeyboardInterrupt:
         click.echo(f"conformance: interrupted; {repeat.restart}", err=True)
         return ExitCode.INTERRUPTED
-    code = exit_code(records)
-    info = ended(info, code, executor.identities)
+    code, reason = exit_by(FailOn.UNEXPECTED, records)
+    info = replace(ended(info, code, executor.identities), exit_reason=reason)
     directory.write_run(info)
     report = Report((LoadedRun.of(directory, info, records),))
-    for line in (*_told(plan, report, records, every=verbose), *repeat.lines):
-        console.print(line, soft_wrap=True)
-    console.print(f"results in {directory.path}", soft_wrap=True)
+    for line in (*_told(plan, report, records, every=verbose), *repeat.lines, *exit_lines(report)):
+        console.print(line)
+    console.print(f"results in {directory.path}")
     hand_out(report, directory, console, json_file=json_file, site=site)
     return code
 
@@ -165,7 +167,7 @@ def _told(plan: Plan, report: Report, records: Sequence[Record], *, every: bool)
     named = {one.cell.id: one.cell.selector for one in plan.cells}
     warnings = warnings_of(report.jobs.values(), report.cells, collected_warnings(report.runs))
     yield from suite_lines(
-        records, cases, plan.exclusions, named=named, warnings=warnings, every=every
+        records, report.causes, cases, plan.exclusions, named=named, warnings=warnings, every=every
     )
 
 

@@ -24,6 +24,7 @@ from conformance.suites.known.deviations import FILE, Deviations
 from conformance.suites.known.deviations import load as load_known
 from conformance.suites.known.deviations_text import dumps, ordered
 from conformance.suites.known.evidence import shown_by
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -155,6 +156,6 @@ def _summary(before: Deviations, after: Deviations) -> Iterator[str]:
     added, ended = len(new.keys() - old.keys()), len(old.keys() - new.keys())
     changed = sum(set(map(repr, old[t])) != set(map(repr, new[t])) for t in old.keys() & new.keys())
     yield (
-        f"{added} tests added, {changed} changed, {ended} ended; "
-        f"{len(new)} known to fail, {len(after.entries)} deviations"
+        f"{plural(added, 'test')} added, {changed} changed, {ended} ended; "
+        f"{len(new)} known to fail, {plural(len(after.entries), 'deviation')}"
     )

@@ -28,6 +28,7 @@ from conformance.suites.catalogue.definition import named_suite
 from conformance.suites.catalogue.groups import OTHER, grouping, groups_of
 from conformance.suites.catalogue.standards import CLAIMED
 from conformance.suites.known.deviations import known_failures
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -228,7 +229,11 @@ def _tell(before: Conformance | None, told: Conformance, files: Iterable[Path]) 
     known = {held.release for held in before.releases} if before is not None else set()
     new = [held.release for held in told.releases if held.release not in known]
     said = f", {', '.join(new)} new" if new and known else ""
-    click.echo(f"{len(told.releases)} releases{said}; written: {', '.join(map(str, files))}")
+    click.echo(
+        f"{plural(len(told.releases), 'release')}{said}; written: {', '.join(map(str, files))}"
+    )
     lost = sorted(name for name, one in told.tests.items() if one.group == OTHER)
     if lost:
-        click.echo(f"conformance: {len(lost)} tests are in no group, {lost[0]} is one", err=True)
+        click.echo(
+            f"conformance: {plural(len(lost), 'test')} in no group, such as {lost[0]}", err=True
+        )

@@ -13,6 +13,7 @@ from conformance.errors import UsageError
 from conformance.report.text import listed
 from conformance.suites.catalogue.named import NODE
 from conformance.suites.suite import suite_of
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -85,8 +86,8 @@ class SuiteTarget:
             return cases[0], executor
         executor.close()
         raise UsageError(
-            f"{self.text}: {len(cases)} tests, {listed([case.id for case in cases])}; expected "
-            f"one; of all of them tells: conformance upgrade FROM TO --suite {self.text}"
+            f"{self.text}: {plural(len(cases), 'test')}, {listed([case.id for case in cases])}; "
+            f"expected one; of all of them tells: conformance upgrade FROM TO --suite {self.text}"
         )
 
 

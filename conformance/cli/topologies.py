@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from conformance.cells.cell import Cell
@@ -14,6 +13,7 @@ from conformance.cells.platform.gpus import gpus
 from conformance.cells.platform.platform import NO_ROCM, get_platform
 from conformance.cells.platform.tpus import GENERATIONS
 from conformance.cells.provision import is_provisioned
+from conformance.cli.console import open_console
 from conformance.cli.preparing import prepare_in
 from conformance.engine.asking import ask_plugin
 from conformance.engine.checking import UnsupportedCellError
@@ -24,6 +24,8 @@ from conformance.files import readable_json
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from rich.console import Console
 
     from conformance.cli.setting import Setting
 
@@ -58,7 +60,7 @@ def show_topologies(setting: Setting, selectors: Sequence[str], *, as_json: bool
         data = {"platforms": rows, "asked": asked, "refused": {"rocm": NO_ROCM}}
         click.echo(readable_json(data))
     else:
-        _print(Console(highlight=False), rows, asked)
+        _print(open_console(), rows, asked)
     return 0
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
-from rich.console import Console
 
 from conformance.cells.cell_id import is_cell_id
+from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option
 from conformance.cli.run import request_of
@@ -29,9 +29,12 @@ from conformance.model.outcome import ExitCode
 from conformance.triage.evidence.choice import stands_for, why_not
 from conformance.triage.evidence.finding import Finding
 from conformance.triage.evidence.telling import evidence_lines
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from rich.console import Console
 
     from conformance.cells.cell import Cell
     from conformance.cli.run import Request
@@ -88,7 +91,7 @@ def command(
     if json_file is not None:
         check_writable("--json", json_file)
     directory = latest_run(setting.project.root) if run is None else RunDirectory(run)
-    console = Console(stderr=str(json_file) == "-", highlight=False, soft_wrap=True, markup=False)
+    console = open_console(json_file)
     triage = Triage(
         setting=setting, directory=directory, console=console, blame=blame, fresh=fresh,
         until=None if minutes is None else time.monotonic() + 60 * minutes, limit=limit,
@@ -234,7 +237,7 @@ class Triage:
         return ""
 
     def _head(self, cause: RootCause, number: int) -> None:
-        jobs = "1 job" if len(cause.records) == 1 else f"{len(cause.records)} jobs"
+        jobs = plural(len(cause.records), "job")
         first = cause.reason.strip().partition("\n")[0][:200]
         self.console.print(f"{number}. {cause.id}, {jobs}: {first}")
 

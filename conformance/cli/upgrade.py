@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
-from rich.console import Console
 
 from conformance.cli.axes import nightlies_answer, upgrade_points
+from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import jobs_option, json_option, no_downloads_option, with_option
 from conformance.cli.run import write_site_of
@@ -38,10 +38,12 @@ from conformance.triage.upgrade.blaming import culprits_of
 from conformance.triage.upgrade.compared import Axis
 from conformance.triage.upgrade.effect import BREAKING, Effect
 from conformance.triage.upgrade.upgrading import Upgrade
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
+    from rich.console import Console
     from rich.status import Status
 
     from conformance.cells.cell import Cell
@@ -149,7 +151,7 @@ def command(
     """  # noqa: D301 - \b is click's own mark
     setting, files = here(), Files(json_file, markdown_file)
     files.check()
-    console = Console(stderr=files.printed, highlight=False, markup=False)
+    console = open_console(stderr=files.printed)
     places = tuple(dict.fromkeys(platforms)) or (PLATFORM,)
     subject = subject_of(
         setting, select, suites=suites, asked=suite, timeout=timeout, wanted=wanted, slots=jobs,
@@ -244,7 +246,7 @@ def _run(upgrade: Upgrade, directory: RunDirectory, console: Console) -> list[Re
         for record in upgrade.run():
             records.append(record)
             results.append(record, sync=not record.cached)
-            status.update(f"{len(records):,} jobs: {record.case} on {record.cell}")
+            status.update(f"{plural(len(records), 'job')}: {record.case} on {record.cell}")
     return records
 
 

@@ -297,8 +297,8 @@ def _said(a: Observation, b: Observation) -> str:
         if a.value is b.value:
             return ""
         return f"only the {'second' if a.value is None else 'first'} has a value"
-    compared = compare_values(b.value, a.value)
-    return "" if compared.agrees else f"value: {compared.messages[0].replace('golden', 'before')}"
+    compared = compare_values(b.value, a.value, word="before")
+    return "" if compared.agrees else f"value: {compared.messages[0]}"
 
 
 def _other_failure(a: Observation, b: Observation) -> str:

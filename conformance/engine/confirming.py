@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.judge.agreement import DISAGREE
 from conformance.model.outcome import Verdict, is_unexpected
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,7 +69,7 @@ def settle(
         other = next(one for one in alone if one.verdict is not alone[0].verdict)
         reasons = (f"{DISAGREE}{_said(alone[0])}, then {_said(other)}",)
     rate = ", ".join(f"{number} {verdict}" for verdict, number in found.most_common())
-    reasons = (*reasons, f"of {len(alone)} attempts: {rate}")
+    reasons = (*reasons, f"of {plural(len(alone), 'attempt')}: {rate}")
     if unstable is None:
         return replace(judged, verdict=Verdict.FLAKY, reasons=reasons)
     return replace(judged, verdict=Verdict.KNOWN, reasons=(unstable.sentence, *reasons))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.cells.cell_id import is_unresolved_id
 from conformance.cells.places import places_of
 from conformance.errors import UsageError
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -77,8 +78,8 @@ def _check(run: LoadedRun) -> None:
         raise UsageError(f"{run.id}: its plan names a job twice, expected each once")
     if left := [job for job in run.info.plan if job not in ended]:
         raise UsageError(
-            f"{run.id}: {len(left)} jobs have not ended; the first is {_named(left[0])}; finish "
-            "the shard with conformance run --resume"
+            f"{run.id}: {plural(len(left), 'job')} not ended; the first is {_named(left[0])}; "
+            "finish the shard with conformance run --resume"
         )
     if strange := sorted(ended - planned):
         raise UsageError(f"{run.id}: holds a record of {_named(strange[0])}, which is not planned")

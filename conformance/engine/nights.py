@@ -9,6 +9,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from conformance.cells.places import places_of
 from conformance.engine.causes import root_causes
 from conformance.engine.runner import unexpected
@@ -20,6 +22,7 @@ from conformance.model.since import CauseSince, Installed, JobAt, Moved, Since
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from conformance.model.evidence import Evidence
     from conformance.model.record import IrRecord, Record
     from conformance.model.run import RunInfo
 
@@ -69,7 +72,11 @@ class Night:
 
 
 def night_of(
-    run: str, info: RunInfo, records: Iterable[Record], since: Since | None = None
+    run: str,
+    info: RunInfo,
+    records: Iterable[Record],
+    since: Since | None = None,
+    evidence: Mapping[str, Evidence] | None = None,
 ) -> Night:
     """Return a night.
 
@@ -78,6 +85,7 @@ def night_of(
         info: What is known of the run.
         records: Its jobs.
         since: What changed in it since the night before: root causes are as old as that says.
+        evidence: Results of triage by cause id: root causes with the same culprit are one.
     """
     every = list(records)
     places = places_of(cell.id for cell in info.cells)
@@ -85,7 +93,7 @@ def night_of(
     def job_of(record: Record) -> JobAt:
         return JobAt(case=record.case, place=places.get(record.cell, record.cell))
 
-    causes = [cause for cause in root_causes(every) if cause.telling]
+    causes = [cause for cause in root_causes(every, evidence) if cause.telling]
     found = {
         cause.id: CauseSince(
             id=cause.id,
@@ -114,8 +122,12 @@ def _with_their_age(
     """Return root causes with since when they are there, and those that were not seen."""
     if since is None:
         return found
-    known = {one.id: one for one in (*since.new, *since.still)}
-    aged = {name: known.get(name, one) for name, one in found.items()}
+    aged = {}
+    for name, one in found.items():
+        # Triage may have merged since then: a root cause is as old as the oldest of its parts.
+        jobs = set(one.jobs)
+        known = [old for old in (*since.new, *since.still) if old.id == name or jobs & {*old.jobs}]
+        aged[name] = _as_old_as(one, known)
     return {**{one.id: one for one in since.unseen}, **aged}
 
 
@@ -150,7 +162,7 @@ def compare(before: Night, after: Night) -> Since:
     still: list[CauseSince] = []
     for name, one in after.causes.items():
         older = [before.causes[other] for other in related[name]]
-        (still if older else new).append(_older(one, older))
+        (still if older else new).append(_as_old_as(one, older, more=1))
     missing = [one for name, one in before.causes.items() if name not in known]
     unseen = [one for one in missing if _is_unseen(one, after)]
     return Since(
@@ -187,15 +199,14 @@ def _related(one: CauseSince, before: Night, after: Night) -> Iterator[str]:
             yield then.cause
 
 
-def _older(one: CauseSince, older: Iterable[CauseSince]) -> CauseSince:
-    """Return a root cause as old as what it was before."""
+def _as_old_as(one: CauseSince, older: Iterable[CauseSince], more: int = 0) -> CauseSince:
+    """Return a root cause as old as the oldest of others, and as many more nights old."""
     first = min(older, key=lambda other: (other.since, -other.nights), default=None)
     if first is None:
         return one
-    return CauseSince(
-        id=one.id, verdict=one.verdict, reason=one.reason, jobs=one.jobs,
-        run=first.run, since=first.since, nights=first.nights + 1,
-    )  # fmt: skip
+    return msgspec.structs.replace(
+        one, run=first.run, since=first.since, nights=first.nights + more
+    )
 
 
 def _is_unseen(one: CauseSince, after: Night) -> bool:

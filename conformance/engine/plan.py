@@ -12,6 +12,7 @@ from conformance.engine.job import Job, PlannedCell
 from conformance.model.case import is_on
 from conformance.model.ranges import in_range
 from conformance.model.run import Exclusion
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -111,7 +112,7 @@ def _misplaced(case: Case, cell: Cell) -> str:
     if case.devices > cell.devices:
         return f"needs {case.devices} devices, the cell has {cell.devices}"
     if case.devices % processes:
-        needs = "1 device" if case.devices == 1 else f"{case.devices} devices"
+        needs = plural(case.devices, "device")
         return f"needs {needs}, which {processes} processes cannot share evenly"
     return ""
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.engine.causes import root_causes
+from conformance.engine.judging import golden_at_fault
 from conformance.engine.nights import shown_by
 from conformance.engine.runner import exit_code, unexpected
-from conformance.model.outcome import ExitCode
+from conformance.model.outcome import ExitCode, Verdict
+from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
+    from conformance.engine.causes import RootCause
+    from conformance.model.evidence import Evidence
     from conformance.model.record import Record
     from conformance.model.since import Since
+
+Known = tuple[str, str, str]
+"""Case, verdict and cause of a job that an issue is linked to."""
+NO_EVIDENCE: Final[Mapping[str, Evidence]] = {}
 
 
 class FailOn(StrEnum):
@@ -28,47 +36,109 @@ class FailOn(StrEnum):
     """Nothing that is unexpected."""
 
 
+class ExitDecision(NamedTuple):
+    """An exit status, and why it is that one.
+
+    Attributes:
+        code: The exit status.
+        reason: Why, in words; empty where all is as expected.
+    """
+
+    code: ExitCode
+    reason: str = ""
+
+
 def exit_by(
     policy: FailOn,
     records: Sequence[Record],
-    since: Since | None,
-    known: Collection[tuple[str, str, str]] | None = None,
-) -> ExitCode:
-    """Return the exit status of a run.
+    since: Since | None = None,
+    known: Collection[Known] | None = None,
+    evidence: Mapping[str, Evidence] = NO_EVIDENCE,
+) -> ExitDecision:
+    """Return the exit status of a run, and why it is that one.
 
-    Only what is unexpected is a matter of policy: faults of the host and of goldens are told
-    whatever it is.
+    Only what is unexpected is a matter of policy. Faults of the host and of goldens count under
+    any policy.
 
     Args:
         policy: For what the run fails.
         records: Its jobs.
         since: What changed since the last night, None where there is none: all is new then.
-        known: Case, verdict and cause of what an issue is linked to; None where none can be.
+        known: Jobs that an issue is linked to; None where no store of issues was named.
+        evidence: Results of triage by cause id, the same that `since` was made with: ids of root
+            causes depend on it.
     """
     code = exit_code(records)
-    if code is not ExitCode.UNEXPECTED or policy is FailOn.UNEXPECTED:
-        return code
-    if policy is FailOn.NEW and _any_new(records, since, known):
-        return code
+    if code is not ExitCode.UNEXPECTED:
+        return ExitDecision(code, _other_reason(code, records))
+    causes = [cause for cause in root_causes(records, evidence) if cause.telling]
+    failing = _failing(policy, causes, since, known)
+    if failing:
+        return ExitDecision(code, f"{_counted(len(failing))} {_why(policy, since, known, failing)}")
     rest = exit_code(record for record in records if not unexpected(record))
-    return ExitCode.OK if rest is ExitCode.NOTHING else rest
+    code = ExitCode.OK if rest is ExitCode.NOTHING else rest
+    return ExitDecision(code, f"{_counted(len(causes))} {_forgiven(policy, known, causes)}")
 
 
-def _any_new(
-    records: Sequence[Record],
+def _failing(
+    policy: FailOn,
+    causes: Sequence[RootCause],
     since: Since | None,
-    known: Collection[tuple[str, str, str]] | None,
-) -> bool:
-    there = {one.id for one in since.still} if since is not None else set()
-    for cause in root_causes(records):
-        if not cause.telling:
-            continue
-        if known is not None and all(_is_known(record, known) for record in cause.records):
-            continue
-        if known is not None or cause.id not in there:
-            return True
-    return False
+    known: Collection[Known] | None,
+) -> list[RootCause]:
+    """Return the root causes that a run fails for."""
+    match policy:
+        case FailOn.UNEXPECTED:
+            return list(causes)
+        case FailOn.NEVER:
+            return []
+        case FailOn.NEW:
+            if known is not None:
+                return [one for one in causes if not all(_is_known(r, known) for r in one.records)]
+            there = {one.id for one in since.still} if since is not None else set()
+            return [one for one in causes if one.id not in there]
 
 
-def _is_known(record: Record, known: Collection[tuple[str, str, str]]) -> bool:
+def _is_known(record: Record, known: Collection[Known]) -> bool:
     return (record.case, *shown_by(record)) in known
+
+
+def _counted(causes: int) -> str:
+    return plural(causes, "root cause")
+
+
+def _why(
+    policy: FailOn,
+    since: Since | None,
+    known: Collection[Known] | None,
+    failing: Sequence[RootCause],
+) -> str:
+    one = len(failing) == 1
+    if policy is FailOn.UNEXPECTED:
+        return "is unexpected" if one else "are unexpected"
+    if known is not None:
+        return "has no linked issue" if one else "have no linked issue"
+    new = "is new" if one else "are new"
+    return f"{new} since the last night" if since is not None else f"{new}: no earlier run is known"
+
+
+def _forgiven(policy: FailOn, known: Collection[Known] | None, causes: Sequence[RootCause]) -> str:
+    one = len(causes) == 1
+    if policy is FailOn.NEVER:
+        return f"{'is' if one else 'are'} unexpected, and --fail-on never was given"
+    if known is not None:
+        return (
+            f"{'is' if one else 'are'} unexpected, {'with' if one else 'each with'} a linked issue"
+        )
+    return f"{'is' if one else 'are'} unexpected, none of them new since the last night"
+
+
+def _other_reason(code: ExitCode, records: Sequence[Record]) -> str:
+    """Return why a run in which nothing is unexpected has an exit status other than 0."""
+    if code is ExitCode.USAGE:
+        faults = sum(map(golden_at_fault, records))
+        return f"{plural(faults, 'job')} with a golden that cannot be used"
+    if code is ExitCode.INFRA:
+        faults = sum(record.verdict is Verdict.INFRA for record in records)
+        return f"{plural(faults, 'job')} ended for reasons of the host"
+    return "every job is excluded" if code is ExitCode.NOTHING else ""

@@ -27,6 +27,7 @@ from conformance.kit.refusals import refused_flags
 from conformance.model.codec import encode_value
 from conformance.model.observation import RANKS_DIFFER
 from conformance.model.outcome import Outcome, Stage
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -182,7 +183,7 @@ class RankTranscripts:
     def _named(self, ranks: list[int]) -> str:
         count = len(self._ranks)
         if len(ranks) == count:
-            return f"each of {count} ranks"
+            return f"each of {plural(count, 'rank')}"
         numbers = " and ".join(map(str, sorted(ranks)))
         return f"rank{'s' if len(ranks) > 1 else ''} {numbers} of {count}"
 

@@ -142,7 +142,7 @@ class _Pair:
             values = value_of(self._after), value_of(self._before)
         except (CorruptBlobError, CorruptValueError):
             return None
-        return compare_values(*values, Tolerance.of(self._case))
+        return compare_values(*values, Tolerance.of(self._case), word="before")
 
     def _equal(self) -> bool:
         """Say whether nothing differs, which is so of most neighbours."""

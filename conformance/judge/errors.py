@@ -17,6 +17,7 @@ _MAX_INPUT = 1 << 16
 _PASSES = 8
 
 _NUMBER = re.compile(r"(?<!\w)-?\d+(?:[.,]\d+)*(?:e[+-]?\d+)?(?!\w)")
+_LABEL = re.compile(r"\bagainst (?:reference and golden|reference|golden) ")
 _SUFFIXES = "py|pyi|pyx|cc|cpp|c|h|hpp|inc|rs|so|mlir|ipynb"
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -104,10 +105,12 @@ def signature(type_: str, message: str) -> str:
 def cause_of(reason: str) -> str:
     """Return a reason without what differs from run to run: addresses, paths, times, numbers.
 
+    Neither is it part of the cause whether a number differs from the reference or the golden.
+
     Args:
         reason: Any text.
     """
-    return _NUMBER.sub("#", normalise(reason))
+    return _NUMBER.sub("#", _LABEL.sub("against ", normalise(reason)))
 
 
 @lru_cache(maxsize=1024)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def compare_numbers(
-    path: str, observed: Array, expected: Array, tolerance: Tolerance
+    path: str, observed: Array, expected: Array, tolerance: Tolerance, word: str = ""
 ) -> Difference | None:
     """Compare the elements of two arrays of the same shape.
 
@@ -30,6 +30,7 @@ def compare_numbers(
         observed: Elements observed.
         expected: Elements of the golden or the reference.
         tolerance: What the case states.
+        word: What the expected elements are called in the message, empty for nothing.
 
     Returns:
         The difference, or None when the bits are the same.
@@ -37,12 +38,12 @@ def compare_numbers(
     inexact = observed.dtype.kind == "c" or is_float(observed.dtype)
     if inexact and observed.dtype == expected.dtype:
         with np.errstate(all="ignore"):
-            return _compare_floats(path, observed, expected, tolerance.limits(expected))
-    return _compare_exactly(path, _plain(observed), _plain(expected))
+            return _compare_floats(path, observed, expected, tolerance.limits(expected), word)
+    return _compare_exactly(path, _plain(observed), _plain(expected), word)
 
 
 def _compare_floats(
-    path: str, observed: Array, expected: Array, limits: Limits
+    path: str, observed: Array, expected: Array, limits: Limits, word: str
 ) -> Difference | None:
     left, right = parts(observed), parts(expected)
     differs = raw_bits(left) != raw_bits(right)
@@ -66,7 +67,7 @@ def _compare_floats(
     worst_part = _index(int(np.argmax(np.where(counted, excess, -np.inf))), left.shape)
     worst = worst_part[: observed.ndim]
     count, ulp = int(flags.sum()), int(ulps[worst_part])
-    pair = f"{observed[worst]} against {expected[worst]}, {ulp} ulp, {limits}"
+    pair = f"{_against(observed[worst], expected[worst], word)}, {ulp} ulp, {limits}"
     return Difference(
         path=path,
         aspect="numbers",
@@ -82,13 +83,13 @@ def _compare_floats(
     )
 
 
-def _compare_exactly(path: str, observed: Array, expected: Array) -> Difference | None:
+def _compare_exactly(path: str, observed: Array, expected: Array, word: str) -> Difference | None:
     differs = np.asarray(observed != expected)
     if not differs.any():
         return None
     worst = _index(int(np.argmax(differs)), differs.shape)
     count = int(differs.sum())
-    pair = f"{observed[worst]} against {expected[worst]}, exact"
+    pair = f"{_against(observed[worst], expected[worst], word)}, exact"
     largest, relative = _integer_errors(observed[differs], expected[differs])
     return Difference(
         path=path,
@@ -114,6 +115,10 @@ def _integer_errors(observed: Array, expected: Array) -> tuple[float, float]:
     with np.errstate(all="ignore"):
         errors = np.abs(observed.astype(np.float64) - right)
         return float(errors.max()), float((errors / np.abs(right)).max())
+
+
+def _against(observed: Any, expected: Any, word: str) -> str:
+    return f"{observed} against {f'{word} ' if word else ''}{expected}"
 
 
 def _sentence(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from conformance.judge.tolerance import Tolerance
 from conformance.judge.ulp import is_float
 from conformance.model.case import ulp_of
 from conformance.model.codec import to_array, to_python
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from conformance.model.case import Budget
     from conformance.model.value import Leaf, Value
 
+GOLDEN: Final = "golden"
+REFERENCE: Final = "reference"
+"""What the two kinds of expected values are called in messages."""
 _MATHEMATICS = frozenset({"float64", "complex128", "int64"})
 """NumPy's own dtypes: a reference in one of them states numbers, not a dtype."""
 
@@ -33,7 +37,7 @@ _NUMBERS = frozenset({"bool", "int", "float", "complex"})
 
 
 def compare_values(
-    observed: Value, golden: Value, tolerance: Tolerance | None = None, *, word: str = "golden"
+    observed: Value, golden: Value, tolerance: Tolerance | None = None, *, word: str = GOLDEN
 ) -> Comparison:
     """Compare an observation with its golden: structure, placement and numbers.
 
@@ -69,7 +73,7 @@ def compare_reference(
     atol: float | None = None,
     *,
     budgets: Sequence[Budget] = (),
-    word: str = "reference",
+    word: str = REFERENCE,
 ) -> Comparison:
     """Compare an observation with what the case says it should be.
 
@@ -115,7 +119,7 @@ def _compare_paths(
         return None
     missing = [path for path in wanted if path not in got]
     extra = [path for path in got if path not in wanted]
-    text = f"out has {len(got)} leaves, {word} {len(wanted)}"
+    text = f"out has {plural(len(got), 'leaf', 'leaves')}, {word} {len(wanted)}"
     text += f"; missing {', '.join(missing[:5])}" if missing else ""
     text += f"; unexpected {', '.join(extra[:5])}" if extra else ""
     return beyond("out", "leaves", text)
@@ -152,7 +156,8 @@ def _compare_elements(
 ) -> Difference | None:
     if _is_text(observed):
         return _compare_text(observed, golden, word)
-    return compare_numbers(observed.path, to_array(observed), to_array(golden), tolerance)
+    arrays = to_array(observed), to_array(golden)
+    return compare_numbers(observed.path, *arrays, tolerance, _label(word))
 
 
 def _reference_leaf(
@@ -168,7 +173,12 @@ def _reference_leaf(
         text = f"{path} dtype {observed.dtype}, {word} {reference.dtype}"
         return beyond(path, "dtype", text)
     got, wanted = _comparable(to_array(observed), to_array(reference))
-    return compare_numbers(path, got, wanted, tolerance)
+    return compare_numbers(path, got, wanted, tolerance, _label(word))
+
+
+def _label(word: str) -> str:
+    """Return what numbers are labelled with: another attempt or way is named by its sentence."""
+    return word if word in {GOLDEN, REFERENCE} else ""
 
 
 def _same_dtype(observed: Leaf, reference: Leaf) -> bool:

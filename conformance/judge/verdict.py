@@ -11,6 +11,7 @@ from conformance.judge.conformance import conformance, ending
 from conformance.judge.deviation import applicable, described, shows
 from conformance.judge.ir import changed_facts, status
 from conformance.judge.tolerance import Tolerance
+from conformance.judge.values import GOLDEN, REFERENCE
 from conformance.judge.ways import checked_ways
 from conformance.model.case import Policy
 from conformance.model.observation import ExpectedError
@@ -258,10 +259,18 @@ def _deviates(evidence: _Evidence, declared: tuple[Deviation, ...]) -> Answer:
     if verdict is not Verdict.REGRESSED:
         return verdict, evidence.why
     if not declared:
-        return Verdict.REGRESSED, (*evidence.why, *evidence.changes)
+        return Verdict.REGRESSED, _each_once(evidence.why, evidence.changes)
     other = f"not as the {described(declared[0])} declares: {_first(evidence.why, '')}"
     verdict = Verdict.CHANGED if evidence.agrees else Verdict.REGRESSED
     return verdict, (other, *evidence.why[1:], *evidence.changes)
+
+
+def _each_once(why: Sequence[str], changes: Sequence[str]) -> tuple[str, ...]:
+    """Return how a value differs from its reference and its golden: what is the same, once."""
+    same = {text.replace(f" {GOLDEN} ", f" {REFERENCE} ", 1): text for text in changes}
+    both = f" {REFERENCE} and {GOLDEN} "
+    said = [text.replace(f" {REFERENCE} ", both, 1) if text in same else text for text in why]
+    return (*said, *(text for key, text in same.items() if key not in why))
 
 
 def abnormal(seen: Observation) -> Verdict:

@@ -29,6 +29,7 @@ class RunCell:
         layer: Hash of the lock of what it has beside, empty for nothing.
         selector: The `--cell` that names it, empty in runs of an older release; the id of a cell,
             except for a `path:` cell, because its id does not contain the interpreter.
+        note: What a reader of its results must know, e.g. that installed files were edited.
     """
 
     id: str
@@ -36,6 +37,7 @@ class RunCell:
     hash: str = ""
     layer: str = ""
     selector: str = ""
+    note: str = ""
     versions: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -142,6 +144,9 @@ class RunInfo:
         started: When it began, ISO 8601 in UTC.
         finished: When it ended; empty of a run that did not.
         exit: Exit status; None of a run that did not end.
+        exit_reason: Why the exit status is that one, empty for a run in which all is as expected.
+        not_compared: Why the run was not compared with an earlier one; empty if it was, or if
+            that was not asked for.
         root: Folder of the project, which files of cases are told from.
         request: What was asked for.
         matrix: Name or file of the matrix, empty where cells were named.
@@ -158,6 +163,8 @@ class RunInfo:
     started: str = ""
     finished: str = ""
     exit: int | None = None
+    exit_reason: str = ""
+    not_compared: str = ""
     root: str = ""
     request: dict[str, Any] = field(default_factory=dict)
     matrix: str = ""

@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from conformance.notify.marks import Body, tame
-from conformance.notify.topic import number_of
 from conformance.report.markup import MOST_BLOCK, Entry, Section, block, code, fitted
 from conformance.report.site.addresses import CAUSES, case_page, href
 from conformance.report.text import visible
 from conformance.triage.evidence.telling import culprit_line
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,7 +90,7 @@ def _facts(topic: Topic, url: str, most: int) -> str:
     for job in topic.jobs:
         cases[job.case].append(job.place)
     section = Section(
-        head=f"**Where:** {number_of(len(topic.jobs), 'job')} of {number_of(len(cases), 'case')}",
+        head=f"**Where:** {plural(len(topic.jobs), 'job')} of {plural(len(cases), 'case')}",
         entries=[
             Entry(partial(_place_line, case, places), len(places)) for case, places in cases.items()
         ],
@@ -131,7 +131,7 @@ def _evidence(found: Evidence, reproduction: str, most: int) -> str:
     if not shown:
         return text
     left = reproduction.count("\n") - shown.count("\n")
-    note = f"\n\n*{number_of(left, 'more line')} left out.*" if shown != reproduction else ""
+    note = f"\n\n*{plural(left, 'more line')} left out.*" if shown != reproduction else ""
     python = block(shown, len(shown)).replace("text\n", "python\n", 1)
     return f"{text}\n\n<details><summary>The file</summary>\n\n{python}{note}\n\n</details>"
 
@@ -197,5 +197,5 @@ def _listed(jobs: Iterable[Job]) -> str:
     lines = [_place_line(case, places) for case, places in cases.items()]
     more = len(lines) - _LISTED
     return "\n".join(
-        [*lines[:_LISTED], *([f"- and {number_of(more, 'more case')}"] if more > 0 else [])]
+        [*lines[:_LISTED], *([f"- and {plural(more, 'more case')}"] if more > 0 else [])]
     )

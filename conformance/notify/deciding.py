@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 from conformance.notify import body as text
 from conformance.notify.actions import Action, Kind
 from conformance.notify.marks import Body, cause_in, parts_of
-from conformance.notify.topic import number_of
 from conformance.notify.tracker import Closed
 from conformance.store.standing import Standing
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -159,7 +159,7 @@ class _Deciding:
         what = Action(
             kind=Kind.OPEN,
             cause=topic.id,
-            why=f"seen in {number_of(len(topic.jobs), 'job')}",
+            why=f"seen in {plural(len(topic.jobs), 'job')}",
             title=topic.title,
             body=text.new_body(topic, self.policy.url),
             regressions=tuple(one.id for one in free),
@@ -168,9 +168,7 @@ class _Deciding:
 
     def _within_limit(self, action: Action) -> Action:
         if self.opened >= self.policy.limit:
-            why = (
-                f"this night opened {number_of(self.opened, 'issue')} already; --limit allows more"
-            )
+            why = f"this night opened {plural(self.opened, 'issue')} already; --limit allows more"
             return Action(
                 kind=Kind.HOLD, cause=action.cause, why=why, issue=action.issue, title=action.title
             )

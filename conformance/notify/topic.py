@@ -17,16 +17,6 @@ if TYPE_CHECKING:
 MOST_TITLE = 200
 
 
-def number_of(count: int, what: str) -> str:
-    """Return how many there are, in words.
-
-    Args:
-        count: How many.
-        what: What one is called.
-    """
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A job that shows a root cause.

@@ -10,6 +10,7 @@ from conformance.golden.spans import version
 from conformance.report.behaviour_words import before_and_since
 from conformance.report.markup import code, details, paragraph, table
 from conformance.report.threads import address_of
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -61,7 +62,7 @@ class _Writer:
     def index(self, histories: Sequence[FamilyHistory]) -> str:
         """Return the page of all families: declared changes by release."""
         told = [(history.name, one) for history in histories for one in history.told]
-        count = f"{len(told)} changes of behaviour, by release. {HEAD}"
+        count = f"{plural(len(told), 'change')} of behaviour, by release. {HEAD}"
         parts = ["# What JAX changed", paragraph(count), "## Families", _families(histories)]
         for release in _newest_first(one.change.shown_at for _, one in told):
             heading = self._heading(release)
@@ -79,7 +80,7 @@ class _Writer:
         pairs = f" · [every pair]({history.name}_pairs.md)" if history.has_pairs else ""
         parts = [
             f"# {history.name}",
-            paragraph(f"{about}{len(history.cases)} cases. {HEAD}"),
+            paragraph(f"{about}{plural(len(history.cases), 'case')}. {HEAD}"),
             f"[All families](README.md) · [the cases](../../cases/{history.name}){pairs}",
         ]
         for release in history.releases:
@@ -93,7 +94,7 @@ class _Writer:
         if changed.also:
             lines = "\n".join(self._also(changed.also))
             count = len({one.case.id for one in changed.also})
-            cases = "1 case" if count == 1 else f"{count} cases"
+            cases = plural(count, "case")
             what = "also other" if changed.told else "other"
             yield details(f"{cases} {what} than before", lines)
 

@@ -27,6 +27,7 @@ from conformance.report.conformance_history import (
 )
 from conformance.report.text import one_line
 from conformance.report.tracks import release_order, tracks_of
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -169,11 +170,12 @@ def unfinished(run: LoadedRun) -> str:
     told = {(record.case, record.cell) for record in run.records}
     missing = [pair for pair in run.info.plan if pair not in told]
     if missing:
-        return f"{len(missing)} tests have no result, {missing[0][0]} on {missing[0][1]} is one"
+        tests = plural(len(missing), "test")
+        return f"{tests} without a result, such as {missing[0][0]} on {missing[0][1]}"
     lost = [r for r in run.records if r.outcome in {Ended.INFRA, Ended.NOT_RUN}]
     if lost:
         why = one_line("; ".join(lost[0].reasons), WHY)
-        return f"{len(lost)} tests could not be run, {lost[0].case} on {lost[0].cell}: {why}"
+        return f"{plural(len(lost), 'test')} could not be run, such as {lost[0].case} on {lost[0].cell}: {why}"
     return ""
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.model.outcome import Verdict
 from conformance.model.run import Exclusion
 from conformance.report.text import listed
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +50,7 @@ def exclusion_lines(exclusions: Iterable[Exclusion]) -> list[str]:
         by_reason.setdefault((tuple(cells), reason), []).append(case)
     lines = []
     for (where, reason), cases in by_reason.items():
-        what = cases[0] if len(cases) == 1 else f"{len(cases)} cases"
+        what = cases[0] if len(cases) == 1 else plural(len(cases), "case")
         lines.append(f"excluded {what or 'all cases'} on {listed(where)}: {reason}")
     return lines
 

@@ -15,6 +15,7 @@ from conformance.ir.change import Severity
 from conformance.judge.ir import changed_facts
 from conformance.report.ir_facts import differing_facts
 from conformance.report.ir_lines import aligned, fitted, styled
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -139,14 +140,14 @@ class DiffReport:
         """
         if jobs:
             number = len(jobs)
-            self._line(Text(f"\n{number} {_plural('job', number)} only in {where}:", style="bold"))
+            self._line(Text(f"\n{plural(number, 'job')} only in {where}:", style="bold"))
             self._members(jobs)
 
     def _kinds(self, transitions: Sequence[Transition]) -> None:
         found = Counter(change.kind for change in transitions)
         words = ", ".join(f"{found[kind]} {kind}" for kind in (*TOLD, Kind.SAME) if found[kind])
         number = len(transitions)
-        self._line(Text(f"{number} {_plural('job', number)}: {words}", style="bold"))
+        self._line(Text(f"{plural(number, 'job')}: {words}", style="bold"))
 
     def _tally(self, jobs: Sequence[ComparedJobs]) -> None:
         diffs = [one.diff for job in jobs for one in job.irs if one.diff is not None]
@@ -154,7 +155,7 @@ class DiffReport:
             TALLY[0] if d.equal else TALLY[1] if d.neutral_equal else TALLY[2] for d in diffs
         )
         words = ", ".join(f"{counts[word]} {word}" for word in TALLY if counts[word])
-        head = f"{len(diffs)} pairs of IRs: {words or 'none to compare'}"
+        head = f"{plural(len(diffs), 'pair')} of IRs: {words or 'none to compare'}"
         self._line(Text(head, style="bold"))
 
     def _alike(self, found: Iterable[tuple[str, ComparedJobs]], title: str) -> None:
@@ -162,13 +163,13 @@ class DiffReport:
         for said, job in found:
             by_words.setdefault(said, []).append(job)
         for said, members in sorted(by_words.items(), key=lambda item: -len(item[1])):
-            head = f"\n{title} in {len(members)} {_plural('job', len(members))}: "
+            head = f"\n{title} in {plural(len(members), 'job')}: "
             self._line(Text.assemble((head, "bold"), said))
             self._members([self._called(job) for job in members])
 
     def _group(self, group: Group, *, brief: bool) -> None:
         number = len(group.jobs)
-        self._line(Text(f"\n{group.ir}, in {number} {_plural('job', number)}:", style="bold"))
+        self._line(Text(f"\n{group.ir}, in {plural(number, 'job')}:", style="bold"))
         self._members([self._called(job) for job in group.jobs])
         self._trust(group.example)
         self._changes(group.example, brief=brief)
@@ -262,7 +263,7 @@ class DiffReport:
         shown = rows if self._full else rows[:LINES]
         for row in shown:
             table.add_row(*(self._cell(line, width) for line in row))
-        self._console.print(Padding(table, (0, 0, 0, INDENT), expand=False))
+        self._console.print(Padding(table, (0, 0, 0, INDENT), expand=False), soft_wrap=False)
         self._cut_short(len(rows) - len(shown))
 
     def _cell(self, line: _Line | None, width: int) -> Text:
@@ -281,7 +282,7 @@ class DiffReport:
     def _indented(self, text: Text) -> None:
         """Print a text as long as it is; in a terminal, folded below its beginning."""
         if self._console.is_terminal:
-            self._console.print(Padding(text, (0, 0, 0, INDENT), expand=False))
+            self._console.print(Padding(text, (0, 0, 0, INDENT), expand=False), soft_wrap=False)
         else:
             self._line(Text.assemble(" " * INDENT, text))
 
@@ -300,7 +301,7 @@ class DiffReport:
             rest = f", {more} more with --full" if more else ""
             self._line(Text.assemble(("\n  facts that differ", "bold"), (rest, QUIET)))
         else:
-            words = f"\n  no fact that gates differs; {more} {_plural('other', more)} with --full"
+            words = f"\n  no fact that gates differs; {plural(more, 'other')} with --full"
             self._line(Text(words, style=QUIET))
         margin = max((min(len(row.name), MARGIN) for row in shown), default=0)
         for row in shown:
@@ -313,7 +314,7 @@ class DiffReport:
             )  # fmt: skip
 
     def _more(self, number: int, what: str) -> None:
-        self._line(Text(f"  ... {number} more {_plural(what, number)} (--full)", style=QUIET))
+        self._line(Text(f"  ... {plural(number, f'more {what}')} (--full)", style=QUIET))
 
     def _line(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True)
@@ -344,7 +345,7 @@ def headline(diff: IrDiff) -> Text:
     found = Counter(change.severity for change in diff.changes)
     parts = ", ".join(f"{found[s]} {s}" for s in Severity if found[s])
     number = len(diff.changes)
-    return Text(f"{number} {_plural('pattern', number)}: {parts}", style="bold red")
+    return Text(f"{plural(number, 'pattern')}: {parts}", style="bold red")
 
 
 def _title(change: Change) -> Text:
@@ -363,7 +364,3 @@ def _aligned(diff: IrDiff) -> Text:
 
 def _of(items: Sequence[T], number: int | None) -> T | None:
     return None if number is None else items[number]
-
-
-def _plural(what: str, number: int) -> str:
-    return what if number == 1 else f"{what}s"

@@ -13,18 +13,18 @@ from conformance.report.changes import changes_of
 from conformance.report.commands import rerun
 from conformance.report.exclusions import EVERY, exclusion_groups, unsupported
 from conformance.report.markup import MOST_CODE, Entry, Section, block, code, fitted, row
-from conformance.report.notes import notes
+from conformance.report.notes import cell_notes, exit_lines, not_compared, notes
 from conformance.report.since_text import age, counted, day_of, described, other_lines
 from conformance.report.story import story_of
 from conformance.report.summary import ir_groups
 from conformance.report.verdicts import LETTERS, WORST_FIRST
 from conformance.triage.evidence.telling import evidence_lines
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.engine.causes import RootCause
-    from conformance.engine.loading import LoadedRun
     from conformance.model.since import Since
     from conformance.report.changes import Change, Changes
     from conformance.report.exclusions import ExclusionGroup
@@ -46,28 +46,33 @@ def markdown(report: Report, most: int = MOST) -> str:
         report: What is told.
         most: Characters of the whole, 4,000 at least; what does not fit is counted.
     """
-    head = "\n\n".join(_head(story_of(report), report.runs))
+    head = "\n\n".join(_head(story_of(report), report))
     return fitted(head, list(_sections(report)), most)
 
 
-def _head(story: Story, runs: Sequence[LoadedRun]) -> Iterator[str]:
+def _head(story: Story, report: Report) -> Iterator[str]:
     """Yield what a person must know, should nothing else be read."""
+    runs = report.runs
     said = "nothing unexpected"
     if story.wrong:
-        said = f"{story.wrong:,} of {_number(story.jobs, 'job')} unexpected"
+        said = f"{story.wrong:,} of {plural(story.jobs, 'job')} unexpected"
     elif story.infra or story.not_run or story.problems:
         said = "nothing unexpected, but not all is known"
     yield f"# Conformance: {said}"
     tally = ", ".join(f"{number:,} {verdict}" for verdict, number in story.counts.items())
     yield (
-        f"{_number(story.jobs, 'job')} of {_number(story.cases, 'case')} on "
-        f"{_number(len(story.releases), 'release')}: {tally or 'none'}. Says nothing about JAX: "
+        f"{plural(story.jobs, 'job')} of {plural(story.cases, 'case')} on "
+        f"{plural(len(story.releases), 'release')}: {tally or 'none'}. Says nothing about JAX: "
         f"{story.infra:,} ended for reasons of the host, {story.not_run:,} never ended."
     )
     if runs:
         others = f", and {len(runs) - 1:,} before it" if len(runs) > 1 else ""
         ended = f" of {code(story.ended, 40)}" if story.ended else ""
         yield f"Run {code(runs[-1].id)}{ended}{others}."
+    for line in exit_lines(report):
+        yield f"{line[0].upper()}{line[1:]}."
+    if why := not_compared(report):
+        yield f"Not compared with an earlier run: {code(why)}."
 
 
 def _sections(report: Report) -> Iterator[Section]:
@@ -84,7 +89,7 @@ def _sections(report: Report) -> Iterator[Section]:
     telling = [cause for cause in causes if cause.telling]
     if telling:
         yield Section(
-            head=f"## Unexpected: {_number(len(telling), 'root cause')}",
+            head=f"## Unexpected: {plural(len(telling), 'root cause')}",
             entries=[Entry(partial(_cause, report, one), len(one.records)) for one in telling],
             what="root causes",
             gap="\n\n",
@@ -93,9 +98,9 @@ def _sections(report: Report) -> Iterator[Section]:
     silent = [cause for cause in causes if not cause.telling]
     if silent or report.not_run:
         yield _indeterminate(report, silent)
-    if noted := notes(report.records):
+    if noted := [*cell_notes(report.cells), *notes(report.records)]:
         yield Section(
-            head=f"## To be known: {_number(len(noted), 'note')}",
+            head=f"## To be known: {plural(len(noted), 'note')}",
             entries=[Entry(partial(_bullet, note), 1) for note in noted],
             what="notes",
             share=0.2,
@@ -204,7 +209,7 @@ def _irs(report: Report) -> Iterator[Section]:
     if groups:
         jobs = sum(len(group.records) for group in groups)
         yield Section(
-            head=f"## IRs that are not their goldens: {_number(jobs, 'warning')}",
+            head=f"## IRs that are not their goldens: {plural(jobs, 'warning')}",
             entries=[Entry(partial(_ir, group), len(group.records)) for group in groups],
             what="groups",
             gap="\n\n",
@@ -278,8 +283,8 @@ def _exclusions(report: Report) -> Iterator[Section]:
     groups = exclusion_groups(found)
     if groups:
         yield Section(
-            head=f"<details><summary>{_number(len(found), 'exclusion')}, "
-            f"for {_number(len(groups), 'reason')}</summary>",
+            head=f"<details><summary>{plural(len(found), 'exclusion')}, "
+            f"for {plural(len(groups), 'reason')}</summary>",
             entries=[Entry(partial(_left_out, group), group.pairs) for group in groups],
             what="reasons",
             end="</details>",
@@ -287,10 +292,10 @@ def _exclusions(report: Report) -> Iterator[Section]:
 
 
 def _left_out(group: ExclusionGroup) -> str:
-    cells = _number(len(group.cells), "cell")
+    cells = plural(len(group.cells), "cell")
     if EVERY in group.cases:
         return f"- {code(group.reason)}: {EVERY} in {cells}, such as {code(group.cells[0])}"
-    cases = _number(len(group.cases), "case")
+    cases = plural(len(group.cases), "case")
     example = f"{code(group.cases[0])} on {code(group.cells[0])}"
     return f"- {code(group.reason)}: {cases} in {cells}, such as {example}"
 
@@ -298,7 +303,3 @@ def _left_out(group: ExclusionGroup) -> str:
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(code(name, 150) for name in names[:SHOWN])
     return f"{shown} and {len(names) - SHOWN:,} more" if len(names) > SHOWN else shown
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from conformance.model.record import Record
+    from conformance.model.run import RunCell
+    from conformance.report.report import Report
 
 
 def notes(records: Iterable[Record]) -> list[str]:
@@ -32,3 +34,33 @@ def note_lines(records: Iterable[Record]) -> list[str]:
     lines = [f"note: {line}" for line in notes(records)]
     more = len(lines) - LISTED
     return [*lines[:LISTED], f"note: and {more} more like these"] if more > 0 else lines
+
+
+def cell_notes(cells: Iterable[RunCell]) -> list[str]:
+    """Return the notes of cells, a line each.
+
+    Args:
+        cells: Cells of any runs.
+    """
+    return [f"note: {visible(cell.id)}: {visible(cell.note)}" for cell in cells if cell.note]
+
+
+def not_compared(report: Report) -> str:
+    """Return why the newest run was not compared with an earlier one, empty if it was.
+
+    Args:
+        report: The report on it.
+    """
+    return visible(report.runs[-1].info.not_compared) if report.runs else ""
+
+
+def exit_lines(report: Report) -> list[str]:
+    """Return a line with the exit status of a run and its reason, if there is something to say.
+
+    Args:
+        report: The report; of several runs together, no run's own exit status holds.
+    """
+    if len(report.runs) != 1:
+        return []
+    info = report.runs[0].info
+    return [f"exit status {info.exit}: {visible(info.exit_reason)}"] if info.exit_reason else []

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from conformance.report.text import visible
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -76,9 +77,9 @@ def shard_lines(
     jobs = Counter(job.planned.cell.id for one in shards for job in one.jobs)
     width = max(map(len, jobs))
     for cell, many in jobs.items():
-        yield f"{cell:{width}}  {_many(many, 'job')}"
+        yield f"{cell:{width}}  {plural(many, 'job')}"
     seconds = sum(one.seconds for one in shards)
-    total = f"{_many(jobs.total(), 'job')} in {_many(len(jobs), 'cell')}"
+    total = f"{plural(jobs.total(), 'job')} in {plural(len(jobs), 'cell')}"
     yield f"{total}, about {_time(seconds)} one after another, with what it takes to open cells"
     reasons = Counter(exclusion.reason for exclusion in exclusions)
     for reason, many in reasons.most_common(MOST):
@@ -91,13 +92,9 @@ def shard_lines(
             runner = labels[one.runner]
             label = runner if isinstance(runner, str) else ",".join(runner)
             yield (
-                f"shard {number}/{len(shards)}  {label}  {_many(len(one.jobs), 'job')}, "
+                f"shard {number}/{len(shards)}  {label}  {plural(len(one.jobs), 'job')}, "
                 f"{_time(one.seconds)}: {_cells(cells)}"
             )
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _time(seconds: float) -> str:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
 from conformance.report.text import listed, one_line
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,7 +31,7 @@ def counted(since: Since) -> str:
         "moved": moved, "added": len(since.added), "removed": len(since.removed),
         "silent": len(since.silent),
     }  # fmt: skip
-    said += [f"{_jobs(number)} {kind}" for kind, number in jobs.items() if number]
+    said += [f"{plural(number, 'job')} {kind}" for kind, number in jobs.items() if number]
     if not since.changed:
         said.insert(0, "nothing changed")
     return ", ".join(said) or "other packages"
@@ -65,7 +66,7 @@ def other_lines(since: Since) -> Iterator[str]:
         ("added", since.added), ("removed", since.removed), ("silent", since.silent),
     ):  # fmt: skip
         for place, number in Counter(job.place for job in jobs).items():
-            yield f"{kind}: {_jobs(number)} on {place}"
+            yield f"{kind}: {plural(number, 'job')} on {place}"
     for places, packages in _alike(since.installed):
         yield f"installed on {listed(places)}: {', '.join(packages)}"
 
@@ -73,9 +74,8 @@ def other_lines(since: Since) -> Iterator[str]:
 def described(one: CauseSince) -> str:
     """Return what a root cause is: its verdict, where it is, and why."""
     cases = list(dict.fromkeys(job.case for job in one.jobs))
-    what = cases[0] if len(cases) == 1 else f"{len(cases):,} cases"
     places = list(dict.fromkeys(job.place for job in one.jobs))
-    return one_line(f"{one.verdict} {what} on {listed(places)}: {one.reason}", LONGEST)
+    return one_line(f"{one.verdict} {listed(cases)} on {listed(places)}: {one.reason}", LONGEST)
 
 
 def day_of(moment: str) -> str:
@@ -86,8 +86,7 @@ def day_of(moment: str) -> str:
 def age(one: CauseSince) -> str:
     """Return since when a root cause has been there."""
     day = day_of(one.since)
-    nights = "1 night" if one.nights == 1 else f"{one.nights:,} nights"
-    return f" (since {day}, {nights})"
+    return f" (since {day}, {plural(one.nights, 'night')})"
 
 
 def _alike(installed: Iterable[Installed]) -> list[tuple[list[str], tuple[str, ...]]]:
@@ -100,7 +99,3 @@ def _alike(installed: Iterable[Installed]) -> list[tuple[list[str], tuple[str, .
     for place, packages in by_place.items():
         places[tuple(packages)].append(place)
     return [(found, packages) for packages, found in places.items()]
-
-
-def _jobs(number: int) -> str:
-    return "1 job" if number == 1 else f"{number:,} jobs"

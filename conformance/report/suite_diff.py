@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.suite_changes import Change, State, by_cause, state_of
 from conformance.report.text import listed, visible
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,7 +47,7 @@ def diff_lines(
     found = Counter(one.change for one in changes)
     yield " -> ".join(names)
     words = ", ".join(f"{found[change]:,} {_word(change)}" for change in Change if found[change])
-    yield f"{_many(len(changes))}: {words}"
+    yield f"{plural(len(changes), 'test')}: {words}"
     groups = by_cause(changes)
     for change in Change:
         of_kind = [group for group in groups if group[0].change is change]
@@ -56,7 +57,7 @@ def diff_lines(
             yield from _group_lines(group, names, every=every)
         if left := of_kind[len(shown) :]:
             tests = sum(map(len, left))
-            yield f"\n{_word(change)}: {_many(tests)} of {len(left)} more causes (--full)"
+            yield f"\n{_word(change)}: {plural(tests, 'test')} of {len(left)} more causes (--full)"
     yield from _slower_lines(changes, every=every)
 
 
@@ -115,7 +116,9 @@ def _group_lines(group: Sequence[Changed], names: tuple[str, str], *, every: boo
     first = group[0]
     tests = [one.test for one in group]
     where = {Change.ADDED: f", not in {names[0]}", Change.REMOVED: f", not in {names[1]}"}
-    yield visible(f"{_word(first.change)}: {_many(len(group))}{where.get(first.change, '')}")
+    yield visible(
+        f"{_word(first.change)}: {plural(len(group), 'test')}{where.get(first.change, '')}"
+    )
     yield f"  {visible(_said(first), 2 * LONGEST)}"
     yield from (f"  {visible(test)}" for test in (tests if every else [listed(tests)]))
     last = first.after if first.change is not Change.FIXED else None
@@ -166,17 +169,13 @@ def _slower_lines(changes: Sequence[Changed], *, every: bool) -> Iterator[str]:
     if before or after:
         passed = sum(one.seconds is not None for one in changes)
         yield ""
-        yield f"seconds of {_many(passed)} that pass on both: {before:.1f} -> {after:.1f}"
+        yield f"seconds of {plural(passed, 'test')} that pass on both: {before:.1f} -> {after:.1f}"
     for one in slower if every else slower[:SLOWEST]:
         assert one.seconds is not None  # noqa: S101 - it is slower
         yield visible(f"  slower: {one.test}: {one.seconds[0]:.2f} s -> {one.seconds[1]:.2f} s")
     if (more := len(slower) - SLOWEST) > 0 and not every:
-        yield f"  slower: {_many(more)} more (--full)"
+        yield f"  slower: {plural(more, 'test')} more (--full)"
 
 
 def _word(change: Change) -> str:
     return WORDS.get(change, str(change))
-
-
-def _many(number: int) -> str:
-    return f"{number:,} test" if number == 1 else f"{number:,} tests"

@@ -6,16 +6,17 @@ from collections import Counter
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.causes import root_causes
 from conformance.judge.tests import XFAIL
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.exclusions import exclusion_lines
 from conformance.report.text import listed, visible
 from conformance.report.warned import warning_lines
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from conformance.engine.causes import RootCause
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.model.run import Exclusion
@@ -41,6 +42,7 @@ WARNINGS: Final = 5
 
 def suite_lines(
     records: Sequence[Record],
+    causes: Sequence[RootCause],
     cases: Mapping[str, Case],
     exclusions: Sequence[Exclusion] = (),
     *,
@@ -52,6 +54,7 @@ def suite_lines(
 
     Args:
         records: The tests, judged.
+        causes: Their root causes, as the report on the run has them.
         cases: The same tests as cases, by id.
         exclusions: What was left out.
         named: What names a cell on the command line, by its id, where that is not the id.
@@ -62,7 +65,7 @@ def suite_lines(
     margin = max(map(len, cells), default=0)
     for cell in cells:
         yield f"{cell:{margin}}  {_counts([one for one in records if one.cell == cell])}"
-    for cause in root_causes(records):
+    for cause in causes:
         yield ""
         yield from _group(cause.reason, cause.records, every=every)
         first = cause.records[0]
@@ -85,7 +88,7 @@ def _skipped(records: Sequence[Record]) -> Iterator[str]:
     for reason, members in reasons.items():
         tests = list(dict.fromkeys(member.case for member in members))
         where = list(dict.fromkeys(member.cell for member in members))
-        what = tests[0] if len(tests) == 1 else f"{len(tests)} tests"
+        what = tests[0] if len(tests) == 1 else plural(len(tests), "test")
         yield f"skipped: {what} on {listed(where)}: {reason}"
 
 
@@ -107,7 +110,7 @@ def _group(reason: str, members: Sequence[Record], *, every: bool) -> Iterator[s
     first = members[0]
     tests = list(dict.fromkeys(member.case for member in members))
     where = list(dict.fromkeys(member.cell for member in members))
-    what = tests[0] if len(tests) == 1 else f"{len(tests)} tests"
+    what = tests[0] if len(tests) == 1 else plural(len(tests), "test")
     yield visible(f"{WORDS.get(first.verdict, first.verdict)}: {what} on {listed(where)}")
     # How many attempts came to what is as telling as how they disagree.
     said = "; ".join(first.reasons) if first.verdict is Verdict.FLAKY else reason

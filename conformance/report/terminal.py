@@ -12,11 +12,12 @@ from conformance.model.case import Policy
 from conformance.model.outcome import Verdict
 from conformance.model.record import IrStatus
 from conformance.report.exclusions import exclusion_lines, unsupported
-from conformance.report.notes import note_lines
+from conformance.report.notes import cell_notes, exit_lines, not_compared, note_lines
 from conformance.report.since_text import since_lines
 from conformance.report.summary import IrGroup, counts, ir_groups, understood
 from conformance.report.text import LISTED, listed, visible
 from conformance.report.verdicts import LETTERS, WORST_FIRST
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -62,6 +63,10 @@ MIN_TIMELINE = 10
 WIDEST = 10_000
 LONGEST = 4_000
 """Characters of one reason."""
+NAMED = 10
+"""Cases of a root cause that are named one by one."""
+WARNED = 5
+"""Groups of IRs that only warn, where not every case is shown."""
 
 
 def print_report(
@@ -80,6 +85,8 @@ def print_report(
         verbose: A row for each case, not for each family.
     """
     records = report.records
+    # What changed is what a reader of a nightly looks for.
+    _print_since(console, report)
     # Before the table, which says little where a whole cell could not run.
     _print_causes(console, [cause for cause in report.causes if not cause.telling])
     rows = _rows(records, verbose=verbose)
@@ -94,9 +101,8 @@ def print_report(
             console.print(text, soft_wrap=True)
     console.print(_legend(records))
     _print_causes(console, [cause for cause in report.causes if cause.telling])
-    for group in ir_groups(report.cases, records):
-        if group.policy is not Policy.INFORM or verbose:
-            console.print(_ir_group(group), soft_wrap=True)
+    for text in _ir_texts(ir_groups(report.cases, records), verbose=verbose):
+        console.print(text, soft_wrap=True)
     for line in exclusion_lines((*report.exclusions, *unsupported(records))):
         console.print(Text(visible(line, LONGEST), style="bright_black"), soft_wrap=True)
     tally = ", ".join(f"{number} {verdict}" for verdict, number in counts(records).items())
@@ -106,15 +112,22 @@ def print_report(
     console.print(f"{tally}{unchanged}{unfinished}", soft_wrap=True)
     for line in (*_ir_lines(records), *note_lines(records)):
         console.print(line, soft_wrap=True)
-    if report.since is not None:
-        for line in since_lines(report.since):
-            console.print(Text(visible(line, LONGEST)), soft_wrap=True)
+    for line in (*cell_notes(report.cells), *exit_lines(report)):
+        console.print(Text(visible(line, LONGEST)), soft_wrap=True)
     console.print(f"results in {directory}", soft_wrap=True, style="bright_black")
+
+
+def _print_since(console: Console, report: Report) -> None:
+    lines = [] if report.since is None else [*since_lines(report.since)]
+    if why := not_compared(report):
+        lines.append(f"not compared with an earlier run: {why}")
+    for line in lines:
+        console.print(Text(visible(line, LONGEST)), soft_wrap=True)
 
 
 def _print_causes(console: Console, causes: Iterable[RootCause]) -> None:
     for cause in causes:
-        console.print(_group(cause.reason, cause.records), soft_wrap=not cause.telling)
+        console.print(_group(cause.reason, cause.records), soft_wrap=True)
 
 
 def _rows(records: Sequence[Record], *, verbose: bool) -> Rows:
@@ -222,13 +235,20 @@ def _group(reason: str, members: Sequence[Record]) -> Text:
     text.append(f"{first.verdict}", style=style.colour)
     cells = list(dict.fromkeys(member.cell for member in members))
     cases = {member.case for member in members}
-    what = first.case if len(cases) == 1 else f"{len(cases)} cases"
+    what = first.case if len(cases) == 1 else plural(len(cases), "case")
     text.append(visible(f" {what} on {listed(cells)}\n  {reason}", LONGEST))
     for more in first.reasons[1:]:
         text.append(visible(f"\n  {more}", LONGEST))
+    text.append(_names(members))
     if first.error is not None and first.error.where:
         text.append(visible(f"\n  at {first.error.where}"), style="bright_black")
     return text
+
+
+def _names(members: Sequence[Record]) -> str:
+    """Return a line with the names of the cases of a group, the first of many; one has none."""
+    names = list(dict.fromkeys(member.case for member in members))
+    return f"\n  {visible(listed(names, NAMED), LONGEST)}" if len(names) > 1 else ""
 
 
 def _ir_group(group: IrGroup) -> Text:
@@ -236,14 +256,30 @@ def _ir_group(group: IrGroup) -> Text:
     warns = group.policy is Policy.WARN
     text.append(f"{group.policy}", style="bold yellow" if warns else "bright_black")
     cases = {record.case for record in group.records}
-    what = next(iter(cases)) if len(cases) == 1 else f"{len(cases)} cases"
+    what = next(iter(cases)) if len(cases) == 1 else plural(len(cases), "case")
     cells = list(dict.fromkeys(record.cell for record in group.records))
     text.append(f" {group.ir} of {what} on {listed(cells)} is not its golden")
+    text.append(_names(group.records))
     for change in group.changes[:LISTED]:
         text.append(f"\n  {visible(change, LONGEST)}")
     if len(group.changes) > LISTED:
         text.append(f"\n  and {len(group.changes) - LISTED} more", style="bright_black")
     return text
+
+
+def _ir_texts(groups: Sequence[IrGroup], *, verbose: bool) -> Iterator[Text]:
+    """Yield the groups of IRs that are not their goldens; of many that only warn, the largest."""
+    shown = [group for group in groups if verbose or group.policy is not Policy.INFORM]
+    warnings = [group for group in shown if group.policy is Policy.WARN]
+    folded = [] if verbose else warnings[WARNED:]
+    yield from (_ir_group(group) for group in shown if group not in folded)
+    if folded:
+        number = sum(len(group.records) for group in folded)
+        yield Text(
+            f"\nand {plural(number, 'more IR')} in {plural(len(folded), 'group')} "
+            "not as their goldens: --verbose lists them",
+            style="bright_black",
+        )
 
 
 def _ir_lines(records: Sequence[Record]) -> Iterator[str]:

@@ -53,10 +53,15 @@ def one_line(text: str, most: int = MOST) -> str:
     return " ".join(visible(text, most).split())
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(names[:LISTED]) + more
+def listed(names: Sequence[str], most: int = LISTED) -> str:
+    """Return the first names, and how many more there are.
+
+    Args:
+        names: The names.
+        most: How many of them are named.
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _picture(match: re.Match[str]) -> str:

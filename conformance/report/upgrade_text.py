@@ -13,6 +13,7 @@ from conformance.report.upgrade_culprits import culprit_cell, culprit_lines, unc
 from conformance.report.upgraded import command, groups, known, upstream
 from conformance.triage.questions.predicate import ending, quoted
 from conformance.triage.upgrade.effect import BREAKING, FIGURES, SILENT, Effect, told
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -64,7 +65,7 @@ def verdict(upgraded: Upgraded) -> str:
     ]
     text = f"From {_named(before)} to {after} on {where}, "
     if phrases:
-        text += f"of {_many(len(upgraded.whole), upgraded.noun)} {_joined(phrases)}."
+        text += f"of {plural(len(upgraded.whole), upgraded.noun)} {_joined(phrases)}."
         text += "" if upgraded.breaks or upgraded.passing else " Nothing breaks."
         text += _between(upgraded)
     else:
@@ -74,7 +75,7 @@ def verdict(upgraded: Upgraded) -> str:
         text += f" No error tells of {silent} of them."
     if flaky := sum(bool(one.flaky) for one in upgraded.compared):
         text += (
-            f" {_many(flaky, upgraded.noun)} did not do the same twice: nothing is said of that."
+            f" {plural(flaky, upgraded.noun)} did not do the same twice: nothing is said of that."
         )
     return text
 
@@ -87,7 +88,7 @@ def _between(upgraded: Upgraded) -> str:
         first = releases[min(releases)]
         where = f"the first in {first}" if len(releases) > 1 else f"in {first}"
         text += (
-            f" Between the ends {_many(len(passing), upgraded.noun)} "
+            f" Between the ends {plural(len(passing), upgraded.noun)} "
             f"{'breaks' if len(passing) == 1 else 'break'} ({where}), but not in "
             f"{upgraded.axes[0].ends[1]}."
         )
@@ -95,7 +96,7 @@ def _between(upgraded: Upgraded) -> str:
     if unseen:
         were = "was" if unseen == 1 else "were"
         text += (
-            f" {_many(unseen, upgraded.noun)} {were} tried on some of the releases alone: "
+            f" {plural(unseen, upgraded.noun)} {were} tried on some of the releases alone: "
             "--thorough tries all."
         )
     return text
@@ -116,10 +117,6 @@ def _first(upgraded: Upgraded, effect: Effect) -> str:
 
 def _joined(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def upgrade_lines(upgraded: Upgraded, *, every: bool = False) -> Iterator[str]:
@@ -249,12 +246,12 @@ def _unclear(upgraded: Upgraded) -> Iterator[str]:
     if every := sum(1 for _ in unclear(upgraded, frozenset(Effect))):
         breaking = sum(1 for _ in unclear(upgraded, BREAKING))
         how = f"--blame asks of {breaking}, " if breaking else ""
-        yield f"which package: not asked of {_many(every, 'change')}; {how}--blame-all of all"
+        yield f"which package: not asked of {plural(every, 'change')}; {how}--blame-all of all"
 
 
 def _counted(what: str, noun: str, reasons: Iterable[str]) -> Iterator[str]:
     for reason, count in Counter(reasons).items():
-        yield f"{what}: {_many(count, noun)}: {visible(reason)}"
+        yield f"{what}: {plural(count, noun)}: {visible(reason)}"
 
 
 def upgrade_markdown(upgraded: Upgraded) -> str:

@@ -17,6 +17,7 @@ from conformance.judge.errors import cause_of
 from conformance.judge.tests import WARNINGS
 from conformance.report.text import one_line
 from conformance.report.tracks import tracks_of
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -210,10 +211,10 @@ def warning_lines(
     told = warnings[:most]
     yield f"warnings: {len(warnings)}, each told once"
     for one in told:
-        tests = one.tests[0] if len(one.tests) == 1 else f"{len(one.tests)} tests"
+        tests = one.tests[0] if len(one.tests) == 1 else plural(len(one.tests), "test")
         tests = tests if one.tests else "as tests are collected"
         yield f"  {edges_of(one)}{one.category}: {one.message}"
-        yield f"    {tests}, in {len(one.cells)} of {cells} cell{'' if cells == 1 else 's'}"
+        yield f"    {tests}, in {len(one.cells)} of {plural(cells, 'cell')}"
     if len(warnings) > len(told):
         yield f"  {len(warnings) - len(told)} more in the report"
 

@@ -16,6 +16,7 @@ from conformance.review.groups import Kind
 from conformance.review.lines import Line, Tone, head, line
 from conformance.review.proposing import Wish, declarations, undeclarable
 from conformance.review.ranges import compact
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -190,7 +191,9 @@ def accept_lines(group: Group) -> list[Line]:
     refused = Counter(member.refusal for member in group.members if member.refusal)
     total = len(group.members)
     number = total - sum(refused.values())
-    told = [line(f"accept: takes {number} of {total} jobs", indent=_STEP)] if number else []
+    told = (
+        [line(f"accept: takes {number} of {plural(total, 'job')}", indent=_STEP)] if number else []
+    )
     for reason, count in refused.items():
         told.append(line(f"accept: refuses {count}: {reason}", indent=_STEP))
     return told

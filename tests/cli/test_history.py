@@ -151,7 +151,7 @@ def test_old_runs_go(project: Project) -> None:
     made(project, 35, Verdict.REGRESSED)
     project.run("history", "add", "reports/runs")
     ending = project.run("history", "prune", "--keep-days", "30")
-    assert ending.out == "removed 1 runs, 0 jobs, 0 changes\n"
+    assert ending.out == "removed 1 run, 0 jobs, 0 changes\n"
     assert len(project.run("history", "runs").out.splitlines()) == 1
     assert "confirmed" in project.run("history", "regressions").out
 

@@ -93,7 +93,7 @@ def test_tests_of_no_group_are_told(project: Project) -> None:
     """They are in the page, under other."""
     project.write({"suites/signs/groups.toml": ""})
     ending = project.run("suite", "history", "signs", run(project, "a", OLD, "pk"))
-    assert ending.error == "2 tests are in no group, t/a.py::test_one is one"
+    assert ending.error == "2 tests in no group, such as t/a.py::test_one"
     assert "| release | other |" in files(project)[1]
 
 

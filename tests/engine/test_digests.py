@@ -83,6 +83,7 @@ def test_a_killed_run_counts_with_what_it_has(tmp_path: Path) -> None:
     ("reason", "cause"),
     [
         ("out 3 of 16 differ, worst at [4]: 441.33 against 1e-05, 16777216 ulp", None),
+        ("out 3 of 16 differ, worst at [4]: 441.33 against golden 1e-05, 16777216 ulp", None),
         ("out dtype float64, golden float32", "out dtype float64, golden float32"),
         ("golden (0.5.3..0.8.3)", "golden (#..#)"),
         ("at 0x7f3a2b1c0d of /usr/lib/x.py:12", "at <address> of x.py:<n>"),

@@ -71,7 +71,7 @@ def test_one_that_is_there_twice(tmp_path: Path) -> None:
 def test_one_that_did_not_end(tmp_path: Path) -> None:
     """Jobs would be lost without a word."""
     plan = ((ONE.case, A), (TWO.case, A))
-    with pytest.raises(UsageError, match=r"shard-1: 1 jobs have not ended; .* --resume"):
+    with pytest.raises(UsageError, match=r"shard-1: 1 job not ended; .* --resume"):
         in_order([part(tmp_path, 1, 1, ONE, plan=plan)])
 
 

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.engine.causes import root_causes
 from conformance.engine.nights import compare, night_of
 from conformance.engine.policy import FailOn, exit_by
 from conformance.engine.runner import exit_code
+from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Conformance, ExitCode, Outcome, Verdict
 from conformance.model.run import RunInfo
 from tests.engine.records import record
@@ -47,7 +49,7 @@ def test_only_what_is_new_fails(
     before: list[Record], after: list[Record], expected: ExitCode
 ) -> None:
     """And faults of the host are told as ever."""
-    assert exit_by(FailOn.NEW, after, since(before, after)) is expected
+    assert exit_by(FailOn.NEW, after, since(before, after)).code is expected
 
 
 @pytest.mark.parametrize(
@@ -62,13 +64,52 @@ def test_where_issues_are_linked_what_has_none_fails(
     records: list[Record], known: set[tuple[str, str, str]], expected: ExitCode
 ) -> None:
     """Although it was there the last night."""
-    assert exit_by(FailOn.NEW, records, since(records, records), known) is expected
+    assert exit_by(FailOn.NEW, records, since(records, records), known).code is expected
 
 
 def test_without_a_night_before_all_is_new() -> None:
     """But for what has an issue."""
-    assert exit_by(FailOn.NEW, [BAD], None) is ExitCode.UNEXPECTED
-    assert exit_by(FailOn.NEW, [BAD], None, {LINKED}) is ExitCode.OK
+    assert exit_by(FailOn.NEW, [BAD], None).code is ExitCode.UNEXPECTED
+    assert exit_by(FailOn.NEW, [BAD], None, {LINKED}).code is ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    ("policy", "records", "known", "reason"),
+    [
+        (FailOn.UNEXPECTED, [BAD, OTHER], None, "2 root causes are unexpected"),
+        (FailOn.UNEXPECTED, [FINE], None, ""),
+        (FailOn.UNEXPECTED, [INFRA, FINE], None, "1 job ended for reasons of the host"),
+        (FailOn.NEW, [BAD], set(), "1 root cause has no linked issue"),
+        (FailOn.NEW, [BAD, OTHER], {LINKED}, "1 root cause has no linked issue"),
+        (FailOn.NEW, [BAD], {LINKED}, "1 root cause is unexpected, with a linked issue"),
+        (FailOn.NEW, [BAD, OTHER], None, "2 root causes are new: no earlier run is known"),
+        (FailOn.NEVER, [BAD], None, "1 root cause is unexpected, and --fail-on never was given"),
+    ],
+)
+def test_the_exit_status_has_a_reason(
+    policy: FailOn, records: list[Record], known: set[tuple[str, str, str]] | None, reason: str
+) -> None:
+    """Nobody must count root causes by hand to know why a nightly failed."""
+    assert exit_by(policy, records, None, known).reason == reason
+
+
+def test_root_causes_are_counted_as_triage_merged_them() -> None:
+    """In the exit status and in what changed since the last night alike."""
+    evidence = {
+        cause.id: Evidence(
+            cause=cause.id, case="f/a", cell="c", last_good="0.6.1", first_bad="0.6.2",
+            confirmed=True, culprits=(Culprit(package="jax", before="0.6.1", after="0.6.2"),),
+        )
+        for cause in root_causes([BAD, OTHER])
+    }  # fmt: skip
+    assert exit_by(FailOn.UNEXPECTED, [BAD, OTHER], None, None, evidence).reason == (
+        "1 root cause is unexpected"
+    )
+    before = night_of("one", RunInfo(), [BAD, OTHER], None, evidence)
+    told = compare(before, night_of("two", RunInfo(), [BAD, OTHER], None, evidence))
+    assert [len(one.jobs) for one in told.still] == [2]
+    decision = exit_by(FailOn.NEW, [BAD, OTHER], told, None, evidence)
+    assert decision.code is ExitCode.OK
 
 
 UNKNOWN = replace(record("f/e", "c", Verdict.NEW), conformance=Conformance.UNKNOWN)
@@ -81,9 +122,9 @@ def test_a_policy_only_ever_forgives_what_is_unexpected(
 ) -> None:
     """What fails for what is new fails for all; nothing fails for nothing."""
     told = since(before, after)
-    strict = exit_by(FailOn.UNEXPECTED, after, told)
-    new = exit_by(FailOn.NEW, after, told)
-    never = exit_by(FailOn.NEVER, after, told)
+    strict = exit_by(FailOn.UNEXPECTED, after, told).code
+    new = exit_by(FailOn.NEW, after, told).code
+    never = exit_by(FailOn.NEVER, after, told).code
     assert strict is exit_code(after)
     assert new in {strict, never}
     assert never is not ExitCode.UNEXPECTED

@@ -27,7 +27,7 @@ def test_a_value_that_differs_deviates() -> None:
     """The reason names both numbers."""
     answer, (reason,) = conformance(case(), ok(f32(1), reference=f64(2)))
     assert answer is Conformance.DEVIATES
-    assert reason.startswith("out 1 of 1 elements differ, worst at [0]: 1.0 against 2.0")
+    assert reason.startswith("out 1 of 1 elements differ, worst at [0]: 1.0 against reference 2.0")
 
 
 def test_the_cases_tolerance_applies() -> None:

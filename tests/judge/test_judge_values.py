@@ -60,7 +60,7 @@ def test_leaves_are_named() -> None:
     """Missing and unexpected leaves are named."""
     one = value(leaf(1.0, "out['a']"), structure="s")
     other = value(leaf(1.0, "out['b']"), structure="s")
-    text = "out has 1 leaves, golden 1; missing out['b']; unexpected out['a']"
+    text = "out has 1 leaf, golden 1; missing out['b']; unexpected out['a']"
     assert _only(one, other) == text
 
 
@@ -83,8 +83,8 @@ def test_leaves_are_named() -> None:
         ),
         (python("a"), python("b"), "out is 'a', golden 'b'"),
         (python(1), python(True), "out dtype int, golden bool"),
-        (leaf(3), leaf(4), "out 3 against 4, exact"),
-        (leaf(True), leaf(False), "out True against False, exact"),
+        (leaf(3), leaf(4), "out 3 against golden 4, exact"),
+        (leaf(True), leaf(False), "out True against golden False, exact"),
     ],
 )
 def test_what_differs_is_said(observed: Any, golden: Any, message: str) -> None:
@@ -115,7 +115,7 @@ def test_the_worst_element_is_named() -> None:
     assert found.messages == (
         (
             "out['w'] 3 of 128 elements differ, worst at [4, 1]: "
-            "1.25 against 1.5, 2097152 ulp, rtol 2e-05"
+            "1.25 against golden 1.5, 2097152 ulp, rtol 2e-05"
         ),
     )
     (number,) = found.differences
@@ -221,7 +221,7 @@ def test_keys_are_exact() -> None:
         replace(leaf(np.array(words, np.uint32)), kind="key", dtype="key<fry>", shape=())
         for words in ([0, 1], [0, 2])
     )
-    text = "out 1 of 2 elements differ, worst at [1]: 1 against 2, exact"
+    text = "out 1 of 2 elements differ, worst at [1]: 1 against golden 2, exact"
     assert _only(value(one), value(other)) == text
 
 

@@ -58,7 +58,7 @@ def test_order_of_leaves_does_not_matter() -> None:
 def test_a_missing_leaf_is_named() -> None:
     """A result that vanished deviates."""
     found = compare_reference(f32(1), value(_numpy(1.0, "out[0]"), _numpy(1.0, "out[1]")))
-    assert found.messages[0].startswith("out has 1 leaves, reference 2; missing out[0], out[1]")
+    assert found.messages[0].startswith("out has 1 leaf, reference 2; missing out[0], out[1]")
 
 
 def test_a_wrong_shape_is_the_references_affair() -> None:
@@ -92,12 +92,12 @@ def test_equal_in_value_is_enough(seen: Any, reference: Any) -> None:
 @pytest.mark.parametrize(
     ("seen", "reference", "message"),
     [
-        (leaf(np.int32(3)), python(4), "out 3 against 4, exact"),
-        (leaf(np.int32(3)), _numpy(3.5), "out 3 against 3.5, exact"),
-        (leaf(True), python(False), "out True against False, exact"),
+        (leaf(np.int32(3)), python(4), "out 3 against reference 4, exact"),
+        (leaf(np.int32(3)), _numpy(3.5), "out 3 against reference 3.5, exact"),
+        (leaf(True), python(False), "out True against reference False, exact"),
         (python("a"), python("b"), "out is 'a', reference 'b'"),
         (python(None), python(0), "out is None, reference 0"),
-        (leaf(np.float32(1)), _numpy(1 + 1j), "out (1+0j) against (1+1j)"),
+        (leaf(np.float32(1)), _numpy(1 + 1j), "out (1+0j) against reference (1+1j)"),
         (leaf(1.0), leaf(np.float32(1)), "out dtype float64, reference float32"),
         (leaf(np.float32(1)), leaf(1.0), "out dtype float32, reference float64"),
         (leaf(1.0), _numpy(np.float32(1)), "out dtype float64, reference float32"),
@@ -159,4 +159,4 @@ def test_a_leaf_has_the_first_budget_that_is_for_it() -> None:
     )
     found = compare_reference(seen, exact, budgets=budgets)
     beyond = [one for one in found.messages if "drifted" not in one]
-    assert beyond == ["out['exp'] 1.0000004768371582 against 1.0, 4 ulp, at most 1 ulp"]
+    assert beyond == ["out['exp'] 1.0000004768371582 against reference 1.0, 4 ulp, at most 1 ulp"]

@@ -240,9 +240,19 @@ def test_a_change_names_both_values_and_the_command() -> None:
     """Where, got, expected, what to do."""
     (reason,) = _judge(PLAIN, SEEN, _value(2)).reasons
     assert reason.startswith(
-        "out 1 of 1 elements differ, worst at [0]: 1.0 against 2.0, 8388608 ulp"
+        "out 1 of 1 elements differ, worst at [0]: 1.0 against golden 2.0, 8388608 ulp"
     )
     assert reason.endswith("; if intended: conformance accept family/name")
+
+
+def test_a_value_unlike_its_reference_and_its_golden_is_reported_once() -> None:
+    """With both labels; where they expect other numbers, each has its own sentence."""
+    wrong = ok(f32(3), reference=f64(1))
+    (reason,) = _judge(PLAIN, wrong, _value(1)).reasons
+    assert "3.0 against reference and golden 1.0, " in reason
+    of_reference, of_golden = _judge(PLAIN, wrong, _value(2)).reasons
+    assert "3.0 against reference 1.0, " in of_reference
+    assert "3.0 against golden 2.0, " in of_golden
 
 
 def test_an_ending_that_changed_names_both() -> None:

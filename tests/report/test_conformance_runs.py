@@ -122,8 +122,16 @@ def test_what_cannot_be_compared_is_not_merged(
         ({"a/one": "pp"}, {}, ""),
         ({"a/one": "pp"}, {"suite": replace(SUITE, complete=False)}, "only a part of the suite"),
         ({"a/one": "pp"}, {"finished": ""}, "it did not end"),
-        ({"a/one": "pp"}, {"plan": (("a/two", "x"),)}, "1 tests have no result, a/two on x"),
-        ({"a/one": "p!"}, {}, "1 tests could not be run, a/one on jax0.6.2-py311-cpu8: no space"),
+        (
+            {"a/one": "pp"},
+            {"plan": (("a/two", "x"),)},
+            "1 test without a result, such as a/two on x",
+        ),
+        (
+            {"a/one": "p!"},
+            {},
+            "1 test could not be run, such as a/one on jax0.6.2-py311-cpu8: no space",
+        ),
     ],
 )
 def test_a_run_that_is_not_complete(

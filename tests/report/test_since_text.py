@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
+import msgspec
 from rich.console import Console
 
 from conformance.model.since import CauseSince, Installed, JobAt, Moved, Since
@@ -76,7 +77,7 @@ def test_that_nothing_changed_is_a_line() -> None:
     assert len(list(since_lines(new, most=2))) == 31
 
 
-def test_it_comes_first_in_markdown_and_last_in_a_terminal(tmp_path: Path) -> None:
+def test_it_comes_first(tmp_path: Path) -> None:
     """Where it is looked for; nothing in it acts."""
     run = Directory(tmp_path / "r").job("f/a", CELLS[0], f32(1)).loaded()
     report = Report((run,), since=since(new=(cause("f/new", NASTY),)))
@@ -86,10 +87,30 @@ def test_it_comes_first_in_markdown_and_last_in_a_terminal(tmp_path: Path) -> No
     assert "- **new** ``regressed f/new on nightly-cpu8: ␛]0;title␇ @somebody #1 `x` <b>``" in text
     out = io.StringIO()
     print_report(Console(file=out, width=80, highlight=False), report, directory=tmp_path)
-    *_, new, last = out.getvalue().splitlines()
+    first, new, *_ = out.getvalue().splitlines()
+    assert first == "since run-1 of 2026-05-01: 1 new"
     assert new.startswith("  new: regressed f/new on nightly-cpu8: ␛]0")
-    assert last.startswith("results in ")
     assert "\x1b" not in out.getvalue()
+
+
+def test_the_cases_of_a_root_cause_are_named() -> None:
+    """The first of many."""
+    jobs = tuple(JobAt(case=f"f/{number}", place="p") for number in range(5))
+    one = msgspec.structs.replace(cause("f/0", "no"), jobs=jobs)
+    *_, line = since_lines(since(new=(one,)))
+    assert line == "  new: regressed f/0, f/1, f/2 and 2 more on p: no"
+
+
+def test_that_there_is_no_night_to_compare_with_is_a_line(tmp_path: Path) -> None:
+    """In a terminal and in Markdown; nobody asked where there is no reason."""
+    run = Directory(tmp_path / "r").job("f/a", CELLS[0], f32(1))
+    report = run.report(not_compared="no earlier run of matrix smoke was found")
+    out = io.StringIO()
+    print_report(Console(file=out, width=80, highlight=False), report, directory=tmp_path)
+    said = "ot compared with an earlier run: "
+    first, *_ = out.getvalue().splitlines()
+    assert first == f"n{said}no earlier run of matrix smoke was found"
+    assert f"N{said}`no earlier run of matrix smoke was found`." in markdown(report)
 
 
 def test_markdown_stays_within_its_bounds(tmp_path: Path) -> None:

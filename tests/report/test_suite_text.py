@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from conformance.engine.causes import root_causes
 from conformance.model.case import Case
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
@@ -37,7 +38,7 @@ def lines(*records: Record, exclusions: tuple[Exclusion, ...] = (), every: bool 
         )
         for record in records
     }  # fmt: skip
-    return "\n".join(suite_lines(records, cases, exclusions, every=every))
+    return "\n".join(suite_lines(records, root_causes(records), cases, exclusions, every=every))
 
 
 def test_counts_by_cell() -> None:
@@ -65,11 +66,11 @@ def test_warnings() -> None:
         category="FutureWarning", message="x will go", where=("a.py",), tests=("t::a", "t::b"),
         cells=(CELL,), count=9, new_in=("0.6.0",),
     )  # fmt: skip
-    told = list(suite_lines([PASSED], {}, warnings=[warning] * 9))
+    told = list(suite_lines([PASSED], (), {}, warnings=[warning] * 9))
     assert told.count("  new in 0.6.0: FutureWarning: x will go") == 5
     assert told[-1] == "  4 more in the report"
     assert "    2 tests, in 1 of 1 cell" in told
-    every = list(suite_lines([PASSED], {}, warnings=[warning] * 9, every=True))
+    every = list(suite_lines([PASSED], (), {}, warnings=[warning] * 9, every=True))
     assert every.count("    2 tests, in 1 of 1 cell") == 9
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
 
 from conformance.model.outcome import Verdict
-from conformance.model.run import Exclusion
+from conformance.model.record import IrRecord, IrStatus
+from conformance.model.run import Exclusion, RunCell
 from conformance.report.terminal import print_report
 from tests.builders import f32
 from tests.report.runs import Directory
@@ -37,11 +39,11 @@ def made(folder: Path, releases: int, reason: str = "out is 2, golden 1") -> Rep
     return run.report(exclusions=(left_out,))
 
 
-def printed(report: Report, folder: Path, *, terminal: bool = False) -> str:
+def printed(report: Report, folder: Path, *, terminal: bool = False, verbose: bool = False) -> str:
     """Return what is printed on a console of 80 columns."""
     out = io.StringIO()
     console = Console(file=out, width=80, highlight=False, force_terminal=terminal)
-    print_report(console, report, directory=folder)
+    print_report(console, report, directory=folder, verbose=verbose)
     return out.getvalue()
 
 
@@ -91,3 +93,41 @@ def test_what_did_not_run_is_counted(tmp_path: Path) -> None:
     run = Directory(tmp_path).job("f/a", "jax0.5.0-py311-cpu8", f32(1))
     report = run.report(plan=(("f/a", "jax0.5.0-py311-cpu8"), ("f/b", "jax0.5.0-py311-cpu8")))
     assert "1 match; 1 did not run" in printed(report, tmp_path)
+
+
+def test_the_cases_of_a_root_cause_are_named(tmp_path: Path) -> None:
+    """Ten of many; the reason is not hard-wrapped in a pipe."""
+    run = Directory(tmp_path)
+    for number in range(12):
+        run.job(f"f/a{number}", "jax0.5.0-py311-cpu8", error=("ValueError", "no " * 60))
+    bad = [replace(one, verdict=Verdict.REGRESSED, reasons=("no " * 60,)) for one in run.records]
+    run.records = bad
+    lines = printed(run.report(), tmp_path).splitlines()
+    names = ", ".join(f"f/a{number}" for number in range(10))
+    assert f"  {names} and 2 more" in lines
+    assert f"  {'no ' * 60}" in lines
+
+
+def test_ir_warnings_are_folded(tmp_path: Path) -> None:
+    """Five groups are shown, the others counted; --verbose shows all."""
+    run = Directory(tmp_path)
+    for number in range(9):
+        change = IrRecord(status=IrStatus.CHANGED, changes=(f"semantic: {number}",))
+        run.job(f"f/a{number}", "jax0.5.0-py311-cpu8", ir={"stablehlo": change})
+    report = run.report()
+    text = printed(report, tmp_path)
+    assert text.count("is not its golden") == 5
+    assert "and 4 more IRs in 4 groups not as their goldens: --verbose lists them" in text
+    assert printed(report, tmp_path, verbose=True).count("is not its golden") == 9
+
+
+def test_why_the_run_failed_and_what_must_be_known_of_a_cell(tmp_path: Path) -> None:
+    """At the end, where one looks for it."""
+    run = Directory(tmp_path).job("f/a", "jax0.5.0-py311-cpu8", f32(1))
+    cell = RunCell(id="path-python", note="2 files of jax are not as installed")
+    reason = "9 root causes have no linked issue"
+    *_, note, status, _ = printed(
+        run.report(exit=1, exit_reason=reason, cells=(cell,)), tmp_path
+    ).splitlines()
+    assert note == "note: path-python: 2 files of jax are not as installed"
+    assert status == "exit status 1: 9 root causes have no linked issue"

@@ -11,6 +11,7 @@ from conformance.report.regressions import Lifecycle
 from conformance.report.site.addresses import FEED, HISTORY, href, regression_anchor
 from conformance.report.site.rendering import render
 from conformance.report.text import one_line
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +81,7 @@ def feed(history: History, base: str = "") -> Iterator[tuple[str, bytes]]:
 def _entry(event: Event, history: History, root: str) -> Entry:
     run = history.runs[event.run]
     word = _WORDS[event.kind]
-    many = f"{len(event.cells)} cell{'' if len(event.cells) == 1 else 's'}"
+    many = plural(len(event.cells), "cell")
     named = ", ".join(event.cells[:CELLS])
     more = f" and {len(event.cells) - CELLS} more" if len(event.cells) > CELLS else ""
     seen = "no longer seen" if event.kind is Lifecycle.FIXED else "seen"

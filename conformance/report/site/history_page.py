@@ -10,6 +10,7 @@ import numpy as np
 from conformance.report.history import NOTHING, carried, run_lengths, verdict_of
 from conformance.report.site.addresses import FEED, HISTORY, regression_anchor, run_page, slug
 from conformance.report.site.rendering import render
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -248,7 +249,7 @@ def bars(runs: Sequence[RunPoint]) -> list[Bar]:
         Bar(
             at=at,
             height=run.unexpected / highest,
-            said=f"{run.unexpected} of {run.jobs} jobs unexpected, {run.date}",
+            said=f"{run.unexpected} of {plural(run.jobs, 'job')} unexpected, {run.date}",
         )
         for at, run in enumerate(runs)
         if run.unexpected

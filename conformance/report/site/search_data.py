@@ -11,6 +11,7 @@ from conformance.report.site.matrix_data import title_of
 from conformance.report.site.suite_page import suite_views
 from conformance.report.site.upgrade_page import upgrade_links
 from conformance.report.text import one_line
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +45,7 @@ def entries(report: Report, story: Story) -> Iterator[tuple[str, str, str, str]]
         story: Its story.
     """
     for family, cases in report.families.items():
-        yield "family", one_line(family), f"{len(cases)} cases", filtered(family=family)
+        yield "family", one_line(family), plural(len(cases), "case"), filtered(family=family)
     for upgrade, page in upgrade_links(report):
         yield "upgrade", one_line(f"{upgrade.from_} to {upgrade.to}"), "", href(page)
     for release in reversed(story.releases):

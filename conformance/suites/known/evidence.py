@@ -16,6 +16,7 @@ from conformance.suites.catalogue.named import NODE
 from conformance.suites.catalogue.standards import CLAIMED
 from conformance.suites.known.accepting import Evidence, Failure
 from conformance.suites.known.deviations import Generated
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -117,7 +118,7 @@ def _refusal(cell: RunCell, records: Sequence[Record], info: RunInfo) -> str:
     missing = sum(where == cell.id for _, where in info.plan) - len(records)
     spoilt = sum(record.outcome in {Outcome.INFRA, Outcome.NOT_RUN} for record in records)
     if missing or spoilt:
-        return f"{missing + spoilt} tests did not come to their end; run it again"
+        return f"{plural(missing + spoilt, 'test')} did not finish; run it again"
     return ""
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.cells.releases import is_nightly
 from conformance.triage.questions.predicate import quoted
 from conformance.triage.questions.state import Kind
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +54,7 @@ def answer_lines(answer: Answer, find: str, axis: str) -> Iterator[str]:
         yield f"in between, {first if first == last else f'{first} to {last}'}: neither of the two"
     yield from _sure(answer)
     if len(answer.changes) > 1:
-        yield f"{len(answer.changes)} changes:"
+        yield f"{plural(len(answer.changes), 'change')}:"
     for change in answer.changes:
         yield f"  {_told(answer, change)}"
     yield from _packages(answer, axis)
@@ -61,7 +62,8 @@ def answer_lines(answer: Answer, find: str, axis: str) -> Iterator[str]:
     tried = [record for step in answer.steps for record in step.samples]
     spent = sum(record.seconds.get("job", 0.0) for record in tried)
     probes = sum(len(step.samples) for step in answer.steps if not step.again)
-    yield f"{probes} probes of {len(answer.points)} points, {spent:.1f} s in them"
+    points = plural(len(answer.points), "point")
+    yield f"{plural(probes, 'probe')} of {points}, {spent:.1f} s in them"
 
 
 def _sure(answer: Answer) -> Iterator[str]:

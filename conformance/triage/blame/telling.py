@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.triage.blame.mixture import ABSENT
 from conformance.triage.blame.search import Shows
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -62,8 +63,9 @@ def answer_lines(found: Blamed) -> Iterator[str]:
     yield from _silent(found)
     yield from _together(found)
     spent = sum(r.seconds.get("job", 0.0) for step in found.steps for r in step.samples)
-    count = len({step.cell for step in found.steps})
-    yield f"{len(found.packages)} packages differ; {count} environments, {spent:.1f} s in them"
+    environments = plural(len({step.cell for step in found.steps}), "environment")
+    packages = plural(len(found.packages), "package that differs", "packages that differ")
+    yield f"{packages}; {environments}, {spent:.1f} s in them"
 
 
 def doubts(found: Blamed) -> Iterator[str]:

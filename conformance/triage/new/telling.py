@@ -8,6 +8,7 @@ from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.new.stretches import range_of
 from conformance.triage.questions.predicate import ending, quoted
 from conformance.triage.questions.state import Kind
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +56,7 @@ def summary_lines(ported: Ported) -> Iterator[str]:
         record = final if final.outcome is Outcome.OK else one.records[-1]
         yield f"seen on {named}: {_how(record)}"
     if not bad:
-        yield f"the same on all {len(seen.records)} releases tried"
+        yield f"the same on all {plural(len(seen.records), 'release')} tried"
     if made.proposal.releases:
         yield f"applies to jax{made.proposal.releases}: {made.proposal.why}"
     if tried.draft.compat:

@@ -11,6 +11,7 @@ from conformance.model.outcome import Outcome
 from conformance.triage.passes.prober import DISABLED
 from conformance.triage.passes.search import Answer
 from conformance.triage.questions.predicate import ending, quoted
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +46,7 @@ def _without(disabled: Sequence[str]) -> str:
         return "as it is"
     if len(disabled) <= 2:  # noqa: PLR2004 - what fits into a line
         return f"without {', '.join(disabled)}"
-    return f"without {len(disabled)} passes: {disabled[0]} ... {disabled[-1]}"
+    return f"without {plural(len(disabled), 'pass', 'passes')}: {disabled[0]} ... {disabled[-1]}"
 
 
 def answer_lines(answers: Answers) -> Iterator[str]:
@@ -68,7 +69,7 @@ def answer_lines(answers: Answers) -> Iterator[str]:
     spent = sum(step.seconds for step in answers.steps)
     processes = _counted(answers.lost, "process", "processes")
     lost = f"; {processes} ended on the way, and another went on" if answers.lost else ""
-    yield f"{len(answers.steps)} probes, {spent:.1f} s in them{lost}"
+    yield f"{plural(len(answers.steps), 'probe')}, {spent:.1f} s in them{lost}"
 
 
 def _about_passes(answers: Answers) -> Iterator[str]:
@@ -82,7 +83,8 @@ def _about_passes(answers: Answers) -> Iterator[str]:
         yield f"it does not with one pass disabled: {found.culprits[0]} ({of})"
     elif found.culprits:
         named = ", ".join(found.culprits)
-        yield f"it does not with {len(found.culprits)} passes disabled, all of them: {named} ({of})"
+        passes = plural(len(found.culprits), "pass", "passes")
+        yield f"it does not with {passes} disabled, all of them: {named} ({of})"
     elif not count:
         yield "XLA named no pass that changes it"
     else:

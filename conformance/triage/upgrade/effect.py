@@ -15,6 +15,7 @@ from conformance.judge.ways import SAME_AS, way_ending
 from conformance.model.codec import to_array, to_python
 from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.questions.predicate import ending, quoted
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -217,7 +218,7 @@ def _shown(value: Value, worst: Difference) -> str:
     """Return what a value has where it differs, in a few words."""
     leaf = next((leaf for leaf in value.leaves if leaf.path == worst.path), None)
     if leaf is None or worst.aspect == "structure":
-        return quoted(f"{len(value.leaves)} leaves, {value.structure}")
+        return quoted(f"{plural(len(value.leaves), 'leaf', 'leaves')}, {value.structure}")
     if worst.aspect == "numbers" and worst.size:
         return f"{worst.path}{list(worst.worst) or ''} = {to_array(leaf)[worst.worst]}"
     if worst.aspect == "numbers" and leaf.kind == "python":
