@@ -175,7 +175,8 @@ def unfinished(run: LoadedRun) -> str:
     lost = [r for r in run.records if r.outcome in {Ended.INFRA, Ended.NOT_RUN}]
     if lost:
         why = one_line("; ".join(lost[0].reasons), WHY)
-        return f"{plural(len(lost), 'test')} could not be run, such as {lost[0].case} on {lost[0].cell}: {why}"
+        tests = plural(len(lost), "test")
+        return f"{tests} could not be run, such as {lost[0].case} on {lost[0].cell}: {why}"
     return ""
 
 

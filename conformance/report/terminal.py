@@ -85,10 +85,10 @@ def print_report(
         verbose: A row for each case, not for each family.
     """
     records = report.records
+    # A cell that could not run hides what JAX does: it comes before all else.
+    _print_causes(console, [cause for cause in report.causes if not cause.telling])
     # What changed is what a reader of a nightly looks for.
     _print_since(console, report)
-    # Before the table, which says little where a whole cell could not run.
-    _print_causes(console, [cause for cause in report.causes if not cause.telling])
     rows = _rows(records, verbose=verbose)
     labels = cell_labels(report.cells)
     table = _by_family(rows, labels) if len(labels) <= MAX_COLUMNS else _by_cell(rows, labels)

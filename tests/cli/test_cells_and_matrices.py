@@ -167,7 +167,7 @@ TWO_PYTHONS = "[matrix]\naxes = {jax = ['0.6.2'], python = ['3.11', '3.10']}\n"
 def _first_lines(out: str) -> list[str]:
     """Return the first two lines of a report, below that of the progress."""
     progress, *lines = filter(None, out.splitlines())
-    assert re.match(r"\d+ jobs in \d+ cells", progress)
+    assert re.match(r"\d+ jobs? in \d+ cells?", progress)
     return lines[:2]
 
 
