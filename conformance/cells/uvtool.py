@@ -101,13 +101,12 @@ def run_uv(
         UvError: If uv ends with another error.
         InfrastructureError: If it cannot be run.
     """
-    with _LOOKING:
-        program = find_uv_bin()
+    program = uv_program()
     try:
         done = CHILDREN.run(
             [program, *arguments, "--no-progress", *(["--quiet"] if quiet else [])],
             cwd=cwd,
-            env={**(defaults or {}), **_environment(index)},
+            env={**(defaults or {}), **uv_environment(index)},
             stdin=stdin,
             holds=holds,
         )
@@ -120,7 +119,18 @@ def run_uv(
     raise kind(_one_line(said) or f"uv: exit status {done.returncode}", said)
 
 
-def _environment(index: str) -> dict[str, str]:
+def uv_program() -> str:
+    """Return the path of uv."""
+    with _LOOKING:
+        return find_uv_bin()
+
+
+def uv_environment(index: str = "") -> dict[str, str]:
+    """Return the environment that uv runs in.
+
+    Args:
+        index: The only index to look in, instead of those that the environment chooses.
+    """
     left_out = _NOT_PASSED | (_INDEXES if index else frozenset())
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     if index := index or environment.get(INDEX_VARIABLE, ""):

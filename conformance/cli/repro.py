@@ -22,14 +22,21 @@ from conformance.engine.local import LocalExecutor
 from conformance.engine.plan import make_plan
 from conformance.engine.prepare import Provider
 from conformance.engine.rundir import RunDirectory
-from conformance.errors import NothingSelectedError, UsageError
+from conformance.errors import (
+    ConformanceError,
+    InfrastructureError,
+    NothingSelectedError,
+    UsageError,
+)
 from conformance.files import readable_json
 from conformance.judge.ways import SAME_AS
 from conformance.model.outcome import Conformance
 from conformance.report.upstream import Upstream, issue_text
 from conformance.triage.bisect.telling import answer_lines
+from conformance.triage.repro.carried import LARGEST, load_source
+from conformance.triage.repro.check import NotReproducedError, difference
+from conformance.triage.repro.header import of_nightlies
 from conformance.triage.repro.run import recorded, recorded_span, run_now
-from conformance.triage.repro.source import extract
 from conformance.triage.repro.writing import Written, write
 
 if TYPE_CHECKING:
@@ -68,8 +75,12 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9]+")
     "--run", "run_dir", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
     help="Take what was seen from a run instead of running the case.",
 )  # fmt: skip
+@click.option(
+    "--no-check", is_flag=True,
+    help="Write the file without running it alone first.",
+)  # fmt: skip
 @with_option
-@json_option("{file, cell, command}")
+@json_option("{file, cell, command, checked}")
 def command(
     *,
     case: str,
@@ -78,6 +89,7 @@ def command(
     issue: bool,
     good: str | None,
     run_dir: Path | None,
+    no_check: bool,
     wanted: tuple[str, ...],
     json_file: Path | None,
 ) -> int:
@@ -85,7 +97,8 @@ def command(
 
     Its header pins the packages of the cell (PEP 723), so that `uv run FILE` is all it takes. It
     ends with status 0 where the case conforms, else as was seen: by the same exception, or by an
-    assertion on the value or the facts.
+    assertion on the value or the facts. The command runs it in an empty folder to check that.
+    The file carries the modules that no index has: those of --with, and those beside a script.
 
     \b
     conformance repro 'shard_map_while/while_carry[check_on]' --cell 0.5.3
@@ -95,7 +108,7 @@ def command(
     conformance repro CASE --cell 'latest@tpu:v5e:2x2'           compiled, no TPU needed
     """  # noqa: D301 - \b is click's own mark
     setting = here()
-    if TEST in case:
+    if TEST in case and not setting.snapshots(case):
         raise UsageError(
             f"{case}: is a test of a suite, expected a case; its own file shows it: "
             f"conformance suite run --cell {cell[0]} --shrink {quote(case)}"
@@ -107,21 +120,64 @@ def command(
     if good is not None and not issue:
         raise UsageError(f"--good {good}: goes with --issue")
     file = out or Path(_file_name(chosen, cells[0]))
-    source = extract(chosen.file, chosen.name, _read)
+    name = _file_name(chosen, cells[0]) if str(file) == "-" else file.name
     beside = wanted_in(setting, wanted)
+    source, own = load_source(chosen, beside, _read)
     plan, preparation = _plan(setting, chosen, cells, beside)
     _check_outputs(file, json_file, issue=issue)
     with _seen(setting, plan, preparation, run_dir) as jobs:
-        written = write(jobs[0].job, source, jobs[0].seen, file.name, beside)
+        if no_check:
+            written, failure = write(jobs[0].job, source, jobs[0].seen, name, own), None
+        else:
+            written, failure = _checked(setting, jobs[0], beside, name)
         write_file("--out", file, written.text.encode())
+        if failure is not None:
+            raise failure
         if issue:
             history = "" if good is None else _history(setting, chosen, cells[0], good)
             click.echo(issue_text(_upstream(jobs, written, history)), nl=False)
+    run_by = _run_by(cells[0], file)
     if json_file is not None:
-        told = {"file": str(file), "cell": cells[0].id, "command": f"uv run {file}"}
+        told = {
+            "file": str(file), "cell": cells[0].id, "command": run_by, "checked": not no_check,
+        }  # fmt: skip
         write_file("--json", json_file, readable_json(told))
-    _tell(file, jobs[0], written)
+    _tell(file, jobs[0], written, run_by)
     return 0
+
+
+def _run_by(cell: Cell, file: Path) -> str:
+    """Return the command that runs a file."""
+    python = "uv run" if cell.interpreter is None else quote(str(cell.interpreter))
+    return f"{python} {quote(str(file))}"
+
+
+def _checked(
+    setting: Setting, job: SeenJob, beside: tuple[str, ...], name: str
+) -> tuple[Written, ConformanceError | None]:
+    """Return the file, and the error if it does not end alone as the case did.
+
+    One that carries packages in vain is tried with packages that are required: they may come with
+    more than their modules.
+    """
+    index = setting.settings.nightly_index if of_nightlies(job.job.planned.versions) else ""
+    tried: list[tuple[Written, ConformanceError]] = []
+    for largest in (LARGEST, 0):
+        source, own = load_source(job.job.case, beside, _read, largest=largest)
+        written = write(job.job, source, job.seen, name, own)
+        try:
+            with Turns(setting.cache).of(job.job.planned.cell.place, lambda: None):
+                told = difference(written, job, name, index)
+        except InfrastructureError as error:
+            tried.append((written, InfrastructureError(f"{name}: could not be checked: {error}")))
+            break
+        if not told:
+            return written, None
+        said = f"{name}: does not show alone what {job.job.case.id} showed: {told}"
+        tried.append((written, NotReproducedError(said)))
+        if not own.packages:
+            break
+    return tried[0]
 
 
 def _check_outputs(file: Path, json_file: Path | None, *, issue: bool) -> None:
@@ -135,9 +191,9 @@ def _check_outputs(file: Path, json_file: Path | None, *, issue: bool) -> None:
             check_writable(option, path)
 
 
-def _tell(file: Path, job: SeenJob, written: Written) -> None:
+def _tell(file: Path, job: SeenJob, written: Written, run_by: str) -> None:
     if str(file) != "-":
-        click.echo(f"wrote {file}; run it with: uv run {file}", err=True)
+        click.echo(f"wrote {file}; run it with: {run_by}", err=True)
     if written.unasserted:
         names = ", ".join(written.unasserted)
         silent = "ends with status 0 although the case deviates there: it "

@@ -110,7 +110,7 @@ class Setting:
         A project that lists functions and has no cases of its own is about them alone.
         """
         listed = self.functions
-        scripts = {select: self._snapshots(select) for select in selects}
+        scripts = {select: self.snapshots(select) for select in selects}
         rest = [select for select in selects if not scripts[select]]
         chosen, others = _functions_and_others(rest, listed)
         chosen += tuple(case for found in scripts.values() for case in found)
@@ -126,9 +126,14 @@ class Setting:
         file = settings_file(self.start)
         return file is not None and file.parent != self.project.cases.parent
 
-    def _snapshots(self, select: str) -> tuple[Case, ...]:
-        """Return the cases of a script that hands calls to `conformance.snapshot`, if it is one."""
-        file = Path(select).expanduser().absolute()
+    def snapshots(self, select: str) -> tuple[Case, ...]:
+        """Return the cases of a script that hands calls to `conformance.snapshot`, if it is one.
+
+        Args:
+            select: The script, or `SCRIPT::NAME` for one call of it.
+        """
+        path, _, name = select.partition("::")
+        file = Path(path).expanduser().absolute()
         if file.suffix != ".py" or not file.is_file():
             return ()
         text = file.read_bytes()
@@ -140,7 +145,11 @@ class Setting:
         path = f"{family_of(file)}/{FUNCTIONS}.py"
         made = self._made({path: snapshot_cases(file, found, digest)}, file.parent / GOLDENS)
         # A script is written for the devices that there are.
-        return tuple(replace(case, devices=0) for case in made)
+        chosen = tuple(replace(case, devices=0) for case in made if name in {"", case.name})
+        if not chosen:
+            near = did_you_mean(name, [case.name for case in made])
+            raise NothingSelectedError(f"{path}: no snapshot is named {name}{near}")
+        return chosen
 
     def _made(self, texts: Mapping[str, str], home: Path) -> tuple[Case, ...]:
         """Return the cases of files that are made, by path below a folder of theirs.

@@ -11,7 +11,7 @@ from conformance.cells.accelerators import Turns
 from conformance.cells.places import places_of
 from conformance.cells.releases import is_nightly
 from conformance.cli.axes import axis_to, cell_with, release_of
-from conformance.cli.preparing import prepare_in
+from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.searching import LOGS, Asked, Subject, searched_on
 from conformance.cli.setting import default_jobs
 from conformance.engine.cache import ResultCache
@@ -35,8 +35,8 @@ from conformance.triage.blame.cases import blame_case
 from conformance.triage.evidence.claims import with_recorded
 from conformance.triage.evidence.contents import edited_files
 from conformance.triage.evidence.goods import candidates, seen_right
+from conformance.triage.repro.carried import load_source
 from conformance.triage.repro.run import seen_job
-from conformance.triage.repro.source import extract
 from conformance.triage.repro.writing import write
 
 if TYPE_CHECKING:
@@ -131,8 +131,9 @@ class Means:
         if one.seen.conformance is Conformance.CONFORMS:
             raise UsageError(f"{told} conforms, and what else is not as recorded no file asserts")
         path = f"{REPRODUCTIONS}/{cause}.py"
-        source = extract(case.file, case.name, lambda file: file.read_text(encoding="utf-8"))
-        written = write(one.job, source, one.seen, f"{cause}.py")
+        wanted = wanted_in(self.setting, self.wanted)
+        source, own = load_source(case, wanted, lambda file: file.read_text(encoding="utf-8"))
+        written = write(one.job, source, one.seen, f"{cause}.py", own)
         write_atomically(self.directory.path / path, written.text.encode())
         if cell.interpreter is None:
             return path, f"uv run {path}"

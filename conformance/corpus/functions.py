@@ -139,6 +139,11 @@ def _case(one: Function) -> str:
     )
 
 
+def is_written(text: str) -> bool:
+    """Say whether a case file is one that `written` returns."""
+    return text.startswith(_HEAD)
+
+
 def folder_of(texts: Mapping[str, str]) -> str:
     """Return the name of a folder for such files, the same for the same content."""
     return hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()[:16]

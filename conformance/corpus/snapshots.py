@@ -9,24 +9,24 @@ from __future__ import annotations
 import ast
 import re
 from itertools import chain, count
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.corpus.source import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 CALLED: Final = "snapshot"
 _TEXT: Final = '''\
 """Calls of a script, each a case."""
 # the script and what lies beside it: {digest}
 
+import importlib
 import sys
 import types
 from pathlib import Path
 
-import conformance
 from conformance.kit import Program, program
 
 FILE = Path({file!r})
@@ -45,7 +45,7 @@ def taken(first, last):
             raise Reached(function, args, kwargs)
         return function(*args, **kwargs)
 
-    conformance.snapshot = snapshot
+    importlib.import_module("conformance").snapshot = snapshot
     sys.path.insert(0, str(FILE.parent))
     script = types.ModuleType("__main__")
     script.__file__ = str(FILE)
@@ -140,6 +140,29 @@ def snapshot_cases(file: Path, found: list[Snapshot], digest: str) -> str:
         for one in found
     )  # fmt: skip
     return _TEXT.format(file=str(file), digest=digest) + "".join(cases)
+
+
+def script_of(text: str) -> Path | None:
+    """Return the script that a case file is about, None where it is none of `snapshot_cases`.
+
+    Args:
+        text: The case file.
+    """
+    if not text.startswith(_TEXT.partition("{")[0]):
+        return None
+    (quoted,) = re.findall(r"^FILE = Path\((.*)\)$", text, re.MULTILINE)
+    return Path(ast.literal_eval(quoted))
+
+
+def carried_script(text: str, script: Path) -> str:
+    """Return a case file of `snapshot_cases` whose script is in the first folder of `sys.path`.
+
+    Args:
+        text: The case file.
+        script: Its script.
+    """
+    there = f"FILE = Path(sys.path[0], {script.name!r})"
+    return text.replace(f"FILE = Path({str(script)!r})", there, 1)
 
 
 def family_of(file: Path) -> str:

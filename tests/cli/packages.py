@@ -27,7 +27,7 @@ def build_wheel(folder, *_):
     name = "mine-1.0-py3-none-any.whl"
     info = "mine-1.0.dist-info/"
     with zipfile.ZipFile(f"{folder}/{name}", "w") as files:
-        for module in pathlib.Path().glob("*.py"):
+        for module in pathlib.Path().rglob("*.py"):
             files.write(module)
         files.writestr(info + "METADATA", "Metadata-Version: 2.1\\nName: mine\\nVersion: 1.0\\n"
                        "Requires-Dist: jax>=0.6.1\\n")

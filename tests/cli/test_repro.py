@@ -15,6 +15,8 @@ from conformance.judge.errors import signature
 from tests.bench import planned_cell, python_of
 from tests.projects import ENVIRONMENT, RELEASE, ROOT
 
+from .packages import packaged
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -187,7 +189,9 @@ def alone(file: Path, selector: str = RELEASE) -> tuple[int, str]:
 )
 def test_a_file_ends_as_the_case_did(project: Project, case: str, code: int, said: str) -> None:
     """Nothing of ours is on its path; a formatter and a linter leave it as it is."""
-    ending = project.run("repro", f"family/{case}", "--cell", "0.6.2", "--out", "bug.py")
+    ending = project.run(
+        "repro", f"family/{case}", "--cell", "0.6.2", "--out", "bug.py", "--no-check"
+    )
     assert ending.code == 0, ending.err
     file = project.path / "bug.py"
     assert "conformance" not in re.sub(r"^#.*$", "", file.read_text(), flags=re.MULTILINE)
@@ -205,7 +209,7 @@ def test_a_file_ends_as_the_case_did(project: Project, case: str, code: int, sai
 @pytest.mark.cell
 def test_a_way_that_a_file_does_not_go_is_named(project: Project) -> None:
     """Static arguments take more than a plain call."""
-    ending = project.run("repro", "family/with_statics", "--cell", "0.6.2")
+    ending = project.run("repro", "family/with_statics", "--cell", "0.6.2", "--no-check")
     assert ending.code == 0, ending.err
     told = "it does not assert same_as vmap_of_one, which takes more than a plain look\n"
     assert told in ending.err
@@ -238,10 +242,127 @@ def test_an_error_keeps_its_signature(project: Project) -> None:
 @pytest.mark.cell
 def test_a_report_tells_the_first_bad_release(project: Project) -> None:
     """Searched for from where the case was right; the steps go to standard error."""
-    ending = project.run("repro", "family/mapped", "--cell", "0.6.1", "--good", "0.5.3", "--issue")
+    ending = project.run(
+        "repro", "family/mapped", "--cell", "0.6.1", "--good", "0.5.3", "--issue", "--no-check"
+    )
     assert ending.code == 0, ending.err
     assert "\nfirst bad: jax 0.6.0, last good: 0.5.3 (bad: ends with AttributeError" in ending.out
     assert "0.6.0      bad      AttributeError" in ending.err
+
+
+@pytest.mark.cell
+def test_it_is_run_alone_before_it_is_handed_over(project: Project) -> None:
+    """Where the case does something else without the harness, the file is not what it says."""
+    noticed = """
+import sys
+
+from conformance.kit import Observed, probe
+
+
+@probe()
+def noticed(env):
+    return Observed("conformance.kit" in sys.modules, reference=False)
+"""
+    project.write({"cases/family/noticed.py": noticed})
+    arguments = ("repro", "family/noticed", "--cell", "0.6.2", "--out", "bug.py")
+    ending = project.run(*arguments)
+    assert ending.code == 1
+    assert (
+        "bug.py: does not show alone what family/noticed showed: it ends with exit status 0, "
+        in (ending.error)
+    )
+    assert "expected AssertionError, for " in ending.error
+    assert (project.path / "bug.py").exists()
+    assert project.run(*arguments, "--no-check").code == 0
+
+
+@pytest.mark.cell
+def test_a_function_comes_with_the_modules_that_no_index_has(new_project: MakeProject) -> None:
+    """A package too, as far as it is imported."""
+    listed = """
+[tool.conformance]
+with = ["."]
+
+[[tool.conformance.functions]]
+function = "mine.losses:total"
+arguments = [[3.0, 4.0]]
+
+[[tool.conformance.functions]]
+function = "mine.losses:refused"
+arguments = [[3.0, 4.0]]
+"""
+    losses = """\
+from .parts import square
+
+
+def total(x):
+    return square(x).sum()
+
+
+def refused(x):
+    return x + square("\\n")  # \"\"\"
+"""
+    modules = {
+        "mine/__init__.py": "import mine.parts\n", "mine/losses.py": losses,
+        "mine/parts.py": "def square(x):\n    return x * x\n", "mine/never.py": "",
+    }  # fmt: skip
+    project = new_project(packaged(modules, more=listed))
+    (project.path / "cases").rmdir()
+    ending = project.run("repro", "mine.losses:total", "--cell", "0.6.2", "--out", "bug.py")
+    assert ending.code == 0, ending.err
+    text = (project.path / "bug.py").read_text()
+    assert "# It carries the modules that no index has: mine/__init__.py, mine/losses.py," in text
+    assert "mine/never.py" not in text
+    assert "mine @" not in text
+    assert alone(project.path / "bug.py")[0] == 0
+    ending = project.run("repro", "mine.losses:refused", "--cell", "0.6.2", "--out", "bug.py")
+    assert ending.code == 0, ending.err
+    code, said = alone(project.path / "bug.py")
+    assert (code, "TypeError: can't multiply sequence by non-int" in said) == (1, True), said
+
+
+@pytest.mark.cell
+def test_a_package_with_files_of_its_own_is_required(new_project: MakeProject) -> None:
+    """What its modules do without them is something else."""
+    listed = '\n[tool.conformance]\nwith = ["."]\n\n[[tool.conformance.functions]]\n'
+    listed += 'function = "mine:read"\njit = false\n'
+    read = """\
+from importlib.metadata import version
+
+
+def read():
+    return version("mine")
+"""
+    project = new_project(packaged({"mine.py": read}, more=listed))
+    (project.path / "cases").rmdir()
+    ending = project.run("repro", "mine:read", "--cell", "0.6.2", "--out", "bug.py")
+    assert ending.code == 0, ending.err
+    text = (project.path / "bug.py").read_text()
+    assert "mine @ file:///" in text
+    assert "# mine is a package of this machine, which other machines do not have." in text
+
+
+@pytest.mark.cell
+def test_a_call_of_a_script_comes_with_the_script(new_project: MakeProject) -> None:
+    """And with the modules beside it."""
+    script = """\
+import conformance
+import jax.numpy as jnp
+from beside import FACTOR
+
+for by in (FACTOR, "a"):
+    conformance.snapshot(jnp.multiply, jnp.ones(2), by)
+    conformance.snapshot(lambda x: x + undefined, by)
+"""
+    project = new_project({"scripts/report.py": script, "scripts/beside.py": "FACTOR = 2\n"})
+    select = "scripts/report.py::jnp_multiply"
+    ending = project.run("repro", select, "--cell", "0.6.2", "--out", "bug.py")
+    assert ending.code == 0, ending.err
+    code, said = alone(project.path / "bug.py")
+    assert (code, "seen: [2. 2.]" in said) == (0, True), said
+    ending = project.run("repro", "scripts/report.py::jnp_mul", "--cell", "0.6.2")
+    assert ending.code == 3
+    assert "no snapshot is named jnp_mul (did you mean 'jnp_multiply'?)" in ending.error
 
 
 def _records(run: Path) -> list[dict[str, dict[str, str]]]:
@@ -252,7 +373,7 @@ def _records(run: Path) -> list[dict[str, dict[str, str]]]:
 def test_a_program_is_compiled_for_a_tpu_that_is_not_here(project: Project) -> None:
     """The claim on its HLO fails as it did."""
     ending = project.run(
-        "repro", "family/summed", "--cell", "jax0.6.2-tpu:v5e:2x2", "--out", "bug.py"
+        "repro", "family/summed", "--cell", "jax0.6.2-tpu:v5e:2x2", "--out", "bug.py", "--no-check"
     )
     assert ending.code == 0, ending.err
     assert '#     "libtpu==' in (project.path / "bug.py").read_text()

@@ -15,15 +15,17 @@ from conformance.cells.releases import is_nightly
 from conformance.judge.conformance import ending
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome
+from conformance.triage.repro.carried import is_local
 from conformance.triage.repro.checks import shortened
 from conformance.triage.repro.facts import READINGS, holds
 from conformance.triage.repro.layout import comment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from conformance.engine.job import Job
     from conformance.model.observation import Observation
+    from conformance.triage.repro.carried import Carried
     from conformance.triage.repro.source import Source
     from conformance.triage.repro.surroundings import Place
 
@@ -68,29 +70,25 @@ def unasserted(claims: Mapping[str, object], seen: Seen) -> tuple[str, ...]:
     return tuple(name for name, value in claims.items() if not readable(name, value, seen))
 
 
-def requirements(job: Job, source: Source, wanted: Sequence[str] = ()) -> list[str]:
+def requirements(job: Job, source: Source, own: Carried) -> list[str]:
     """Return the exact requirements of a file: jax with what it imports, and the case's own.
 
     Args:
         job: Case and cell.
         source: Source code of the case and its helpers.
-        wanted: Requirements of the cell in addition to its lock. One with a URL stays: no index has
-            a package of the user's own.
+        own: Modules that the file carries, and requirements in addition to the lock. One with a URL
+            stays: no index has a package of the user's own.
     """
     versions = job.planned.versions
     others = source.modules - IMPORTED - sys.stdlib_module_names
     names = set(versions)
-    if not others and not wanted:
+    if not others and not own.wanted:
         plugins = PLUGINS if job.planned.cell.place.packages else ()
         names = {name for name in versions if name in CORE or name.startswith(plugins)}
     first = ["jax", "jaxlib"]
-    parsed = map(Requirement, wanted)
-    urls = {
-        canonicalize_name(one.name): text
-        for one, text in zip(parsed, wanted, strict=True)
-        if one.url
-    }
-    ordered = [*first, *sorted({*names, *urls} - {*first})]
+    parsed = {text: Requirement(text) for text in own.wanted}
+    urls = {canonicalize_name(one.name): text for text, one in parsed.items() if one.url}
+    ordered = [*first, *sorted({*names, *urls} - {*first} - own.packages)]
     return [urls.get(canonicalize_name(name)) or f"{name}=={versions[name]}" for name in ordered]
 
 
@@ -110,6 +108,15 @@ def of_nightlies(versions: Mapping[str, str]) -> str:
     )
 
 
+def _of_own(own: Carried) -> Iterator[str]:
+    """Yield what must be said of the user's own packages, which no index has."""
+    if own.files:
+        yield f"It carries the modules that no index has: {', '.join(own.files)}."
+    for text in own.wanted:
+        if is_local(one := Requirement(text)):
+            yield f"{one.name} is a package of this machine, which other machines do not have."
+
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """The comments on top of a file."""
@@ -120,11 +127,11 @@ class Header:
     _place: Place
     _name: str
     _unasserted: tuple[str, ...]
-    _wanted: tuple[str, ...] = ()
+    _own: Carried
 
     def lines(self) -> Iterator[str]:
         """Yield its lines."""
-        pins = requirements(self._job, self._source, self._wanted)
+        pins = requirements(self._job, self._source, self._own)
         yield "# /// script"
         yield f'# requires-python = "=={self._job.planned.cell.python}.*"'
         yield "# dependencies = ["
@@ -140,6 +147,8 @@ class Header:
         yield from self._told()
         yield "#"
         yield from self._how(pins)
+        for told in _of_own(self._own):
+            yield from comment(told)
         if told := of_nightlies(self._job.planned.versions):
             yield from comment(told)
 

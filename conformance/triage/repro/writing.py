@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.model.case import ulp_of
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Outcome
+from conformance.triage.repro.carried import IMPORTS, Carried, carrying
+from conformance.triage.repro.carried import NAMES as CARRIED
 from conformance.triage.repro.checks import Tolerances, check_piece
 from conformance.triage.repro.facts import READINGS, claimed, imports_of, text_of
 from conformance.triage.repro.header import Header, Seen, readable, unasserted
@@ -35,7 +37,7 @@ _OURS: Final = frozenset({
     *READINGS, "main", "check", "check_leaf", "leaves_of", "TOLERANCES", "as_numpy", "described",
     "ULP", "steps", "env", "program", "fn", "jitted", "expected", "given", "args", "traced",
     "lowered", "compiled", "hlo", "told", "seen", "observed", "wanted", "error", "names", "static",
-    *NAMES,
+    *NAMES, *CARRIED,
 })  # fmt: skip
 """Names that the code at the end of a file binds."""
 _USES_JAX: Final = re.compile(r"\bjax\.")
@@ -59,7 +61,7 @@ class Written:
     silent: bool = False
 
 
-def write(job: Job, source: Source, seen: Seen, file: str, wanted: tuple[str, ...] = ()) -> Written:
+def write(job: Job, source: Source, seen: Seen, file: str, own: Carried | None = None) -> Written:
     """Return a file that does what a job did and asserts what it should.
 
     Args:
@@ -67,13 +69,13 @@ def write(job: Job, source: Source, seen: Seen, file: str, wanted: tuple[str, ..
         source: What the case is made of.
         seen: What came of the job.
         file: Name of the file, for its own comments.
-        wanted: Requirements of the cell in addition to its lock.
+        own: Modules of the user's own that it carries; None for none.
 
     Returns:
         Python that runs where only the packages of its header are installed.
     """
     unread = _unasserted(job, source, seen)
-    text = _File(job, source, seen, file, wanted).text()
+    text = _File(job, source, seen, file, own or Carried()).text()
     starts = ("fact {} ", "{} of ", "{}:")
     about = tuple(start.format(name) for name in unread for start in starts)
     silent = bool(seen.reasons) and all(reason.startswith(about) for reason in seen.reasons)
@@ -97,10 +99,8 @@ def _static_keywords(source: Source) -> frozenset[str]:
 
 
 class _File:
-    def __init__(
-        self, job: Job, source: Source, seen: Seen, file: str, wanted: tuple[str, ...]
-    ) -> None:
-        self._wanted = wanted
+    def __init__(self, job: Job, source: Source, seen: Seen, file: str, own: Carried) -> None:
+        self._own = own
         self._job, self._source, self._seen, self._name = job, source, seen, file
         cell = job.planned.cell
         self._place = Place(
@@ -138,7 +138,7 @@ class _File:
             self._imports.pop("import jax")
         unread = _unasserted(self._job, self._source, self._seen)
         header = Header(
-            self._job, self._source, self._seen, self._place, self._name, unread, self._wanted
+            self._job, self._source, self._seen, self._place, self._name, unread, self._own
         ).lines()
         return "\n".join([*header, *self._setup(), "", body]) + "\n"
 
@@ -164,7 +164,8 @@ class _File:
         yield ""
         if self._source.future:
             yield from ("from __future__ import annotations", "")
-        yield from ("import os", "")
+        first = ["import os", *(IMPORTS if self._own.files else ())]
+        yield from (*imported(first), "")
         platforms = {"JAX_PLATFORMS": "cpu", **self._job.planned.cell.place.environment}
         for name, value in platforms.items():
             yield f'os.environ["{name}"] = "{value}"'
@@ -174,7 +175,9 @@ class _File:
         if flags:
             yield from assigned('os.environ["XLA_FLAGS"]', flags)
         yield ""
-        lines = [line for line in self._imports if line != "import os"]
+        if self._own.files:
+            yield from (*carrying(self._own.files), "")
+        lines = [line for line in self._imports if line not in first]
         yield from imported(lines)
         if self._settings:
             yield ""

@@ -8,6 +8,7 @@ import pytest
 
 from conformance.cells.cell import Cell
 from conformance.engine.job import Job, PlannedCell
+from conformance.triage.repro.carried import Carried
 from conformance.triage.repro.header import of_nightlies, requirements
 from tests.builders import case
 
@@ -40,6 +41,6 @@ def test_a_package_of_the_users_own_is_required_by_its_url() -> None:
     source = SimpleNamespace(modules=frozenset({"importlib", "numpy"}))
     url = "mine @ file:///wheels/mine-1.0-py3-none-any.whl"
     pins = ["jax==0.6.2", "jaxlib==0.6.2"]
-    assert requirements(job, source) == pins  # type: ignore[arg-type]
-    found = requirements(job, source, (url, "optax>=0.1"))  # type: ignore[arg-type]
+    assert requirements(job, source, Carried()) == pins  # type: ignore[arg-type]
+    found = requirements(job, source, Carried(wanted=(url, "optax>=0.1")))  # type: ignore[arg-type]
     assert found == [*pins, url, "optax==0.2"]

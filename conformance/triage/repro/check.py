@@ -1,0 +1,156 @@
+"""Running a file of its own where nothing else is, to see that it ends as the case did."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance.cells.interpreters import find_interpreter
+from conformance.cells.uvtool import run_uv, uv_environment, uv_program
+from conformance.engine.client import worker_environment
+from conformance.errors import ConformanceError
+from conformance.judge.errors import signature
+from conformance.model.outcome import Conformance, Outcome
+from conformance.scratch import temporary_folder
+from conformance.triage.programs import process
+
+if TYPE_CHECKING:
+    from conformance.triage.programs.process import Ended
+    from conformance.triage.repro.header import Seen
+    from conformance.triage.repro.run import SeenJob
+    from conformance.triage.repro.writing import Written
+
+SLOWER: Final = 5
+"""How many times the timeout of the case a file may take: it starts by importing jax."""
+_LAST: Final = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.MULTILINE)
+_TRACEBACK: Final = "Traceback (most recent call last):"
+ENVIRONMENTS: Final = "environments-"
+"""How the name of uv's folder of the environments of scripts begins."""
+_SIGNALS: Final = 128
+"""What a shell, and uv, adds to the number of a signal for an exit status."""
+
+
+class NotReproducedError(ConformanceError):
+    """A file of its own that does not end as the case did (exit 1)."""
+
+    exit_code = 1
+
+
+def difference(written: Written, seen: SeenJob, name: str, index: str = "") -> str:
+    """Run a file in an empty folder; return how it ends otherwise than the case did, empty if not.
+
+    It is run with `uv run`, in an environment with the packages of its header alone; one of a
+    `path:` cell by the interpreter of the cell, as its header says.
+
+    Args:
+        written: The file.
+        seen: The job, and what was seen of it.
+        name: Name of the file.
+        index: URL of an index to look in, too; empty for none.
+
+    Raises:
+        InfrastructureError: If there is no such Python, or its packages cannot be installed.
+    """
+    cell, timeout = seen.job.planned.cell, SLOWER * seen.job.case.timeout
+    with temporary_folder("repro") as folder:
+        file = folder / name
+        file.write_text(written.text, encoding="utf-8")
+        if cell.interpreter is None:
+            ended = _run_with_uv(file, find_interpreter(cell.python), index, timeout)
+        else:
+            variables = worker_environment(os.environ, {}, keep_python_path=True)
+            command = [str(cell.interpreter), str(file)]
+            ended = process.run(command, environment=variables, timeout=timeout)
+    return compare_ending(ended, seen.seen, silent=written.silent)
+
+
+def _run_with_uv(file: Path, python: Path, index: str, timeout: float) -> Ended:
+    script = ["--no-config", "--python", str(python)]
+    script += ["--index", index] if index else []
+    try:
+        # First what may fail for want of a package or a network: that is no fault of the file.
+        run_uv(["sync", *script, "--script", file], cwd=file.parent)
+        options = ["--quiet", "--directory", str(file.parent)]
+        command = [uv_program(), "run", *script, *options, "--script", str(file)]
+        of_uv = {n: text for n, text in uv_environment().items() if n.startswith("UV_")}
+        variables = worker_environment(os.environ, of_uv, keep_python_path=False)
+        return process.run(command, environment=variables, timeout=timeout)
+    finally:
+        _remove_environment(file)
+
+
+def _remove_environment(file: Path) -> None:
+    """Remove the environment that uv keeps of a file: no other one will have its path."""
+    found = run_uv(["python", "find", "--script", file], cwd=file.parent, quiet=False).strip()
+    environment = Path(found).parent.parent
+    if (environment / "pyvenv.cfg").is_file() and environment.parent.name.startswith(ENVIRONMENTS):
+        shutil.rmtree(environment, ignore_errors=True)
+
+
+def compare_ending(ended: Ended, seen: Seen, *, silent: bool = False) -> str:
+    """Return how a file ended and how it should have, empty if these are the same.
+
+    Args:
+        ended: How it ended.
+        seen: What was seen of the case.
+        silent: Whether the file asserts nothing that the case deviates from.
+    """
+    told = _told(ended)
+    outcome = seen.observation.outcome
+    right = seen.conformance is not Conformance.DEVIATES and outcome is Outcome.OK
+    right |= seen.conformance is Conformance.CONFORMS or silent
+    if outcome is Outcome.TIMED_OUT:
+        holds = "Timeout (" in ended.stderr.decode("utf-8", "replace")
+    elif right:
+        holds = ended.exit == 0
+    elif outcome is Outcome.RAISED:
+        holds = _raised(ended) == _first_line(*_error(seen))
+    elif outcome is Outcome.OK:
+        holds = _raised(ended).startswith("AssertionError")
+    else:  # it crashed, or ran out of memory: by which signal is the kernel's to say
+        holds = ended.exit != 0
+    if holds:
+        return ""
+    claim = "exit status 0" if right else _claimed(seen)
+    return f"it ends with {told}, expected {claim}"
+
+
+def _claimed(seen: Seen) -> str:
+    if seen.observation.outcome is Outcome.OK:
+        return f"AssertionError, for {seen.reasons[0]}" if seen.reasons else "AssertionError"
+    return _first_line(*_error(seen))
+
+
+def _error(seen: Seen) -> tuple[str, str]:
+    error = seen.observation.error
+    return ("", "") if error is None else (error.type, error.message)
+
+
+def _first_line(type_: str, message: str) -> str:
+    return signature(type_.rpartition(".")[2], message).partition("\n")[0]
+
+
+def _raised(ended: Ended) -> str:
+    """Return the first line of the signature of the exception that ended a file."""
+    said = ended.stderr.decode("utf-8", "replace")
+    if ended.exit == 0 or _TRACEBACK not in said:
+        return ""
+    # Frames are indented; so may be lines of the message be, but for its first.
+    last = said.rpartition(_TRACEBACK)[2]
+    found = _LAST.search(last)
+    if found is None:
+        return ""
+    message = last[found.start("message") :] if found["message"] is not None else ""
+    return _first_line(found["type"], message.strip())
+
+
+def _told(ended: Ended) -> str:
+    if ended.cut:
+        return "no end within the time" if ended.cut == "timeout" else f"too much {ended.cut}"
+    if ended.signal is not None or (ended.exit or 0) > _SIGNALS:
+        number = ended.signal or (ended.exit or 0) - _SIGNALS
+        return f"signal {number}"
+    return _raised(ended)[:300] or f"exit status {ended.exit}"

@@ -1,0 +1,90 @@
+"""Modules of the user's own that a file carries."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.corpus.functions import Function, written
+from conformance.triage.repro.carried import IMPORTS, carrying, literal, load_source
+from tests.builders import case
+
+if TYPE_CHECKING:
+    from conformance.triage.repro.carried import Carried
+
+ODD = ["", '"', '"""', 'a"', "\\", "\\n\\\n", "é\u2028\x0c\x1c\r\n\x85\x00\t", '\\""""', "'''\n\n"]
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_a_literal_is_the_text(text: str) -> None:
+    """Whatever is in it; and its lines are those that a reader of Python counts."""
+    code = literal(text)
+    assert ast.literal_eval(code) == text
+    assert code.splitlines() == code.split("\n")
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_a_file_imports_what_it_carries(text: str, tmp_path: Path) -> None:
+    """With the lines, and the name of the file, that a traceback shows."""
+    files = {"mine/__init__.py": "", "mine/odd.py": f"TEXT = {text!r}\n"}
+    last = "import mine.odd\nprint(mine.odd.TEXT == " + repr(text) + ", mine.odd.__file__)\n"
+    script = tmp_path / "script.py"
+    script.write_text("\n".join([*IMPORTS, *carrying(files), last]), encoding="utf-8")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    said, _, file = done.stdout.strip().partition(" ")
+    assert (said, Path(file).name, Path(file).exists()) == ("True", "odd.py", False)
+
+
+def wheel(folder: Path, files: dict[str, str]) -> str:
+    """Return the requirement of a wheel of some files."""
+    path = folder / "mine-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as made:
+        for name, text in files.items():
+            made.writestr(name, text)
+    return f"mine @ {path.as_uri()}"
+
+
+def loaded(tmp_path: Path, function: str, files: dict[str, str], largest: int = 1000) -> Carried:
+    """Return what a file of a function carries of a wheel."""
+    ((name, text),) = written([Function(function=function)]).items()
+    file = tmp_path / name
+    file.parent.mkdir(parents=True)
+    file.write_text(text, encoding="utf-8")
+    name = function.rpartition(":")[2]
+    one = replace(case(f"mine/{name}", name=name), file=file)
+    wanted = (wheel(tmp_path, files), "optax>=0.1")
+    source, own = load_source(one, wanted, lambda path: path.read_text("utf-8"), largest=largest)
+    assert "mine" in source.modules
+    return own
+
+
+PACKAGE = {
+    "mine/__init__.py": "",
+    "mine/a.py": "def f():\n    from .b import c\n    from . import d\n    import mine.e\n",
+    "mine/b.py": "import numpy, other\nfrom ..nowhere import x\n",
+    "mine/d.py": "",
+    "mine/e/__init__.py": "from .deep import y",
+    "mine/e/deep.py": "not python",
+    "mine/unused.py": "",
+    "other.py": "",
+}
+
+
+def test_what_is_imported_from_wherever_is_carried(tmp_path: Path) -> None:
+    """A package is not required then; what an index has is."""
+    own = loaded(tmp_path, "mine.a:f", PACKAGE)
+    assert sorted(own.files) == sorted(PACKAGE.keys() - {"mine/unused.py"})
+    assert (set(own.packages), own.wanted) == ({"mine"}, ("optax>=0.1",))
+
+
+def test_a_large_package_is_required(tmp_path: Path) -> None:
+    """Nobody reads that much."""
+    own = loaded(tmp_path, "mine.a:f", PACKAGE, largest=20)
+    assert (own.files, own.packages, len(own.wanted)) == ({}, frozenset(), 2)
