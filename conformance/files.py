@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import secrets
@@ -82,7 +83,7 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = False) -> None:
             with _temporary(path) as temporary, temporary.open("wb") as file:
                 _write(file, data, durable=durable)
         if durable:
-            sync_folder(path.parent)
+            sync_to_disk(path.parent)
     except OSError as error:
         raise disk_error(path, error) from error
 
@@ -119,15 +120,31 @@ def _write(file: BinaryIO, data: bytes, *, durable: bool) -> None:
         os.fsync(file.fileno())
 
 
-def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk.
+def sync_to_disk(path: Path) -> None:
+    """Wait until a file's content, or the names in a folder, are on the disk.
+
+    Raises:
+        OSError: If the disk refuses, or it is a symbolic link.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_file_system(folder: Path) -> None:
+    """Wait until all that was written to the file system of a folder is on the disk.
 
     Raises:
         OSError: If the disk refuses.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        # Python has os.sync() alone, which waits for every disk and reports no error.
+        if ctypes.CDLL(None, use_errno=True).syncfs(descriptor):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
     finally:
         os.close(descriptor)
 

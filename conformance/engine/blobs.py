@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.engine.compression import LARGEST, DecompressionError, compress, decompress
 from conformance.errors import ConformanceError
-from conformance.files import disk_error, read_regular, said_by, write_atomically
+from conformance.files import (
+    disk_error,
+    read_regular,
+    said_by,
+    sync_file_system,
+    sync_to_disk,
+    write_atomically,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +26,8 @@ if TYPE_CHECKING:
 LARGE = 64 * 1024
 """Bytes from which a blob is compressed."""
 HASH_LENGTH = 32
+BATCH: Final = 256
+"""Files from which on it is faster to wait for the whole file system than for each of them."""
 _NAME: Final = re.compile(r"[0-9a-f]{32,64}")
 
 
@@ -92,6 +101,29 @@ class BlobStore:
             return path.stat().st_mtime_ns
         except OSError as error:
             raise CorruptBlobError(f"{path}: cannot be read: {said_by(error)}") from None
+
+    def sync(self, names: Iterable[str]) -> None:
+        """Wait until contents are on the disk: a record that names them may be written then.
+
+        Names without a content are passed over; whoever reads them reports that.
+
+        Args:
+            names: Their hashes.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        files = [path for name in names if (path := self._find(name)).exists()]
+        try:
+            if len(files) > BATCH:
+                sync_file_system(self.folder)
+                return
+            for path in files:
+                sync_to_disk(path)
+            if files:
+                sync_to_disk(self.folder)
+        except OSError as error:
+            raise disk_error(self.folder, error) from None
 
     def drop_broken(self, names: Iterable[str]) -> None:
         """Remove the blobs that are not what their names say, so that they are made anew."""

@@ -23,6 +23,7 @@ from conformance.files import (
     read_regular,
     readable_json,
     said_by,
+    sync_to_disk,
     write_atomically,
 )
 from conformance.model.record import Record
@@ -170,12 +171,15 @@ class RunDirectory:
             raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
 
     def write_records(self, records: Iterable[Record]) -> None:
-        """Write all finished jobs at once, whole or not at all.
+        """Write all finished jobs at once, whole or not at all; their blobs are on the disk first.
 
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        write_atomically(self.path / RESULTS, msgspec.json.Encoder().encode_lines(records))
+        records = tuple(records)
+        self.blobs.sync({name for record in records for name in record.artifacts.values()})
+        lines = msgspec.json.Encoder().encode_lines(records)
+        write_atomically(self.path / RESULTS, lines, durable=True)
 
     def read_records(self) -> list[Record]:
         """Return the finished jobs, in the order they ended.
@@ -241,14 +245,22 @@ SHORT: Final = 0.02
 
 
 class Results:
-    """Appends records to `results.jsonl`, each on the disk before the next job is counted."""
+    """Appends records to `results.jsonl`, each on the disk before the next job is counted.
+
+    The blobs that a record names are on the disk before it: after a loss of power no record names
+    a content that is gone.
+    """
 
     def __init__(self, run: RunDirectory) -> None:
         self._path = run.path / RESULTS
+        self._blobs = run.blobs
+        self._synced: set[str] = set()
+        self._pending: set[str] = set()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             self._drop_torn_line()
+            sync_to_disk(self._path.parent)
         except OSError as error:
             raise disk_error(self._path, error) from None
 
@@ -272,19 +284,32 @@ class Results:
         """
         line = msgspec.json.encode(record) + b"\n"
         size = os.fstat(self._fd).st_size
+        durable = sync and record.seconds.get("job", SHORT) >= SHORT
+        if not record.cached:  # the blobs of a cached one were synced by the run that made them
+            self._pending.update(record.artifacts.values())
+        if durable:
+            self._sync_blobs()
         try:
             while line:
                 line = line[os.write(self._fd, line) :]
-            if sync and record.seconds.get("job", SHORT) >= SHORT:
+            if durable:
                 os.fsync(self._fd)
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._fd, size)
             raise disk_error(self._path, error) from None
 
+    def _sync_blobs(self) -> None:
+        new = self._pending - self._synced
+        if new:
+            self._blobs.sync(new)
+            self._synced |= new
+        self._pending.clear()
+
     def close(self) -> None:
         """Wait for the disk and close the file."""
         try:
+            self._sync_blobs()
             os.fsync(self._fd)
         except OSError as error:
             raise disk_error(self._path, error) from None

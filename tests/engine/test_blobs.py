@@ -115,10 +115,18 @@ def test_a_name_that_is_no_hash_is_refused(tmp_path: Path, name: str) -> None:
         lambda: store.get(name),
         lambda: store.adopt(name, source),
         lambda: store.written(name),
+        lambda: store.sync([name]),
     ):
         with pytest.raises(CorruptBlobError, match="expected 32 to 64 hexadecimal digits"):
             act()
     assert outside.read_text() == "evil"
+    assert not store.folder.exists()
+
+
+def test_what_is_not_there_is_not_waited_for(tmp_path: Path) -> None:
+    """Whoever reads it reports that it is missing."""
+    store = BlobStore(tmp_path / "blobs")
+    store.sync(["0" * 32])
     assert not store.folder.exists()
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+import errno
+import os
+from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conformance.engine import blobs
 from conformance.engine.rundir import (
+    RESULTS,
     UPGRADE,
     CorruptRunError,
     Results,
@@ -23,9 +27,6 @@ from conformance.files import TEMPORARY
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.model.run import RunInfo
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def record(name: str = "a", **more: object) -> Record:
@@ -164,3 +165,85 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
         RunDirectory(tmp_path / "file").held(),
     ):
         pass
+
+
+def synced(monkeypatch: pytest.MonkeyPatch, run: RunDirectory) -> list[tuple[str, int]]:
+    """Return a list that gets the name of each file waited for, and the records at that time."""
+    calls: list[tuple[str, int]] = []
+    original = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        original(descriptor)
+        name = Path(f"/proc/self/fd/{descriptor}").readlink().name
+        calls.append((name, (run.path / RESULTS).read_bytes().count(b"\n")))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return calls
+
+
+def test_blobs_are_on_the_disk_before_the_record_that_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is waited for once, and so is the folder with its name."""
+    run = RunDirectory(tmp_path / "run")
+    one, two = run.blobs.put(b"one"), run.blobs.put(b"two")
+    with contextlib.closing(Results(run)) as results:
+        calls = synced(monkeypatch, run)
+        results.append(record("a", artifacts={"value": one, "reference": two}))
+        assert sorted(calls) == sorted([(one, 0), (two, 0), ("blobs", 0), (RESULTS, 1)])
+        assert calls[-1] == (RESULTS, 1)
+        calls.clear()
+        results.append(record("b", artifacts={"value": two}))
+        assert calls == [(RESULTS, 2)]
+
+
+def test_blobs_of_short_jobs_are_waited_for_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All at once; those of cached records were waited for by the run that made them."""
+    run = RunDirectory(tmp_path / "run")
+    one, two = run.blobs.put(b"one"), run.blobs.put(b"two")
+    with contextlib.closing(Results(run)) as results:
+        calls = synced(monkeypatch, run)
+        results.append(record("a", artifacts={"value": one}, seconds={"job": 0.001}))
+        results.append(record("b", artifacts={"value": two}, cached=True), sync=False)
+        assert calls == []
+    assert calls == [(one, 2), ("blobs", 2), (RESULTS, 2)]
+
+
+def test_a_record_whose_blobs_are_not_on_the_disk_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One error; the records before it stay."""
+    run = RunDirectory(tmp_path / "run")
+    append(run, record("a"))
+    results = Results(run)
+    name = run.blobs.put(b"content")
+
+    def refuse(_: int) -> None:
+        raise OSError(errno.EIO, "input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", refuse)
+        with pytest.raises(InfrastructureError, match="blobs: cannot be written: input/output"):
+            results.append(record("b", artifacts={"value": name}))
+    results.close()
+    assert [one.case for one in run.read_records()] == ["family/a"]
+
+
+def test_records_written_at_once_follow_their_blobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a merge writes them; of many blobs the whole file system is waited for."""
+    run = RunDirectory(tmp_path / "run")
+    names = [run.blobs.put(bytes([number])) for number in range(3)]
+    append(run)
+    records = [record(name, artifacts={"value": name}) for name in names]
+    calls = synced(monkeypatch, run)
+    run.write_records(records)
+    assert {(name, 0) for name in (*names, "blobs")} < {*calls}
+    calls.clear()
+    monkeypatch.setattr(blobs, "BATCH", 2)
+    run.write_records(records)
+    assert not {*names} & {name for name, _ in calls}
+    assert run.read_records() == records

@@ -1,4 +1,4 @@
-"""Kill -9 at any moment; `benchmarks/kills.py` does it often, and beside provisioning."""
+"""Kill -9 at any moment; `benchmarks/attack/kills.py` does it often, and beside provisioning."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Kill -9 of a run's processes at random moments: is everything as if nothing had been?
 
-`python benchmarks/kills.py [--times 100] [--first 0] [--folder DIR]`. Each trial runs cases of this
+`python benchmarks/attack/kills.py [--times 100] [--first 0] [--folder DIR]`. Each trial runs cases of this
 project in two cells, some make the environments too, kills the orchestrator, a job or a fork
 server at a random moment, resumes until the run ends, and compares records, artifacts, cache,
 processes and files with those of a run that nobody disturbed. Trials that show a problem keep their
@@ -17,7 +17,7 @@ from collections import Counter
 from itertools import count
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.faults.killing import VICTIMS, Trials
 
