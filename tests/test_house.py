@@ -30,7 +30,7 @@ LAYERS = (
     {"engine"},
     {"judge", "golden"},
     {"ir", "cells", "corpus"},
-    {"model", "kit", "files", "scratch", "collecting", "wording"},
+    {"model", "kit", "files", "scratch", "collecting", "wording", "locking"},
     {"errors", "__init__"},
 )
 """From top to bottom; an arrow points down, or stays within one package."""

@@ -31,7 +31,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from conformance.golden.accept import Candidate, apply, plan_accept
-from conformance.golden.lock import locked
+from conformance.locking import locked
 from conformance.golden.store import GoldenStore
 from conformance.golden.sweep import remove_unreferenced
 from tests.builders import case, f32, ok

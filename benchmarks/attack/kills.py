@@ -1,8 +1,8 @@
 """Kill -9 of a run's processes at random moments: is everything as if nothing had been?
 
-`python benchmarks/attack/kills.py [--times 100] [--first 0] [--folder DIR]`. Each trial runs cases of this
-project in two cells, some make the environments too, kills the orchestrator, a job or a fork
-server at a random moment, resumes until the run ends, and compares records, artifacts, cache,
+`python benchmarks/attack/kills.py [--times 100] [--first 0] [--folder DIR]`. Each trial runs cases
+of this project in two cells, some make the environments too, kills the orchestrator, a job or a
+fork server at a random moment, resumes until the run ends, and compares records, artifacts, cache,
 processes and files with those of a run that nobody disturbed. Trials that show a problem keep their
 folder when one is named.
 """

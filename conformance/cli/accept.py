@@ -16,8 +16,8 @@ from conformance.engine.rundir import RunDirectory, latest_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import readable_json
 from conformance.golden.accept import AcceptPlan, Change, apply, refuse_in_ci
-from conformance.golden.lock import locked
 from conformance.golden.sweep import of_no_case, remove
+from conformance.locking import locked
 from conformance.report.text import visible
 from conformance.review.judged import judged_run
 from conformance.review.refusing import passed_over, refusal

@@ -11,13 +11,13 @@ import msgspec
 from conformance.cells.accelerators import Turns
 from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
-from conformance.cli.options import cells_options, json_option, with_option
+from conformance.cli.options import cells_options, json_option, print_note, with_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.run import nothing_to_run
 from conformance.cli.setting import default_jobs, here
 from conformance.engine.blobs import BlobStore
 from conformance.engine.calibrating import Calibrator
-from conformance.engine.calibration import load_calibration, store_calibration
+from conformance.engine.calibration import load_calibration, update_calibration
 from conformance.engine.local import LocalExecutor
 from conformance.engine.plan import make_plan
 from conformance.engine.prepare import Provider
@@ -96,8 +96,7 @@ def command(
             tried = Calibrator(plan.jobs, executor, BlobStore(folder))
             _try(tried, plan, attempts, console)
         looked_at = len(tried.looked_at)
-        known = known.with_new(tried.looked_at, tried.unstable)
-        store_calibration(setting.cache, known)
+        known = update_calibration(setting.cache, tried.looked_at, tried.unstable, print_note)
         console.print(f"{len(tried.unstable)} of {looked_at} jobs are not stable")
     for line in _lines(known):
         console.print(line, markup=False)

@@ -13,7 +13,7 @@ from conformance.cells.accelerators import Turns
 from conformance.cells.selectors import resolve_selector, select_cells
 from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
-from conformance.cli.options import jobs_option, json_option
+from conformance.cli.options import jobs_option, json_option, print_note
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import here
 from conformance.engine.blobs import BlobStore
@@ -22,6 +22,7 @@ from conformance.engine.local import LocalExecutor
 from conformance.engine.prepare import Provider
 from conformance.errors import UsageError
 from conformance.files import readable_json, said_by, write_atomically
+from conformance.locking import locked
 from conformance.model.outcome import ExitCode
 from conformance.scratch import temporary_folder
 from conformance.triage.bisect.prober import ProgramProber
@@ -220,10 +221,11 @@ def _cases_folder(setting: Setting, given: Path | None, *, dry_run: bool) -> Pat
 
 def _write(place: Place, made: Made) -> None:
     """Write the file of a case, unless it was written to meanwhile."""
-    there = place.file.read_text(encoding="utf-8") if place.file.exists() else None
-    if there != place.there:
-        raise UsageError(f"{place.file}: was edited meanwhile; nothing written, do it again")
-    write_atomically(place.file, made.file.encode())
+    with locked({place.file.parent}, print_note):
+        there = place.file.read_text(encoding="utf-8") if place.file.exists() else None
+        if there != place.there:
+            raise UsageError(f"{place.file}: was edited meanwhile; nothing written, do it again")
+        write_atomically(place.file, made.file.encode())
 
 
 def _first(setting: Setting, selectors: Sequence[str], good: str, named: set[str]) -> set[str]:

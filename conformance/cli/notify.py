@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+from contextlib import nullcontext
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +15,7 @@ import click
 
 from conformance.cli.history import opened_store, store_option
 from conformance.cli.named_files import check_writable, write_file
-from conformance.cli.options import json_option
+from conformance.cli.options import json_option, print_note
 from conformance.cli.setting import here
 from conformance.engine.digests import digest_of
 from conformance.engine.rundir import RunDirectory, latest_run
@@ -102,11 +103,13 @@ def command(
         raise UsageError("--yes: expected --github OWNER/REPO with it")
     directory = RunDirectory(run) if run else latest_run(here().project.root)
     opened = opened_store(store)
-    actions = _decided(directory, opened, tracker, policy)
-    done = [Done(action=action, issue=action.issue) for action in actions]
     problem = None
-    if yes and tracker is not None:
-        done, problem = _do(actions, tracker, opened, policy)
+    # What is decided holds until it is done: another process would open the same issues.
+    with opened.alone(print_note) if yes else nullcontext():
+        actions = _decided(directory, opened, tracker, policy)
+        done = [Done(action=action, issue=action.issue) for action in actions]
+        if yes and tracker is not None:
+            done, problem = _do(actions, tracker, opened, policy)
     to_stderr = json_file is not None and str(json_file) == "-"
     for line in _lines(done, policy, yes=yes):
         click.echo(line, err=to_stderr)

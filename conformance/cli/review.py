@@ -26,7 +26,7 @@ from conformance.files import readable_json
 from conformance.golden.accept import refuse_in_ci
 from conformance.model.outcome import ExitCode
 from conformance.report.text import listed, visible
-from conformance.review.decisions import Choice, decide
+from conformance.review.decisions import Choice
 from conformance.review.exporting import body, exported
 from conformance.review.patch import author, root_of
 from conformance.review.proposing import Wish
@@ -135,7 +135,7 @@ def command(
     if session.groups and not scripted and in_terminal():
         return review_in_terminal(session, lambda done: _check(setting, done))
     for decision in _decisions(session, asked):
-        session.review = decide(session.review, decision)
+        session.take(decision)
     done = session.outcomes()
     if patch is not None or markdown is not None:
         _export(session, done, patch, markdown)
@@ -143,7 +143,7 @@ def command(
     if writes:
         done = session.write(os.environ, lambda found: _check(setting, found), print_note)
     elif asked.any and not dry_run:
-        session.keep(session.review)
+        session.keep()
     about = done if asked.any or patch is not None else None
     _say(session, about, written=writes, as_data=as_data)
     return _exit(session)
@@ -186,6 +186,7 @@ def _session(
         setting.releases,
         wanted=wanted,
         by=by or author(setting.project.root),
+        inform=print_note,
     )
     if (select or cells) and not any(map(wanted, session.files.everything)):
         raise NothingSelectedError(

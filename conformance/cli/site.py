@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from conformance.cli.options import print_note
 from conformance.collecting import uncollected
 from conformance.files import write_atomically
+from conformance.locking import locked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,15 +27,18 @@ def write_site(files: Iterable[tuple[str, bytes]], folder: Path) -> None:
     Raises:
         InfrastructureError: If the disk refuses.
     """
-    before = _files(folder)
-    written = []
-    with uncollected():
-        for path, content in files:
-            write_atomically(folder / path, content)
-            written.append(path)
-    write_atomically(folder / MANIFEST, "".join(f"{path}\n" for path in sorted(written)).encode())
-    for path in before.difference(written):
-        (folder / path).unlink(missing_ok=True)
+    # Of two at once, each would remove pages of the other that it does not have itself.
+    with locked({folder}, print_note):
+        before = _files(folder)
+        written = []
+        with uncollected():
+            for path, content in files:
+                write_atomically(folder / path, content)
+                written.append(path)
+        text = "".join(f"{path}\n" for path in sorted(written))
+        write_atomically(folder / MANIFEST, text.encode())
+        for path in before.difference(written):
+            (folder / path).unlink(missing_ok=True)
 
 
 def _files(folder: Path) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from conformance.cli.options import print_note
 from conformance.cli.preparing import recorded_in
 from conformance.corpus.changes import load_families
 from conformance.engine.pairs import recorded_pairs
@@ -12,6 +13,7 @@ from conformance.engine.recorded import recorded_endings
 from conformance.engine.turned import turned
 from conformance.errors import ConformanceError
 from conformance.files import write_atomically
+from conformance.locking import locked
 from conformance.report.behaviour import histories
 from conformance.report.behaviour_markdown import behaviour_pages
 from conformance.report.pairs import pairs_markdown
@@ -45,14 +47,27 @@ def write_state(setting: Setting, file: Path, *, check: bool) -> None:
     Raises:
         StaleStateError: If they are compared, and one is not what would be written.
     """
+    if check:
+        _check_pages(_pages(setting, file))
+        return
+    # Goldens that are accepted meanwhile would be on one page and not on another.
+    with locked({setting.project.cases}, print_note):
+        for page, text in _pages(setting, file).items():
+            write_atomically(page, text.encode())
+
+
+def _pages(setting: Setting, file: Path) -> dict[Path, str]:
+    """Return every page by its path."""
     dates = {release.version: f"{release.date:%Y-%m-%d}" for release in setting.releases.rows}
     folder = setting.project.root / HISTORY
     pages = {folder / name: text for name, text in _history(setting, dates)}
     pages[file] = f"{_state(setting, dates)}\n"
+    return pages
+
+
+def _check_pages(pages: Mapping[Path, str]) -> None:
     for page, text in pages.items():
-        if not check:
-            write_atomically(page, text.encode())
-        elif not page.exists() or page.read_text(encoding="utf-8") != text:
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
             raise StaleStateError(
                 f"{page}: is not what the goldens have; make it anew: conformance report --goldens"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from conformance.engine.rundir import CorruptRunError, RunDirectory
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.golden.accept import refuse_in_ci
-from conformance.golden.lock import locked
+from conformance.locking import locked
 from conformance.report.text import visible
 from conformance.suites.catalogue.definition import named_suite
 from conformance.suites.known.accepting import accepted
@@ -63,7 +64,8 @@ def command(*, name: str, runs: tuple[Path, ...], dry_run: bool) -> int:
     directories = _directories(runs, setting.project.root, name)
     pinned = suite.definition.revision
     found = [shown_by(load(one), name, pinned) for one in directories]
-    with locked({suite.folder}, print_note):
+    # What is only shown changes nothing, and waits for nobody.
+    with nullcontext() if dry_run else locked({suite.folder}, print_note):
         known, after = _take_in(setting, suite.folder, name, found, dry_run=dry_run)
     refused = [sentence for shown in found for sentence in shown.refused]
     for sentence in refused:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from conformance.cli.options import print_note
 from conformance.cli.preparing import recorded_in
 from conformance.cli.setting import here
 from conformance.engine.loading import load, runs_in
@@ -18,6 +20,7 @@ from conformance.engine.rundir import RUN
 from conformance.errors import ConformanceError, UsageError
 from conformance.files import said_by, write_atomically
 from conformance.judge.deviation import applicable
+from conformance.locking import locked
 from conformance.model.outcome import ExitCode
 from conformance.report.conformance_data import decoded, encoded
 from conformance.report.conformance_history import Conformance, Followed, Outcome, Result
@@ -86,6 +89,21 @@ def history(*, name: str, runs: tuple[Path, ...], file: Path | None, check: bool
         raise UsageError("--check tells of what is there: name no run with it")
     if file.suffix != ".json":
         raise UsageError(f"--file: expected a name that ends in .json, got {file}")
+    with nullcontext() if check else locked({file.parent}, print_note):
+        known, told, files = _made(setting, suite, file, runs)
+        if check:
+            _compare(files, suite.name)
+            return ExitCode.OK
+        for path, content in files.items():
+            write_atomically(path, content)
+    _tell(known, told, files)
+    return ExitCode.OK
+
+
+def _made(
+    setting: Setting, suite: NamedSuite, file: Path, runs: tuple[Path, ...]
+) -> tuple[Conformance | None, Conformance, dict[Path, bytes]]:
+    """Return the data as they are and as they are to be, and the files to write."""
     known = _read(file)
     told = _with_runs(known, runs, suite, setting)
     if told is None:
@@ -94,14 +112,7 @@ def history(*, name: str, runs: tuple[Path, ...], file: Path | None, check: bool
     data = encoded(told)
     # Of the data as they are read back: the order in which runs told of tests does not count.
     page = conformance_markdown(decoded(data, str(file))).encode()
-    files = {file: data, file.with_suffix(".md"): page}
-    if check:
-        _compare(files, suite.name)
-        return ExitCode.OK
-    for path, content in files.items():
-        write_atomically(path, content)
-    _tell(known, told, files)
-    return ExitCode.OK
+    return known, told, {file: data, file.with_suffix(".md"): page}
 
 
 def committed(setting: Setting, title: str) -> Conformance | None:

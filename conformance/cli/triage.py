@@ -14,12 +14,12 @@ import msgspec
 from conformance.cells.cell_id import is_cell_id
 from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
-from conformance.cli.options import json_option
+from conformance.cli.options import json_option, print_note
 from conformance.cli.run import request_of
 from conformance.cli.setting import here
 from conformance.cli.triaging import Means
 from conformance.engine.causes import root_causes
-from conformance.engine.evidence_file import read_evidence, write_evidence
+from conformance.engine.evidence_file import add_evidence, forget_evidence, read_evidence
 from conformance.engine.loading import load
 from conformance.engine.rundir import RunDirectory, latest_run
 from conformance.errors import ConformanceError
@@ -173,7 +173,9 @@ class Triage:
             self.console.print("nothing is unexpected")
             return
         self.jobs = {cause.id: len(cause.records) for cause in causes}
-        known = {} if self.fresh else read_evidence(self.directory)
+        if self.fresh:
+            forget_evidence(self.directory)
+        known = read_evidence(self.directory)
         of = {one.id: known[one.id] for one in causes if one.id in known}
         request = request_of(self.directory)
         cases = {case.id: case for case in self.setting.cases(request.select)}
@@ -188,7 +190,7 @@ class Triage:
                 self.console.print(f"  not looked into: {why}")
                 continue
             of[cause.id] = self._found(cause, cells, cases, request)
-            write_evidence(self.directory, of)
+            add_evidence(self.directory, of[cause.id], self.jobs, print_note)
             self._take(of[cause.id])
 
     def _cells(self, causes: Iterable[RootCause], request: Request) -> Mapping[str, Cell]:

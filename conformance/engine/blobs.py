@@ -90,18 +90,6 @@ class BlobStore:
             raise CorruptBlobError(f"{path}: got content {blob_hash(data)}, expected {name}")
         return data
 
-    def written(self, name: str) -> int:
-        """Return when a content was written, in nanoseconds of the epoch.
-
-        Raises:
-            CorruptBlobError: If it is missing.
-        """
-        path = self._find(name)
-        try:
-            return path.stat().st_mtime_ns
-        except OSError as error:
-            raise CorruptBlobError(f"{path}: cannot be read: {said_by(error)}") from None
-
     def sync(self, names: Iterable[str]) -> None:
         """Wait until contents are on the disk: a record that names them may be written then.
 

@@ -69,14 +69,20 @@ class ResultCache:
             return None
         try:
             record = msgspec.json.decode(content, type=Record)
+        except MALFORMED:
+            return None
+        try:
+            # Hashed: judging reads values alone, and a damaged IR would be found by `accept`.
             for name in record.artifacts.values():
-                blobs.adopt(name, self.blobs)
-        except (*MALFORMED, CorruptBlobError):
+                blobs.adopt(name, self.blobs, trusted=False)
+        except CorruptBlobError as error:
+            self._entries.report_damage(error)
+            self.forget(record)
             return None
         return replace(record, error=_here(record.error, job.case), cached=True)
 
     def forget(self, record: Record) -> None:
-        """Drop the blobs of a record that turned out to be broken."""
+        """Drop the blobs of a record that turned out to be damaged."""
         try:
             self.blobs.drop_broken(record.artifacts.values())
         except OSError as error:

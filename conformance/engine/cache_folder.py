@@ -10,7 +10,7 @@ import hashlib
 import logging
 from typing import TYPE_CHECKING, Final
 
-from conformance.errors import InfrastructureError
+from conformance.errors import ConformanceError, InfrastructureError
 from conformance.files import write_atomically
 
 if TYPE_CHECKING:
@@ -71,9 +71,13 @@ class CacheFolder:
             return False
         return True
 
-    def report_damage(self, path: Path) -> None:
-        """Log that an entry is damaged, once for the folder."""
-        self._report("damaged", f"{path}: damaged cache entry, ignored; its content is made again")
+    def report_damage(self, what: Path | ConformanceError) -> None:
+        """Log that an entry, or a content that it names, is damaged, once for the folder.
+
+        Args:
+            what: The entry, or what is wrong with the content.
+        """
+        self._report("damaged", f"{what}: damaged cache entry, ignored; its content is made again")
 
     def report_unwritable(self, error: InfrastructureError) -> None:
         """Log that the folder cannot be written, once."""

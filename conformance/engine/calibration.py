@@ -9,9 +9,10 @@ import msgspec
 from conformance.engine.cache import host_facts, host_hash
 from conformance.errors import UsageError
 from conformance.files import MALFORMED, readable_json, said_by, write_atomically
+from conformance.locking import locked
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
     from conformance.engine.job import Job
@@ -118,6 +119,30 @@ def store_calibration(cache: Path, calibration: Calibration) -> Path:
     file = calibration_file(cache)
     write_atomically(file, readable_json(calibration))
     return file
+
+
+def update_calibration(
+    cache: Path,
+    looked_at: Collection[tuple[str, str]],
+    found: Iterable[Unstable],
+    inform: Callable[[str], None],
+) -> Calibration:
+    """Add what was learned to what is known of this host by then, keep it, and return it.
+
+    Args:
+        cache: Cache folder.
+        looked_at: Case and cell of each job that was looked at.
+        found: Those of them that are not stable.
+        inform: Receives one line if another process updates it at the moment.
+
+    Raises:
+        UsageError: If the file cannot be read.
+        InfrastructureError: If the disk refuses.
+    """
+    with locked({calibration_file(cache).parent}, inform):
+        known = load_calibration(cache).with_new(looked_at, found)
+        store_calibration(cache, known)
+    return known
 
 
 def calibration_file(cache: Path) -> Path:

@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from conformance.engine.rundir import CorruptRunError
-from conformance.files import MALFORMED, read_regular, readable_json, said_by, write_atomically
+from conformance.files import (
+    MALFORMED,
+    disk_error,
+    read_regular,
+    readable_json,
+    said_by,
+    write_atomically,
+)
+from conformance.locking import locked_file
 from conformance.model.evidence import EVIDENCE, Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable
 
     from conformance.engine.rundir import RunDirectory
 
@@ -40,18 +48,42 @@ def read_evidence(directory: RunDirectory) -> dict[str, Evidence]:
     return {one.cause: one for one in found}
 
 
-def write_evidence(directory: RunDirectory, found: Mapping[str, Evidence]) -> None:
-    """Write what was found out, whole or not at all.
+def add_evidence(
+    directory: RunDirectory, found: Evidence, causes: Iterable[str], inform: Callable[[str], None]
+) -> None:
+    """Add what was found out about a root cause to what is known of the run by then.
 
     Args:
         directory: The run's.
-        found: By id of the root cause.
+        found: What was found out; it replaces what was known of its cause.
+        causes: Ids of the run's root causes, in order: what is known of others is dropped.
+        inform: Receives one line if another process writes it at the moment.
+
+    Raises:
+        CorruptRunError: If the file is there and cannot be read.
+        InfrastructureError: If the disk refuses.
+    """
+    file = directory.path / EVIDENCE
+    with locked_file(file, inform):
+        known = {**read_evidence(directory), found.cause: found}
+        text = readable_json(tuple(known[cause] for cause in causes if cause in known))
+        write_atomically(file, text + b"\n")
+
+
+def forget_evidence(directory: RunDirectory) -> None:
+    """Remove what was found out before, also where it cannot be read.
+
+    Args:
+        directory: The run's.
 
     Raises:
         InfrastructureError: If the disk refuses.
     """
-    text = readable_json(tuple(found.values()))
-    write_atomically(directory.path / EVIDENCE, text + b"\n")
+    file = directory.path / EVIDENCE
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        raise disk_error(file, error) from None
 
 
 def read_reproduction(directory: RunDirectory, found: Evidence) -> str:

@@ -73,23 +73,22 @@ class Settled:
             return None
         try:
             records = _LINES.decode_lines(content)
-            since = path.stat().st_mtime_ns
             for name in {name for record in records for name in record.artifacts.values()}:
-                self._give(name, blobs, since)
-        except (OSError, *MALFORMED, CorruptBlobError):
+                self._give(name, blobs)
+        except MALFORMED:
+            return None
+        except CorruptBlobError as error:
+            self._entries.report_damage(error)
             return None
         whole = [(record.case, record.cell) for record in records] == [job.id for job in jobs]
         return records if whole else None
 
-    def _give(self, name: str, blobs: BlobStore, since: int) -> None:
-        """Give a blob to a run, unless it was written after what is told of it."""
+    def _give(self, name: str, blobs: BlobStore) -> None:
+        """Give a blob to a run, hashed once: nobody judges what it holds again."""
         given = self._given.setdefault(blobs.folder, set())
-        if name in given:
-            return
-        if self._blobs.written(name) > since:
-            raise CorruptBlobError(f"{name}: written since")
-        blobs.adopt(name, self._blobs)
-        given.add(name)
+        if name not in given:
+            blobs.adopt(name, self._blobs, trusted=False)
+            given.add(name)
 
     def put(self, jobs: Sequence[Job], records: Iterable[Record]) -> None:
         """Keep the judged records of jobs, whose blobs the cache has."""

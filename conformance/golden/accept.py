@@ -173,7 +173,7 @@ def plan_accept(
 def apply(plan: AcceptPlan, env: Mapping[str, str] = os.environ) -> None:
     """Write a plan: contents first, then the TOML files that name them, each atomically.
 
-    The caller holds the lock under which the plan was made, see `golden.lock`.
+    The caller holds the lock under which the plan was made, see `conformance.locking`.
     Killed at any moment, every TOML file is either old or new and all it names is there. At the
     end contents that no TOML file of a touched folder names any more are removed.
 

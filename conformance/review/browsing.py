@@ -65,7 +65,7 @@ class Browsing:
         self.top = 0
         self.helping = False
         self._index = 0
-        self._before: list[Review] = []
+        self._before: list[tuple[Group, Review]] = []
         self._evidence: dict[str, list[Line]] = {}
         self.skip(message="")
 
@@ -190,7 +190,7 @@ class Browsing:
         except UsageError as error:
             self.message = str(error)
             return
-        self._before.append(before)
+        self._before.append((group, before))
         self.skip()
         self.message = self.message or f"{choice}: {group.title}"
 
@@ -208,7 +208,7 @@ class Browsing:
 
     def _undo(self) -> None:
         if self._before:
-            self.session.keep(self._before.pop())
+            self.session.restore(*self._before.pop())
             self.message = "taken back"
         elif self.session.decision(self.group) is not None:
             self.session.take_back(self.group)

@@ -137,6 +137,19 @@ def take_back(review: Review, group: Group) -> Review:
     return msgspec.structs.replace(review, decisions=tuple(one for one in kept if one.jobs))
 
 
+def restored(review: Review, group: Group, before: Review) -> Review:
+    """Return a review in which what is decided on a group is what an earlier one says of it.
+
+    Args:
+        review: The decisions as they are.
+        group: The group.
+        before: The decisions of before.
+    """
+    kept = take_back(review, group).decisions
+    again = (one for one in before.decisions if one.group == group.id and one not in kept)
+    return msgspec.structs.replace(review, decisions=(*kept, *again))
+
+
 def _without(decision: Decision, jobs: set[tuple[str, str, str]]) -> Decision:
     left = tuple(job for job in decision.jobs if job not in jobs)
     return msgspec.structs.replace(decision, jobs=left)

@@ -14,7 +14,7 @@ from conformance.engine.rundir import CorruptRunError
 from conformance.errors import UsageError
 from conformance.files import MALFORMED, read_regular, said_by, write_atomically
 from conformance.golden.accept import apply, refuse_in_ci
-from conformance.golden.lock import locked
+from conformance.locking import locked, locked_file
 from conformance.model.evidence import EVIDENCE, Evidence
 from conformance.review.decisions import (
     REVIEW,
@@ -30,6 +30,7 @@ from conformance.review.decisions import (
     dumps,
     job_of,
     loads,
+    restored,
     take_back,
 )
 from conformance.review.evidence import Files, proposals
@@ -64,6 +65,7 @@ class Session:
         releases: Known releases.
         wanted: Which jobs it is about.
         by: Who decides.
+        inform: Receives one line if another reviewer writes decisions on the run at the moment.
 
     Attributes:
         groups: What is pending, by the goldens as they were when last looked at.
@@ -79,8 +81,11 @@ class Session:
         *,
         wanted: Wanted,
         by: str,
+        inform: Callable[[str], None],
     ) -> None:
         self.directory = directory
+        self._inform = inform
+        self._taken: list[Decision] = []
         self.by = by
         self._cases = cases
         self._releases = releases
@@ -182,13 +187,19 @@ class Session:
     def _takes(member: Member, choice: Choice) -> bool:
         return choice is not Choice.ACCEPT or not member.refusal
 
+    def take(self, decision: Decision) -> None:
+        """Take a decision that is not kept beside the run before `keep`, or `write`."""
+        self.review = decide(self.review, decision)
+        self._taken.append(decision)
+
     def decide(self, decision: Decision) -> None:
         """Take a decision, and keep it.
 
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        self.keep(decide(self.review, decision))
+        self.take(decision)
+        self.keep()
 
     def take_back(self, group: Group) -> None:
         """Take back what is decided on a group.
@@ -196,16 +207,39 @@ class Session:
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        self.keep(take_back(self.review, group))
+        self._change(lambda review: take_back(review, group))
 
-    def keep(self, review: Review) -> None:
-        """Keep decisions beside the run.
+    def restore(self, group: Group, review: Review) -> None:
+        """Make what is decided on a group what it was before.
+
+        Args:
+            group: The group.
+            review: The decisions of before; of other groups they do not count.
 
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        write_atomically(self.directory.path / REVIEW, dumps(review))
+        self._change(lambda now: restored(now, group, review))
+
+    def keep(self) -> None:
+        """Keep the decisions that were taken beside the run.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        self._change(lambda review: review)
+
+    def _change(self, change: Callable[[Review], Review]) -> None:
+        """Change the decisions beside the run as they are by now: another reviewer may add some."""
+        file = self.directory.path / REVIEW
+        with locked_file(file, self._inform):
+            review = self._kept()
+            for decision in self._taken:
+                review = decide(review, decision)
+            review = change(review)
+            write_atomically(file, dumps(review), durable=True)
         self.review = review
+        self._taken.clear()
 
     @property
     def taken(self) -> tuple[Chosen, ...]:
@@ -271,7 +305,7 @@ class Session:
         after = {file: discover([file])[0].content_hash for file in done.sources}
         same = {before[file]: now for file, now in after.items()}
         same |= {hashed: after[file] for hashed, file in ran.items()}
-        self.keep(as_written(self.review, done.settled, same))
+        self._change(lambda review: as_written(review, done.settled, same))
 
     def _kept(self) -> Review:
         path = self.directory.path / REVIEW

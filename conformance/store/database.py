@@ -17,10 +17,11 @@ from sqlalchemy.sql.expression import column, table
 
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.files import disk_error
+from conformance.locking import PATIENCE, locked_file
 from conformance.store.schema import VERSION, VERSION_TABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sqlalchemy import Connection, Engine
 
@@ -31,6 +32,8 @@ WAIT: Final = 30.0
 _MIGRATING: Final = "conformance.store.migrating"
 _LOCK: Final = 0x6A61785F
 """Number of the lock, among those of a PostgreSQL database, that whoever writes holds."""
+_ACTING: Final = _LOCK + 1
+"""Likewise of whoever acts on what the database says."""
 _HELD: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _DISK: Final = {
@@ -94,6 +97,30 @@ class Database:
             connection.begin(),
         ):
             yield connection
+
+    @contextlib.contextmanager
+    def alone(self, inform: Callable[[str], None], patience: float = PATIENCE) -> Iterator[None]:
+        """Hold the right to act on what the database says, while others may read and write it.
+
+        Args:
+            inform: Receives one line if another process holds it.
+            patience: How long to wait, in seconds.
+
+        Raises:
+            ConformanceError: If it cannot be had.
+        """
+        if self.address.file is not None:
+            with locked_file(self.address.file, inform, patience):
+                yield
+            return
+        with self._telling(), self._engine.connect() as connection:
+            # No transaction: the server may end those in which nothing happens for long.
+            held = connection.execution_options(isolation_level="AUTOCOMMIT", writing=False)
+            held.execute(text(f"SET lock_timeout = {int(patience * 1000)}"))
+            if not held.execute(text(f"SELECT pg_try_advisory_lock({_ACTING})")).scalar_one():
+                inform(f"{self.address.name}: waiting for another process that acts on it")
+                held.execute(text(f"SELECT pg_advisory_lock({_ACTING})"))
+            yield
 
     def migrate(self) -> None:
         """Bring the schema to the newest version.

@@ -142,6 +142,19 @@ class Store:
         with self._writing() as connection:
             _link(connection, regressions, issue)
 
+    @contextlib.contextmanager
+    def alone(self, inform: Callable[[str], None]) -> Iterator[None]:
+        """Hold the right to act on what the store says: of two at once, each would open an issue.
+
+        Args:
+            inform: Receives one line if another process holds it.
+
+        Raises:
+            ConformanceError: If it cannot be had.
+        """
+        with self._database.alone(inform):
+            yield
+
     def prune(self, before: datetime) -> Pruned:
         """Remove runs that began before a time, up to the first that did not; the newest stays.
 

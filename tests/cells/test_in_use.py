@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.in_use import made_alone
+from conformance.cells.in_use import in_use, made_alone
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 STARTS_ONE = """
 import pathlib, subprocess, sys, time
-from conformance.cells.in_use import made_alone
+from conformance.cells.in_use import in_use, made_alone
 with made_alone(pathlib.Path(sys.argv[1])) as held:
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1.5)"], pass_fds=[held])
     print("started", flush=True)
@@ -49,3 +50,39 @@ def test_what_a_killed_run_started_is_waited_for(tmp_path: Path) -> None:
             pass
         with made_alone(tmp_path / "env", patience=60):
             assert time.monotonic() - start > 0.5
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[tuple[Path, Callable[[], None]]]:
+    """A disk of its own, and what makes it read-only; skips where mounting is not permitted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+
+    def mount(*options: str) -> None:
+        done = subprocess.run(
+            ["mount", *options, folder], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            pytest.skip(f"mounting is not permitted here: {done.stderr.strip()}")
+
+    mount("-t", "tmpfs", "-o", "size=1m", "none")
+    yield folder, lambda: mount("-o", "remount,ro")
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_an_environment_of_a_read_only_cache_serves(
+    disk: tuple[Path, Callable[[], None]], used: bool
+) -> None:
+    """Whether it was used while the cache could be written or not, and by several at once."""
+    folder, make_read_only = disk
+    env = folder / "env"
+    env.mkdir()
+    if used:
+        with in_use(env):
+            pass
+    make_read_only()
+    with in_use(env) as first, in_use(env) as second:
+        assert first != second
+    with pytest.raises(OSError, match="Read-only"), in_use(folder / "other"):
+        pass

@@ -181,6 +181,7 @@ def bare(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(interpreters, "_running", lambda python: iter(()))
     monkeypatch.setattr(interpreters, "_uv_managed", _UV_MANAGED)
     monkeypatch.delenv("UV_OFFLINE")
+    monkeypatch.delenv("UV_PYTHON_DOWNLOADS", raising=False)
     monkeypatch.setenv("HOME", str(world / "home"))
     monkeypatch.setenv("UV_CACHE_DIR", str(world / "uv-cache"))
     monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(world / "pythons"))

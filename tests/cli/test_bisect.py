@@ -144,6 +144,7 @@ def test_a_search_goes_on_where_it_was(project: Project) -> None:
     assert not any(step["replayed"] for step in anew["steps"])
 
 
+@pytest.mark.cell
 def test_a_search_that_is_killed(project: Project) -> None:
     """Nothing of it is left running, and what it knew is not probed again."""
     note = project.path / "pid"

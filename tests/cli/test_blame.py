@@ -228,6 +228,7 @@ def test_an_index_that_does_not_answer(project: Project, monkeypatch: pytest.Mon
     assert "the same command goes on where it was" in ending.error
 
 
+@pytest.mark.cell
 def test_a_search_that_is_interrupted(project: Project) -> None:
     """It says so, and how to go on."""
     note = project.path / "note"

@@ -255,6 +255,7 @@ def in_a_terminal(project: Project, *arguments: str) -> str:
     return shown.decode()
 
 
+@pytest.mark.cell
 def test_in_a_terminal_the_last_line_of_a_run_is_a_link(new_project: MakeProject) -> None:
     """One click from there, without being asked to; `--no-report` leaves it out."""
     project = new_project({"cases/fam/good.py": GOOD, "matrix/smoke.toml": SMOKE})

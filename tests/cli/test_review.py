@@ -94,6 +94,19 @@ def test_decisions_by_flags_are_written(reviewed: Project) -> None:
     assert reviewed.run("review").code == 0
 
 
+def test_decisions_of_several_reviewers_are_all_kept(reviewed: Project) -> None:
+    """Each adds its own to those that the others have kept by then."""
+    ids = [group["id"] for group in groups(reviewed).values()]
+    reviewers = [
+        reviewed.start("review", "--reject", one, "--reason", f"because {one}") for one in ids
+    ]
+    for reviewer in reviewers:
+        _, said = reviewer.communicate()
+        assert (reviewer.returncode in {0, 1}, said) == (True, "")
+    reasons = {group["decision"]["reason"] for group in groups(reviewed).values()}
+    assert reasons == {f"because {one}" for one in ids}
+
+
 def test_what_is_rejected_is_told_again(reviewed: Project) -> None:
     """With the reason, in the next run too; meanwhile it is decided."""
     found = groups(reviewed)

@@ -8,6 +8,7 @@ import pytest
 
 from conformance.cli.site import MANIFEST, write_site
 from conformance.errors import InfrastructureError
+from tests.holders import another_writer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,3 +42,10 @@ def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
     (tmp_path / "site").write_text("a file")
     with pytest.raises(InfrastructureError, match="cannot be written"):
         write_site([("index.html", b"1")], tmp_path / "site")
+
+
+def test_two_sites_are_not_written_into_one_folder_at_once(tmp_path: Path) -> None:
+    """Each would remove pages of the other; the second waits."""
+    with another_writer(tmp_path) as released:
+        write_site([("index.html", b"1")], tmp_path)
+        assert released.is_set()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.holders import another_writer
 from tests.report.suites import SUITE, suite_run
 
 if TYPE_CHECKING:
@@ -72,6 +73,17 @@ def test_releases_come_to_those_that_are_kept(project: Project) -> None:
     assert files(project) == both
     assert project.run("suite", "history", "signs", project.path / "reports/runs").code == 0
     assert files(project) == both
+
+
+def test_releases_that_another_process_adds_are_kept(project: Project) -> None:
+    """Who writes the data waits, and adds to them; who only compares them does not wait."""
+    first, more = run(project, "a", OLD, "pk"), run(project, "b", NEW, "pkp")
+    assert project.run("suite", "history", "signs", first).code == 0
+    with another_writer(project.path / "reports", 2) as released:
+        assert project.run("suite", "history", "signs", "--check").code == 0
+        assert not released.is_set()
+        assert project.run("suite", "history", "signs", more).code == 0
+        assert released.is_set()
 
 
 def test_the_page_is_what_the_data_give(project: Project) -> None:

@@ -114,7 +114,6 @@ def test_a_name_that_is_no_hash_is_refused(tmp_path: Path, name: str) -> None:
     for act in (
         lambda: store.get(name),
         lambda: store.adopt(name, source),
-        lambda: store.written(name),
         lambda: store.sync([name]),
     ):
         with pytest.raises(CorruptBlobError, match="expected 32 to 64 hexadecimal digits"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from conformance.engine.calibration import (
     calibration_file,
     load_calibration,
     store_calibration,
+    update_calibration,
 )
 from conformance.engine.job import Job
 from conformance.errors import UsageError
@@ -66,3 +68,12 @@ def test_a_file_that_is_broken_is_named(tmp_path: Path, text: str) -> None:
     file.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(UsageError, match="remove it, and make it anew with: conformance calib"):
         load_calibration(tmp_path)
+
+
+def test_what_two_learn_at_once_is_all_kept(tmp_path: Path) -> None:
+    """Each adds to what the file holds by then, not to what it held when it began."""
+    jobs = [job(tmp_path, f"name{number:02}") for number in range(12)]
+    with ThreadPoolExecutor(6) as pool:
+        pool.map(lambda one: update_calibration(tmp_path, [one.id], [unstable(one)], print), jobs)
+    known = load_calibration(tmp_path)
+    assert known.unstable == tuple(unstable(one) for one in jobs)

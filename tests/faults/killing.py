@@ -1,6 +1,7 @@
 """Runs that are killed at some moment, and what must be true of them in the end.
 
-Used by `test_kills.py`, which kills a few times, and by `benchmarks/attack/kills.py`, which does often.
+Used by `test_kills.py`, which kills a few times, and by `benchmarks/attack/kills.py`, which kills
+often.
 """
 
 from __future__ import annotations

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.engine.worlds import World
+from conformance.engine.rundir import RunDirectory
+from tests.engine.worlds import World, good
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from conformance.engine.job import Finished, Job
     from conformance.model.record import Record
 
 
@@ -47,6 +50,38 @@ def test_one_changed_character_is_a_miss(
         # What was judged is gone, but what the jobs did is still there.
         assert world.script.asked == (["one", "two"] if kind == "results" else [])
     assert sum("damaged cache entry" in message for message in caplog.messages) == 1
+
+
+@pytest.mark.parametrize("settled", [True, False])
+@pytest.mark.parametrize("name", ["value", "jaxpr"])
+def test_a_damaged_blob_is_a_miss(
+    tmp_path: Path, name: str, settled: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also one that judging does not read: every run directory is whole, the log has a note."""
+    world = World(tmp_path, "one", "two")
+    world.script.answers["one"] = [with_jaxpr]
+    expected = judged(world.run("first", fresh=False))
+    if not settled:
+        shutil.rmtree(tmp_path / "cache" / "settled")
+    damaged = tmp_path / "cache" / "blobs" / expected[0].artifacts[name]
+    damaged.unlink()  # the first run has the same file
+    damaged.write_bytes(b"damaged")
+    assert judged(world.run("second", fresh=False)) == expected
+    assert "one" in world.script.asked
+    for run in ("first", "second"):
+        blobs = RunDirectory(tmp_path / run).blobs
+        assert all(blobs.get(one) for r in expected for one in r.artifacts.values())
+    notes = [message for message in caplog.messages if "damaged cache entry" in message]
+    assert notes
+    assert all(str(damaged) in message for message in notes)
+    world.run("third", fresh=False)
+    assert world.script.asked == []
+
+
+def with_jaxpr(job: Job) -> Finished:
+    """Return a job that ended well, with an artifact that judging does not read."""
+    finished = good(job)
+    return replace(finished, blobs={**finished.blobs, "jaxpr": b"{ lambda ; . let in () }"})
 
 
 @pytest.mark.parametrize("kind", ["results", "settled", "blobs"])

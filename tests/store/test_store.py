@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -11,10 +13,12 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from conformance.errors import UsageError
+from conformance.locking import QUIET
 from conformance.report.history import history
 from conformance.report.regressions import Lifecycle
 from conformance.store.entries import Entry
 from conformance.store.standing import Standing
+from tests.store.conftest import opened
 from tests.store.nights import BAD, FINE, GONE, START, WORSE, A, B, night, one, shown
 
 if TYPE_CHECKING:
@@ -224,3 +228,26 @@ def test_text_that_no_database_takes(store: Store) -> None:
     assert (found.reason, found.cause) == ("a�b� ü𝄞", "a�b")
     store.add(night(2, one(odd)))
     assert standings(store) == {"f/a": "confirmed"}
+
+
+def test_one_process_at_a_time_acts_on_what_the_store_says(where: str) -> None:
+    """Others read and write it meanwhile; who waits for long is told so, and waits in order."""
+    first, second = opened(where), opened(where)
+    order: list[str] = []
+    notes: list[str] = []
+
+    def act() -> None:
+        with second.alone(notes.append):
+            order.append("second")
+
+    with first.alone(notes.append):
+        thread = threading.Thread(target=act)
+        thread.start()
+        first.add(night(1, one(FINE)))
+        assert [run.name for run in second.runs()] == [run.name for run in first.runs()]
+        time.sleep(QUIET + 0.3)
+        order.append("first")
+    thread.join(10)
+    assert order == ["first", "second"]
+    assert len(notes) == 1
+    assert "waiting for another process that" in notes[0]

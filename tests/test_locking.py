@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.errors import InfrastructureError
-from conformance.golden.lock import locked
+from conformance.locking import locked, locked_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WRITER = """
 import sys, time
 from pathlib import Path
-from conformance.golden.lock import locked
+from conformance.locking import locked, locked_file
 folder = Path(sys.argv[1])
 for _ in range(20):
     with locked([folder], print):
@@ -29,7 +29,7 @@ for _ in range(20):
 HOLDER = """
 import sys, time
 from pathlib import Path
-from conformance.golden.lock import locked
+from conformance.locking import locked, locked_file
 with locked([Path(sys.argv[1])], print):
     print("held", flush=True)
     time.sleep(60)
@@ -82,7 +82,37 @@ def test_a_file_in_its_place_is_a_clear_error(tmp_path: Path) -> None:
     """It says which and why."""
     (tmp_path / "file").touch()
     with (
-        pytest.raises(InfrastructureError, match="file: cannot be locked: file exists"),
+        pytest.raises(InfrastructureError, match="file: cannot be written: file exists"),
         locked([tmp_path / "file"], print),
     ):
         pass
+
+
+def test_a_file_is_locked_while_its_folder_is(tmp_path: Path) -> None:
+    """Whoever holds the folder, a run for instance, keeps nobody from a file in it."""
+    notes: list[str] = []
+    file = tmp_path / "review.json"
+    with locked([tmp_path], notes.append), locked_file(file, notes.append):
+        with (
+            pytest.raises(InfrastructureError, match=r"review\.json: another process has been"),
+            locked_file(file, notes.append, patience=0.1),
+        ):
+            pass
+        with locked_file(tmp_path / "evidence.json", notes.append):
+            pass
+    assert notes == []
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_a_mark_that_is_no_file_is_a_clear_error(tmp_path: Path, kind: str) -> None:
+    """A run directory may come from elsewhere: no link in it is followed."""
+    mark = tmp_path / ".review.json.held"
+    outside = tmp_path / "outside"
+    mark.symlink_to(outside) if kind == "link" else mark.mkdir()
+    with (
+        pytest.raises(InfrastructureError, match=r"review\.json\.held: cannot be written: "),
+        locked_file(tmp_path / "review.json", print),
+    ):
+        pass
+    assert not outside.exists()
