@@ -59,10 +59,13 @@ def command(
     asked.check()
     if json_file is not None:
         check_writable("--json", json_file)
-    directory = _empty(run_dir) if run_dir else new_run(setting.project.root)
+    directory = RunDirectory(run_dir) if run_dir else new_run(setting.project.root)
+    directory.check_empty()
     with uncollected():
         ordered = in_order(map(_as_written, chain.from_iterable(map(runs_in, parts))))
         info, records = merged(ordered)
+    click.get_current_context().with_resource(directory.held())
+    directory.check_empty()
     for one in ordered:
         _adopt(one, directory)
     if fail_on is not None:
@@ -94,9 +97,3 @@ def _adopt(part: LoadedRun, directory: RunDirectory) -> None:
     """
     for name in {name for record in part.records for name in record.artifacts.values()}:
         directory.blobs.adopt(name, part.blobs, trusted=False)
-
-
-def _empty(folder: Path) -> RunDirectory:
-    directory = RunDirectory(folder)
-    directory.check_empty()
-    return directory

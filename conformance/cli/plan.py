@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from conformance.cli.nights import newest_night
-from conformance.cli.options import cells_options, night_option, with_option
+from conformance.cli.options import cells_options, night_option, print_note, with_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.run import nothing_to_run
 from conformance.cli.setting import here
@@ -21,11 +21,14 @@ from conformance.engine.loading import load, runs_in
 from conformance.engine.plan import make_plan, possible_jobs
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
+from conformance.locking import locked
 from conformance.report.shards import github_matrix, shard_lines, shards_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from conformance.cli.setting import Setting
+    from conformance.engine.durations import Durations
     from conformance.engine.rundir import RunDirectory
 
 ANY: Final = "any"
@@ -85,15 +88,14 @@ def command(
     """  # noqa: D301 - \b is click's own mark
     setting = here(night)
     labels = _labels(runners)
-    durations = durations_of(setting)
-    if runs:
-        records = chain.from_iterable(load(one).records for one in _found(runs))
-        durations = learned(records, durations)
-        write_atomically(durations_file(setting), durations.encoded())
+    durations = _learned(setting, runs) if runs else durations_of(setting)
     cells, left_out = setting.cells(matrix, cell)
     preparation = prepare_in(setting, cells, wanted)
     cases = setting.cases(select)
     plan = make_plan(cases, preparation.cells, (*left_out, *preparation.exclusions))
+    for planned in preparation.cells:
+        if planned.failure:  # another runner may have what this host lacks
+            print_note(f"{planned.cell.id}: {planned.failure}")
     if not plan.jobs:
         raise NothingSelectedError(nothing_to_run(plan.exclusions))
     parts = parts_of(plan, possible_jobs(cases, cells), count, durations)
@@ -106,6 +108,16 @@ def command(
         text = msgspec.json.encode(made(parts, asked, labels))
         click.echo(text if form == "github" else msgspec.json.format(text, indent=1))
     return 0
+
+
+def _learned(setting: Setting, runs: Iterable[Path]) -> Durations:
+    """Add how long jobs took to what is known of them, and return that."""
+    records = tuple(chain.from_iterable(load(one).records for one in _found(runs)))
+    file = durations_file(setting)
+    with locked({file.parent}, print_note):
+        durations = learned(records, durations_of(setting))
+        write_atomically(file, durations.encoded())
+    return durations
 
 
 def _labels(given: Iterable[str]) -> Mapping[str, str | list[str]]:

@@ -191,6 +191,21 @@ def test_a_missing_interpreter_is_infra_and_the_rest_runs(new_project: MakeProje
     assert reason.endswith("or put a python3.10 on PATH")
 
 
+@pytest.mark.cell("3.11")
+@pytest.mark.usefixtures("_no_python_310")
+def test_an_environment_whose_interpreter_is_missing_is_not_made(new_project: MakeProject) -> None:
+    """The others are; the message names the cell and what to do: exit 4."""
+    project = new_project({**CASES, "matrix/two.toml": TWO_PYTHONS})
+    ending = project.run("matrix", "two", "--provision")
+    assert ending.code == 4
+    assert ending.out.startswith(f"{CELL}: /")
+    assert ending.out.count("\n") == 1
+    assert ending.error.startswith(f"{MISSING}: python 3.10: no interpreter runs here (")
+    assert ending.error.endswith("or put a python3.10 on PATH")
+    shown = project.run("matrix", "two")
+    assert (shown.code, shown.out.splitlines()[-1]) == (0, "2 cells, 0 excluded")
+
+
 @pytest.mark.usefixtures("_no_python_310")
 @pytest.mark.parametrize("forbidden", [True, False])
 def test_a_missing_interpreter_alone_is_infra(

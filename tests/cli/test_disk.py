@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.bench import cache_beside
-from tests.projects import GOOD, HEAD
+from tests.engine.written_runs import record, write
+from tests.projects import CELL, GOOD, HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -173,6 +174,25 @@ def test_a_project_that_cannot_be_written(
     assert ending.code == 4
     assert "golden/topic/" in ending.error
     assert "read-only file system" in ending.error
+
+
+@pytest.mark.parametrize("words", [("run",), ("merge", "part")])
+def test_a_run_directory_that_cannot_be_written(
+    new_project: MakeProject, new_disk: MakeDisk, words: tuple[str, ...]
+) -> None:
+    """Neither on a read-only disk nor below a file: one line, with the folder and the reason."""
+    project = new_project({TOPIC: GOOD})
+    write(project.path / "part", record("fam/one", CELL), request={"shard": "1/1"})
+    disk = new_disk("size=1m,ro")
+    (project.path / "file").touch()
+    for folder, reason in (
+        (disk / "run", "read-only file system"),
+        (project.path / "file" / "run", "not a directory"),
+    ):
+        ending = project.run(*words, "--run-dir", folder)
+        assert (ending.code, ending.err.count("\n")) in {(4, 1), (2, 1)}, ending.err
+        assert str(folder) in ending.error
+        assert reason in ending.error
 
 
 def test_the_head_of_a_case_file_stands(new_project: MakeProject) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sqlalchemy.engine.default import DefaultDialect
 
 from conformance.model.outcome import ExitCode, Outcome, Verdict
 from conformance.model.run import RunCell
 from tests.engine.written_runs import A, record, write
+from tests.failing import CALLS, failing_once, input_output_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -222,3 +226,64 @@ def test_outcomes_that_say_nothing_are_no_regressions(project: Project) -> None:
     )
     project.run("history", "add", run.path)
     assert project.run("history", "regressions", "--all").out == "nothing is open\n"
+
+
+def broken_statement() -> sqlite3.OperationalError:
+    """Return what SQLite raises on a broken disk."""
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+    return error
+
+
+FAULTS = (
+    *((os, call, input_output_error) for call in CALLS),
+    *((DefaultDialect, call, broken_statement)
+      for call in ("do_execute", "do_executemany", "do_commit")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("owner", "call", "error"), FAULTS, ids=[name for _, name, _ in FAULTS])
+def test_an_input_output_error_at_any_call_loses_nothing(
+    project: Project, monkeypatch: pytest.MonkeyPatch, owner: Any, call: str, error: Any
+) -> None:
+    """Each call and statement fails once: one error, the runs before stay, the next add works."""
+    first, second = made(project, 1), made(project, 2, Verdict.REGRESSED)
+    for nth, failing in enumerate(failing_once(monkeypatch, owner, call, error)):
+        store = ("--store", f"history{nth}.db")
+        with failing.paused():
+            assert project.run("history", "add", first, *store).code == 0
+        ending = project.run("history", "add", second, *store)
+        with failing.paused():
+            if ending.code:
+                assert ending.code in {ExitCode.USAGE, ExitCode.INFRA}
+                assert "input/output error" in ending.error
+                assert ending.err.count("\n") == 1, ending.err
+            assert ran(project, *store) in (["night-1"], ["night-1", "night-2"])
+            assert project.run("history", "add", second, *store).code == 0
+            assert ran(project, *store) == ["night-1", "night-2"]
+
+
+def ran(project: Project, *store: str) -> list[str]:
+    """Return the names of the runs that a store has."""
+    return [run["name"] for run in project.run("history", "runs", "--json", *store).json]
+
+
+@pytest.mark.parametrize("call", ["do_execute", "do_executemany", "do_commit"])
+def test_a_statement_that_fails_while_runs_are_removed(
+    project: Project, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """All that were to go are there, or none of them; what stays is whole."""
+    first, second = made(project, 1), made(project, 30, Verdict.REGRESSED)
+    for nth, failing in enumerate(
+        failing_once(monkeypatch, DefaultDialect, call, broken_statement)
+    ):
+        store = ("--store", f"history{nth}.db")
+        with failing.paused():
+            assert project.run("history", "add", first, second, *store).code == 0
+        ending = project.run("history", "prune", "--keep-days", "20", *store)
+        with failing.paused():
+            assert ending.code in {ExitCode.OK, ExitCode.INFRA}
+            assert ran(project, *store) in (["night-1", "night-30"], ["night-30"])
+            assert project.run("history", "prune", "--keep-days", "20", *store).code == 0
+            assert ran(project, *store) == ["night-30"]
+            assert project.run("history", "f/a", *store).code == 0

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.engine.blobs import BlobStore
 from conformance.engine.loading import load
-from tests.projects import case
+from conformance.engine.rundir import RunDirectory
+from conformance.model.outcome import ExitCode
+from tests.engine.written_runs import A, write
+from tests.engine.written_runs import record as record_of
+from tests.failing import CALLS, failing_once
+from tests.projects import CELL, ROOT, case
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.projects import Ending, Project
 
     from .conftest import MakeProject
@@ -141,3 +150,68 @@ def test_a_runner_that_is_none(project: Project) -> None:
     ending = project.run("plan", "--cell", "0.6.2", "--runner", "gpus=h100")
     assert ending.code == 2
     assert ending.error.startswith("--runner gpus=h100: expected KIND=LABEL, of any, gpu or tpu")
+
+
+@pytest.mark.cell
+@pytest.mark.parametrize("lines", [0, 1, 9])
+def test_a_damaged_lock_is_one_line(project: Project, lines: int) -> None:
+    """The file, what is wrong and what to do: a note of a plan, and what a run ends with."""
+    name = "matrix/locks/jax0.6.2-py311.txt"
+    text = "".join((ROOT / name).read_text().splitlines(keepends=True)[:lines])
+    project.write({name: text})
+    ending = project.run("plan", "--shards", "2", "--cell", "0.6.2")
+    assert (ending.code, ending.err.count("\n")) == (0, 1)
+    assert ending.error.startswith(f"{CELL}: {project.path / name}: ")
+    assert "delete" in ending.error
+    ending = project.run("run", "--cell", "0.6.2")
+    assert ending.code == ExitCode.INFRA
+    assert f"{project.path / name}: " in ending.out
+
+
+def made_part(folder: Path, number: int, values: tuple[bytes, ...]) -> Path:
+    """Make the directory of one of two shards, with a job for each value."""
+    names = [BlobStore(folder / "blobs").put(value) for value in values]
+    jobs = [
+        record_of(f"family/{number}{at}", A, artifacts={"value": name})
+        for at, name in enumerate(names)
+    ]
+    return write(folder, *jobs, exit=0, request={"shard": f"{number}/2"}).path
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_input_output_error_at_any_call_loses_nothing(
+    project: Project, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Each call fails once: one error, parts as they were, and into another folder it works."""
+    parts = [
+        made_part(project.path / f"part-{number}", number, values)
+        for number, values in ((1, (b"one", b"two")), (2, (b"three",)))
+    ]
+    before = contents(*parts)
+    for nth, failing in enumerate(failing_once(monkeypatch, os, call)):
+        ending = project.run("merge", *parts, "--run-dir", f"whole{nth}")
+        with failing.paused():
+            assert contents(*parts) == before
+            if ending.code:
+                assert ending.code in {ExitCode.USAGE, ExitCode.INFRA}
+                assert "input/output error" in ending.error
+                assert ending.err.count("\n") == 1, ending.err
+                assert project.run("merge", *parts, "--run-dir", f"again{nth}").code == 0
+            name = f"{'again' if ending.code else 'whole'}{nth}"
+            whole = load(RunDirectory(project.path / name))
+            found = [whole.blobs.get(one.artifacts["value"]) for one in whole.records]
+            assert found == [b"one", b"two", b"three"]
+
+
+def contents(*folders: Path) -> dict[Path, bytes]:
+    """Return the files below some folders."""
+    return {f: f.read_bytes() for one in folders for f in one.rglob("*") if f.is_file()}
+
+
+def test_two_merges_into_one_folder(project: Project) -> None:
+    """The second is refused while the first one writes."""
+    part = write(project.path / "part", record_of("f/a", A, artifacts={}), request={"shard": "1/1"})
+    with RunDirectory(project.path / "whole").held():
+        ending = project.run("merge", part.path, "--run-dir", "whole")
+    assert ending.code == ExitCode.USAGE
+    assert "another run is writing to it" in ending.error

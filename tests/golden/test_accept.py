@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import time
 from collections import Counter
@@ -22,10 +21,9 @@ from conformance.golden.layout import content_names
 from conformance.golden.store import GoldenStore
 from conformance.model.outcome import Outcome
 from tests.builders import case, ended, f32, ok, raised
+from tests.failing import CALLS, failing_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from conformance.model.observation import Observation
 
 KNOWN = ["0.4.30", "0.5.0", "0.5.3", "0.6.0", "0.8.3", "0.12.0.1"]
@@ -264,49 +262,28 @@ def test_an_older_short_name_is_used_for_the_same_content_alone(tmp_path: Path) 
     assert file.read_bytes() == data
 
 
-CALLS = ("open", "mkdir", "link", "fsync", "replace", "unlink")
-"""Calls of the system by which goldens are written."""
-
-
 @pytest.mark.parametrize("call", CALLS)
 def test_an_input_output_error_at_any_call_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     """Each call fails once: one error of ours, goldens old or new, and the next accept works."""
-    nth = 0
-    calls = 1
-    while nth < calls:  # so many calls are made that each has failed once
+
+    def prepared(nth: int) -> tuple[Path, AcceptPlan]:
         root = tmp_path / f"{call}{nth}"
         root.mkdir()
         _accept(root, _seen("0.6.0", ok(f32(1))))
-        plan = plan_accept(GoldenStore(root), [_seen("0.6.0", ok(f32(2)))], KNOWN)
-        with monkeypatch.context() as patched:
-            failing = _Failing(getattr(os, call), nth)
-            patched.setattr(os, call, failing)
-            # A call may have another way around it; any error but ours fails the test.
-            with contextlib.suppress(InfrastructureError):
-                apply(plan, env={})
-        calls = failing.calls
-        assert _value(root) in {f32(1), f32(2)}
-        _accept(root, _seen("0.6.0", ok(f32(2))))
-        assert _value(root) == f32(2)
-        nth += 1
+        return root, plan_accept(GoldenStore(root), [_seen("0.6.0", ok(f32(2)))], KNOWN)
 
-
-class _Failing:
-    """A call of the system that fails once."""
-
-    def __init__(self, original: Callable[..., Any], nth: int) -> None:
-        self.calls = 0
-        self._original = original
-        self._nth = nth
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Fail at the n-th call, counted from 0."""
-        self.calls += 1
-        if self.calls == self._nth + 1:
-            raise OSError(errno.EIO, "input/output error")
-        return self._original(*arguments, **keywords)
+    for nth, failing in enumerate(failing_once(monkeypatch, os, call)):
+        with failing.paused():
+            root, plan = prepared(nth)
+        # A call may have another way around it; any error but ours fails the test.
+        with contextlib.suppress(InfrastructureError):
+            apply(plan, env={})
+        with failing.paused():
+            assert _value(root) in {f32(1), f32(2)}
+            _accept(root, _seen("0.6.0", ok(f32(2))))
+            assert _value(root) == f32(2)
 
 
 def _value(root: Path) -> Any:

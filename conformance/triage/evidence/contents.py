@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TIMEOUT: Final = 300.0
 """Seconds that looking at every file of an environment may take."""
 _SCRIPT: Final = """
-import base64, hashlib, importlib.metadata, json, re
+import base64, csv, hashlib, importlib.metadata, json, pathlib, re
 found = {}
 seen = set()
 for dist in importlib.metadata.distributions():
@@ -24,17 +24,20 @@ for dist in importlib.metadata.distributions():
     if name in seen:
         continue
     seen.add(name)
-    for file in dist.files or ():
-        if file.hash is None or file.parts[0] == ".." or file.hash.mode not in {"sha256"}:
+    # `dist.files` leaves out the files that are gone since Python 3.12.
+    for row in csv.reader((dist.read_text("RECORD") or "").splitlines()):
+        file, said, *_ = *row, "", ""
+        mode, _, value = said.partition("=")
+        if mode != "sha256" or pathlib.PurePosixPath(file).parts[0] == "..":
             continue
         try:
-            data = file.locate().read_bytes()
+            data = pathlib.Path(dist.locate_file(file)).read_bytes()
         except OSError:
-            found.setdefault(name, []).append(str(file))
+            found.setdefault(name, []).append(file)
             continue
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-        if digest != file.hash.value:
-            found.setdefault(name, []).append(str(file))
+        if digest != value:
+            found.setdefault(name, []).append(file)
 print(json.dumps({name: sorted(files) for name, files in sorted(found.items())}))
 """
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from conformance.model.value import Leaf, Value
 
+_F_STRING_START: Final[int] = getattr(tokenize, "FSTRING_START", -1)
+_F_STRING_END: Final[int] = getattr(tokenize, "FSTRING_END", -1)
+"""Types of tokens from Python 3.12 on."""
 LARGEST: Final = 64
 """Elements of a value that is written down."""
 _KEY: Final = re.compile(r"\[('[^'\]]*'|\d+)\]")
@@ -105,14 +108,29 @@ def _apart(lines: list[str]) -> Iterator[str]:
 def _requoted(text: str) -> str:
     """Return a text whose strings stand in double quotes where that is as simple."""
     rows = text.split("\n")
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        told = token.string
-        prefix, quote, inner = told.partition("'")
-        plain = token.type == tokenize.STRING and quote and inner.endswith("'")
-        if plain and '"' not in told and "\\" not in told and token.start[0] == token.end[0]:
-            row, (at, end) = token.start[0] - 1, (token.start[1], token.end[1])
-            rows[row] = f'{rows[row][:at]}{prefix}"{inner[:-1]}"{rows[row][end:]}'
+    for row, start, end in _strings(text):
+        prefix, quote, inner = rows[row][start:end].partition("'")
+        plain = quote and inner.endswith("'") and "'" not in inner[:-1]
+        if plain and not {'"', "\\"} & {*prefix, *inner}:
+            rows[row] = f'{rows[row][:start]}{prefix}"{inner[:-1]}"{rows[row][end:]}'
     return "\n".join(rows)
+
+
+def _strings(text: str) -> Iterator[tuple[int, int, int]]:
+    """Yield row, start and end of every string literal that is on one line."""
+    opened: list[tuple[int, int]] = []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        start = token.start
+        # Since Python 3.12 an f-string is several tokens: its beginning, its parts, its end.
+        if token.type == _F_STRING_START:
+            opened.append(start)
+            continue
+        if token.type == _F_STRING_END:
+            start = opened.pop()
+        elif token.type != tokenize.STRING:
+            continue
+        if start[0] == token.end[0] and not opened:
+            yield start[0] - 1, start[1], token.end[1]
 
 
 def _broken(line: str, tail: str = "") -> list[str]:
