@@ -30,7 +30,8 @@ LAYERS = (
     {"engine"},
     {"judge", "golden"},
     {"ir", "cells", "corpus"},
-    {"model", "kit", "files", "scratch", "collecting", "wording", "locking"},
+    {"locking"},
+    {"model", "kit", "files", "scratch", "collecting", "wording"},
     {"errors", "__init__"},
 )
 """From top to bottom; an arrow points down, or stays within one package."""
