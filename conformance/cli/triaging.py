@@ -8,6 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from conformance.cells.accelerators import Turns
+from conformance.cells.installed_files import edited_files
 from conformance.cells.places import places_of
 from conformance.cells.releases import is_nightly
 from conformance.cli.axes import axis_to, cell_with, release_of
@@ -33,7 +34,6 @@ from conformance.model.outcome import Conformance
 from conformance.triage.bisect.prober import CaseProber
 from conformance.triage.blame.cases import blame_case
 from conformance.triage.evidence.claims import with_recorded
-from conformance.triage.evidence.contents import edited_files
 from conformance.triage.evidence.goods import candidates, seen_right
 from conformance.triage.repro.carried import load_source
 from conformance.triage.repro.run import seen_job

@@ -52,6 +52,7 @@ def describe(
                 hash=p.cell_hash,
                 layer=p.layer,
                 selector=p.cell.selector,
+                note=p.note,
                 versions=dict(p.versions),
             )
             for p in plan.cells

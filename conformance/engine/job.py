@@ -31,6 +31,7 @@ class PlannedCell:
         missing: Why this host cannot serve it: its jobs are `unsupported`.
         overlay: Folder of packages beside those of the lock, empty for none.
         layer: Hash of the lock that the folder was made from.
+        note: What a reader of its results must know, empty for nothing.
     """
 
     cell: Cell
@@ -41,6 +42,7 @@ class PlannedCell:
     missing: str = ""
     overlay: str = ""
     layer: str = ""
+    note: str = ""
 
     @property
     def release(self) -> str:

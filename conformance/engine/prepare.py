@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.cells.accelerators import missing_accelerator
 from conformance.cells.in_use import in_use
+from conformance.cells.installed_files import edit_note
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.lock import UnsupportedHostError, check_host
 from conformance.cells.locks import find_lock
@@ -187,7 +188,8 @@ def prepare(
             lock = find_lock(cell, releases, folders=folders, cache=cache)
             if cell.interpreter is None:
                 check_host(lock)
-            return _Found(lock, _beside(python, lock, tuple(wanted), cache))
+            note = edit_note(cell.interpreter) if cell.interpreter is not None else ""
+            return _Found(lock, _beside(python, lock, tuple(wanted), cache), note)
         except (InfrastructureError, UsageError) as error:
             return error
 
@@ -205,7 +207,8 @@ def prepare(
         else:
             locks[cell.id] = result.lock
             missing = missing_accelerator(cell.place)
-            planned.append(planned_cell(cell, *result, missing=missing))
+            made = planned_cell(cell, result.lock, result.overlay, missing=missing)
+            planned.append(replace(made, note=result.note))
     return Preparation(cells=tuple(planned), exclusions=tuple(exclusions), locks=locks)
 
 
@@ -236,6 +239,7 @@ class _Found(NamedTuple):
 
     lock: Lock
     overlay: Path | None
+    note: str
 
 
 def _beside(python: Path, lock: Lock, wanted: tuple[str, ...], cache: Path) -> Path | None:

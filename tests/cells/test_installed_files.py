@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from conformance.cells.installed_files import edit_note, edited_files
 from conformance.errors import InfrastructureError
-from conformance.triage.evidence.contents import edited_files
 
 
-def environment(folder: Path) -> tuple[Path, Path]:
+def environment(folder: Path, package: str = "thing") -> tuple[Path, Path]:
     """Return the interpreter of a new environment, and its folder of packages, with one in it."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     packages = folder / "lib" / version / "site-packages"
-    info = packages / "thing-1.0.dist-info"
+    info = packages / f"{package}-1.0.dist-info"
     info.mkdir(parents=True)
     base = Path(sys.executable).resolve()
     (folder / "pyvenv.cfg").write_text(
@@ -25,15 +25,18 @@ def environment(folder: Path) -> tuple[Path, Path]:
     )
     (folder / "bin").mkdir()
     (folder / "bin" / "python").symlink_to(base)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: Thing\nVersion: 1.0\n")
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {package.title()}\nVersion: 1.0\n"
+    )
     lines = []
-    for name in ("thing/a.py", "thing/b.py"):
+    for name in (f"{package}/a.py", f"{package}/b.py"):
         file = packages / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(f"# {name}\n")
         digest = base64.urlsafe_b64encode(hashlib.sha256(file.read_bytes()).digest())
-        lines.append(f"{name},sha256={digest.rstrip(b'=').decode()},1")
-    (info / "RECORD").write_text("\n".join([*lines, "thing-1.0.dist-info/RECORD,,", ""]))
+        size = file.stat().st_size
+        lines.append(f"{name},sha256={digest.rstrip(b'=').decode()},{size}")
+    (info / "RECORD").write_text("\n".join([*lines, f"{package}-1.0.dist-info/RECORD,,", ""]))
     return folder / "bin" / "python", packages
 
 
@@ -46,6 +49,31 @@ def test_what_was_edited_and_what_is_gone(tmp_path: Path) -> None:
     assert edited_files(python) == {"thing": ("thing/b.py",)}
     (packages / "thing" / "a.py").unlink()
     assert edited_files(python) == {"thing": ("thing/a.py", "thing/b.py")}
+
+
+def test_a_large_file_is_compared_by_size(tmp_path: Path) -> None:
+    """An edit that keeps the size goes unnoticed there."""
+    python, packages = environment(tmp_path)
+    file = packages / "thing" / "b.py"
+    text = file.read_text()
+    file.write_text(text.swapcase())
+    assert edited_files(python, largest=2) == {}
+    file.write_text(text + "more")
+    assert edited_files(python, largest=2) == {"thing": ("thing/b.py",)}
+    assert edited_files(python, ("other",)) == {}
+
+
+def test_an_edited_jax_is_noted(tmp_path: Path) -> None:
+    """Any other package may be edited without a note."""
+    python, packages = environment(tmp_path / "one", "jax")
+    assert edit_note(python) == ""
+    (packages / "jax" / "b.py").write_text("other")
+    assert edit_note(python) == (
+        "1 file of jax not as installed (jax/b.py): the RECORD of the environment does not match"
+    )
+    other, packages = environment(tmp_path / "two")
+    (packages / "thing" / "b.py").write_text("other")
+    assert edit_note(other) == ""
 
 
 def test_what_is_no_interpreter_is_said(tmp_path: Path) -> None:
