@@ -164,6 +164,12 @@ class Releases:
             raise UsageError(
                 f"jax release {wanted!r} was yanked: {self.yanked[wanted] or 'no reason given'}"
             )
+        if _is_older(wanted, self.versions[0]):
+            raise UsageError(
+                f"jax {version} is older than the release table, which begins with "
+                f"{self.versions[0]} ({self.path}); expected that release or a later one, or "
+                "path:PYTHON of an environment that has the older one"
+            )
         raise UsageError(
             f"unknown jax release {version!r}{did_you_mean(version, self.versions)}; "
             f"known are {self.versions[0]} to {self.versions[-1]} ({self.path}); {REFRESH}"
@@ -190,6 +196,13 @@ def is_nightly(release: str) -> bool:
     try:
         return Version(release).is_devrelease
     except InvalidVersion:  # a `path:` release
+        return False
+
+
+def _is_older(version: str, first: str) -> bool:
+    try:
+        return Version(version) < Version(first)
+    except InvalidVersion:
         return False
 
 

@@ -60,7 +60,8 @@ def resolve_selector(selector: str, releases: Releases) -> tuple[str, ...]:
     if not found:
         first, last = releases.versions[0], releases.newest.version
         raise UsageError(
-            f"selector {text!r} matches no known release; known are {first} to {last}; {REFRESH}"
+            f"selector {text!r} matches no known release; known are {first}, where the release "
+            f"table begins, to {last}; {REFRESH}"
         )
     return found
 

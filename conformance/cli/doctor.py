@@ -6,16 +6,20 @@ import os
 import platform
 import shutil
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from packaging.version import Version
 from rich.text import Text
 
 from conformance import __version__
 from conformance.cells.accelerators import missing_accelerator
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
 from conformance.cells.platform.platform import REAL, get_platform
+from conformance.cells.releases import FILE_NAME as RELEASES
 from conformance.cells.uvtool import run_uv
 from conformance.cli.console import open_console
 from conformance.cli.disk import show_disk
@@ -31,19 +35,34 @@ if TYPE_CHECKING:
     from conformance.cli.setting import Setting
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
-NEEDED = frozenset({"3.11", "3.12"})
-"""Pythons that releases run on unless a cell says otherwise."""
+_ONLINE = "nightly"
+"""The matrix whose cells only an index of nightlies knows: it is not asked here."""
 ENOUGH = 2 * 2**30
 """Bytes free below which a matrix is likely to fill the disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing looked at."""
+    """One thing looked at.
+
+    Attributes:
+        what: Its name.
+        ok: Whether it is as it should be.
+        said: What was found.
+        status: `ok`; `absent` for what only some cells need and this host lacks; `wrong`.
+    """
 
     what: str
     ok: bool
     said: str
+    status: str = ""
+
+
+_MARKS = {
+    "ok": ("ok    ", "green"),
+    "absent": ("absent", "yellow"),
+    "wrong": ("wrong ", "bold red"),
+}
 
 
 @click.command("doctor", short_help="Check that this machine can run the matrix.")
@@ -53,7 +72,8 @@ def command(*, disk: bool, as_json: bool) -> int:
     """Check that this machine can run the matrix.
 
     Looks at the interpreters, the accelerators, uv, the cache folder and its disk, the cases and
-    the matrices. The exit status is 4 when something is missing.
+    the matrices. A Python that only some cells of a matrix need, and that is not here, is absent:
+    uv downloads it when they run, if it can. The exit status is 4 when something is wrong.
 
     \b
     conformance doctor
@@ -68,9 +88,10 @@ def command(*, disk: bool, as_json: bool) -> int:
     else:
         console = open_console()
         for finding in findings:
-            mark = Text("ok   ", "green") if finding.ok else Text("wrong", "bold red")
+            mark = Text(*_MARKS[finding.status])
             console.print(mark.append(f" {finding.what}: {finding.said}", "default"))
-    return ExitCode.OK if all(finding.ok for finding in findings) else ExitCode.INFRA
+    wrong = any(finding.status == "wrong" for finding in findings)
+    return ExitCode.INFRA if wrong else ExitCode.OK
 
 
 def examine(setting: Setting) -> Iterator[Finding]:
@@ -82,19 +103,18 @@ def examine(setting: Setting) -> Iterator[Finding]:
     Yields:
         What was found, thing by thing; a fault in one does not hide the next.
     """
-    yield Finding(
-        what="jax-conformance",
-        ok=True,
-        said=f"{__version__} on Python {platform.python_version()} ({sys.executable})",
+    yield _found(
+        "jax-conformance",
+        f"{__version__} on Python {platform.python_version()} ({sys.executable})",
     )
-    yield Finding(
-        what="host",
-        ok=os.name == "posix",
-        said=f"{platform.system()} {platform.machine()}, {plural(os.cpu_count() or 1, 'core')}",
+    yield _found(
+        "host",
+        f"{platform.system()} {platform.machine()}, {plural(os.cpu_count() or 1, 'core')}",
+        status="ok" if os.name == "posix" else "wrong",
     )
+    yield _finding("uv", lambda: run_uv(["--version"], cwd=setting.start).strip())
+    yield from _interpreters(setting)
     looks: dict[str, Callable[[], str]] = {
-        "uv": lambda: run_uv(["--version"], cwd=setting.start).strip(),
-        **{f"python {version}": _interpreter(version) for version in PYTHONS},
         **{name: _accelerator(name) for name in sorted(REAL)},
         "cache": lambda: _disk(setting),
         "cases": lambda: f"{len(setting.cases(()))} in {setting.project.cases}",
@@ -105,18 +125,52 @@ def examine(setting: Setting) -> Iterator[Finding]:
         yield _finding(what, look)
 
 
+def _found(what: str, said: str, status: str = "ok") -> Finding:
+    return Finding(what=what, ok=status == "ok", said=said, status=status)
+
+
 def _finding(what: str, look: Callable[[], str]) -> Finding:
     try:
-        return Finding(what=what, ok=True, said=look())
-    except MissingInterpreterError as error:
-        return Finding(what=what, ok=error.python not in NEEDED, said=str(error))
+        return _found(what, look())
     except ConformanceError as error:
-        return Finding(what=what, ok=False, said=str(error))
+        return _found(what, str(error), "wrong")
 
 
-def _interpreter(version: str) -> Callable[[], str]:
-    # As a run would: of a Python that releases run on, uv downloads one if it is missing.
-    return lambda: str(find_interpreter(version, download=version in NEEDED))
+def _interpreters(setting: Setting) -> Iterator[Finding]:
+    """Yield what was found of each Python; of one that is missing, whether a cell needs it."""
+    needed = _needed_by_releases(setting)
+    for version in sorted({*PYTHONS, *needed}, key=Version):
+        what = f"python {version}"
+        try:
+            # As a run would: of a Python that releases run on, uv downloads one if it is missing.
+            yield _found(what, str(find_interpreter(version, download=version in needed)))
+        except MissingInterpreterError as error:
+            if version in needed:
+                yield _found(what, str(error), "wrong")
+            elif cells := _cells_on(setting, version):
+                yield _found(what, f"{cells} need it: {error}", "absent")
+            else:
+                yield _found(what, "not on this host, and no cell of a matrix needs it")
+
+
+def _needed_by_releases(setting: Setting) -> set[str]:
+    """Return the Pythons that releases run on unless a cell says otherwise."""
+    try:
+        return {setting.releases.python_for(version) for version in setting.releases.versions}
+    except ConformanceError:  # reported as the finding on releases
+        return set()
+
+
+def _cells_on(setting: Setting, python: str) -> str:
+    """Return how many cells of which matrices run on a Python, empty if none does."""
+    found = {}
+    names = {file.stem for folder in setting.matrix_folders for file in folder.glob("*.toml")}
+    for name in sorted(names - {Path(RELEASES).stem, _ONLINE}):
+        with suppress(ConformanceError):
+            cells, _ = setting.cells(name, ())
+            found[name] = sum(cell.python == python for cell in cells)
+    told = [f"{plural(count, 'cell')} of matrix {name}" for name, count in found.items() if count]
+    return " and ".join(told)
 
 
 def _accelerator(name: str) -> Callable[[], str]:

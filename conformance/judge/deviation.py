@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.judge.conformance import is_expected
+from conformance.judge.errors import without_label
 from conformance.model.outcome import Conformance, Outcome
 from conformance.model.record import ErrorInfo
 
@@ -74,4 +75,6 @@ def described(deviation: Deviation) -> str:
 
 
 def _as_error(reasons: tuple[str, ...]) -> ErrorInfo:
-    return ErrorInfo(type="", message="\n".join(reasons))
+    # Declared patterns, `inf against 1.26`, hold with the label of the number and without.
+    texts = dict.fromkeys((*reasons, *map(without_label, reasons)))
+    return ErrorInfo(type="", message="\n".join(texts))

@@ -110,7 +110,16 @@ def cause_of(reason: str) -> str:
     Args:
         reason: Any text.
     """
-    return _NUMBER.sub("#", _LABEL.sub("against ", normalise(reason)))
+    return _NUMBER.sub("#", without_label(normalise(reason)))
+
+
+def without_label(reason: str) -> str:
+    """Return a reason without the word that says whose number another one differs from.
+
+    Args:
+        reason: E.g. `out 1 against reference 0, exact`.
+    """
+    return _LABEL.sub("against ", reason)
 
 
 @lru_cache(maxsize=1024)

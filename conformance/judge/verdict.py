@@ -14,7 +14,7 @@ from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import GOLDEN, REFERENCE
 from conformance.judge.ways import checked_ways
 from conformance.model.case import Policy
-from conformance.model.observation import ExpectedError
+from conformance.model.observation import ExpectedError, is_case_error
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.ranges import in_range
 from conformance.model.record import IrStatus
@@ -30,6 +30,8 @@ IF_INTENDED: Final = "; if intended: "
 """Between a reason and what is to be done about it."""
 TAINTED: Final = "golden is tainted"
 """How the reason begins where a golden is of another format or normal form."""
+FIX_CASE: Final = "the case itself is wrong: fix it"
+"""What to do about a case that the harness cannot use; what it shows never becomes golden."""
 Answer = tuple[Verdict, tuple[str, ...]]
 
 
@@ -80,7 +82,9 @@ class _Evidence:
         return self.golden is not None and self.agreement is not Agreement.BEYOND
 
     def accepting(self, text: str) -> str:
-        """Return a reason with the command that makes what was seen the golden."""
+        """Return a reason with the command that makes what was seen the golden, if it can be."""
+        if is_case_error(self.seen.error):
+            return f"{text}; {FIX_CASE}"
         return f"{text}{IF_INTENDED}conformance accept {self.case.id}"
 
 
@@ -293,6 +297,8 @@ def _by_golden(evidence: _Evidence) -> Answer:
         return Verdict.NEW, (f"{TAINTED}: regenerate with conformance accept {evidence.case.id}",)
     if evidence.golden is None:
         text = f"no golden yet: conformance accept {evidence.case.id}"
+        if is_case_error(evidence.seen.error):
+            text = FIX_CASE
         failed = evidence.seen.outcome is not Outcome.OK
         return Verdict.NEW, (ending(evidence.seen), text) if failed else (text,)
     match evidence.agreement:

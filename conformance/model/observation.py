@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 
 RANKS_DIFFER = "RanksDiffer"
 """Type of the error of a job whose processes do not agree on what they observed."""
+_CASE_ERROR = "CaseError"
+
+
+def is_case_error(error: ErrorInfo | None) -> bool:
+    """Say whether the kit raised an error because the case itself is wrong.
+
+    Args:
+        error: The error of a job, if it has one.
+    """
+    return error is not None and error.type.rpartition(".")[2] == _CASE_ERROR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

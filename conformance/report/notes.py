@@ -42,7 +42,7 @@ def cell_notes(cells: Iterable[RunCell]) -> list[str]:
     Args:
         cells: Cells of any runs.
     """
-    return [f"note: {visible(cell.id)}: {visible(cell.note)}" for cell in cells if cell.note]
+    return [visible(f"{cell.id}: {cell.note}") for cell in cells if cell.note]
 
 
 def not_compared(report: Report) -> str:

@@ -112,7 +112,8 @@ def print_report(
     console.print(f"{tally}{unchanged}{unfinished}", soft_wrap=True)
     for line in (*_ir_lines(records), *note_lines(records)):
         console.print(line, soft_wrap=True)
-    for line in (*cell_notes(report.cells), *exit_lines(report)):
+    notes = [f"note: {note}" for note in cell_notes(report.cells)]
+    for line in (*notes, *exit_lines(report)):
         console.print(Text(visible(line, LONGEST)), soft_wrap=True)
     console.print(f"results in {directory}", soft_wrap=True, style="bright_black")
 

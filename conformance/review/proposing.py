@@ -6,11 +6,13 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from conformance.judge.errors import without_label
 from conformance.judge.verdict import IF_INTENDED
 from conformance.model.case import Deviation
+from conformance.model.observation import is_case_error
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.review.ranges import narrowed, tightest
-from conformance.review.refusing import CASE_ERROR
+from conformance.review.refusing import CASE_IS_WRONG
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -73,8 +75,8 @@ def undeclarable(members: Iterable[Member]) -> str:
         record = member.record
         if record.verdict in {Verdict.FIXED, Verdict.STALE} and ending_of(member):
             continue
-        if record.error is not None and record.error.type == CASE_ERROR:
-            return "the case itself is wrong; put it right"
+        if is_case_error(record.error):
+            return CASE_IS_WRONG
         if record.verdict in {Verdict.FLAKY, Verdict.INFRA, Verdict.EXCLUDED}:
             return f"what is {record.verdict} is no deviation"
         if record.outcome not in DECLARABLE and record.conformance is not Conformance.DEVIATES:
@@ -125,7 +127,8 @@ def _said(member: Member) -> str:
     """Return the text that the pattern of a deviation is searched in."""
     record = member.record
     if record.outcome is Outcome.OK or record.error is None:
-        return "\n".join(reason.partition(IF_INTENDED)[0] for reason in record.reasons)
+        said = "\n".join(reason.partition(IF_INTENDED)[0] for reason in record.reasons)
+        return without_label(said)
     return record.error.message
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.engine.judging import golden_at_fault
 from conformance.golden.spans import is_release
+from conformance.model.observation import is_case_error
 from conformance.model.outcome import Conformance, Verdict
 
 if TYPE_CHECKING:
@@ -18,8 +19,7 @@ NEVER: Final = frozenset(
 )
 AS_RECORDED: Final = frozenset({Verdict.MATCH, Verdict.DRIFTED, Verdict.KNOWN})
 """Verdicts of what goldens and deviations say already."""
-CASE_ERROR: Final = "CaseError"
-"""Exception by which the harness says that the case itself is wrong."""
+CASE_IS_WRONG: Final = "the case itself is wrong; fix it and run it again"
 _BUILT: Final = ("jax", "jaxlib")
 
 
@@ -32,8 +32,8 @@ def refusal(record: Record, versions: Mapping[str, str]) -> str:
         record: A judged record.
         versions: Package versions of its cell.
     """
-    if record.error is not None and record.error.type == CASE_ERROR:
-        return "the case itself is wrong; put it right"
+    if is_case_error(record.error):
+        return CASE_IS_WRONG
     if built := unreleased(versions):
         return f"{built} is no release: what a nightly or a development build shows is never golden"
     if golden_at_fault(record):

@@ -16,6 +16,7 @@ from conformance.files import MALFORMED, read_regular, said_by, write_atomically
 from conformance.golden.accept import apply, refuse_in_ci
 from conformance.locking import locked, locked_file
 from conformance.model.evidence import EVIDENCE, Evidence
+from conformance.report.text import listed, one_line
 from conformance.review.decisions import (
     REVIEW,
     Choice,
@@ -52,6 +53,10 @@ if TYPE_CHECKING:
     Wanted = Callable[[Member], bool]
 
 
+NAMED: Final = 5
+"""Groups that an error message names."""
+TITLE: Final = 60
+"""Characters of a group's title in an error message."""
 _EARLIER: Final = 50
 """Runs before that are looked at."""
 
@@ -137,9 +142,15 @@ class Session:
             UsageError: If there is none, or several.
         """
         found = [group for group in self.groups if text and group.id.startswith(text)]
-        if len(found) != 1:
-            known = ", ".join(group.id for group in self.groups) or "none"
-            raise UsageError(f"{text!r} names {len(found)} groups, expected one of {known}")
+        if len(found) > 1:
+            ids = ", ".join(group.id for group in found[:NAMED])
+            raise UsageError(f"group {text!r}: several ids begin so: {ids}; give more digits")
+        if not found:
+            known = [f"{group.id} ({one_line(group.title, TITLE)})" for group in self.groups]
+            raise UsageError(
+                f"group {text!r}: no group has this id; expected an id, or its first digits, of "
+                f"{listed(known, NAMED) or 'a group, but the run has none'}"
+            )
         return found[0]
 
     def refusal(self, group: Group, choice: Choice) -> str:

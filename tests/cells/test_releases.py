@@ -82,3 +82,13 @@ def _rows(*versions: str) -> str:
         f"jaxlib='{v}'\njaxlib_requires='=={v}'\npythons=['3.11']\n"
         for v in versions
     )
+
+
+@pytest.mark.parametrize("version", ["0.4.20", "0.3", "jax-0"])
+def test_where_the_table_begins(version: str, real_releases: Releases) -> None:
+    """An older release is not misspelled: it is not in the table, and there is a way to run it."""
+    with pytest.raises(UsageError) as caught:
+        real_releases.get(version)
+    older = "older than the release table, which begins with 0.4.30" in str(caught.value)
+    assert older is (version != "jax-0")
+    assert not (older and "did you mean" in str(caught.value))

@@ -61,7 +61,10 @@ def test_matching_and_resolving_agree(selector: str) -> None:
             "0.6.1",
             r"unknown jax release '0.6.1' \(did you mean .*known are 0.5.3 to 0.11.0.*refresh",
         ),
-        (">=0.12", "matches no known release; known are 0.5.3 to 0.11.0"),
+        (
+            ">=0.12",
+            "matches no known release; known are 0.5.3, where the release table begins, to 0.11.0",
+        ),
         (">0.6,<0.6", "matches no known release"),
         ("newest", "is not understood; expected an exact release"),
         ("", "is not understood"),

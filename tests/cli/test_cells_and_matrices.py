@@ -36,7 +36,7 @@ CASES = {"cases/fam/topic.py": GOOD}
                 "refresh the table with: conformance matrix --refresh",
             ],
         ),
-        (">=9000", ["selector '>=9000' matches no known release; known are 0.4.30 to "]),
+        (">=9000", ["selector '>=9000' matches no known release; known are 0.4.30, where "]),
         (">=0.7,<0.6", ["selector '>=0.7,<0.6' matches no known release"]),
         ("=>0.6", ["selector '=>0.6' is not understood; expected an exact release, a PEP 440"]),
         ("banana", ["selector 'banana' is not understood"]),

@@ -133,7 +133,7 @@ def test_what_is_rejected_is_told_again(reviewed: Project) -> None:
         (["--deviation", "{wrong}", "--reason", "x", "--range", "<0.6"], "would still be "),
         (["--deviation", "{wrong}", "--reason", "x", "--match", "nope"], "would still be "),
         (["--deviation", "{wrong}", "--reason", "x", "--range", "new"], "expected a specifier"),
-        (["--accept", "zz"], "'zz' names 0 groups, expected one of"),
+        (["--accept", "zz"], "group 'zz': no group has this id; expected an id, or"),
         (["--accept", "{value}", "--reject", "{value}", "--reason", "x"], "is named twice"),
         (["--export", "out.patch"], "no decision changes a golden or a case file"),
     ],

@@ -60,6 +60,8 @@ def test_the_pattern_of_a_deviation_in_value_is_searched_in_the_reasons() -> Non
     wrong = deviation(outcome="ok", match="dtype float64")
     assert shows(wrong, ok(f32(1)), DEVIATES, ("out dtype float64, reference float32",))
     assert not shows(wrong, ok(f32(1)), DEVIATES, ("out 1 against 2",))
+    number = deviation(outcome="ok", match="inf against 1.26")
+    assert shows(number, ok(f32(1)), DEVIATES, ("out inf against reference 1.26, exact",))
 
 
 def test_a_deviation_is_described_by_range_and_thread() -> None:

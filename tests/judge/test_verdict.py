@@ -274,6 +274,14 @@ def test_an_ended_deviation_is_to_be_found(golden: GoldenEntry | None, word: str
     )
 
 
+@pytest.mark.parametrize("golden", [None, _value(1)])
+def test_a_broken_case_is_not_offered_for_acceptance(golden: GoldenEntry | None) -> None:
+    """What to do is to fix it."""
+    reasons = _judge(PLAIN, raised("CaseError", "captured nothing"), golden).reasons
+    assert "conformance accept" not in " ".join(reasons)
+    assert reasons[-1].endswith("the case itself is wrong: fix it")
+
+
 def test_a_tainted_golden_asks_for_another() -> None:
     """Another version of the normal form is not a difference."""
     (reason,) = _judge(PLAIN, SEEN, TAINTED).reasons

@@ -18,6 +18,7 @@ from conformance.report.text import one_line, visible
 from conformance.report.threads import address_of
 from conformance.report.verdicts import LETTERS
 from conformance.triage.evidence.telling import culprit_line
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +61,7 @@ def _environment() -> Environment:
         culprit=culprit_line,
         repro_file=repro_file,
     )
+    made.globals["plural"] = plural
     made.globals["version"] = __version__
     made.globals["letters"] = {str(verdict): letter for verdict, letter in LETTERS.items()}
     return made

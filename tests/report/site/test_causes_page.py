@@ -62,7 +62,7 @@ def test_what_says_nothing_about_jax_is_counted_apart(tmp_path: Path) -> None:
 def test_a_run_as_expected_says_so(tmp_path: Path) -> None:
     """And nothing else."""
     found = page(Directory(tmp_path).job("f/a", CELLS[0], f32(1)).report())
-    assert "0 root causes of what is unexpected in 1 jobs" in found.text
+    assert "0 root causes of what is unexpected in 1 job;" in found.text
     assert "indeterminate" not in found.ids
 
 

@@ -1,0 +1,77 @@
+"""`conformance doctor`: what this machine has, and what is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
+from conformance.cli import doctor
+from tests.projects import GOOD
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.projects import Ending
+
+    from .conftest import MakeProject
+
+MATRIX = """\
+[matrix]
+axes = { jax = ["0.8.3"], python = ["3.14"] }
+"""
+
+
+def without(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    """Let a Python be missing on this host."""
+    find = find_interpreter
+
+    def found(python: str, *, download: bool = True) -> Path:
+        if python == missing:
+            raise MissingInterpreterError(python, [])
+        return find(python, download=download)
+
+    monkeypatch.setattr(doctor, "find_interpreter", found)
+
+
+def line(ending: Ending, what: str) -> str:
+    """Return the line on one thing."""
+    return next(line for line in ending.out.splitlines() if f" {what}: " in line)
+
+
+@pytest.mark.usefixtures("missing_interpreter_fails")
+def test_a_python_that_a_matrix_needs_is_absent(
+    new_project: MakeProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says which matrix, and how to get it, in one line; other matrices can run."""
+    without(monkeypatch, "3.14")
+    project = new_project({"cases/fam/numbers.py": GOOD, "matrix/pythons.toml": MATRIX})
+    ending = project.run("doctor")
+    told = line(ending, "python 3.14")
+    assert told.startswith("absent python 3.14: 1 cell of matrix pythons need it: ")
+    assert "uv python install 3.14" in told
+    status = {one["what"]: one["status"] for one in project.run("doctor", "--json").json}
+    assert status["python 3.14"] == "absent"
+
+
+@pytest.mark.usefixtures("missing_interpreter_fails")
+def test_a_python_that_no_cell_needs_may_be_missing(
+    new_project: MakeProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is said."""
+    without(monkeypatch, "3.14")
+    project = new_project({"cases/fam/numbers.py": GOOD})
+    told = line(project.run("doctor"), "python 3.14")
+    assert told == "ok     python 3.14: not on this host, and no cell of a matrix needs it"
+
+
+@pytest.mark.usefixtures("missing_interpreter_fails")
+def test_a_python_that_releases_need_is_wrong_without(
+    new_project: MakeProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit 4."""
+    without(monkeypatch, "3.12")
+    ending = new_project({"cases/fam/numbers.py": GOOD}).run("doctor")
+    assert ending.code == 4
+    assert line(ending, "python 3.12").startswith("wrong  python 3.12: ")
