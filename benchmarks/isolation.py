@@ -22,7 +22,7 @@ from conformance.cells.accelerators import Turns
 from conformance.cells.provision import provision
 from conformance.cli.setting import here
 from conformance.corpus.project import PACKAGE
-from conformance.engine.client import worker_environment
+from conformance.engine.environment import worker_environment
 from conformance.engine.local import CellWorker, LocalExecutor
 
 if TYPE_CHECKING:

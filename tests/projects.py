@@ -129,10 +129,7 @@ class Project:
 
     def write(self, files: Mapping[str, str]) -> None:
         """Write files below the project."""
-        for name, text in files.items():
-            file = self.path / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
+        write_files(self.path, files)
 
     def golden(self, pattern: str) -> Path:
         """Return the one golden file of a pattern, below any family."""
@@ -144,11 +141,23 @@ def make_project(
     path: Path, files: Mapping[str, str], capsys: pytest.CaptureFixture[str]
 ) -> Project:
     """Make a project of one release, with its committed lock, and some files."""
+    write_project(path, files)
+    return Project(path, capsys)
+
+
+def write_project(path: Path, files: Mapping[str, str]) -> None:
+    """Write a project of one release, with its committed lock, and some files."""
     matrix = path / "matrix"
     (matrix / "locks").mkdir(parents=True)
     (path / "cases").mkdir()
     shutil.copy(ROOT / "matrix" / "releases.toml", matrix)
     shutil.copy(ROOT / "matrix" / "locks" / f"{ENVIRONMENT}.txt", matrix / "locks")
-    project = Project(path, capsys)
-    project.write({"matrix/smoke.toml": SMOKE, **files})
-    return project
+    write_files(path, {"matrix/smoke.toml": SMOKE, **files})
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write files below a folder, each by its path."""
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)

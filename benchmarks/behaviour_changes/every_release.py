@@ -24,7 +24,7 @@ import tomllib
 from conformance.cells.provision import provision
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import Setting
-from conformance.engine.client import worker_environment
+from conformance.engine.environment import worker_environment
 from conformance.judge.errors import normalise, signature
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import io
 import signal
 import sys
 import threading
@@ -16,6 +15,9 @@ import click
 from conformance import __version__
 from conformance.cells.children import CHILDREN
 from conformance.cells.suggest import did_you_mean
+from conformance.cli.environment_block import erase_environment_block
+from conformance.cli.guarded_output import guarded_output
+from conformance.engine.environment import is_allowed
 from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
 
@@ -112,9 +114,13 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         The exit status; errors of the user's are one line on stderr, faults keep their traceback.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal need not know every character
-            stream.reconfigure(errors="backslashreplace")
+    if arguments is None:  # this process is all ours
+        erase_environment_block(is_allowed)
+    with guarded_output():
+        return _status(arguments)
+
+
+def _status(arguments: list[str] | None) -> int:
     try:
         with _ended_like_interrupted():
             result = cli.main(arguments, prog_name="conformance", standalone_mode=False)

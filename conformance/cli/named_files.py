@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import os
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from conformance.cells.masking import Masker
 from conformance.errors import UsageError
 from conformance.files import disk_error, said_by
 
@@ -35,7 +37,7 @@ def check_writable(option: str, file: Path) -> None:
 
 
 def write_file(option: str, file: Path, content: bytes) -> None:
-    """Write a file; its last line has an end.
+    """Write a file, with the secrets of this process masked; its last line has an end.
 
     Args:
         option: The option that names it, for the message.
@@ -46,6 +48,7 @@ def write_file(option: str, file: Path, content: bytes) -> None:
         UsageError: If it cannot be written.
         InfrastructureError: If the disk is full.
     """
+    content = Masker(os.environ).content(content)
     _open(option, file, "wb", content if content.endswith(b"\n") else content + b"\n")
 
 

@@ -33,7 +33,7 @@ def prepare_in(
     """
     return prepare(
         cells, setting.releases, folders=setting.matrix_folders, cache=setting.cache,
-        wanted=wanted_in(setting, wanted), download=download,
+        wanted=wanted_in(setting, wanted), passed=setting.passed, download=download,
     )  # fmt: skip
 
 

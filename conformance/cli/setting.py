@@ -24,6 +24,7 @@ from conformance.corpus.project import PACKAGE, Project, find_project
 from conformance.corpus.select import absolute_selects, matches, select_cases
 from conformance.corpus.settings import Settings, find_settings, settings_file
 from conformance.corpus.snapshots import family_of, snapshot_cases, snapshots_in
+from conformance.engine.environment import passed_variables
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.model.run import Exclusion
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 DEFAULT_MATRIX = "smoke"
 RELEASES = "releases.toml"
 FUNCTIONS = "functions"
+PASS_ENV = "CONFORMANCE_PASS_ENV"  # noqa: S105 - a name
+"""Variable with more names for `pass-env`, between commas."""
 GOLDENS = "goldens"
 """Folder of the goldens of cases that nobody wrote: beside the list of functions, or the script."""
 NIGHTLY_INDEX = "conformance.cells.nightly_index"
@@ -94,6 +97,12 @@ class Setting:
     def settings(self) -> Settings:
         """What the project says of itself."""
         return find_settings(self.start)
+
+    @property
+    def passed(self) -> dict[str, str]:
+        """The variables that cells get in addition to the usual ones."""
+        more = (name.strip() for name in os.environ.get(PASS_ENV, "").split(","))
+        return passed_variables((*self.settings.pass_env, *filter(None, more)), os.environ)
 
     @cached_property
     def functions(self) -> Mapping[str, Case]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Final
 
+from conformance.cells.masking import Masker
 from conformance.cli.options import print_note
 from conformance.collecting import uncollected
 from conformance.files import write_atomically
@@ -30,10 +32,10 @@ def write_site(files: Iterable[tuple[str, bytes]], folder: Path) -> None:
     # Of two at once, each would remove pages of the other that it does not have itself.
     with locked({folder}, print_note):
         before = _files(folder)
-        written = []
+        written, masker = [], Masker(os.environ)
         with uncollected():
             for path, content in files:
-                write_atomically(folder / path, content)
+                write_atomically(folder / path, masker.content(content))
                 written.append(path)
         text = "".join(f"{path}\n" for path in sorted(written))
         write_atomically(folder / MANIFEST, text.encode())

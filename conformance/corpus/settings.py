@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import tomllib
@@ -24,11 +24,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         nightly_index: URL of the index with nightlies of jax, empty for none.
         wanted: What cells have beside their own packages where no `--with` says it: requirements,
             wheels, folders of packages; a path is one from the folder of the settings.
+        pass_env: Environment variables that cells get from the caller in addition to the usual
+            ones: names, and patterns such as `MYLIB_*`.
         functions: Functions that are cases as they are.
     """
 
     nightly_index: str = msgspec.field(default="", name="nightly-index")
     wanted: tuple[str, ...] = msgspec.field(default=(), name="with")
+    pass_env: tuple[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\*?$")], ...] = (
+        msgspec.field(default=(), name="pass-env")
+    )
     functions: tuple[Function, ...] = ()
 
 

@@ -11,14 +11,16 @@ import subprocess
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from conformance.cells.masking import without_secrets
+from conformance.cells.masking import Masker
 from conformance.corpus.project import PACKAGE
+from conformance.engine.environment import worker_environment
 from conformance.engine.job import Finished
+from conformance.engine.masking import Masking
 from conformance.engine.observe import Transcript, abnormal
 from conformance.engine.ranks import RankTranscripts
 from conformance.errors import ConformanceError, InfrastructureError
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from conformance.engine.job import Job, PlannedCell
+    from conformance.engine.job import Job
 
 WORKER = PACKAGE / "kit" / "worker.py"
 HELLO_TIMEOUT = 120.0
@@ -43,30 +45,6 @@ EXHAUSTED = (errno.EAGAIN, errno.ENOMEM)
 STOP_TIMEOUT = 3.0
 LOOK = 0.5
 """Seconds between two looks at whether somebody has stopped the worker."""
-DROPPED = (
-    "JAX_",
-    "XLA_",
-    "TF_",
-    "LIBTPU_",
-    "TPU_",
-    "PYTHON",
-    "VIRTUAL_ENV",
-    "CONDA_",
-    "UV_",
-    "PIP_",
-)
-PINNED = {
-    "JAX_PLATFORMS": "cpu",
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    # A job's memory in huge pages and one arena: it is short, and page faults are much of its time.
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1",
-    "PYTHONHASHSEED": "0",
-    "TF_CPP_MIN_LOG_LEVEL": "2",
-    "LC_ALL": "C.UTF-8",
-    "TZ": "UTC",
-}
 
 
 class WorkerDiedError(ConformanceError):
@@ -77,44 +55,6 @@ class WorkerKilledError(InfrastructureError):
     """The worker was killed from outside before it said hello, or this host had no room for it."""
 
 
-def worker_environment(
-    outer: Mapping[str, str], variables: Mapping[str, str], *, keep_python_path: bool
-) -> dict[str, str]:
-    """Return the environment of a worker: nothing of the caller's that jax, XLA or Python heed.
-
-    Nor any secret of the caller's: what a case prints is kept and shown.
-
-    Args:
-        outer: Environment of the orchestrator.
-        variables: What the cell's platform sets.
-        keep_python_path: Whether PYTHONPATH stays: a development build in a `path:` cell may
-            live by it.
-
-    Returns:
-        Variables for the worker, with thread counts, hash seed, locale and time zone pinned.
-    """
-    kept = without_secrets({n: value for n, value in outer.items() if not n.startswith(DROPPED)})
-    if keep_python_path and "PYTHONPATH" in outer:
-        kept["PYTHONPATH"] = outer["PYTHONPATH"]
-    return {**kept, **PINNED, **variables}
-
-
-def options_of(planned: PlannedCell) -> dict[str, str]:
-    """Return the variables that say what a cell's options do; a program may still say otherwise.
-
-    Args:
-        planned: The cell.
-    """
-    cell = planned.cell
-    flags = [*cell.place.xla_flags, *cell.xla_flags]
-    if cell.devices > 1 and not cell.place.real:
-        flags.append(f"--xla_force_host_platform_device_count={cell.devices}")
-    variables = {"XLA_FLAGS": " ".join(flags)} if flags else {}
-    if cell.x64:
-        variables["JAX_ENABLE_X64"] = "1"
-    return variables | {name.upper(): value for name, value in cell.config}
-
-
 class Worker:
     """A running worker of one cell. Several threads may run jobs in it at once.
 
@@ -123,6 +63,7 @@ class Worker:
         variables: Environment variables that the cell's platform sets.
         spawn: Whether to ask for a fresh interpreter per job.
         keep_python_path: See `worker_environment`.
+        passed: See `worker_environment`.
         holds: Descriptors that the worker keeps open until it ends.
 
     Raises:
@@ -137,6 +78,7 @@ class Worker:
         variables: Mapping[str, str] = {},
         spawn: bool = False,
         keep_python_path: bool = False,
+        passed: Mapping[str, str] | None = None,
         holds: Sequence[int] = (),
     ) -> None:
         self._lock = threading.Lock()
@@ -144,6 +86,7 @@ class Worker:
         self._hello: queue.SimpleQueue[frames.Frame | None] = queue.SimpleQueue()
         self._count = 0
         self._dead = False
+        self._masker = Masker(os.environ)
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._scratch = Scratch("worker")
         read_end, write_end = os.pipe()
@@ -156,7 +99,9 @@ class Worker:
                 stderr=self._log,
                 pass_fds=[write_end, *holds],
                 env={
-                    **worker_environment(os.environ, variables, keep_python_path=keep_python_path),
+                    **worker_environment(
+                        os.environ, variables, keep_python_path=keep_python_path, passed=passed
+                    ),
                     SCRATCH: str(self._scratch.path),
                 },
                 start_new_session=True,
@@ -211,7 +156,8 @@ class Worker:
             number = str(self._count)
             self._pending[number] = channel
         processes = job.planned.cell.place.processes
-        report = _Report(job, Transcript() if processes == 1 else RankTranscripts(processes))
+        transcript = Transcript() if processes == 1 else RankTranscripts(processes)
+        report = _Report(job, transcript, Masking(self._masker))
         left = job.case.observation_mb * 2**20 * processes
         try:
             self._send({**job.request(), "id": number})
@@ -292,7 +238,7 @@ class Worker:
         """Return the last of what the worker itself printed."""
         try:
             self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - 2000))
-            return self._log.read().decode("utf-8", "replace").strip()
+            return self._masker.text(self._log.read().decode("utf-8", "replace").strip())
         except ValueError:  # closed
             return ""
 
@@ -337,11 +283,13 @@ class _Report:
     Attributes:
         job: The job.
         transcript: Collects the frames of the job.
+        masking: Masks the secrets of this process in them.
         problem: Why no record can be made of it, empty while one can.
     """
 
     job: Job
     transcript: Transcript | RankTranscripts
+    masking: Masking
     problem: str = ""
 
     def take(self, frame: frames.Frame) -> Finished | None:
@@ -351,16 +299,19 @@ class _Report:
             frame: A frame of the worker about this job.
         """
         try:
+            header, body = self.masking.frame(frame)
             if frame.header.get("kind") != "done":
-                self.transcript.take(frame.header, frame.body)
+                self.transcript.take(header, body)
                 return None
             if not self.problem:
-                return self.transcript.finish(self.job, frame.header)
+                finished = self.transcript.finish(self.job, header)
+                return replace(finished, notes=(*finished.notes, *self.masking.notes()))
         except Exception as error:  # noqa: BLE001 - anything may be in there
             self.problem = self.problem or f"{type(error).__name__}: {error}"
             if frame.header.get("kind") != "done":
                 return None
-        text = f"no record can be made of what the worker reports: {self.problem}"
+        problem = self.masking.masker.text(self.problem)
+        text = f"no record can be made of what the worker reports: {problem}"
         return Finished(
             job=self.job,
             outcome=Outcome.INFRA,

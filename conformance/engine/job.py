@@ -32,6 +32,7 @@ class PlannedCell:
         overlay: Folder of packages beside those of the lock, empty for none.
         layer: Hash of the lock that the folder was made from.
         note: What a reader of its results must know, empty for nothing.
+        passed: Variables that the user passes on to it with `pass-env`, by name.
     """
 
     cell: Cell
@@ -43,6 +44,7 @@ class PlannedCell:
     overlay: str = ""
     layer: str = ""
     note: str = ""
+    passed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def release(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -90,6 +91,7 @@ class Provider:
                 variables={**cell.place.environment, **beside},
                 spawn=self._spawn,
                 keep_python_path=cell.interpreter is not None,
+                passed=planned.passed,
                 holds=holds,
             )
         wrong = identity_mismatch(planned, worker.identity["versions"])
@@ -157,6 +159,7 @@ def prepare(
     folders: tuple[Path, ...],
     cache: Path,
     wanted: Sequence[str] = (),
+    passed: Mapping[str, str] | None = None,
     download: bool = True,
 ) -> Preparation:
     """Look up each cell's lock and interpreter.
@@ -168,6 +171,7 @@ def prepare(
         cache: Cache folder.
         wanted: Requirements beside what the locks have, or instead of it: no other package of
             theirs moves for them.
+        passed: Variables that the user passes on to the cells.
         download: Whether uv may download a Python that is missing.
 
     Returns:
@@ -207,7 +211,7 @@ def prepare(
         else:
             locks[cell.id] = result.lock
             missing = missing_accelerator(cell.place)
-            made = planned_cell(cell, result.lock, result.overlay, missing=missing)
+            made = planned_cell(cell, result.lock, result.overlay, missing=missing, passed=passed)
             planned.append(replace(made, note=result.note))
     return Preparation(cells=tuple(planned), exclusions=tuple(exclusions), locks=locks)
 
@@ -251,7 +255,9 @@ def _beside(python: Path, lock: Lock, wanted: tuple[str, ...], cache: Path) -> P
         raise UsageError(f"does not go with {', '.join(named)}: {cause(error)}") from None
 
 
-def planned_with(cell: Cell, lock: Lock, wanted: Sequence[str], cache: Path) -> PlannedCell:
+def planned_with(
+    cell: Cell, lock: Lock, wanted: Sequence[str], cache: Path, passed: Mapping[str, str]
+) -> PlannedCell:
     """Return a cell as it is planned for, with what is wanted beside its packages.
 
     Where it does not go with them, the cell is planned to be unsupported, with the requirement that
@@ -262,15 +268,17 @@ def planned_with(cell: Cell, lock: Lock, wanted: Sequence[str], cache: Path) -> 
         lock: Its lock.
         wanted: Requirements, as for `prepare`.
         cache: Cache folder.
+        passed: Variables that the user passes on to the cell.
 
     Raises:
         InfrastructureError: If what is wanted cannot be had now.
     """
     python = cell.interpreter or find_interpreter(cell.python)
     try:
-        return planned_cell(cell, lock, _beside(python, lock, tuple(wanted), cache))
+        beside = _beside(python, lock, tuple(wanted), cache)
     except UsageError as error:
-        return planned_cell(cell, lock, missing=str(error))
+        return planned_cell(cell, lock, missing=str(error), passed=passed)
+    return planned_cell(cell, lock, beside, passed=passed)
 
 
 def planned_cell(
@@ -280,6 +288,7 @@ def planned_cell(
     *,
     failure: str = "",
     missing: str = "",
+    passed: Mapping[str, str] | None = None,
 ) -> PlannedCell:
     """Return a cell as it is planned for.
 
@@ -289,6 +298,7 @@ def planned_cell(
         beside: Folder of packages beside those of the lock, None for none.
         failure: Why it cannot be provided.
         missing: Why this host cannot serve it.
+        passed: Variables that the user passes on to it.
     """
     versions = lock.pins if lock is not None else {"jax": cell.release}
     # Without a hash nothing that is recorded of the cell now stands for it later.
@@ -296,6 +306,8 @@ def planned_cell(
     if beside is not None:
         versions = {**versions, **installed_in(beside)}
         facts += f" {layer_hash(beside)}" if facts else ""
+    if passed and facts:
+        facts += f" {json.dumps(passed, sort_keys=True)}"
     return PlannedCell(
         cell=cell,
         versions=versions,
@@ -305,4 +317,5 @@ def planned_cell(
         missing=missing,
         overlay="" if beside is None else str(beside),
         layer="" if beside is None else layer_hash(beside),
+        passed=passed or {},
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from conformance.cells.masking import Masker
 from conformance.engine.blobs import BlobStore
 from conformance.errors import ConformanceError, UsageError
 from conformance.files import (
@@ -116,7 +117,7 @@ class RunDirectory:
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        text = readable_json(info)
+        text = Masker(os.environ).content(readable_json(info))
         write_atomically(self.path / RUN, text + b"\n", durable=True)
 
     def read_run(self) -> RunInfo:
@@ -256,6 +257,7 @@ class Results:
         self._blobs = run.blobs
         self._synced: set[str] = set()
         self._pending: set[str] = set()
+        self._masker = Masker(os.environ)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -282,7 +284,7 @@ class Results:
         Raises:
             InfrastructureError: If the disk refuses; a torn line is taken back.
         """
-        line = msgspec.json.encode(record) + b"\n"
+        line = self._masker.content(msgspec.json.encode(record)) + b"\n"
         size = os.fstat(self._fd).st_size
         durable = sync and record.seconds.get("job", SHORT) >= SHORT
         if not record.cached:  # the blobs of a cached one were synced by the run that made them

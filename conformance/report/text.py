@@ -19,6 +19,7 @@ _ACTING: Final = re.compile(
     rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff{_BIDI}{_INVISIBLE}]"
 )
 """Control codes but line feed and tab, lone surrogates, and what reorders or hides a text."""
+_MARKS: Final = re.compile(rf"[\x80-\x9f\ufffe\uffff{_BIDI}{_INVISIBLE}]")
 _PICTURES: Final = 0x2400
 """Where Unicode has a picture of each ASCII control code."""
 _SPACE: Final = 0x20
@@ -41,6 +42,17 @@ def visible(text: str, most: int = MOST) -> str:
     if len(text) > most:
         cut += f" ... {len(text) - most:,} more characters"
     return _ACTING.sub(_picture, cut)
+
+
+def without_marks(text: str) -> str:
+    """Return a text with the code point in place of each mark that reorders or hides text.
+
+    Control codes of terminals stay, unlike with `visible`: this is for text that has colours.
+
+    Args:
+        text: Any text.
+    """
+    return text if text.isascii() else _MARKS.sub(_picture, text)
 
 
 def one_line(text: str, most: int = MOST) -> str:

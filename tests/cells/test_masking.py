@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import html
+import json
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.cells.masking import is_secret, masked, without_secrets
+from conformance.cells.masking import Masker, is_secret, masked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 URL_WORD = st.text("abcXYZ019._~-%@:!", min_size=1, max_size=12)
 
@@ -26,12 +36,15 @@ URL_WORD = st.text("abcXYZ019._~-%@:!", min_size=1, max_size=12)
         ("MY_PAT", "x"),
         ("PLAIN", "postgresql://someone:word@host/runs"),
         ("HTTPS_PROXY", "http://word@proxy:3128"),
+        ("APITOKEN", "hunter22"),
+        ("DBPASS", "hunter22"),
+        ("SLACK_WEBHOOK_URL", "hunter22"),
+        ("MYAPIKEY", "hunter22"),
     ],
 )
 def test_what_is_a_secret(name: str, value: str) -> None:
     """By its name, or by a URL with credentials that it holds."""
     assert is_secret(name, value)
-    assert without_secrets({name: value, "HOME": "/root"}) == {"HOME": "/root"}
 
 
 @pytest.mark.parametrize(
@@ -49,6 +62,9 @@ def test_what_is_a_secret(name: str, value: str) -> None:
         ("HOMEPAGE", "https://example.org/@someone"),
         ("LD_LIBRARY_PATH", "/usr/lib"),
         ("CUDA_VISIBLE_DEVICES", "0"),
+        ("BYPASS", "x"),
+        ("TOKENIZERS_PARALLELISM", "x"),
+        ("AUTHOR", "x"),
     ],
 )
 def test_what_is_none(name: str, value: str) -> None:
@@ -73,3 +89,50 @@ def test_a_known_secret_is_masked_without_its_url() -> None:
     }
     said = masked("401 for pass-word, lone-token and ghp_12345; short of user", known)
     assert said == "401 for ***, *** and ***; short of user"
+
+
+AWKWARD = "pass\"w<o>r'd\\/ é"
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        lambda secret: secret,
+        lambda secret: str({"A": secret}),
+        lambda secret: repr(str({"A": repr(secret)})),
+        lambda secret: str(secret.encode()),
+        lambda secret: json.dumps([secret]),
+        html.escape,
+        lambda secret: f"https://host/?key={quote(secret, safe='')}",
+    ],
+)
+def test_a_secret_is_masked_as_text_escapes_it(spelled: Callable[[str], str]) -> None:
+    """In a traceback, in JSON, on a page and in an address."""
+    text = Masker({"DB_PASSWORD": AWKWARD}).text(spelled(AWKWARD))
+    assert "***" in text
+    assert re.search("pass|[wo]", text.replace("https://host/?key=", "")) is None
+
+
+@given(st.text(min_size=6), st.text(), st.text())
+def test_masked_json_stays_json(secret: str, before: str, after: str) -> None:
+    """A record of a job is a line of JSON."""
+    line = json.dumps([before + secret + after])
+    assert len(json.loads(Masker({"DB_PASSWORD": secret}).text(line))) == 1
+
+
+def test_data_keep_their_length() -> None:
+    """The header of a value says where each leaf begins."""
+    strings = np.array(["hunter22", "other"])
+    masker = Masker({"APITOKEN": "hunter22"})
+    data = masker.data(b"\xff" + b"hunter22" + strings.tobytes())
+    assert data == b"\xff" + b"*" * 8 + b"*" * 32 + strings[1:].tobytes()
+    assert masker.content(b"\xffhunter22") == b"\xff********"
+    assert masker.content(b"it is hunter22") == b"it is ***"
+
+
+def test_a_tree_keeps_the_words_of_its_protocol() -> None:
+    """Whose secret is `execute` still has stages of that name."""
+    masker = Masker({"APITOKEN": "execute"})
+    event = {"stage": "execute", "error": {"message": ["cannot execute", 1, None]}}
+    masked_event = {"stage": "execute", "error": {"message": ["cannot ***", 1, None]}}
+    assert masker.tree(event, {"stage"}) == masked_event

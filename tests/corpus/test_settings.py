@@ -31,9 +31,10 @@ def test_the_nearest_file_with_settings_counts(tmp_path: Path) -> None:
     [
         (
             '[tool.conformance]\nnightly_index = "x"\n',
-            "unknown field.*known are nightly-index, with, functions",
+            "unknown field.*known are nightly-index, with, pass-env, functions",
         ),
         ("[tool.conformance]\nnightly-index = 1\n", "expected `str`, got `int`"),
+        ('[tool.conformance]\npass-env = ["A B"]\n', "expected `str` matching regex"),
         ("tool.conformance = 3\n", r"expected `object`, got `int`"),
         ("[tool.conformance\n", "cannot read the settings"),
     ],

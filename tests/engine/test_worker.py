@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from conformance.engine.client import Worker, WorkerDiedError, worker_environment
+from conformance.engine.client import Worker, WorkerDiedError
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
 from tests.bench import OLD, Bench, leaf_of, planned_cell, python_of, value_of
@@ -27,22 +27,6 @@ def spawning(bench: Bench) -> Iterator[Bench]:
     """A worker of the same release that gives each job a fresh interpreter."""
     with Bench(bench.planned, bench.folder, spawn=True) as made:
         yield made
-
-
-def test_the_environment_of_a_worker_has_nothing_that_jax_heeds() -> None:
-    """What is set for jax, XLA, TPUs, Python does not get in, nor a secret; what is pinned does."""
-    outer = {"JAX_ENABLE_X64": "1", "XLA_FLAGS": "--x", "PYTHONPATH": "/p", "HOME": "/h", "TZ": "X"}
-    outer |= {"GITHUB_TOKEN": "secret", "MY_INDEX": "https://user:secret@host/"}
-    seen = worker_environment(outer, {"TPU_LOG_DIR": "disabled"}, keep_python_path=False)
-    assert seen["HOME"] == "/h"
-    assert seen["TZ"] == "UTC"
-    assert seen["TPU_LOG_DIR"] == "disabled"
-    assert not {"JAX_ENABLE_X64", "XLA_FLAGS", "PYTHONPATH", "GITHUB_TOKEN", "MY_INDEX"} & set(seen)
-
-
-def test_a_development_build_keeps_its_python_path() -> None:
-    """A `path:` cell may live by PYTHONPATH."""
-    assert worker_environment({"PYTHONPATH": "/p"}, {}, keep_python_path=True)["PYTHONPATH"] == "/p"
 
 
 def test_an_interpreter_that_is_not_there_is_infrastructure(tmp_path: Path) -> None:

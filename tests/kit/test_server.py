@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.client import WORKER, worker_environment
+from conformance.engine.client import WORKER
+from conformance.engine.environment import worker_environment
 from conformance.kit.supervisor import SCRATCH
 from tests.bench import OLD, planned_cell, python_of
 

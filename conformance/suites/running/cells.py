@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.cells.in_use import in_use
 from conformance.cells.provision import environment_folder, provision
 from conformance.engine.checking import UnsupportedCellError
-from conformance.engine.client import options_of, worker_environment
+from conformance.engine.environment import options_of, worker_environment
 from conformance.engine.prepare import identity_mismatch
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.files import disk_error
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.engine.job import PlannedCell
     from conformance.suites.suite import Suite
-
-OWN: Final = "PYTEST_"
-"""How variables begin that are of the caller's own pytest."""
 
 HYPOTHESIS: Final = "HYPOTHESIS_STORAGE_DIRECTORY"
 """Variable that keeps out of a suite's own folders what Hypothesis writes."""
@@ -118,10 +115,10 @@ class SuiteCells:
 
     def _variables(self, planned: PlannedCell) -> dict[str, str]:
         cell = planned.cell
-        outer = {name: text for name, text in self._outer.items() if not name.startswith(OWN)}
         variables = worker_environment(
-            outer, cell.place.environment, keep_python_path=cell.interpreter is not None
-        )
+            self._outer, cell.place.environment,
+            keep_python_path=cell.interpreter is not None, passed=planned.passed,
+        )  # fmt: skip
         path = filter(None, [planned.overlay, variables.get("PYTHONPATH")])
         beside = {
             "PYTHONPATH": os.pathsep.join(path),

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import psutil
 
+from conformance.cells.masking import Masker
 from conformance.kit.frames import clean
 from conformance.kit.processes import tree_memory
 
@@ -32,6 +33,8 @@ _LOOK: Final = 0.1
 _MIB: Final = 2**20
 _BUFFER: Final = 2**18
 """Bytes that wait in a channel: an order, or events, that nobody has read yet."""
+_WORDS: Final = frozenset({"event", "node", "outcome", "phase", "test", "tests"})
+"""Keys of events whose values are words of the protocol, or names of tests."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -144,7 +147,7 @@ def heard(
         files: What it prints to.
         stopped: Says whether it is to end now.
     """
-    rest = b""
+    rest, masker = b"", Masker(os.environ)
     with selectors.DefaultSelector() as selector:
         selector.register(line, selectors.EVENT_READ)
         while watch.status is None and not watch.cut:
@@ -153,7 +156,7 @@ def heard(
             data = _read(line) if ready or ended else None
             *lines, rest = (rest + (data or b"")).split(b"\n")
             for text in lines:
-                if (event := _event(text)) is None:
+                if (event := _event(text, masker)) is None:
                     watch.cut = "garbled"
                     return
                 watch.take(event)
@@ -164,10 +167,10 @@ def heard(
             watch.look(files, stopped=stopped())
 
 
-def _event(line: bytes) -> Event | None:
-    """Return the event of a line, None if a test wrote it."""
+def _event(line: bytes, masker: Masker) -> Event | None:
+    """Return the event of a line with secrets masked, None if a test wrote it."""
     try:
-        event = clean(json.loads(line))
+        event = masker.tree(clean(json.loads(line)), _WORDS)
     except (ValueError, RecursionError):
         return None
     return event if isinstance(event, dict) and "event" in event else None
@@ -187,7 +190,7 @@ def tail(file: IO[bytes]) -> str:
     """Return the last of what was printed to a file."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - TAIL))
-    return file.read().decode("utf-8", "replace")
+    return Masker(os.environ).text(file.read().decode("utf-8", "replace"))
 
 
 def channel() -> tuple[socket.socket, socket.socket]:

@@ -199,7 +199,7 @@ def provide(
     Raises:
         InfrastructureError: If it cannot be made.
     """
-    planned = planned_with(planned.cell, lock, wanted, cache) if wanted else planned
+    planned = planned_with(planned.cell, lock, wanted, cache, planned.passed) if wanted else planned
     if planned.missing or is_provisioned(planned.cell, lock, cache):
         return planned
     made = provision(planned.cell, lock=lock, cache=cache).python.parent.parent
@@ -257,4 +257,5 @@ def stand_in(
         stand_in=f"a new environment with the same versions{said},",
         other="what makes the difference is no version of a package",
     )
-    return _usable(planned_with(made, found, wanted, cache)), found, original
+    standing = planned_with(made, found, wanted, cache, planned.passed)
+    return _usable(standing), found, original

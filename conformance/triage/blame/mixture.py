@@ -144,7 +144,7 @@ def mixture(before: End, after: End, moved: Collection[str]) -> tuple[PlannedCel
         path=Path(f"{cell.env_id}.txt"),
         nightly_index=after.lock.nightly_index or before.lock.nightly_index,
     )
-    return planned_cell(cell, lock), lock
+    return planned_cell(cell, lock, passed=base.passed), lock
 
 
 def mixed_cell(base: PlannedCell, packages: str) -> Mixed:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from conformance.cells.in_use import in_use
+from conformance.cells.masking import Masker
 from conformance.cells.overlay import overlay
 from conformance.cells.provision import environment_folder, provision
 from conformance.cells.uvtool import NoSolutionError
-from conformance.engine.client import options_of, worker_environment
+from conformance.engine.environment import options_of, worker_environment
 from conformance.engine.observe import raised, signal_name
 from conformance.errors import ConformanceError
 from conformance.judge.errors import signature
@@ -95,14 +96,15 @@ class ProgramRunner:
                 if self.facts:
                     flags = (*flags, *dump_flags(dump))
                 ended = self._ended(planned, note, flags, variables or {})
-                said = _read_note(note, self.target.kind)
+                said = _read_note(note, self.target.kind, Masker(self.outer))
                 facts = facts_of_dump(dump) if self.facts else {}
         except NoSolutionError as error:
             return not_run(name, code, planned, str(error))
         except (NotUnderstoodError, ConformanceError) as error:
             return not_run(name, code, planned, str(error), Outcome.INFRA)
+        masker = Masker(self.outer)
         outcome, error_ = _ending(ended, said, self.timeout, _given(planned, flags))
-        texts = {"stdout": ended.stdout, "stderr": ended.stderr}
+        texts = {name: masker.content(getattr(ended, name)) for name in ("stdout", "stderr")}
         return Record(
             case=name,
             cell=planned.cell.id,
@@ -128,8 +130,9 @@ class ProgramRunner:
         cell = planned.cell
         lock = self.locks[cell.id]
         variables = worker_environment(
-            self.outer, cell.place.environment, keep_python_path=cell.interpreter is not None
-        )
+            self.outer, cell.place.environment,
+            keep_python_path=cell.interpreter is not None, passed=planned.passed,
+        )  # fmt: skip
         with in_use(environment_folder(cell, lock, self.cache)):
             python = provision(cell, lock=lock, cache=self.cache).python
             variables["PATH"] = f"{python.parent}:{self.outer.get('PATH', '')}"
@@ -215,10 +218,10 @@ def _error(type_: str, message: str, where: str = "") -> ErrorInfo:
     return ErrorInfo(type=type_, message=message, signature=said, where=where)
 
 
-def _read_note(note: Path, kind: Program) -> ErrorInfo | None:
+def _read_note(note: Path, kind: Program, masker: Masker) -> ErrorInfo | None:
     """Return the exception that ended a program, None where it left no note of one."""
     try:
-        data = note.read_bytes()
+        data = masker.content(note.read_bytes())
     except OSError:
         return None
     return _of_test(data) if kind is Program.TEST else _of_script(data)
