@@ -21,6 +21,8 @@ _SECRET_NAME: Final = re.compile(
     r"|(TOKENS?|APIKEYS?|(?<!BY)(?<!COM)PASS)(_|$)",
     re.IGNORECASE,
 )
+_HEADER: Final = re.compile(r"authorization:\s*(?:\w+\s+)?(\S+)", re.IGNORECASE)
+"""A header that git gets in `GIT_CONFIG_VALUE_0`, as checkouts in CI have it."""
 _NO_SECRETS: Final = frozenset({"PWD", "OLDPWD"})
 _PLAIN: Final = re.compile("[A-Za-z0-9_-]+")
 """Characters that nothing escapes."""
@@ -33,11 +35,10 @@ def is_secret(name: str, value: str) -> bool:
 
     Args:
         name: The variable.
-        value: What it holds; a URL with a password is one.
+        value: What it holds; a URL with a password is one, and a header with credentials.
     """
-    return (bool(_SECRET_NAME.search(name)) and name not in _NO_SECRETS) or bool(
-        _USER_INFO.search(value)
-    )
+    named = _SECRET_NAME.search(name) is not None and name not in _NO_SECRETS
+    return named or any(one.search(value) for one in (_USER_INFO, _HEADER))
 
 
 class Masker:
@@ -156,6 +157,7 @@ def _secrets(environment: Mapping[str, str]) -> Iterator[str]:
             for found in _USER_INFO.findall(value):
                 user, *password = found[:-1].split(":", 1)
                 yield from (part for part in password or [user] if _is_maskable(part))
+        yield from filter(_is_maskable, _HEADER.findall(value))
         # The address of a webhook is a secret as a whole.
         if is_secret(name, "") and _is_maskable(value):
             yield value

@@ -36,6 +36,7 @@ URL_WORD = st.text("abcXYZ019._~-%@:!", min_size=1, max_size=12)
         ("MY_PAT", "x"),
         ("PLAIN", "postgresql://someone:word@host/runs"),
         ("HTTPS_PROXY", "http://word@proxy:3128"),
+        ("GIT_CONFIG_VALUE_0", "AUTHORIZATION: basic aHVudGVyMjI="),
         ("APITOKEN", "hunter22"),
         ("DBPASS", "hunter22"),
         ("SLACK_WEBHOOK_URL", "hunter22"),
@@ -85,10 +86,11 @@ def test_a_known_secret_is_masked_without_its_url() -> None:
         "UV_DEFAULT_INDEX": "https://user:pass-word@host.example/index",
         "MORE": "https://lone-token@host/",
         "GITHUB_TOKEN": "ghp_12345",
+        "GIT_CONFIG_VALUE_0": "AUTHORIZATION: basic aHVudGVyMjI=",
         "API_KEY": "short",
     }
-    said = masked("401 for pass-word, lone-token and ghp_12345; short of user", known)
-    assert said == "401 for ***, *** and ***; short of user"
+    said = masked("401 for pass-word, lone-token, ghp_12345, aHVudGVyMjI=; short of user", known)
+    assert said == "401 for ***, ***, ***, ***; short of user"
 
 
 AWKWARD = "pass\"w<o>r'd\\/ é"

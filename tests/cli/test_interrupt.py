@@ -60,6 +60,7 @@ def _marked(mark: str) -> list[psutil.Process]:
 def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A mark that every process started by the test inherits."""
     monkeypatch.setenv("THIS_TEST", str(tmp_path))
+    monkeypatch.setenv("CONFORMANCE_PASS_ENV", "THIS_TEST")
     return str(tmp_path)
 
 

@@ -187,7 +187,7 @@ class _Trial:
         """Start `conformance run`."""
         surroundings = {
             "PYTHONPATH": str(ROOT), "CONFORMANCE_CACHE": str(self.cache), "COLUMNS": "200",
-            "TMPDIR": str(self._scratch), MARK: str(self.folder),
+            "TMPDIR": str(self._scratch), MARK: str(self.folder), "CONFORMANCE_PASS_ENV": MARK,
         }  # fmt: skip
         return subprocess.Popen(
             [sys.executable, "-m", "conformance", "run", "--jobs", "2",

@@ -89,6 +89,7 @@ def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file.write_text("0")
     monkeypatch.setenv("LD_PRELOAD", str(library))
     monkeypatch.setenv("CLOCK_OFFSET", str(file))
+    monkeypatch.setenv("CONFORMANCE_PASS_ENV", "CLOCK_OFFSET")
     return file
 
 
