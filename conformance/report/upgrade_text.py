@@ -66,8 +66,7 @@ def verdict(upgraded: Upgraded) -> str:
     text = f"From {_named(before)} to {after} on {where}, "
     if phrases:
         text += f"of {plural(len(upgraded.whole), upgraded.noun)} {_joined(phrases)}."
-        text += "" if upgraded.breaks or upgraded.passing else " Nothing breaks."
-        text += _between(upgraded)
+        text += _nothing_breaks(upgraded) + _between(upgraded)
     else:
         text += "nothing can be compared."
     silent = sum(found[effect] for effect in SILENT)
@@ -78,6 +77,19 @@ def verdict(upgraded: Upgraded) -> str:
             f" {plural(flaky, upgraded.noun)} did not do the same twice: nothing is said of that."
         )
     return text
+
+
+def _nothing_breaks(upgraded: Upgraded) -> str:
+    """Return that nothing breaks, unless something does; what never worked cannot break."""
+    if upgraded.breaks or upgraded.passing:
+        return ""
+    failing = sum(bool(failure(one)) for one in upgraded.whole)
+    if not failing:
+        return " Nothing breaks."
+    if failing == len(upgraded.whole):
+        return " All fail at both ends: nothing can break."
+    fail = "fails" if failing == 1 else "fail"
+    return f" Nothing breaks, but {plural(failing, upgraded.noun)} {fail} at both ends."
 
 
 def _between(upgraded: Upgraded) -> str:

@@ -45,6 +45,19 @@ def test_nothing_breaks(tmp_path: Path) -> None:
     assert not upgraded.breaks
 
 
+def test_what_never_worked_does_not_read_as_success(tmp_path: Path) -> None:
+    """A missing package makes every case fail at both ends, and the headline must show that."""
+    fails = compared(tmp_path, "f/a", RAISED, RAISED, RAISED, RAISED)
+    works = compared(tmp_path, "f/b", OK, OK, OK, OK)
+    head = "From jax 0.5.3 to 0.6.2 on cpu8, of"
+    assert verdict(told(fails)) == (
+        f"{head} 1 case 1 is unchanged. All fail at both ends: nothing can break."
+    )
+    assert verdict(told(fails, works)) == (
+        f"{head} 2 cases 2 are unchanged. Nothing breaks, but 1 case fails at both ends."
+    )
+
+
 def test_a_break_between_the_ends_is_in_the_headline(tmp_path: Path) -> None:
     """In text, Markdown and JSON; nothing then claims that nothing breaks."""
     upgraded = told(
