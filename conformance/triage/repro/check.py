@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.uvtool import run_uv, uv_environment, uv_program
-from conformance.engine.client import worker_environment
+from conformance.engine.environment import worker_environment
 from conformance.errors import ConformanceError
 from conformance.judge.errors import signature
 from conformance.model.outcome import Conformance, Outcome

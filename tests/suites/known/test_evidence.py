@@ -87,7 +87,7 @@ def test_what_tests_showed(tmp_path: Path) -> None:
         (
             INFO.cells[0],
             [record("a"), record("b", Outcome.INFRA), record("c", Outcome.NOT_RUN)],
-            "2 tests did not come to their end; run it again",
+            "2 tests did not finish; run it again",
         ),
     ],
 )
@@ -105,7 +105,7 @@ def test_a_cell_that_was_cut_short(tmp_path: Path) -> None:
     """A test that was planned and has no record is one that is not known."""
     run = run_of(tmp_path, record("a"), record("b"))
     shown = shown_by(replace(run, records=run.records[:1]), "mine", "abc")
-    assert shown.refused == (f"{CELL}: 1 tests did not come to their end; run it again",)
+    assert shown.refused == (f"{CELL}: 1 test did not finish; run it again",)
 
 
 @pytest.mark.parametrize(
