@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from conformance.engine.judging import record_of
@@ -58,3 +58,13 @@ class Trier:
             record = record_of(finished, self.blobs)
             self.cache.put(finished.job, record, self.blobs)
             yield finished.job, self.judge.judge(finished.job, record)
+
+    def keep_confirmed(self, job: Job, record: Record, attempts: int) -> None:
+        """Keep that a job did the same each time, so that nobody has to see that again.
+
+        Args:
+            job: The job.
+            record: What came of it.
+            attempts: How often it was tried.
+        """
+        self.cache.put(job, replace(record, attempts=attempts), self.blobs)

@@ -45,6 +45,10 @@ class Tries(Protocol):
         """Try jobs, and yield each with its judged record."""
         ...
 
+    def keep_confirmed(self, job: Job, record: Record, attempts: int) -> None:
+        """Keep that a job did the same each time it was tried."""
+        ...
+
 
 @dataclass(slots=True)
 class Line:
@@ -209,11 +213,15 @@ class Upgrade:
                 line.take(place, self._side(record))
                 yield record
         for number in range(ATTEMPTS):
-            doubted = self._doubted(unjudged=number > 0)
+            attempts = number + 2  # the first one was not for confirmation
+            doubted = self._doubted(attempts, unjudged=number > 0)
             for job, record in self._trier.run(doubted, again=True):
                 line, place = doubted[job]
-                if record.outcome.observed:
-                    line.confirm(place, self._side(record))
+                if not record.outcome.observed:
+                    continue
+                line.confirm(place, self._side(record))
+                if not line.flaky:
+                    self._trier.keep_confirmed(job, record, attempts)
 
     def jobs(self) -> Iterator[Job]:
         """Yield every job that was tried and told something, cell by cell."""
@@ -249,11 +257,17 @@ class Upgrade:
                 untried = broken[line.axis.platform].intersection(line.points) - line.sides.keys()
                 yield from ((place, line) for place in untried)
 
-    def _doubted(self, *, unjudged: bool) -> Jobs:
-        """Return both sides of every change, or only what has no reference, to be tried again."""
+    def _doubted(self, attempts: int, *, unjudged: bool) -> Jobs:
+        """Return both sides of every change, or only what has no reference, to be tried again.
+
+        Args:
+            attempts: How often each is to be tried; what an earlier run tried so often is not.
+            unjudged: Whether only what has no reference is meant.
+        """
         return {
             line.job(place, alone=True): (line, place)
             for line in self.lines
             for place in dict.fromkeys(chain.from_iterable(line.changed()))
             if not unjudged or (line.unjudged(place) and not line.flaky)
+            if line.sides[place].record.attempts < attempts
         }

@@ -45,6 +45,7 @@ class World:
     def __init__(self, folder: Path, says: Callable[[str, str, bool], Any]) -> None:
         self.blobs = BlobStore(folder)
         self.asked: list[tuple[str, str, bool]] = []
+        self.attempts: dict[tuple[str, str], int] = {}
         self._says = says
 
     def run(self, jobs: Iterable[Job], *, again: bool = False) -> Iterator[tuple[Job, Record]]:
@@ -54,10 +55,16 @@ class World:
             self.asked.append((job.case.id, job.planned.release, again))
             yield job, self._record(job, self._says(job.case.id, job.planned.release, again))
 
+    def keep_confirmed(self, job: Job, record: Record, attempts: int) -> None:
+        """Remember how often a job was tried."""
+        assert record.case == job.case.id
+        self.attempts[job.id] = attempts
+
     def _record(self, job: Job, said: Any) -> Record:
         record = Record(
             case=job.case.id, cell=job.planned.cell.id, case_hash="", cell_hash="",
             outcome=Outcome.OK, stage=Stage.EXECUTE, conformance=self.judged,
+            attempts=self.attempts.get(job.id, 1),
         )  # fmt: skip
         if isinstance(said, Outcome):
             return replace(record, outcome=said, conformance=Conformance.UNKNOWN)
@@ -193,6 +200,26 @@ def test_what_does_not_do_the_same_twice(tmp_path: Path) -> None:
     (one,), _ = upgraded(tmp_path, lambda _, at, again: 3 if again else float(at == "0.8.0"))
     assert (one.whole, one.steps) == (None, ())
     assert one.flaky.startswith("0.7.2: attempts disagree: out 1 of 1 elements")
+
+
+@pytest.mark.parametrize("judged", [Conformance.CONFORMS, Conformance.UNKNOWN])
+def test_what_was_confirmed_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judged: Conformance
+) -> None:
+    """An upgrade of which nothing has changed runs no job."""
+    monkeypatch.setattr(World, "judged", judged)
+    _, world = upgraded(tmp_path, since("0.6.0", 1, 2))
+    assert any(again for *_, again in world.asked)
+    world.asked.clear()
+    again = Upgrade([case("f/a")], [AXIS], root=tmp_path, trier=world, blobs=world.blobs)
+    list(again.run())
+    assert not any(repeated for *_, repeated in world.asked)
+
+
+def test_what_is_flaky_is_confirmed_each_time(tmp_path: Path) -> None:
+    """It was not the same."""
+    _, world = upgraded(tmp_path, lambda _, at, again: 3 if again else float(at == "0.8.0"))
+    assert all(attempts < 2 for attempts in world.attempts.values())
 
 
 def test_chance_where_nothing_says_what_is_right(
