@@ -1,4 +1,4 @@
-"""Live progress of a run: a bar with an estimate in a terminal, a few lines elsewhere."""
+"""Live progress of a run: a bar with an estimate in a terminal, lines on stderr elsewhere."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import click
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
 
     from conformance.model.record import Record
 
-INTERVAL = 10.0
-"""Seconds between two lines where there is no terminal."""
+INTERVAL = 30.0
+"""Seconds after which there is a line where there is no terminal."""
+LEAST = 3.0
+"""Seconds between two lines: a run of some seconds needs none."""
+TENTHS = 10
 QUIET = frozenset({Verdict.MATCH, Verdict.KNOWN, Verdict.DRIFTED, Verdict.EXCLUDED, Verdict.NEW})
 
 
@@ -47,7 +51,7 @@ def live_progress(console: Console, jobs: int, cells: int) -> Iterator[Callable[
     """
     console.print(f"{plural(jobs, 'job')} in {plural(cells, 'cell')}")
     if not console.is_terminal:
-        yield _Lines(console, jobs).take
+        yield ProgressLines(jobs).take
         return
     columns = (
         TextColumn("{task.description}"),
@@ -71,21 +75,34 @@ def live_progress(console: Console, jobs: int, cells: int) -> Iterator[Callable[
         yield take
 
 
-class _Lines:
-    """Progress for logs: a line every now and then, no control codes."""
+class ProgressLines:
+    """Progress for logs, on standard error: a line at each tenth, or after half a minute.
 
-    def __init__(self, console: Console, jobs: int) -> None:
-        self._console = console
-        self._jobs = jobs
+    Args:
+        total: Jobs in all, 0 where nobody knows.
+    """
+
+    def __init__(self, total: int = 0) -> None:
+        self._total = total
         self._counts: Counter[str] = Counter()
+        self._told = 0
         self._last = time.monotonic()
 
     def take(self, record: Record) -> None:
+        """Count a job, and print a line if it is time for one.
+
+        Args:
+            record: The job.
+        """
         self._counts[record.verdict] += 1
-        now = time.monotonic()
-        if now - self._last < INTERVAL:
+        done, now = self._counts.total(), time.monotonic()
+        since = now - self._last
+        tenth = bool(self._total) and (done - self._told) * TENTHS >= self._total
+        if since < INTERVAL and not (tenth and since >= LEAST):
             return
-        self._last = now
-        done = sum(self._counts.values())
-        counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(self._counts.items()))
-        self._console.print(f"{done}/{self._jobs}: {counts}", soft_wrap=True)
+        self._last, self._told = now, done
+        counts = ", ".join(
+            f"{count:,} {verdict}" for verdict, count in sorted(self._counts.items())
+        )
+        of = f"{done:,} of {self._total:,}" if self._total else f"{done:,}"
+        click.echo(f"{of} jobs done: {counts}", err=True)

@@ -13,6 +13,7 @@ from conformance.cli.axes import nightlies_answer, upgrade_points
 from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import jobs_option, json_option, no_downloads_option, with_option
+from conformance.cli.progress import ProgressLines
 from conformance.cli.run import write_site_of
 from conformance.cli.setting import here
 from conformance.cli.subjects import subject_of
@@ -239,6 +240,7 @@ def _axis(platform: str, points: Points) -> Axis:
 def _run(upgrade: Upgrade, directory: RunDirectory, console: Console) -> list[Record]:
     """Try everything, and keep what comes of it."""
     records = []
+    lines = ProgressLines()
     with (
         closing(Results(directory)) as results,
         console.status("trying both ends", spinner="line") as status,
@@ -246,7 +248,10 @@ def _run(upgrade: Upgrade, directory: RunDirectory, console: Console) -> list[Re
         for record in upgrade.run():
             records.append(record)
             results.append(record, sync=not record.cached)
-            status.update(f"{plural(len(records), 'job')}: {record.case} on {record.cell}")
+            if console.is_terminal:
+                status.update(f"{plural(len(records), 'job')}: {record.case} on {record.cell}")
+            else:
+                lines.take(record)
     return records
 
 

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 T = TypeVar("T")
+REPORTS: Final = "reports"
+RUNS: Final = "runs"
+"""Folder of a project's runs, below its root: `reports/runs`."""
+_GITIGNORE: Final = "*\n!/README.md\n"
 RUN = "run.json"
 RESULTS = "results.jsonl"
 UPGRADE = "upgrade.json"
@@ -75,7 +79,7 @@ class RunDirectory:
             InfrastructureError: If the disk refuses.
         """
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.make()
             descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise disk_error(self.path, error) from None
@@ -90,6 +94,21 @@ class RunDirectory:
             yield
         finally:
             os.close(descriptor)
+
+    def make(self) -> None:
+        """Make the directory. A folder `reports` that is made for it is ignored by git.
+
+        Runs are data of one machine. Only the page of goldens in that folder is to be committed.
+
+        Raises:
+            OSError: If the disk refuses.
+        """
+        runs = self.path.parent
+        reports = runs.parent
+        is_new = (reports.name, runs.name) == (REPORTS, RUNS) and not reports.exists()
+        self.path.mkdir(parents=True, exist_ok=True)
+        if is_new:
+            (reports / ".gitignore").write_text(_GITIGNORE, encoding="utf-8")
 
     def check_empty(self, remedy: str = "name another folder with --run-dir") -> None:
         """Check that nothing is here yet, but what a killed run left half written.
@@ -118,6 +137,10 @@ class RunDirectory:
             InfrastructureError: If the disk refuses.
         """
         text = Masker(os.environ).content(readable_json(info))
+        try:
+            self.make()
+        except OSError as error:
+            raise disk_error(self.path, error) from None
         write_atomically(self.path / RUN, text + b"\n", durable=True)
 
     def read_run(self) -> RunInfo:
@@ -259,7 +282,7 @@ class Results:
         self._pending: set[str] = set()
         self._masker = Masker(os.environ)
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            run.make()
             self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             self._drop_torn_line()
             sync_to_disk(self._path.parent)
@@ -325,7 +348,7 @@ def new_run(root: Path) -> RunDirectory:
     Names sort in the order of the runs, also of those that began within the same second, and of
     those that began after the clock was set back: these are named as if it had gone on.
     """
-    folder = root / "reports" / "runs"
+    folder = root / REPORTS / RUNS
     now = max(datetime.now(UTC), _last_named(folder) + timedelta(milliseconds=1))
     name = f"{now:{_SECOND}}-{now.microsecond // 1000:03d}{secrets.token_hex(2)}"
     return RunDirectory(folder / name)
@@ -346,7 +369,7 @@ def latest_run(root: Path) -> RunDirectory:
     Raises:
         UsageError: If there is none.
     """
-    folder = root / "reports" / "runs"
+    folder = root / REPORTS / RUNS
     runs = sorted(path.parent for path in folder.glob(f"*/{RUN}"))
     if not runs:
         raise UsageError(f"{folder} holds no run, expected one; `conformance run` makes it")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from conformance.engine.causes import RootCause, root_causes
 from conformance.engine.comparing import Side
 from conformance.engine.transitions import Timeline, timeline
+from conformance.model.outcome import Conformance as Judged
+from conformance.model.outcome import Verdict
 from conformance.model.run import RunCase, selector_of
 from conformance.report.tracks import Track, tracks_of
 
@@ -78,7 +80,26 @@ class Report:
     @cached_property
     def causes(self) -> tuple[RootCause, ...]:
         """The root causes, the largest first; those with the same culprit are one."""
-        return root_causes(self.records, {name: one.found for name, one in self.evidence.items()})
+        evidence = {name: one.found for name, one in self.evidence.items()}
+        return root_causes((one for one in self.records if not self.is_first_seen(one)), evidence)
+
+    def is_first_seen(self, record: Record) -> bool:
+        """Say whether a job is new in an upgrade only because nobody has accepted anything there.
+
+        An upgrade compares releases with each other. What has neither golden nor reference is its
+        subject, and nothing unexpected.
+
+        Args:
+            record: The job.
+        """
+        unjudged = record.verdict is Verdict.NEW and record.conformance is Judged.UNKNOWN
+        return unjudged and (record.case, record.cell) in self._tried_by_upgrades
+
+    @cached_property
+    def _tried_by_upgrades(self) -> frozenset[tuple[str, str]]:
+        """Case id and cell id of the jobs whose newest record is an upgrade's."""
+        newest = {(r.case, r.cell): run.id for run in self.runs for r in run.records}
+        return frozenset(job for job, run in newest.items() if run in self.upgrades)
 
     @cached_property
     def cases(self) -> Mapping[str, RunCase]:

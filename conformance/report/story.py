@@ -67,7 +67,11 @@ def story_of(report: Report) -> Story:
     """
     records = report.records
     counts = Counter(record.verdict for record in records)
-    wrong = Counter(record.verdict for record in records if unexpected(record))
+    wrong = Counter(
+        record.verdict
+        for record in records
+        if unexpected(record) and not report.is_first_seen(record)
+    )
     return Story(
         jobs=len(records),
         unexpected={str(v): wrong[v] for v in WORST_FIRST if wrong[v]},

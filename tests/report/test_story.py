@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from conformance.model.outcome import Conformance, Verdict
 from conformance.report.report import Report
 from conformance.report.site.search_data import entries, filtered
 from conformance.report.story import story_of
+from tests.builders import f32
 from tests.report.runs import Directory
 from tests.report.site.examples import full_report
+from tests.report.upgrades import Tried
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,3 +66,16 @@ def test_what_is_searched_for(tmp_path: Path) -> None:
 def test_a_choice_is_escaped() -> None:
     """A name with signs that stand for others in an address."""
     assert filtered(family="a&b=c #d") == "index.html#family=a%26b%3Dc+%23d"
+
+
+def test_what_an_upgrade_sees_first_is_not_unexpected(tmp_path: Path) -> None:
+    """A value without golden and reference is what it compares; a wrong one stays unexpected."""
+    new = {"verdict": Verdict.NEW, "conformance": Conformance.UNKNOWN}
+    wrong = {"verdict": Verdict.NEW, "conformance": Conformance.DEVIATES}
+    seen = ({"value": f32(1), **new},) * 3
+    tried = Tried(tmp_path / "run").case("f/a", *seen, {"value": f32(2), **new})
+    report = tried.report()
+    assert (story_of(report).wrong, report.causes) == (0, ())
+    tried = Tried(tmp_path / "other").case("f/a", *seen, {"value": f32(2), **wrong})
+    assert (story_of(tried.report()).wrong, len(tried.report().causes)) == (1, 1)
+    assert story_of(Report(report.runs)).wrong == 4
