@@ -94,11 +94,15 @@ def test_the_kit_imports_nothing_of_ours(file: Path) -> None:
     assert {name for name in own(file) if not name.startswith("conformance.kit")} == set()
 
 
-@pytest.mark.parametrize("name", ["suites/plugin.py", "suites/inside/*.py", "engine/guard.py"])
+@pytest.mark.parametrize(
+    "name",
+    ["suites/plugin.py", "suites/inside/*.py", "engine/guard.py", "kit/tracebacks.py"],
+)
 def test_what_runs_beside_programs_stands_alone(name: str) -> None:
     """It is run by its path: nothing of ours can be imported there, but what is of its kind."""
     for file in PACKAGE.glob(name):
-        assert all(module.startswith("conformance.suites.inside") for module in own(file))
+        kind = ("conformance.suites.inside", "conformance.kit.tracebacks")
+        assert all(module.startswith(kind) for module in own(file))
         roots = {module.partition(".")[0] for module, _ in imports(tree(file))} - {"conformance"}
         there = {"pytest", "_pytest", "hypothesis", "psutil"}
         assert roots <= {*sys.stdlib_module_names, "__future__", *there}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ from conformance.model.outcome import ExitCode
 from conformance.report.notes import exit_lines
 from conformance.report.report import Report
 from conformance.report.suite_text import suite_lines
+from conformance.report.tracebacks import cause_tracebacks
 from conformance.report.warned import collected_warnings, warnings_of
 from conformance.suites.suite import TIMEOUT, suite_of
 
@@ -167,8 +169,9 @@ def _told(plan: Plan, report: Report, records: Sequence[Record], *, every: bool)
     named = {one.cell.id: one.cell.selector for one in plan.cells}
     warnings = warnings_of(report.jobs.values(), report.cells, collected_warnings(report.runs))
     yield from suite_lines(
-        records, report.causes, cases, plan.exclusions, named=named, warnings=warnings, every=every
-    )
+        records, report.causes, cases, plan.exclusions, named=named, warnings=warnings,
+        tracebacks=partial(cause_tracebacks, report, every=every), every=every,
+    )  # fmt: skip
 
 
 def _refuse_nothing(preparation: Preparation, exclusions: Iterable[Exclusion]) -> None:

@@ -174,7 +174,10 @@ def command(
         click.echo(INTERRUPTED, err=True)
         return ExitCode.INTERRUPTED
     exclusions = tuple(entry for found in points.values() for entry in found.exclusions)
-    upgraded = Upgraded(compared=tuple(upgrade.compared()), left_out=exclusions, jobs=len(records))
+    upgraded = Upgraded(
+        compared=tuple(upgrade.compared()), left_out=exclusions, jobs=len(records),
+        root=str(subject.root),
+    )  # fmt: skip
     info = _described(upgrade, exclusions, subject)
     directory.write_run(ended(info, _status(upgraded), executor.identities))
     _refuse_nothing(upgraded)

@@ -27,6 +27,8 @@ import importlib
 import numpy as np
 from conformance.kit import Observed, Program, probe, program
 
+__tracebackhide__ = True
+
 
 def named(text):
     """Return what `module:name` names."""

@@ -103,6 +103,8 @@ class Worker:
                         os.environ, variables, keep_python_path=keep_python_path, passed=passed
                     ),
                     SCRATCH: str(self._scratch.path),
+                    # The frame of jax that raised is evidence; reports fold the others.
+                    "JAX_TRACEBACK_FILTERING": "off",
                 },
                 start_new_session=True,
                 cwd=self._scratch.path,

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from conformance.cells.masking import masked
 from conformance.engine.job import Finished
+from conformance.engine.tracebacks import traceback_artifact
 from conformance.engine.ways import CUT_SHORT, WAYS, WaysSaid, name_of
 from conformance.judge.errors import signature
 from conformance.kit.refusals import refused_flags
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
+from conformance.model.traceback import FRAMES
 from conformance.model.value import Leaf, Value
 
 if TYPE_CHECKING:
@@ -61,15 +64,20 @@ class Transcript:
             case {"raises": expected}:
                 self.blobs["raises"] = msgspec.json.encode(expected)
             case {"error": error}:
-                # The first one is the program's; a broken reference adds nothing to it.
-                self.error = self.error or _error(error)
-                self.blobs.setdefault("traceback", error["traceback"].encode())
+                self._take_error(error)
             case {"unsupported": reason}:
                 self.unsupported = reason
             case {"end": True}:
                 self.ended = True
             case _:
                 raise ValueError(f"event {dict(header)} of the worker, expected a known one")
+
+    def _take_error(self, error: Mapping[str, Any]) -> None:
+        """Take the first error, the program's; a broken reference adds nothing to it."""
+        self.error = self.error or _error(error)
+        self.blobs.setdefault("traceback", masked(error["traceback"]).encode())
+        if "frames" in error:
+            self.blobs.setdefault(FRAMES, traceback_artifact(error["frames"]))
 
     def _take_way(self, way: str, said: Mapping[str, Any], body: bytes) -> None:
         """Take one event of the program run in another way."""

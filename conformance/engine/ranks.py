@@ -27,6 +27,7 @@ from conformance.kit.refusals import refused_flags
 from conformance.model.codec import encode_value
 from conformance.model.observation import RANKS_DIFFER
 from conformance.model.outcome import Outcome, Stage
+from conformance.model.traceback import FRAMES
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ class RankTranscripts:
                 blobs[name] = next(iter(texts.values()))
                 continue
             blobs |= {f"{name}.rank{rank}": text for rank, text in texts.items()}
-            if name != "traceback":  # the errors speak for themselves
+            if name not in {"traceback", FRAMES}:  # the errors speak for themselves
                 differences.append(problem)
         for name, wires in self._values.items():
             if not wires or (name == "value" and len(wires) < len(self._ranks)):

@@ -12,6 +12,7 @@ import jax
 from conformance.kit import capture, distributed
 from conformance.kit.case import CaseError, Observed, Program, Raises, Unsupported
 from conformance.kit.cross_lowering import CrossLowering
+from conformance.kit.tracebacks import HIDDEN, frames_of, innermost, message_of
 from conformance.kit.values import LARGEST, flatten
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Observer:
             try:
                 text = tell()
             except Exception as error:  # noqa: BLE001 - the program is none the worse for it
-                name, text = f"no_{name}", f"{type(error).__name__}: {_said(error)}"  # noqa: PLW2901
+                name, text = f"no_{name}", f"{type(error).__name__}: {message_of(error)}"  # noqa: PLW2901
             self._text(name, text)
             told[name] = text
         return told
@@ -278,13 +279,6 @@ def _shape(leaf: Any) -> Any:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
 
 
-def _said(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as odd:  # noqa: BLE001 - an exception may be of the case's own making
-        return f"<its message raised {type(odd).__name__}>"
-
-
 def describe_error(error: BaseException, fn: Callable[..., Any] | None = None) -> dict[str, Any]:
     """Return an exception as plain data.
 
@@ -293,18 +287,31 @@ def describe_error(error: BaseException, fn: Callable[..., Any] | None = None) -
         fn: The case's function; `where` is the last frame of its file.
 
     Returns:
-        `{"type", "message", "where", "traceback"}`, the traceback at most 20,000 characters.
+        `{"type", "message", "where", "traceback", "frames"}`: the traceback as Python prints it,
+        its last 20,000 characters, and as `conformance.kit.tracebacks` describes it.
     """
-    frames = traceback.extract_tb(error.__traceback__)
-    file = fn.__code__.co_filename if fn is not None and hasattr(fn, "__code__") else None
-    own = [frame for frame in frames if frame.filename == file]
-    where = f"{own[-1].filename}:{own[-1].lineno}" if own else ""
-    if not where and fn is not None and hasattr(fn, "__code__"):
-        where = f"{fn.__code__.co_filename}:{fn.__code__.co_firstlineno}"
+    described = frames_of(error)
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     return {
         "type": type(error).__name__,
-        "message": _said(error),
-        "where": where,
+        "message": message_of(error),
+        "where": _where(error, fn, described),
         "traceback": text[-20_000:],
+        "frames": described,
     }
+
+
+def _where(
+    error: BaseException, fn: Callable[..., Any] | None, described: list[dict[str, Any]]
+) -> str:
+    """Return the last line of the case's file that took part, else where the case begins.
+
+    The file of a function that is run unmodified only names it: its place is in the user's code.
+    """
+    if fn is None or not hasattr(fn, "__code__"):
+        return ""
+    if fn.__globals__.get(HIDDEN):
+        return innermost(described)
+    file = fn.__code__.co_filename
+    own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+    return f"{file}:{own[-1].lineno if own else fn.__code__.co_firstlineno}"

@@ -77,7 +77,8 @@ class Record:
         error: The error, when there was one.
         artifacts: Blob hash by artifact: `value`, `reference`, `jaxpr`, `stablehlo`, `hlo`,
             `stablehlo-tpu`, `stablehlo-cuda`, `stablehlo-rocm` (lowered for platforms that are
-            not the cell's), `cost`, `memory`, `layout` (shardings, donation), `stdout`, `stderr`;
+            not the cell's), `cost`, `memory`, `layout` (shardings, donation), `stdout`, `stderr`,
+            `traceback` (as Python prints it) and `frames` (its frames as JSON);
             `no_hlo` and the like say why a release could not tell one; `same_as` says how the
             program ended in other ways, `same_as-jit` and the like what it gave there.
         facts: What the optimised HLO says in compiler-neutral terms.

@@ -19,6 +19,7 @@ from conformance.report.commands import rerun
 from conformance.report.exclusions import EVERY
 from conformance.report.moments import time_of
 from conformance.report.text import one_line, visible
+from conformance.report.tracebacks import record_traceback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,8 +53,8 @@ def junit(report: Report) -> bytes:
     """Return a report as JUnit's XML.
 
     What is unexpected is a failure; crashes, timeouts, faults of the infrastructure and jobs that
-    never ended are errors; what is known or excluded is skipped. The error, and what the job
-    printed, are told of the first job of each root cause.
+    never ended are errors; what is known or excluded is skipped. The error, its traceback, and what
+    the job printed are shown for the first job of each root cause.
 
     Args:
         report: What is told.
@@ -144,6 +145,8 @@ def _told(record: Record, report: Report, *, whole: bool) -> Iterator[str]:
             yield visible(f"{record.error.type}: {record.error.message}", MOST_TEXT)
         if record.error.where:
             yield f"raised at {visible(record.error.where, MOST_TEXT)}"
+    if whole:
+        yield from record_traceback(report, record)
     about = report.cases[record.case]
     if about.file:
         yield f"case at {visible(about.file, MOST_TEXT)}:{about.line}"

@@ -12,11 +12,12 @@ from conformance.model.outcome import Outcome, Verdict
 from conformance.report.changes import changes_of
 from conformance.report.commands import rerun
 from conformance.report.exclusions import EVERY, exclusion_groups, unsupported
-from conformance.report.markup import MOST_CODE, Entry, Section, block, code, fitted, row
+from conformance.report.markup import MOST_CODE, Entry, Section, block, code, details, fitted, row
 from conformance.report.notes import cell_notes, exit_lines, not_compared, notes
 from conformance.report.since_text import age, counted, day_of, described, other_lines
 from conformance.report.story import story_of
 from conformance.report.summary import ir_groups
+from conformance.report.tracebacks import record_traceback
 from conformance.report.verdicts import LETTERS, WORST_FIRST
 from conformance.triage.evidence.telling import evidence_lines
 from conformance.wording import plural
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 MOST: Final = 60_000
 """Characters of the whole: an issue holds 65,536, the summary of a job a mebibyte."""
-SHOWN, MOST_ENDING = 3, 200
-"""Members of a group that are named one by one, and characters of how a job ended."""
+SHOWN, MOST_ENDING, MOST_TRACEBACK = 3, 200, 4_000
+"""Members of a group that are named one by one, characters of how a job ended, of a traceback."""
 
 
 def markdown(report: Report, most: int = MOST) -> str:
@@ -148,10 +149,12 @@ def _cause(report: Report, cause: RootCause) -> str:
     said = [*first.reasons] or [str(first.outcome)]
     if first.error is not None and first.error.where:
         said.append(f"at {first.error.where}")
+    lines = record_traceback(report, first)
     return "\n\n".join(
         [
             f"**{first.verdict}** {_listed(cases)} on {_listed(cells)}",
             block("\n".join(said)),
+            *([details("Traceback", block("\n".join(lines), MOST_TRACEBACK))] if lines else []),
             *([] if looked_into is None else [block("\n".join(evidence_lines(looked_into.found)))]),
             f"again: {code(again)}",
         ]

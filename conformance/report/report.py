@@ -61,6 +61,11 @@ class Report:
             for record in run.records
         }
 
+    @cached_property
+    def roots(self) -> frozenset[str]:
+        """Folders of the projects, which files are named from."""
+        return frozenset(run.info.root for run in self.runs)
+
     def sides(self, case: str) -> list[Side]:
         """Return the jobs of a case."""
         return self._sides.get(case, [])

@@ -14,7 +14,7 @@ from conformance.report.warned import warning_lines
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from conformance.engine.causes import RootCause
     from conformance.model.case import Case
@@ -48,6 +48,7 @@ def suite_lines(
     *,
     named: Mapping[str, str] = {},
     warnings: Sequence[RunWarning] = (),
+    tracebacks: Callable[[Sequence[Record]], Iterable[str]] = lambda _: (),
     every: bool = False,
 ) -> Iterator[str]:
     """Yield what came of a suite, in lines.
@@ -59,6 +60,7 @@ def suite_lines(
         exclusions: What was left out.
         named: What names a cell on the command line, by its id, where that is not the id.
         warnings: What tests warned of.
+        tracebacks: Returns the tracebacks of tests with one root cause, in lines.
         every: Whether every test is named that fails, and every warning.
     """
     cells = list(dict.fromkeys(record.cell for record in records))
@@ -69,6 +71,7 @@ def suite_lines(
         yield ""
         yield from _group(cause.reason, cause.records, every=every)
         first = cause.records[0]
+        yield from (f"  {line}" for line in tracebacks(cause.records))
         if first.outcome is not Outcome.NOT_RUN:
             cell = quote(named.get(first.cell, first.cell))
             yield f"  conformance suite run --cell {cell} {visible(cases[first.case].arguments)}"

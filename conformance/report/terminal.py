@@ -16,6 +16,7 @@ from conformance.report.notes import cell_notes, exit_lines, not_compared, note_
 from conformance.report.since_text import since_lines
 from conformance.report.summary import IrGroup, counts, ir_groups, understood
 from conformance.report.text import LISTED, listed, visible
+from conformance.report.tracebacks import cause_tracebacks
 from conformance.report.verdicts import LETTERS, WORST_FIRST
 from conformance.wording import plural
 
@@ -86,7 +87,8 @@ def print_report(
     """
     records = report.records
     # A cell that could not run hides what JAX does: it comes before all else.
-    _print_causes(console, [cause for cause in report.causes if not cause.telling])
+    hosts = [cause for cause in report.causes if not cause.telling]
+    _print_causes(console, report, hosts, verbose=verbose)
     # What changed is what a reader of a nightly looks for.
     _print_since(console, report)
     rows = _rows(records, verbose=verbose)
@@ -100,7 +102,8 @@ def print_report(
         for text in _timelines(rows, labels, console.width):
             console.print(text, soft_wrap=True)
     console.print(_legend(records))
-    _print_causes(console, [cause for cause in report.causes if cause.telling])
+    telling = [cause for cause in report.causes if cause.telling]
+    _print_causes(console, report, telling, verbose=verbose)
     for text in _ir_texts(ir_groups(report.cases, records), verbose=verbose):
         console.print(text, soft_wrap=True)
     for line in exclusion_lines((*report.exclusions, *unsupported(records))):
@@ -126,9 +129,13 @@ def _print_since(console: Console, report: Report) -> None:
         console.print(Text(visible(line, LONGEST)), soft_wrap=True)
 
 
-def _print_causes(console: Console, causes: Iterable[RootCause]) -> None:
+def _print_causes(
+    console: Console, report: Report, causes: Iterable[RootCause], *, verbose: bool
+) -> None:
     for cause in causes:
         console.print(_group(cause.reason, cause.records), soft_wrap=True)
+        for line in cause_tracebacks(report, cause.records, every=verbose):
+            console.print(Text(f"  {line}", style="bright_black"), soft_wrap=True)
 
 
 def _rows(records: Sequence[Record], *, verbose: bool) -> Rows:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from html import escape
 from typing import TYPE_CHECKING, Final
 
+from conformance.engine.transitions import ENDING
 from conformance.judge.deviation import applicable
 from conformance.model.outcome import Conformance, Outcome, Verdict
-from conformance.report.markup import code
+from conformance.report.markup import block, code, details
 from conformance.report.text import listed, visible
+from conformance.report.tracebacks import traceback_lines
 from conformance.report.upgrade_culprits import culprit_cell, culprit_lines, unclear
 from conformance.report.upgraded import command, groups, known, upstream
 from conformance.triage.questions.predicate import ending, quoted
@@ -43,6 +46,8 @@ TITLES: Final = {
     Effect.FIXED: "fixed",
     Effect.UNCHANGED: "changed on the way, and back",
 }
+LONGEST: Final = 4_000
+"""Characters of a traceback in Markdown."""
 MOST: Final = 8
 """Groups of one effect that are shown where not all are."""
 ENDS: Final = 2
@@ -144,7 +149,7 @@ def upgrade_lines(upgraded: Upgraded, *, every: bool = False) -> Iterator[str]:
         yield f"{TITLES[effect]}: {sum(len(group.members) for group in made)}"
         shown = made if every or effect in BREAKING else made[:MOST]
         for group in shown:
-            yield from (f"  {line}" for line in _group_lines(group, every=every))
+            yield from (f"  {line}" for line in _group_lines(group, upgraded.root, every=every))
         if len(shown) < len(made):
             yield f"  and {len(made) - len(shown)} more kinds, with --verbose"
     yield ""
@@ -163,7 +168,7 @@ def by_effect(upgraded: Upgraded) -> Iterator[tuple[Effect, list[Group]]]:
             yield effect, found
 
 
-def _group_lines(group: Group, *, every: bool) -> Iterator[str]:
+def _group_lines(group: Group, root: str, *, every: bool) -> Iterator[str]:
     first, step = group.members[0], group.step
     names = [one.case.id for one in group.members]
     many = f" ({len(names)} {first.case.noun}s)" if len(names) > 1 else ""
@@ -176,7 +181,18 @@ def _group_lines(group: Group, *, every: bool) -> Iterator[str]:
     if issue := upstream(first, step):
         yield f"  upstream {issue}"
     yield from (f"  {line}" for line in culprit_lines(first, step))
+    if every or group.effect is Effect.BROKEN:
+        yield from (f"  {line}" for line in _raised(step, root))
     yield f"  {command(first, step)}"
+
+
+def _raised(step: Step, root: str) -> list[str]:
+    """Return the traceback of the newer job that a change of an ending is about."""
+    if told(step.change).artifact != ENDING:
+        return []
+    sides = (step.change.after, step.change.before)
+    found = (traceback_lines(side, [root]) for side in sides if side.record.error is not None)
+    return next(found, [])
 
 
 def _others(one: Compared, decisive: Step) -> Iterator[str]:
@@ -279,6 +295,10 @@ def upgrade_markdown(upgraded: Upgraded) -> str:
         lines += ["| since | cases | before | after | package | upstream |"]
         lines += ["|---|---|---|---|---|---|"]
         lines += [*map(_markdown_row, made), ""]
+        for group in made[:MOST] if effect is Effect.BROKEN else ():
+            if raised := _raised(group.step, upgraded.root):
+                title = f"Traceback of {escape(group.members[0].case.id)}"
+                lines += [details(title, block("\n".join(raised), LONGEST)), ""]
     lines += [f"- {line}" for line in asides(upgraded)]
     return "\n".join(lines) + "\n"
 

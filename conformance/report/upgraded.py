@@ -24,11 +24,13 @@ class Upgraded:
         compared: Every case on every platform.
         left_out: Releases that could not be tried, and why.
         jobs: Jobs that were tried.
+        root: Folder of the project, which files of tracebacks are named from.
     """
 
     compared: tuple[Compared, ...]
     left_out: tuple[Exclusion, ...] = ()
     jobs: int = 0
+    root: str = ""
 
     @property
     def axes(self) -> tuple[Axis, ...]:

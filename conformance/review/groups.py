@@ -16,6 +16,7 @@ from conformance.judge.verdict import IF_INTENDED, TAINTED
 from conformance.model.case import Policy
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.run import RunCase
+from conformance.model.traceback import FRAMES
 from conformance.report.summary import ir_groups
 from conformance.report.text import one_line
 from conformance.review.refusing import refusal
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _ID: Final = 12
 """Digits of an id."""
 _TITLE: Final = 400
+_HOW: Final = frozenset({"stderr", "traceback", FRAMES})
+"""Artifacts that hold paths and line numbers: an edit elsewhere changes them, and no decision."""
 _STAGES: Final = ("jaxpr", "stablehlo", "hlo")
 """IRs in the order in which one is made of the other: an early change explains later ones."""
 
@@ -57,7 +60,7 @@ class Member:
         """What was observed, as a hash: a decision is about this and nothing else."""
         record = self.record
         error = record.error.signature if record.error is not None else ""
-        told = sorted((name, text) for name, text in record.artifacts.items() if name != "stderr")
+        told = sorted(pair for pair in record.artifacts.items() if pair[0] not in _HOW)
         return _hash(str(record.outcome), error, *(part for pair in told for part in pair))
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,11 +20,12 @@ from conformance.report.site.excerpts import Excerpt, Row, ending_lines, excerpt
 from conformance.report.site.rendering import render
 from conformance.report.site.strips import Strip, strip_of
 from conformance.report.threads import address_of
+from conformance.report.tracebacks import stacks_of
 from conformance.report.value_plot import ValuePlot, value_plots
 from conformance.report.warned import warnings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from conformance.engine.comparing import Side
     from conformance.engine.diff_cache import IrPair, KeptDiff
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from conformance.report.report import Report
     from conformance.report.site.causes_page import CaseCause
     from conformance.report.site.upgrade_page import Mention
+    from conformance.report.tracebacks import Stack
     from conformance.report.tracks import Track
 
     Differ = Callable[[IrPair], KeptDiff]
@@ -115,6 +117,8 @@ class CaseTrack:
         jobs: Every job, the newest first, with its release.
         command: What runs the newest job again.
         falsifying: Examples that a test fails for, each with the releases in which it does.
+        raised_on: Newest release whose job raised, empty if none did.
+        stacks: Exceptions of that job, where no root cause on the page shows them.
     """
 
     name: str
@@ -124,6 +128,8 @@ class CaseTrack:
     jobs: tuple[tuple[str, Record], ...]
     command: str
     falsifying: tuple[tuple[str, str], ...] = ()
+    raised_on: str = ""
+    stacks: tuple[Stack, ...] = ()
 
 
 def pairs_of(report: Report) -> Iterator[IrPair]:
@@ -164,7 +170,7 @@ def case_pages(
             "name": name,
             "case": case,
             "upstream": address_of(case.source),
-            "tracks": _tracks(report, name, differ),
+            "tracks": _tracks(report, name, differ, (causes or {}).get(name, ())),
             "exclusions": left_out.get(name, []),
             "history": (history or {}).get(name),
             "upgrades": (upgrades or {}).get(name, ()),
@@ -174,15 +180,31 @@ def case_pages(
         yield page, render("case.html", page, data)
 
 
-def _tracks(report: Report, name: str, differ: Differ) -> list[CaseTrack]:
+def _tracks(
+    report: Report, name: str, differ: Differ, causes: Sequence[CaseCause]
+) -> list[CaseTrack]:
     timelines = report.timelines(name)
+    shown = {one.record.cell for one in causes}
     again = partial(rerun, name, report.cases[name])
     evidence = _Evidence(differ, {run.info.root for run in report.runs}, again)
     return [
-        _track(again, track, timelines[track.name], evidence)
+        replace(
+            _track(again, track, timelines[track.name], evidence),
+            **_raised(track, timelines[track.name], report, shown),
+        )
         for track in report.tracks
         if track.name in timelines
     ]
+
+
+def _raised(
+    track: Track, history: Timeline, report: Report, shown: Container[str]
+) -> dict[str, Any]:
+    """Return the newest job of a track that raised, unless its cause is shown."""
+    for cell, job in zip(reversed(track.cells), reversed(history.jobs), strict=True):
+        if job is not None and (stacks := stacks_of(job, report.roots)):
+            return {} if cell.id in shown else {"raised_on": cell.label, "stacks": stacks}
+    return {}
 
 
 def _track(

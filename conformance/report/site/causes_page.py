@@ -9,6 +9,7 @@ from conformance.model.outcome import Verdict
 from conformance.report.commands import rerun
 from conformance.report.site.addresses import CAUSES, repro_file
 from conformance.report.site.rendering import render
+from conformance.report.tracebacks import stacks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.report.looked_into import LookedInto
     from conformance.report.report import Report
+    from conformance.report.tracebacks import Stack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,7 @@ class Cause:
         command: What runs it again.
         members: Case id and cells of each case, in order.
         evidence: What was found out about it, None where nobody looked.
+        stacks: Exceptions of the first job, empty if it raised none.
     """
 
     verdict: Verdict
@@ -38,6 +41,7 @@ class Cause:
     command: str
     members: tuple[tuple[str, tuple[str, ...]], ...]
     evidence: LookedInto | None = None
+    stacks: tuple[Stack, ...] = ()
 
     @property
     def jobs(self) -> int:
@@ -68,7 +72,12 @@ def _cause(report: Report, cause: RootCause) -> Cause:
         command=rerun(example.case, report.cases[example.case], report.selector(example.cell)),
         members=tuple((case, tuple(found)) for case, found in cells.items()),
         evidence=report.evidence.get(cause.id),
+        stacks=_stacks(report, example),
     )
+
+
+def _stacks(report: Report, record: Record) -> tuple[Stack, ...]:
+    return stacks_of(report.jobs[record.case, record.cell], report.roots)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +90,7 @@ class CaseCause:
         anchor: Anchor of the cause on the page of root causes.
         shared: Number of other cases with the same cause.
         evidence: Result of triage, None if there was none.
+        stacks: Exceptions of that job, empty if it raised none.
     """
 
     record: Record
@@ -88,6 +98,7 @@ class CaseCause:
     anchor: str
     shared: int
     evidence: LookedInto | None
+    stacks: tuple[Stack, ...] = ()
 
 
 def causes_by_case(report: Report) -> dict[str, list[CaseCause]]:
@@ -110,6 +121,7 @@ def causes_by_case(report: Report) -> dict[str, list[CaseCause]]:
                     anchor=f"cause-{number}",
                     shared=len(records) - 1,
                     evidence=report.evidence.get(cause.id),
+                    stacks=_stacks(report, own[0]),
                 )
             )
     return found

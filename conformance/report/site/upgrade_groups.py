@@ -6,13 +6,15 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, zip_longest
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from conformance.engine.comparing import Side
 from conformance.engine.transitions import ENDING, VALUE
 from conformance.report.site.addresses import case_page, href, point_anchor, slug
 from conformance.report.site.excerpts import Run, error_lines, side_by_side
 from conformance.report.site.upgrade_strips import strip_of, ticks_of
 from conformance.report.text import one_line
+from conformance.report.tracebacks import stacks_of
 from conformance.triage.upgrade.effect import FIGURES, Effect, ended_as
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from conformance.report.report import Report
     from conformance.report.site.excerpts import Row
     from conformance.report.site.upgrade_strips import Part, Tick
+    from conformance.report.tracebacks import Stack
     from conformance.report.upgrade_file import Cause, Change, UpgradeFile
 
 AT_ONCE: Final = 5
@@ -96,6 +99,8 @@ class GroupOf:
         count: How many cases there are; of one on several platforms, one.
         platforms: Their cases, by platform.
         change: The change of the first of them.
+        stacks: Exceptions of its job that raised; empty for other changes than of an ending.
+        raised_on: Release of that job.
     """
 
     anchor: str
@@ -110,6 +115,8 @@ class GroupOf:
     count: int
     platforms: tuple[Rows, ...]
     change: Change
+    stacks: tuple[Stack, ...] = ()
+    raised_on: str = ""
 
 
 def groups_of(report: Report, run: str) -> Iterator[GroupOf]:
@@ -145,7 +152,8 @@ class _Drawing:
         self._report = report
         self._axes = {axis.platform: axis.points for axis in self.upgrade.axes}
         self._jobs: dict[str, dict[str, Record]] = defaultdict(dict)
-        for record in next(one for one in report.runs if one.id == run).records:
+        self._run = next(one for one in report.runs if one.id == run)
+        for record in self._run.records:
             self._jobs[record.case][record.cell] = record
         self._changes: dict[tuple[str, str], list[Change]] = defaultdict(list)
         for change in self.upgrade.transitions:
@@ -187,7 +195,18 @@ class _Drawing:
             count=len({change.case for change in changes}),
             platforms=tuple(self._platforms(changes)),
             change=first,
+            **self._raised(first),
         )
+
+    def _raised(self, change: Change) -> dict[str, Any]:
+        """Return the exceptions of the newer job that a change of an ending is about."""
+        sides = zip(reversed(change.cells), (change.changed_in, change.last), strict=True)
+        for cell, release in sides if change.artifact == ENDING else ():
+            job = self._jobs[change.case].get(cell)
+            if job is not None and job.error is not None:
+                stacks = stacks_of(Side(job, self._run.blobs), self._report.roots)
+                return {"stacks": stacks, "raised_on": release}
+        return {}
 
     def _since(self, change: Change, cause: Cause) -> str:
         labels = [point.label for point in self._axes.get(change.platform, ())]

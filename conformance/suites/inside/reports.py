@@ -7,6 +7,8 @@ import time
 import traceback
 from typing import Any
 
+from conformance.kit.tracebacks import frames_of, message_of
+
 TAIL = 16 * 1024
 """Characters kept of each of what a failed test printed, and of its traceback."""
 _EXAMPLE = re.compile(r"(?:Falsifying|Failing)(?: explicit)? (?:example|test case): ")
@@ -48,7 +50,7 @@ class Ending:
         """
         if left is not None:
             self._outcome = "left"
-            self._facts["message"] = clean(f"{type(left).__name__}: {text_of(left)}")
+            self._facts["message"] = clean(f"{type(left).__name__}: {message_of(left)}")
         seconds = time.perf_counter() - self._start
         return {**self._facts, "outcome": self._outcome, "seconds": seconds}
 
@@ -58,15 +60,7 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def text_of(error: BaseException) -> str:
-    """Return the message of an exception, whatever making it raises."""
-    try:
-        return str(error)
-    except Exception as worse:  # noqa: BLE001 - whatever its message raises
-        return f"(no message: {type(worse).__name__} while it was made)"
-
-
-def described(error: BaseException, file: str) -> dict[str, str]:
+def described(error: BaseException, file: str) -> dict[str, Any]:
     """Return an exception as plain data.
 
     Args:
@@ -77,10 +71,11 @@ def described(error: BaseException, file: str) -> dict[str, str]:
     where = f"{file}:{own[-1].lineno}" if own else ""
     if isinstance(error, SyntaxError) and error.filename == file:
         where = f"{file}:{error.lineno}"
-    told = {
+    told: dict[str, Any] = {
         "type": type(error).__name__,
-        "message": clean(text_of(error)),
+        "message": clean(message_of(error)),
         "where": clean(where),
+        "frames": frames_of(error),
     }
     examples = falsifying(error)
     return {**told, "falsifying": clean("\n\n".join(examples)[:TAIL])} if examples else told
@@ -95,9 +90,9 @@ def falsifying(error: BaseException) -> list[str]:
     return found
 
 
-def error_of(report: Any) -> dict[str, str]:
+def error_of(report: Any) -> dict[str, Any]:
     """Return the exception of a phase; where none was noted, what the report says of it."""
-    noted: dict[str, str] | None = getattr(report, "conformance_error", None)
+    noted: dict[str, Any] | None = getattr(report, "conformance_error", None)
     if noted is not None:
         return noted
     crash = getattr(report.longrepr, "reprcrash", None)

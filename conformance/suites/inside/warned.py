@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.suites.inside.reports import clean, text_of
+from conformance.kit.tracebacks import message_of
+from conformance.suites.inside.reports import clean
 
 MOST = 100
 """Different warnings that are kept of one test."""
@@ -20,7 +21,7 @@ class Warned:
 
     def take(self, warning: Any) -> None:
         """Take a warning, as Python's `warnings` records it."""
-        message = clean(text_of(warning.message))[:LONGEST]
+        message = clean(message_of(warning.message))[:LONGEST]
         key = (warning.category.__name__, message, clean(f"{warning.filename}:{warning.lineno}"))
         if key in self._counts or len(self._counts) < MOST:
             self._counts[key] = self._counts.get(key, 0) + 1

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.engine.job import Finished
 from conformance.engine.observe import raised, signal_name
 from conformance.engine.suite_changes import NOT_COLLECTED, SKIPPED
+from conformance.engine.tracebacks import traceback_artifact
 from conformance.judge.errors import signature
 from conformance.judge.tests import FALSIFYING, WARNINGS, XFAIL
 from conformance.kit.refusals import refused_flags
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
+from conformance.model.traceback import FRAMES
 from conformance.suites.known.causes import without_values
+from conformance.suites.running.collection import frames_of_event
 from conformance.suites.running.watch import LARGEST, LOST, QUIET
 from conformance.suites.suite import MEMORY
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.engine.job import Job
+    from conformance.model.traceback import Traceback
     from conformance.suites.running.collection import Problem
     from conformance.suites.running.watch import Ended
 
@@ -57,6 +61,7 @@ def finished(job: Job, event: Mapping[str, Any]) -> Finished:
             outcome = raised(error)
             texts = {"traceback": "text", "stdout": "out", "stderr": "err"}
             blobs = {name: event[of].encode() for name, of in texts.items() if event[of]}
+            blobs |= _frames(frames_of_event(event))
             if example := event.get("falsifying"):
                 blobs[FALSIFYING] = example.encode()
         case "xfailed":
@@ -93,9 +98,13 @@ def not_collected(job: Job, problem: Problem | None) -> Finished:
         error = said(SKIPPED, problem.reason or SKIPPED)
         return Finished(job=job, outcome=Outcome.UNSUPPORTED, stage=Stage.IMPORT, error=error)
     error = _error(problem.type or "CollectError", problem.message or problem.text, problem.where)
-    blobs = {"traceback": problem.text.encode()}
+    blobs = {"traceback": problem.text.encode(), **_frames(problem.frames)}
     outcome = raised(error)
     return Finished(job=job, outcome=outcome, stage=Stage.IMPORT, error=error, blobs=blobs)
+
+
+def _frames(traceback: Traceback) -> dict[str, bytes]:
+    return {FRAMES: traceback_artifact(traceback)} if traceback else {}
 
 
 def gone_again(job: Job) -> Finished:

@@ -1,0 +1,282 @@
+"""An exception as plain data: its frames, whose code each of them is, and what it came from.
+
+Needs the standard library alone: the plugin of suites imports it too, where nothing else of the
+kit can be imported.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import linecache
+import os
+import sys
+import sysconfig
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import CodeType, FrameType
+
+EXCEPTIONS = 4
+"""Exceptions of a chain that are described, the one that was raised first."""
+FRAMES = 80
+"""Frames of all of them together."""
+OUTER = 10
+"""Frames kept at the outer end of a stack that is too long; the inner end gets the other ones."""
+MEMBERS, NOTES = 2, 3
+"""Exceptions described of a group, and notes of an exception."""
+LONGEST, SHORT = 2_000, 300
+"""Characters of a message, and of a path, a name or a line of source."""
+HIDDEN = "__tracebackhide__"
+"""Global of a module whose frames are not shown, as pytest names it."""
+STDLIB = "python"
+JAX = frozenset({"jax", "jaxlib"})
+"""Packages that are tested, and so are libraries also in an environment that develops them."""
+_HARNESS = "conformance"
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - start-up time
+_SITES = ("site-packages", "dist-packages")
+_FILTERED = "For simplicity, JAX has removed its internal frames"
+
+
+class _Call(NamedTuple):
+    """A line that was being executed, and whose it is: `library` is None for the harness."""
+
+    code: CodeType
+    line: int
+    names: dict[str, Any]
+    library: str | None
+    file: str
+
+
+def frames_of(error: BaseException) -> list[dict[str, Any]]:
+    """Return an exception, and those that it came from, as plain data.
+
+    Frames of the harness are left out, and frames of libraries before the first of the user's.
+
+    Args:
+        error: The exception.
+
+    Returns:
+        A dictionary for each exception: `type`, `message`, `relation` (how it is related to the
+        one before: empty for the first, `member`, `cause` or `context`), `notes`, and `frames`,
+        the outermost first. A frame has `file` (absolute for the user's files, below its package
+        for others), `line`, `function`, `source`, `library` (empty for the user's) and `count`, how
+        often it follows itself. A frame without a file stands for `count` frames that are left out.
+    """
+    told, room = [], FRAMES
+    for relation, one in _chain(error):
+        frames = _frames(one, room)
+        room -= len(frames)
+        notes = [str(note) for note in getattr(one, "__notes__", None) or ()]
+        told.append(
+            {
+                "type": _cut(type(one).__name__, SHORT),
+                "message": _cut(message_of(one), LONGEST),
+                "relation": relation,
+                "notes": [_cut(note, SHORT) for note in notes if _FILTERED not in note][:NOTES],
+                "frames": frames,
+            }
+        )
+    return told
+
+
+def innermost(described: list[dict[str, Any]]) -> str:
+    """Return the innermost line of the user's own code, as `file:line`; empty if there is none.
+
+    Args:
+        described: As `frames_of` returns it.
+    """
+    for one in described:
+        for frame in reversed(one["frames"]):
+            if frame["file"] and not frame["library"]:
+                return f"{frame['file']}:{frame['line']}"
+    return ""
+
+
+def message_of(error: BaseException) -> str:
+    """Return the message of an exception, also where making it raises."""
+    try:
+        return str(error)
+    except Exception as odd:  # noqa: BLE001 - an exception may be of the case's own making
+        return f"<its message raised {type(odd).__name__}>"
+
+
+def _cut(text: str, most: int) -> str:
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def _chain(error: BaseException) -> Iterator[tuple[str, BaseException]]:
+    """Yield an exception and those behind it, each with its relation to the one before."""
+    seen: set[int] = set()
+    relation: str = ""
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen and len(seen) < EXCEPTIONS:
+        seen.add(id(one))
+        yield relation, one
+        # Python 3.10 has no groups, but packages that bring them name their members so.
+        members = getattr(one, "exceptions", ())
+        for member in members[:MEMBERS] if isinstance(members, tuple) else ():
+            if isinstance(member, BaseException) and id(member) not in seen:
+                seen.add(id(member))
+                yield "member", member
+        if one.__cause__ is not None:
+            relation, one = "cause", one.__cause__
+        else:
+            relation, one = "context", None if one.__suppress_context__ else one.__context__
+
+
+def _frames(error: BaseException, room: int) -> list[dict[str, Any]]:
+    calls = [(call, count) for call, count in _folded(error) if call.library is not None]
+    own = next((n for n, (call, _) in enumerate(calls) if not call.library), 0)
+    calls = calls[own:]
+    syntax = [_of_syntax(error)] if isinstance(error, SyntaxError) and error.filename else []
+    if len(calls) + len(syntax) <= room:
+        return [*map(_frame, calls), *syntax]
+    # Where it began and where it ended tell more than what is between.
+    outer = min(OUTER, max(0, room - 2))
+    inner = max(0, room - outer - 1 - len(syntax))
+    left = calls[outer : len(calls) - inner]
+    gap = {"file": "", "line": 0, "function": "", "source": "", "library": ""}
+    return [
+        *map(_frame, calls[:outer]),
+        {**gap, "count": sum(count for _, count in left)},
+        *map(_frame, calls[len(calls) - inner :]),
+        *syntax,
+    ]
+
+
+def _folded(error: BaseException) -> Iterator[tuple[_Call, int]]:
+    """Yield the calls of a stack; the same call again and again once, with how often."""
+    before: tuple[CodeType, int] | None = None
+    frame: FrameType | None = None
+    count = 0
+    trace = error.__traceback__
+    while trace is not None:
+        now = (trace.tb_frame.f_code, trace.tb_lineno)
+        if before is not None and now != before:
+            yield _call(frame, before), count
+            count = 0
+        before, frame, count = now, trace.tb_frame, count + 1
+        trace = trace.tb_next
+    if before is not None:
+        yield _call(frame, before), count
+
+
+def _call(frame: FrameType | None, at: tuple[CodeType, int]) -> _Call:
+    code, line = at
+    names = {} if frame is None else frame.f_globals
+    module = str(names.get("__name__", ""))
+    library, file = _owner(code.co_filename, module, bool(names.get(HIDDEN)))
+    return _Call(code, line or 0, names, library, file)
+
+
+def _frame(found: tuple[_Call, int]) -> dict[str, Any]:
+    call, count = found
+    source = linecache.getline(call.code.co_filename, call.line, call.names).strip()
+    return {
+        "file": _cut(call.file, SHORT) or "?",
+        "line": call.line,
+        "function": _cut(getattr(call.code, "co_qualname", call.code.co_name), SHORT),
+        "source": _cut(source, SHORT),
+        "library": _cut(call.library or "", SHORT),
+        "count": count,
+    }
+
+
+def _of_syntax(error: SyntaxError) -> dict[str, Any]:
+    """Return the line that cannot be parsed, which no frame is of."""
+    library, file = _owner(str(error.filename), "", hidden=False)
+    return {
+        "file": _cut(file, SHORT),
+        "line": error.lineno or 0,
+        "function": "<module>",
+        "source": _cut((error.text or "").strip(), SHORT),
+        "library": library or "",
+        "count": 1,
+    }
+
+
+@lru_cache(maxsize=4096)
+def _owner(file: str, module: str, hidden: bool) -> tuple[str | None, str]:
+    """Return the library of a file, and the file as it is shown.
+
+    Args:
+        file: As its code names it.
+        module: The module that is executed.
+        hidden: Whether the module wants not to be shown.
+
+    Returns:
+        The library is empty for the user's own code, None for the harness.
+    """
+    top = module.partition(".")[0]
+    if hidden or (top == _HARNESS and file.startswith(_PACKAGE + os.sep)):
+        return None, file
+    if file.startswith("<frozen "):
+        return STDLIB, file
+    if file.startswith("<"):  # code that was generated is of the module that it runs in
+        home = getattr(sys.modules.get(module), "__file__", None)
+        return (_owner(home, module, hidden)[0] if home else ""), file
+    if top in JAX:
+        base = getattr(sys.modules.get(top), "__file__", None) or ""
+        return top, _below(file, os.path.dirname(os.path.dirname(base)))  # noqa: PTH120
+    return _installed(file)
+
+
+def _installed(file: str) -> tuple[str, str]:
+    """Return the installed package of a file, and its path in there; else the file itself."""
+    if folder := _site(file):
+        name = _below(file, folder)
+        package = name.partition("/")[0].removesuffix(".py")
+        return ("" if package in _from_here(folder) else package), name
+    for folder in {sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")}:
+        if file.startswith(folder + os.sep):
+            return STDLIB, _below(file, folder)
+    return "", file
+
+
+def _below(file: str, folder: str) -> str:
+    return file[len(folder) + 1 :] if folder and file.startswith(folder + os.sep) else file
+
+
+def _site(file: str) -> str:
+    """Return the folder of installed packages that a file is in, empty if it is in none."""
+    for mark in _SITES:
+        head, sign, _ = file.rpartition(f"{os.sep}{mark}{os.sep}")
+        if sign:
+            return f"{head}{os.sep}{mark}"
+    found = (one for one in sys.path if one and file.startswith(one + os.sep) and _has_dists(one))
+    return max(found, key=len, default="")
+
+
+@lru_cache(maxsize=64)
+def _has_dists(folder: str) -> bool:
+    return any(name.endswith(".dist-info") for name in _listed(folder))
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names are enough
+    except OSError:
+        return []
+
+
+@lru_cache(maxsize=64)
+def _from_here(folder: str) -> frozenset[str]:
+    """Return the names of packages that were installed from a folder or wheel of the user's."""
+    found: set[str] = set()
+    for name in _listed(folder):
+        if not name.endswith(".dist-info"):
+            continue
+        try:
+            with open(f"{folder}/{name}/direct_url.json", encoding="utf-8") as file:  # noqa: PTH123
+                if not str(json.load(file).get("url", "")).startswith("file:"):
+                    continue
+            with open(f"{folder}/{name}/RECORD", encoding="utf-8", newline="") as file:  # noqa: PTH123
+                tops = {row[0].partition("/")[0] for row in csv.reader(file) if row}
+        except (OSError, ValueError, AttributeError):  # most have no such file
+            continue
+        found.update(top.removesuffix(".py") for top in tops)
+    return frozenset(found)

@@ -1,0 +1,275 @@
+"""Tracebacks as every report shows them: the user's frames in full, those of libraries folded."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.places import from_project
+from conformance.model.traceback import FRAMES, Frame, Raised, decode_traceback
+from conformance.report.text import listed, one_line, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from conformance.engine.comparing import Side
+    from conformance.model.record import Record
+    from conformance.report.report import Report
+
+MOST_PARTS, FIRST, LAST = 14, 5, 8
+"""Parts of one exception's stack that are shown, and of more the outer and the inner ones."""
+MOST_MESSAGE, MOST_TEXT = 300, 200
+"""Characters of a message, and of a path, a name or a line of source."""
+PLAIN_LINES: Final = 24
+"""Lines shown of a traceback that is known as text only."""
+RELATIONS: Final = {"cause": "caused by ", "context": "while handling ", "member": "one of them: "}
+"""How an exception is introduced, by its relation to the one before it."""
+STDLIB: Final = "python"
+"""How `library` of a frame names the standard library."""
+NAMED: Final = 3
+"""Libraries that are named of a fold."""
+END: Final = 3
+"""Parts shown of the path of a file that is not in the project."""
+TEXT: Final = "traceback"
+"""Artifact that holds it as text."""
+HEAD: Final = "Traceback (most recent call last):\n"
+_SHIM: Final = re.compile(
+    r'^  File "[^"\n]*/conformance/(?:kit|suites/inside)/[^"\n]*", line \d+, in .*\n(?:    .*\n)*',
+    re.MULTILINE,
+)
+"""A frame of the harness in a traceback that is known as text only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A frame that is shown.
+
+    Attributes:
+        at: File and line, `file:line`.
+        function: The function.
+        source: The line, empty where it is not known.
+        own: Whether it is in the user's own code.
+        count: How often it follows itself.
+    """
+
+    at: str
+    function: str
+    source: str
+    own: bool
+    count: int
+
+    @property
+    def line(self) -> str:
+        """All but its source, in one line."""
+        again = f" ({self.count} times)" if self.count > 1 else ""
+        return f"{self.at} in {self.function}{again}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """Neighbouring frames that are counted only.
+
+    Attributes:
+        label: How many there are, and in which libraries.
+        places: The frames, those that are known.
+    """
+
+    label: str
+    places: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """An exception and its stack, as it is shown.
+
+    Attributes:
+        title: The exception, with its relation to the one before it in the chain.
+        parts: Its frames, the outermost first.
+        notes: Its notes.
+        first: Whether it is the exception that ended the job.
+        text: End of the traceback as text, where an older release did not record its frames.
+    """
+
+    title: str = ""
+    parts: tuple[Place | Fold, ...] = ()
+    notes: tuple[str, ...] = ()
+    first: bool = True
+    text: str = ""
+
+
+def stacks_of(side: Side, roots: Iterable[str] = ()) -> tuple[Stack, ...]:
+    """Return the exceptions that ended a job, the one that was raised last first.
+
+    Args:
+        side: The job.
+        roots: Folders of the project; files are named as seen from there.
+
+    Returns:
+        None for a job without a traceback.
+    """
+    data = _artifact(side, FRAMES)
+    try:
+        found = () if data is None else decode_traceback(data)
+    except ValueError:  # a case's own artifact of that name, or damaged
+        found = ()
+    if not found:
+        text = _plain(side)
+        return (Stack(text=text),) if text else ()
+    where = (side.record.case, *roots)
+    return tuple(_stack(raised, where) for raised in found)
+
+
+def traceback_lines(side: Side, roots: Iterable[str] = ()) -> list[str]:
+    """Return a job's traceback as lines of text in which nothing acts on a terminal.
+
+    Args:
+        side: The job.
+        roots: Folders of the project; files are named as seen from there.
+
+    Returns:
+        None for a job without a traceback.
+    """
+    stacks = stacks_of(side, roots)
+    head = [HEAD.strip().lower()] if stacks else []
+    return [*head, *(f"  {line}" for stack in stacks for line in _told(stack))]
+
+
+def record_traceback(report: Report, record: Record) -> list[str]:
+    """Return the traceback of a job of a report, as `traceback_lines` does.
+
+    Args:
+        report: The report.
+        record: The job.
+    """
+    return traceback_lines(report.jobs[record.case, record.cell], report.roots)
+
+
+def cause_tracebacks(report: Report, records: Sequence[Record], *, every: bool) -> Iterator[str]:
+    """Yield the tracebacks of jobs with one root cause, in lines; equal ones once.
+
+    Args:
+        report: The report.
+        records: The jobs.
+        every: Whether those of all jobs are shown, not only that of the first.
+    """
+    shown = records if every else records[:1]
+    found: dict[tuple[str, ...], list[Record]] = {}
+    for record in shown:
+        found.setdefault(tuple(record_traceback(report, record)), []).append(record)
+    for lines, members in found.items():
+        if lines and len(shown) > 1:
+            yield visible(listed([f"{member.case} on {member.cell}" for member in members]))
+        yield from lines
+
+
+def _told(stack: Stack) -> Iterator[str]:
+    """Yield an exception in lines: a further one of the chain begins with what it is."""
+    if stack.text:
+        yield from stack.text.splitlines()
+        return
+    if not stack.first:
+        yield stack.title
+    margin = "" if stack.first else "  "
+    for part in stack.parts:
+        if isinstance(part, Fold):
+            yield f"{margin}... {part.label} ..."
+            continue
+        yield f"{margin}{part.line}"
+        if part.source:
+            yield f"{margin}    {part.source}"
+    if stack.first:
+        yield stack.title
+    yield from (f"{margin}{note}" for note in stack.notes)
+
+
+def _plain(side: Side) -> str:
+    data = _artifact(side, TEXT)
+    if data is None:
+        return ""
+    text = _SHIM.sub("", data.decode("utf-8", "replace")).removeprefix(HEAD).rstrip()
+    lines = visible(text, len(text)).splitlines()
+    cut = len(lines) - PLAIN_LINES
+    return "\n".join([f"... {cut} more lines ..."] * (cut > 0) + lines[max(0, cut) :])
+
+
+def _artifact(side: Side, name: str) -> bytes | None:
+    """Return an artifact of a job, of several processes that of the first that has one."""
+    held = side.record.artifacts
+    of_ranks = sorted(one for one in held if one.startswith(f"{name}.rank"))
+    for one in (name, *of_ranks):
+        if one in held:
+            try:
+                return side.blobs.get(held[one])
+            except CorruptBlobError:
+                return None
+    return None
+
+
+def _stack(raised: Raised, where: Sequence[str]) -> Stack:
+    message = one_line(raised.message, MOST_MESSAGE)
+    named = one_line(raised.type, MOST_TEXT)
+    return Stack(
+        title=f"{RELATIONS.get(raised.relation, '')}{named}{': ' if message else ''}{message}",
+        parts=tuple(_parts(raised.frames, where)),
+        notes=tuple(one_line(note, MOST_MESSAGE) for note in raised.notes),
+        first=not raised.relation,
+    )
+
+
+def _parts(frames: Sequence[Frame], where: Sequence[str]) -> Iterator[Place | Fold]:
+    """Yield frames as they are shown: those of libraries folded, but for the one that raised."""
+    runs = [(own, list(run)) for own, run in groupby(frames, key=_is_own)]
+    parts: list[tuple[Frame, ...]] = []
+    for number, (own, run) in enumerate(runs):
+        if own:
+            parts += [(frame,) for frame in run]
+        elif number == len(runs) - 1 and run[-1].file:
+            parts += [tuple(run[:-1]), (run[-1],)] if run[:-1] else [(run[-1],)]
+        else:
+            parts.append(tuple(run))
+    if len(parts) > MOST_PARTS:
+        between = tuple(frame for part in parts[FIRST:-LAST] for frame in part)
+        parts = [*parts[:FIRST], between, *parts[-LAST:]]
+    for number, part in enumerate(parts, 1):
+        raises = number == len(parts) and part[-1].file
+        single = len(part) == 1 and (raises or _is_own(part[0]))
+        yield _place(part[0], where) if single else _fold(part, where)
+
+
+def _is_own(frame: Frame) -> bool:
+    return bool(frame.file) and not frame.library
+
+
+def _place(frame: Frame, where: Sequence[str]) -> Place:
+    return Place(
+        at=one_line(f"{_shown(frame.file, where)}:{frame.line}", MOST_TEXT),
+        function=one_line(frame.function, MOST_TEXT) or "?",
+        source=one_line(frame.source, MOST_TEXT),
+        own=_is_own(frame),
+        count=frame.count,
+    )
+
+
+def _shown(file: str, where: Sequence[str]) -> str:
+    """Return a file as seen from its project; of one elsewhere, the end of its path."""
+    text = from_project(file, *where)
+    parts = PurePath(text).parts
+    return f".../{'/'.join(parts[-END:])}" if text.startswith("/") and len(parts) > END else text
+
+
+def _fold(frames: Sequence[Frame], where: Sequence[str]) -> Fold:
+    number = sum(frame.count for frame in frames)
+    names = list(dict.fromkeys(frame.library for frame in frames if frame.library))
+    shown = ["the standard library" if name == STDLIB else name for name in names]
+    if len(shown) > NAMED:
+        shown = [*shown[:NAMED], f"{len(shown) - NAMED} more"]
+    libraries = " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
+    inside = f" in {libraries}" if libraries and not any(map(_is_own, frames)) else ""
+    return Fold(
+        label=one_line(f"{number} frame{'' if number == 1 else 's'}{inside}", MOST_TEXT),
+        places=tuple(_place(frame, where) for frame in frames if frame.file),
+    )
