@@ -42,7 +42,7 @@ from conformance.triage.upgrade.upgrading import Upgrade
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Sized
 
     from rich.console import Console
     from rich.status import Status
@@ -174,10 +174,7 @@ def command(
         click.echo(INTERRUPTED, err=True)
         return ExitCode.INTERRUPTED
     exclusions = tuple(entry for found in points.values() for entry in found.exclusions)
-    upgraded = Upgraded(
-        compared=tuple(upgrade.compared()), left_out=exclusions, jobs=len(records),
-        root=str(subject.root),
-    )  # fmt: skip
+    upgraded = _upgraded(upgrade, exclusions, records, subject)
     info = _described(upgrade, exclusions, subject)
     directory.write_run(ended(info, _status(upgraded), executor.identities))
     _refuse_nothing(upgraded)
@@ -290,6 +287,13 @@ def _described(upgrade: Upgrade, exclusions: tuple[Exclusion, ...], subject: Sub
     cells = {job.planned.cell.id: job.planned for job in jobs}
     plan = Plan(jobs=jobs, exclusions=exclusions, cells=tuple(cells.values()))
     return describe(plan, request={}, matrix="", root=subject.root, suite=subject.described)
+
+
+def _upgraded(
+    upgrade: Upgrade, exclusions: tuple[Exclusion, ...], records: Sized, subject: Subject
+) -> Upgraded:
+    compared, root = tuple(upgrade.compared()), str(subject.root)
+    return Upgraded(compared=compared, left_out=exclusions, jobs=len(records), root=root)
 
 
 def _tell(console: Console, upgraded: Upgraded, directory: RunDirectory, *, every: bool) -> None:
