@@ -135,7 +135,7 @@ def traceback_lines(side: Side, roots: Iterable[str] = ()) -> list[str]:
     """
     stacks = stacks_of(side, roots)
     head = [HEAD.strip().lower()] if stacks else []
-    return [*head, *(f"  {line}" for stack in stacks for line in _told(stack))]
+    return [*head, *(line for stack in stacks for line in _told(stack))]
 
 
 def record_traceback(report: Report, record: Record) -> list[str]:
@@ -168,22 +168,19 @@ def cause_tracebacks(report: Report, records: Sequence[Record], *, every: bool) 
 
 def _told(stack: Stack) -> Iterator[str]:
     """Yield an exception in lines: a further one of the chain begins with what it is."""
-    if stack.text:
-        yield from stack.text.splitlines()
-        return
+    yield from (f"  {line}" for line in stack.text.splitlines())
     if not stack.first:
         yield stack.title
-    margin = "" if stack.first else "  "
     for part in stack.parts:
         if isinstance(part, Fold):
-            yield f"{margin}... {part.label} ..."
+            yield f"  ... {part.label} ..."
             continue
-        yield f"{margin}{part.line}"
+        yield f"  {part.line}"
         if part.source:
-            yield f"{margin}    {part.source}"
-    if stack.first:
+            yield f"      {part.source}"
+    if stack.first and stack.title:
         yield stack.title
-    yield from (f"{margin}{note}" for note in stack.notes)
+    yield from (f"  {note}" for note in stack.notes)
 
 
 def _plain(side: Side) -> str:

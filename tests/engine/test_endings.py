@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from conformance.model.outcome import Outcome, Stage
+from conformance.model.traceback import decode_traceback
 from tests.bench import leaf_of
 from tests.processes import gone
 
@@ -271,3 +272,19 @@ def test_a_case_cannot_read_what_is_typed(bench: Bench) -> None:
     finished = bench.run("return input()")
     assert finished.error is not None
     assert finished.error.type == "EOFError"
+
+
+def test_the_frames_of_an_error(bench: Bench) -> None:
+    """The user's first, then those of jax down to the one that raised; none of the harness."""
+    top = "import jax.numpy as jnp\n\ndef helper(x):\n    return jnp.add(x, jnp.ones(4))\n"
+    finished = bench.run("return helper(jnp.ones(3))", top=top)
+    (one,) = decode_traceback(finished.blobs["frames"])
+    assert (one.type, one.relation) == ("TypeError", "")
+    assert [(f.function, f.source) for f in one.frames if not f.library] == [
+        ("case", "return helper(jnp.ones(3))"),
+        ("helper", "return jnp.add(x, jnp.ones(4))"),
+    ]
+    assert [bool(frame.library) for frame in one.frames][:3] == [False, False, True]
+    assert one.frames[-1].library == "jax"
+    assert one.frames[-1].file.startswith("jax/_src/")
+    assert not any("conformance/kit" in frame.file for frame in one.frames)

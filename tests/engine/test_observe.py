@@ -9,6 +9,7 @@ import pytest
 from conformance.engine.observe import Transcript, value_from_wire
 from conformance.model.codec import decode_value
 from conformance.model.outcome import Outcome, Stage
+from conformance.model.traceback import decode_traceback
 
 from .worlds import array, job
 
@@ -155,3 +156,20 @@ def test_a_kill_that_no_limit_sent_is_told(
 ) -> None:
     """The supervisor says what it ended itself."""
     assert transcript().finish(job(tmp_path), done).killed is killed
+
+
+def test_frames_are_an_artifact_without_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the first error; so is the text. Neither is a part of what identifies the error."""
+    monkeypatch.setenv("API_TOKEN", "canary-9f")
+    frames = [{"type": "ValueError", "message": "canary-9f", "frames": []}]
+    told = {**ERROR, "traceback": "canary-9f", "frames": frames}
+    made = transcript({"error": told}, {"error": {**ERROR, "frames": []}}, END)
+    finished = made.finish(job(tmp_path), {"exit": 0})
+    (one,) = decode_traceback(finished.blobs["frames"])
+    assert (one.type, one.message) == ("ValueError", "***")
+    assert finished.blobs["traceback"] == b"***"
+    plain = transcript({"error": ERROR}, END).finish(job(tmp_path), {"exit": 0})
+    assert plain.error == finished.error
+    assert "frames" not in plain.blobs

@@ -21,6 +21,7 @@ from conformance.model.run import Exclusion, RunCell, RunInfo
 from conformance.report.junit import junit
 from conformance.report.report import Report
 from tests.builders import f32
+from tests.report.raising import LINES, RAISED
 from tests.report.runs import CELLS, Directory
 
 CELL, OTHER, _ = CELLS
@@ -204,3 +205,12 @@ def test_a_huge_message_is_cut(tmp_path: Path) -> None:
     report = ended(tmp_path, Verdict.REGRESSED, huge, error=(huge, huge))
     assert len(junit(report)) < 20_000
     assert " more characters" in only(report).result[0].text
+
+
+def test_the_traceback_of_the_first_job_of_a_root_cause(tmp_path: Path) -> None:
+    """Within the failure: its own text is what every reader shows."""
+    made = Directory(tmp_path / "r")
+    for case in ("f/a", "f/b"):
+        made.job(case, CELL, verdict=Verdict.REGRESSED, reasons=("raised E",), **RAISED)
+    texts = [test.result[0].text or "" for test in suites(made.report())[CELL]]
+    assert ["\n".join(LINES) in text for text in texts] == [True, False]

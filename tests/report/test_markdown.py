@@ -14,11 +14,13 @@ from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus
 from conformance.model.run import Exclusion
+from conformance.model.traceback import Raised, encode_traceback
 from conformance.report.looked_into import LookedInto
 from conformance.report.markdown import markdown
 from conformance.report.report import Report
 from conformance.report.text import one_line
 from tests.builders import f32
+from tests.report.raising import own
 from tests.report.runs import CELLS, Directory
 from tests.report.test_markup import spans
 
@@ -248,3 +250,16 @@ def test_what_does_not_fit_is_counted(tmp_path: Path, most: int) -> None:
     assert "more root causes are left out here, which tell of" in text
     assert headings(text)[-1] == "Families by release"
     assert text.count("```text") * 2 == text.count("```")
+
+
+def test_a_traceback_is_folded(tmp_path: Path) -> None:
+    """With a fence that nothing in it can close."""
+    frames = (own(source="``` </details> @team"),)
+    text = encode_traceback((Raised(type="E", frames=frames),)).decode()
+    run = Directory(tmp_path).job(
+        "f/a", CELLS[0], verdict=Verdict.REGRESSED, reasons=("raised E",),
+        error=("E", ""), texts={"frames": text},
+    )  # fmt: skip
+    found = markdown(run.report())
+    assert "<details><summary>Traceback</summary>\n\n````text\ntraceback (most recent" in found
+    assert "      ``` </details> @team\nE\n````\n\n</details>" in found

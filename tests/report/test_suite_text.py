@@ -91,3 +91,23 @@ def test_what_is_left_out() -> None:
     told = lines(failed(1, "raised \x1b[31m"), exclusions=(left_out,))
     assert "excluded all cases on jax0.5.3-py311-cpu8: does not go with mine" in told
     assert "\x1b" not in told
+
+
+def test_tracebacks_follow_their_root_cause() -> None:
+    """Before the command that runs the test again."""
+    records = [failed(1), failed(2)]
+    cases = {
+        one.case: Case(
+            id=one.case, family="tests", topic="t", name=one.case, kind="test",
+            file=Path("tests/test_a.py"), line=1, arguments="again",
+        )
+        for one in records
+    }  # fmt: skip
+    found = [
+        *suite_lines(
+            records, root_causes(records), cases,
+            tracebacks=lambda members: [f"{len(members)} tracebacks"],
+        )
+    ]  # fmt: skip
+    at = found.index("  2 tracebacks")
+    assert found[at + 1].endswith(" again")

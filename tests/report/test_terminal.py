@@ -15,7 +15,8 @@ from conformance.model.record import IrRecord, IrStatus
 from conformance.model.run import Exclusion, RunCell
 from conformance.report.terminal import print_report
 from tests.builders import f32
-from tests.report.runs import Directory
+from tests.report.raising import LINES, RAISED
+from tests.report.runs import CELLS, Directory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,3 +132,17 @@ def test_why_the_run_failed_and_what_must_be_known_of_a_cell(tmp_path: Path) -> 
     ).splitlines()
     assert note == "note: path-python: 2 files of jax are not as installed"
     assert status == "exit status 1: 9 root causes have no linked issue"
+
+
+@pytest.mark.parametrize(("verbose", "times"), [(False, 1), (True, 2)])
+def test_tracebacks_follow_their_root_cause(tmp_path: Path, verbose: bool, times: int) -> None:
+    """That of the first job; of each job whose own differs where every case is shown."""
+    run = Directory(tmp_path)
+    run.job("f/a", CELLS[0], verdict=Verdict.REGRESSED, reasons=("raised E",), **RAISED)
+    other = {**RAISED, "texts": {"traceback": "Another"}}
+    run.job("f/b", CELLS[0], verdict=Verdict.REGRESSED, reasons=("raised E",), **other)
+    found = printed(run.report(), tmp_path, verbose=verbose)
+    assert "\n".join(f"  {line}" for line in LINES) in found
+    assert found.index("raised E") < found.index(LINES[0])
+    assert found.count(LINES[0]) == times
+    assert ("    Another" in found) is verbose

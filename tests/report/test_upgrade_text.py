@@ -12,6 +12,8 @@ from conformance.report.upgraded import groups
 from conformance.triage.upgrade.compared import Compared
 from conformance.triage.upgrade.effect import Effect
 from tests.builders import case, deviation
+from tests.report.raising import LINES
+from tests.report.raising import RAISED as TRACED
 from tests.report.upgrades import AXIS, OK, OTHER, RAISED, WRONG, Tried, compared, file_of, told
 
 if TYPE_CHECKING:
@@ -174,3 +176,21 @@ def test_markdown_is_not_broken_by_what_it_tells(tmp_path: Path) -> None:
     text = upgrade_markdown(told(compared(tmp_path, "f/a", OK, OTHER, OTHER, OTHER)))
     assert "| 0.6.0 | `f/a` | `ok` | `ValueError: bad \\| shape` | jax |  |" in text
     assert text.startswith("# jax 0.5.3 to 0.6.2\n\nFrom jax 0.5.3")
+
+
+def test_what_breaks_has_a_traceback(tmp_path: Path) -> None:
+    """Of the first release that breaks it, in the terminal and folded in Markdown."""
+    upgraded = told(compared(tmp_path, "f/a", OK, OK, TRACED, TRACED), root="/home/me/project")
+    lines = [*upgrade_lines(upgraded)]
+    at = lines.index(f"    {LINES[0]}")
+    assert lines[at : at + len(LINES)] == [f"    {line}" for line in LINES]
+    pasted = upgrade_markdown(upgraded)
+    text = "\n".join(LINES)
+    assert f"<summary>Traceback of f/a</summary>\n\n```text\n{text}\n```" in pasted
+
+
+def test_what_is_fixed_has_a_traceback_where_all_is_asked_for(tmp_path: Path) -> None:
+    """It no longer matters much."""
+    upgraded = told(compared(tmp_path, "f/a", TRACED, OK, OK, OK))
+    for every in (False, True):
+        assert (f"    {LINES[0]}" in upgrade_lines(upgraded, every=every)) is every

@@ -119,3 +119,13 @@ def test_what_a_nightly_shows_is_pending_where_it_is_unexpected() -> None:
         member("fam/d", night, Verdict.CHANGED, "fact x: y"),
     ]
     assert [group.cases for group in groups(jobs)] == [("fam/d",), ("fam/c",)]
+
+
+def test_a_traceback_is_no_part_of_what_is_decided_on() -> None:
+    """An edit elsewhere moves its lines, and another host its paths."""
+    one, other = (
+        member(error="E: m", artifacts={"value": "v", "traceback": text, "frames": text})
+        for text in ("1", "2")
+    )
+    assert one.seen == other.seen
+    assert one.seen != member(error="E: m", artifacts={"value": "w"}).seen

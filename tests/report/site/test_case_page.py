@@ -12,11 +12,13 @@ from conformance.model.case import Deviation
 from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase
+from conformance.model.traceback import Raised, encode_traceback
 from conformance.report.looked_into import LookedInto
 from conformance.report.site.addresses import case_page
 from conformance.report.site.case_page import case_pages, pairs_of
 from conformance.report.site.causes_page import causes_by_case
 from tests.builders import f32
+from tests.report.raising import FRAMES, RAISED, own
 from tests.report.runs import ADD, CELLS, MULTIPLY, Directory
 from tests.report.site.examples import suite_report
 from tests.report.site.pages import Page
@@ -219,3 +221,33 @@ def test_a_test_of_a_suite(tmp_path: Path) -> None:
     assert "Fails for this example on 0.8.3, 0.10.2" in found.text
     assert "FutureWarning: x will go" in found.text
     assert f"conformance suite run --cell jax0.10.2-py311-cpu8 'signs::{name}'" in found.text
+
+
+def test_the_traceback_of_an_unexpected_job(tmp_path: Path) -> None:
+    """With its cause, and not a second time with the track."""
+    failed = {"verdict": Verdict.REGRESSED, "reasons": ("raised E",), **RAISED}
+    found = page(jobs(tmp_path, {"value": f32(1)}, failed).report(), tmp_path).text
+    assert found.count("Traceback on") == 1
+    assert found.index("cases/f/t.py:7") < found.index("2 frames in jax and numpy")
+
+
+def test_the_traceback_of_a_declared_failure(tmp_path: Path) -> None:
+    """No cause shows it, so the track does: that of the newest release that raised."""
+    known = {"verdict": Verdict.KNOWN, "error": ("E", "m")}
+    found = page(
+        jobs(tmp_path, {**known, "texts": FRAMES}, known, {"value": f32(1)}).report(), tmp_path
+    ).text
+    assert f"Traceback on {CELLS[0].split('-')[0].removeprefix('jax')}" in found
+    assert "jax/_src/core.py:4 in bind" in found
+
+
+def test_a_traceback_from_elsewhere_is_text(tmp_path: Path) -> None:
+    """Shards come from elsewhere."""
+    frames = (own(file=f"/{NASTY}", function=NASTY, source=NASTY),)
+    text = encode_traceback((Raised(type=NASTY, message=NASTY, frames=frames),)).decode()
+    failed = {"verdict": Verdict.REGRESSED, "error": ("E", "m"), "texts": {"frames": text}}
+    report = jobs(tmp_path, failed).report()
+    pages = case_pages(report, DiffCache(tmp_path / "c").get, causes=causes_by_case(report))
+    content = dict(pages)[case_page("f/a")].decode()
+    assert "alert(1)" in content
+    assert not any(mark in content for mark in ("<script>alert", "\x1b", "\u202e", "\x00"))

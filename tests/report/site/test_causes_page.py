@@ -12,6 +12,7 @@ from conformance.report.looked_into import LookedInto
 from conformance.report.site.addresses import CAUSES
 from conformance.report.site.causes_page import causes_by_case, causes_of, causes_pages
 from tests.builders import f32
+from tests.report.raising import RAISED
 from tests.report.runs import CELLS, Directory
 from tests.report.site.pages import Page
 
@@ -103,3 +104,15 @@ def test_what_was_found_out_about_a_cause_is_told(tmp_path: Path) -> None:
     assert files[f"repro/{cause.id}.py"] == b"raise TypeError\n"
     assert CAUSES in files
     assert set(dict(causes_pages(report))) == {CAUSES}
+
+
+def test_a_cause_has_a_traceback(tmp_path: Path) -> None:
+    """Of its first job: the user's frames are seen, those of libraries unfolded at will."""
+    made = Directory(tmp_path).job("f/a", CELLS[0], reasons=("raised E",), **REGRESSED, **RAISED)
+    report = made.report()
+    found = page(report)
+    for words in ("Traceback of f/a on", "cases/f/t.py:7", "cases/f/t.py:9", "caused by KeyError"):
+        assert words in found.text
+    text = dict(causes_pages(report))[CAUSES].decode()
+    assert "<details><summary>2 frames in jax and numpy</summary>" in text
+    assert text.count('<li class="own">') == 3

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from conformance.report.site.upgrade_groups import AT_ONCE, groups_of
 from conformance.triage.upgrade.effect import Effect
 from tests.builders import f32
+from tests.report.raising import RAISED as TRACED
 from tests.report.upgrades import AXIS, OK, OTHER, RAISED, WRONG, Tried
 
 if TYPE_CHECKING:
@@ -134,3 +135,14 @@ def test_jobs_that_are_gone_are_blank(tmp_path: Path) -> None:
     (member,) = group.platforms[0].members
     assert (member.address, [part.fill for part in member.strip]) == ("", [""])
     assert texts(group.rows) == [("ok", "ValueError: bad shape")]
+
+
+def test_a_group_has_the_traceback_of_its_first_job(tmp_path: Path) -> None:
+    """On the side that raised; a value that changed has none."""
+    (broken,) = groups(Tried(tmp_path / "a").case("f/a", OK, OK, TRACED, TRACED).report())
+    assert (broken.raised_on, len(broken.stacks)) == ("0.6.1", 2)
+    (fixed,) = groups(Tried(tmp_path / "b").case("f/a", TRACED, OK, OK, OK).report())
+    assert (fixed.raised_on, len(fixed.stacks)) == ("0.5.3", 2)
+    other = {"value": f32(9, 9)}
+    (changed,) = groups(Tried(tmp_path / "c").case("f/a", OK, other, other, other).report())
+    assert changed.stacks == ()

@@ -125,6 +125,9 @@ def test_the_evidence_of_a_failure(tmp_path: Path) -> None:
     assert end["message"].startswith("no\nassert 1 == 2")
     assert end["where"] == f"{tmp_path}/test_one.py:4"
     assert "assert 1 == 2" in end["text"]
+    ((frame,),) = (one["frames"] for one in end["frames"])
+    assert (frame["file"], frame["line"]) == (f"{tmp_path}/test_one.py", 4)
+    assert (frame["source"], frame["library"]) == ("assert 1 == 2, 'no'", "")
     assert end["out"].endswith("the end\n")
     assert len(end["out"]) < 20_000
 

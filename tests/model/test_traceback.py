@@ -1,0 +1,32 @@
+"""A traceback as it is kept: written, read again, and refused where it is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.model.traceback import Frame, Raised, decode_traceback, encode_traceback
+
+
+def test_it_is_read_as_it_was_written() -> None:
+    """Every field of it."""
+    frame = Frame(file="/a.py", line=3, function="f", source="1 / 0", library="jax", count=2)
+    chain = (
+        Raised(type="E", message="m", notes=("n",), frames=(frame, Frame(count=7))),
+        Raised(type="K", relation="cause"),
+    )
+    assert decode_traceback(encode_traceback(chain)) == chain
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"{}", b"[{}]", b'[{"type":1}]', b'[{"type":"E","relation":"uncle"}]', b"\xff",
+        b"[" * 100_000, b'[{"type":"E","frames":[{"count":0}]}]',
+        b'[{"type":"E","message":"' + b"x" * 20_000 + b'"}]',
+        b'[{"type":"E","frames":[' + b",".join([b"{}"] * 2_000) + b"]}]",
+    ],
+)  # fmt: skip
+def test_anything_else_is_refused(data: bytes) -> None:
+    """A shard may hold anything."""
+    with pytest.raises(ValueError, match=r"."):
+        decode_traceback(data)

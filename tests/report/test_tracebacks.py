@@ -1,0 +1,163 @@
+"""Tracebacks: the user's frames in full, those of libraries folded, nothing in them acts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conformance.model.traceback import Frame, Raised, encode_traceback
+from conformance.report.tracebacks import Fold, cause_tracebacks, stacks_of, traceback_lines
+from tests.report.raising import FRAMES, LINES, RAISED, library, own
+from tests.report.runs import CELLS, Directory, sides
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.engine.comparing import Side
+
+
+def side(folder: Path, *frames: Frame, **more: Any) -> Side:
+    """Return a job that raised with some frames."""
+    text = encode_traceback((Raised(type="E", frames=frames, **more),)).decode()
+    return told(folder, {"frames": text})
+
+
+def told(folder: Path, texts: dict[str, str]) -> Side:
+    """Return a job that raised, with some artifacts."""
+    (one,) = sides(Directory(folder).job("f/a", CELLS[0], error=("E", "m"), texts=texts))
+    return one
+
+
+def shown(folder: Path, *frames: Frame) -> list[str]:
+    """Return the frames that are shown of some, without their sources."""
+    parts = stacks_of(side(folder, *frames))[0].parts
+    return [f"... {p.label}" if isinstance(p, Fold) else p.line for p in parts]
+
+
+def test_the_whole_of_it(tmp_path: Path) -> None:
+    """Files as seen from the project; the library's frame that raised; then the cause."""
+    assert tuple(traceback_lines(told(tmp_path, FRAMES))) == LINES
+
+
+def test_an_error_of_a_library_alone(tmp_path: Path) -> None:
+    """As at execution, when no line of the user's is running."""
+    frames = [library("jax"), library("jaxlib"), library("python"), library("numpy"), library("x")]
+    assert shown(tmp_path, *frames, library("jax", 5)) == [
+        "... 5 frames in jax, jaxlib, the standard library and 2 more",
+        "jax/_src/core.py:5 in bind",
+    ]
+
+
+def test_a_recursion_and_frames_that_were_left_out(tmp_path: Path) -> None:
+    """Each with its number."""
+    assert shown(tmp_path, own(count=201), Frame(count=40), own(9)) == [
+        "cases/f/t.py:7 in step (201 times)", "... 40 frames", "cases/f/t.py:9 in step",
+    ]  # fmt: skip
+
+
+def test_a_long_stack_is_folded_in_its_middle(tmp_path: Path) -> None:
+    """Its own frames, too: the first lines and the last are what is read."""
+    found = shown(tmp_path, *(own(n) for n in range(1, 51)))
+    assert len(found) == 14
+    assert (found[0], found[5], found[-1]) == (
+        "cases/f/t.py:1 in step", "... 37 frames", "cases/f/t.py:50 in step",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file", "at"),
+    [
+        ("/home/me/project/src/mine/solver.py", "src/mine/solver.py"),
+        ("mine/solver.py", "mine/solver.py"),
+        ("/elsewhere/cases/f/t.py", "cases/f/t.py"),
+        ("/opt/very/far/away/mine/solver.py", ".../away/mine/solver.py"),
+        ("/a.py", "/a.py"),
+        ("<string>", "<string>"),
+    ],
+)
+def test_how_files_are_named(tmp_path: Path, file: str, at: str) -> None:
+    """From the project, wherever it was when the job ran; of others the end of the path."""
+    lines = traceback_lines(side(tmp_path, own(file=file)), ["/home/me/project"])
+    assert lines[1] == f"  {at}:7 in step"
+
+
+@given(
+    st.text(max_size=40), st.text(max_size=40), st.text(max_size=40),
+    st.lists(st.text(max_size=40), max_size=2),
+)  # fmt: skip
+def test_nothing_in_it_acts(
+    tmp_path_factory: pytest.TempPathFactory, name: str, text: str, message: str, notes: list[str]
+) -> None:
+    """Neither a control code nor a mark that reorders, and each frame has its own lines."""
+    frame = own(file=f"/{name}\u202e", function=name + "\x1b[2J", source=text + "\u202e")
+    clean = [t.encode("utf-8", "replace").decode() for t in (message, *notes)]
+    made = side(
+        tmp_path_factory.mktemp("r"),
+        Frame(**{f: v.encode("utf-8", "replace").decode() if isinstance(v, str) else v
+                 for f in frame.__struct_fields__ for v in [getattr(frame, f)]}),
+        message=clean[0], notes=tuple(clean[1:]),
+    )  # fmt: skip
+    lines = traceback_lines(made)
+    assert not {"\u202e", "\x1b", "\n", "\r", "\x85", "\u2028"} & set("".join(lines))
+    assert len(lines) == 4 + len(notes)
+
+
+def test_a_run_of_an_older_release(tmp_path: Path) -> None:
+    """It kept text only: its end is shown, and never a line of the harness."""
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/x/site-packages/conformance/kit/stages.py", line 60, in observe\n'
+        "    built = build(fn, env, params)\n"
+        "            ^^^^^^^^^^^^^^^^^^^^^^\n"
+        '  File "/home/me/cases/f/t.py", line 3, in a\n    1 / 0\n'
+        "ZeroDivisionError: division by \x1bzero\n"
+    )
+    assert traceback_lines(told(tmp_path, {"traceback": text})) == [
+        "traceback (most recent call last):",
+        '    File "/home/me/cases/f/t.py", line 3, in a',
+        "      1 / 0",
+        "  ZeroDivisionError: division by \u241bzero",
+    ]
+
+
+def test_a_long_text_is_cut_at_its_beginning(tmp_path: Path) -> None:
+    """What ended it stands last."""
+    lines = traceback_lines(told(tmp_path, {"traceback": "line\n" * 100 + "the end"}))
+    assert (lines[1], lines[-1], len(lines)) == ("  ... 77 more lines ...", "  the end", 26)
+
+
+def test_jobs_without_one(tmp_path: Path) -> None:
+    """One that was killed; an artifact of the case's own that has the name; a lost blob."""
+    assert traceback_lines(told(tmp_path / "a", {})) == []
+    assert traceback_lines(told(tmp_path / "b", {"frames": "1 2 3"})) == []
+    lost = told(tmp_path / "c", FRAMES)
+    for file in (tmp_path / "c" / "blobs").rglob("*"):
+        if file.is_file():
+            file.unlink()
+    assert traceback_lines(lost) == []
+
+
+def test_of_several_processes_the_first_speaks(tmp_path: Path) -> None:
+    """Where they do not agree, each has its own."""
+    other = encode_traceback((Raised(type="Other"),)).decode()
+    made = told(tmp_path, {"frames.rank1": other, "frames.rank0": FRAMES["frames"]})
+    assert tuple(traceback_lines(made)) == LINES
+
+
+def test_equal_tracebacks_of_a_cause_are_shown_once(tmp_path: Path) -> None:
+    """That of the first job; of all of them, each with the jobs that have it."""
+    made = Directory(tmp_path)
+    for cell in CELLS[:2]:
+        made.job("f/a", cell, **RAISED)
+    made.job("f/a", CELLS[2], error=("E", "m"), texts={"traceback": "another"})
+    made.job("f/b", CELLS[2], error=("E", "m"))
+    report = made.report()
+    assert tuple(cause_tracebacks(report, report.records, every=False)) == LINES
+    every = list(cause_tracebacks(report, report.records, every=True))
+    assert every[0] == f"f/a on {CELLS[0]}, f/a on {CELLS[1]}"
+    assert tuple(every[1 : 1 + len(LINES)]) == LINES
+    assert every[1 + len(LINES)] == f"f/a on {CELLS[2]}"
+    assert not any("f/b" in line for line in every)
