@@ -21,6 +21,7 @@ from conformance.cli.setting import Setting
 from conformance.corpus.discover import BrokenCasesError, discover, duplicates
 from conformance.engine.cache import ResultCache
 from conformance.engine.calibration import load_calibration
+from conformance.engine.comparing import Side
 from conformance.engine.confirming import is_enough, settle, to_be_confirmed
 from conformance.engine.describing import described_cases
 from conformance.engine.job import Job
@@ -33,6 +34,7 @@ from conformance.engine.runner import judged_from_cache, unexpected
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Verdict
 from conformance.model.record import Record
+from conformance.report.tracebacks import traceback_lines
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -325,14 +327,16 @@ class CaseItem(pytest.Item):
         self.record = bench.run(self.job)
         reasons = "\n".join(self.record.reasons)
         if unexpected(self.record) or self.record.verdict is Verdict.INFRA:
-            raise UnexpectedError(f"{self.record.verdict}: {reasons}")
+            side = Side(self.record, bench.directory.blobs)
+            lines = traceback_lines(side, [str(bench.setting.project.root)])
+            raise UnexpectedError("\n".join([f"{self.record.verdict}: {reasons}", *lines]))
         if self.record.verdict is Verdict.EXCLUDED:
             pytest.skip(reasons)
         if self.record.verdict is Verdict.KNOWN:
             pytest.xfail(reasons)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the reasons, without the traceback of this plugin."""
+        """Return the reasons and the job's own traceback, without that of this plugin."""
         if isinstance(excinfo.value, (UnexpectedError, ConformanceError)):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)

@@ -253,6 +253,18 @@ def test_junit_xml_holds_every_job(project: Project) -> None:
     }
 
 
+def test_a_job_that_raises_shows_its_own_traceback(project: Project) -> None:
+    """Not that of this plugin, nor of the worker."""
+    body = "@probe()\ndef raises(env):\n    return np.zeros(3).reshape(2, 2)\n"
+    project.write({"cases/fam/raising.py": f"{HEAD}\n\n\n{body}"})
+    code, said = run_pytest(project, "cases/fam/raising.py", "--cell", "0.6.2")
+    assert code == pytest.ExitCode.TESTS_FAILED
+    assert "cases/fam/raising.py" in said[said.index("traceback (most recent call last):") :]
+    assert "return np.zeros(3).reshape(2, 2)" in said
+    assert "pytest_plugin.py" not in said
+    assert "conformance/kit" not in said
+
+
 def test_a_broken_case_file_is_a_collection_error(project: Project) -> None:
     """File and line, no traceback of ours."""
     project.write({"cases/fam/broken.py": "@probe(device=3)\ndef case(env): ...\n"})

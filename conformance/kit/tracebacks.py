@@ -276,6 +276,7 @@ def _from_here(folder: str) -> frozenset[str]:
                     continue
             with open(f"{folder}/{name}/RECORD", encoding="utf-8", newline="") as file:  # noqa: PTH123
                 tops = {row[0].partition("/")[0] for row in csv.reader(file) if row}
+            tops.add(name.partition("-")[0])  # a builder may leave the list of files empty
         except (OSError, ValueError, AttributeError):  # most have no such file
             continue
         found.update(top.removesuffix(".py") for top in tops)

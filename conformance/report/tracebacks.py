@@ -207,7 +207,8 @@ def _artifact(side: Side, name: str) -> bytes | None:
 
 
 def _stack(raised: Raised, where: Sequence[str]) -> Stack:
-    message = one_line(raised.message, MOST_MESSAGE)
+    lines = raised.message.strip().splitlines() or [""]
+    message = one_line(lines[0], MOST_MESSAGE) + (" ..." if lines[1:] else "")
     named = one_line(raised.type, MOST_TEXT)
     return Stack(
         title=f"{RELATIONS.get(raised.relation, '')}{named}{': ' if message else ''}{message}",

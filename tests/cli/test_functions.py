@@ -238,3 +238,35 @@ def test_what_is_not_deterministic(new_project: MakeProject) -> None:
         "From jax 0.6.1 to 0.6.2 on cpu8, nothing can be compared. "
         "1 case did not do the same twice: nothing is said of that."
     )
+
+
+RAISES = """\
+import jax
+import jax.numpy as jnp
+
+
+def helper(x):
+    return jnp.add(x, jnp.ones(5)) if jax.__version__ >= "0.6.2" else x
+
+
+def f(x):
+    return jax.jit(helper)(x)
+"""
+
+
+@pytest.mark.cell
+def test_the_place_of_an_error_is_in_the_function(new_project: MakeProject) -> None:
+    """Never the file that only names it, nor this harness; also where the result is cached."""
+    files = packaged({"mine.py": RAISES}, more=F_LISTED.replace("1.0", "[1.0, 2.0]"))
+    project = new_project(files)
+    (project.path / "cases").rmdir()
+    for cached in (False, True):
+        ending = project.run("run", "mine/f", "--cell", "0.6.2", "--json", "-")
+        (record,) = ending.json["results"]
+        assert (record["error"]["where"], record["cached"]) == ("mine.py:6", cached)
+    found = project.run("report", "--terminal").out
+    lines = found[found.index("traceback") :].splitlines()
+    assert lines[1].strip() == "mine.py:10 in f"
+    assert lines[3].strip().endswith("frames in jax ...")
+    assert lines[4].strip() == "mine.py:6 in helper"
+    assert not [line for line in lines if "functions.py" in line or "conformance/kit" in line]

@@ -158,21 +158,21 @@ def test_a_deep_stack_is_cut_in_its_middle(tmp_path: Path) -> None:
 
 def _cause() -> None:
     try:
-        {}["x"]
+        dict[str, int]()["x"]
     except KeyError as error:
         raise ValueError("outer") from error
 
 
 def _context() -> None:
     try:
-        {}["x"]
+        dict[str, int]()["x"]
     except KeyError:
         raise ValueError("outer")  # noqa: B904 - the point of the test
 
 
 def _neither() -> None:
     try:
-        {}["x"]
+        dict[str, int]()["x"]
     except KeyError:
         raise ValueError("outer") from None
 

@@ -40,7 +40,7 @@ LINES = (
     "  ... 1 frame in jax ...",
     "  jax/_src/core.py:4 in bind",
     "      raise TypeError(m)",
-    "TypeError: bad shape second line",
+    "TypeError: bad shape ...",
     "caused by KeyError: 'x'",
     "  cases/f/t.py:3 in step",
     "      return g(x)",

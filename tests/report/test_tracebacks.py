@@ -84,6 +84,11 @@ def test_how_files_are_named(tmp_path: Path, file: str, at: str) -> None:
     assert lines[1] == f"  {at}:7 in step"
 
 
+def writable(text: str) -> str:
+    """Return a text as a worker sends it: one that UTF-8 can hold."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 @given(
     st.text(max_size=40), st.text(max_size=40), st.text(max_size=40),
     st.lists(st.text(max_size=40), max_size=2),
@@ -92,14 +97,9 @@ def test_nothing_in_it_acts(
     tmp_path_factory: pytest.TempPathFactory, name: str, text: str, message: str, notes: list[str]
 ) -> None:
     """Neither a control code nor a mark that reorders, and each frame has its own lines."""
+    name, text, message, *notes = (writable(one) for one in (name, text, message, *notes))
     frame = own(file=f"/{name}\u202e", function=name + "\x1b[2J", source=text + "\u202e")
-    clean = [t.encode("utf-8", "replace").decode() for t in (message, *notes)]
-    made = side(
-        tmp_path_factory.mktemp("r"),
-        Frame(**{f: v.encode("utf-8", "replace").decode() if isinstance(v, str) else v
-                 for f in frame.__struct_fields__ for v in [getattr(frame, f)]}),
-        message=clean[0], notes=tuple(clean[1:]),
-    )  # fmt: skip
+    made = side(tmp_path_factory.mktemp("r"), frame, message=message, notes=tuple(notes))
     lines = traceback_lines(made)
     assert not {"\u202e", "\x1b", "\n", "\r", "\x85", "\u2028"} & set("".join(lines))
     assert len(lines) == 4 + len(notes)
