@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.cells.overlay import wanted_requirement
+from conformance.cells.requirements import wanted_requirement
 from conformance.engine.prepare import prepare, recorded_cells
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import msgspec
 
 from conformance.cells.accelerators import Turns
 from conformance.cells.cell import PATH_PREFIX
-from conformance.cells.overlay import absolute_wanted
+from conformance.cells.requirements import absolute_wanted
 from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.nights import drop_untold, nights_of, with_its_nights

@@ -11,7 +11,7 @@ import click
 
 from conformance.cells.accelerators import Turns
 from conformance.cells.inspection import inspect_path_environment
-from conformance.cells.overlay import requirement
+from conformance.cells.requirements import requirement
 from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.suite_traces import looked_after, told
 from conformance.engine.prepare import Preparation

@@ -15,8 +15,9 @@ from conformance.cells.installed_files import edit_note
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.lock import UnsupportedHostError, check_host
 from conformance.cells.locks import find_lock
-from conformance.cells.overlay import installed_in, layer_hash, overlay, requirement
+from conformance.cells.overlay import installed_in, layer_hash, overlay
 from conformance.cells.provision import environment_folder, provision
+from conformance.cells.requirements import requirement
 from conformance.cells.resolver import cause
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.checking import UnsupportedCellError, check_cell, needs_check

@@ -10,7 +10,8 @@ import pytest
 
 from conformance.cells.layer import Layer, layer_of
 from conformance.cells.lock import MAGIC, Lock
-from conformance.cells.overlay import installed_in, overlay, wanted_requirement
+from conformance.cells.overlay import installed_in, overlay
+from conformance.cells.requirements import wanted_requirement
 from conformance.cells.uvtool import NoSolutionError
 from tests.cells.builders import make_wheel
 from tests.cells.fake_index import FakeIndex, serve

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.cells.overlay import requirement
+from conformance.cells.requirements import requirement
 from conformance.errors import UsageError
 from conformance.files import MALFORMED, said_by
 

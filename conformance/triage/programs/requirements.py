@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import tomllib
 from packaging.utils import canonicalize_name
 
-from conformance.cells.overlay import requirement
+from conformance.cells.requirements import requirement
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:

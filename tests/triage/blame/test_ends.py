@@ -9,8 +9,8 @@ import pytest
 
 from conformance.cells.cell import Cell
 from conformance.cells.lock import Lock
-from conformance.cells.overlay import wanted_requirement
 from conformance.cells.releases import load_releases
+from conformance.cells.requirements import wanted_requirement
 from conformance.engine.prepare import planned_cell
 from conformance.errors import UsageError
 from conformance.triage.blame.ends import provide, unified

@@ -1,0 +1,193 @@
+"""Requirements in every spelling that pip reads."""
+
+from __future__ import annotations
+
+import subprocess
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.cells.requirements import (
+    absolute_wanted,
+    parse_source,
+    requirement,
+    wanted_requirement,
+)
+from conformance.errors import ConformanceError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+METADATA = "Metadata-Version: 2.1\nName: mine\nVersion: 1.0\nProvides-Extra: fast\n"
+
+
+def wheel(file: Path, text: str, when: int) -> Path:
+    """Write a wheel with one module, as built in some year."""
+    with zipfile.ZipFile(file, "w") as files:
+        files.writestr(zipfile.ZipInfo("mine.py", (when, 1, 1, 0, 0, 0)), text)
+    return file
+
+
+def test_a_wheel_is_known_by_its_content(tmp_path: Path) -> None:
+    """Not by when it was built."""
+    name = "my_package-1.0-py3-none-any.whl"
+    folders = [tmp_path / str(n) for n in range(3)]
+    for folder in folders:
+        folder.mkdir()
+    said = [
+        wanted_requirement(str(wheel(folder / name, text, when)), tmp_path / "cache")
+        for folder, text, when in zip(folders, ("x", "x", "y"), (2020, 2021, 2022), strict=True)
+    ]
+    assert said[0] == said[1] != said[2]
+    assert said[0].startswith("my-package @ file://")
+    assert said[0].endswith(f"/{name}")
+    assert wanted_requirement(said[0], tmp_path / "cache") == said[0]
+
+
+def test_a_build_leaves_nothing_in_the_folder_of_a_package(tmp_path: Path) -> None:
+    """Nor does it take away what was there."""
+    folder = tmp_path / "package"
+    (folder / "made.egg-info").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+        '[project]\nname = "made-up"\nversion = "1"\n'
+    )
+    (folder / "made_up.py").write_text("")
+    assert wanted_requirement(str(folder), tmp_path / "cache").startswith("made-up @ file:")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "made.egg-info", "made_up.py", "pyproject.toml",
+    ]  # fmt: skip
+
+
+def test_a_requirement_is_wanted_as_it_is(tmp_path: Path) -> None:
+    """Also where a folder has its name."""
+    assert wanted_requirement("optax >=0.2", tmp_path) == "optax>=0.2"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("not a name", "requirement 'not a name': .*, expected e.g. 'optax>=0.2'"),
+        ("{folder}", "has no pyproject.toml, expected the folder of a package"),
+        ("{folder}/x-1.0-py3-none-any.whl", "is no wheel: .*No such file"),
+        ("{folder}/odd.whl", "is no wheel"),
+    ],
+)
+def test_what_cannot_be_wanted(tmp_path: Path, text: str, said: str) -> None:
+    """One error that says which."""
+    with pytest.raises(ConformanceError, match=said):
+        wanted_requirement(text.format(folder=tmp_path), tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    ("url", "refused"),
+    [
+        ("https://user:word@host/a.whl", True),
+        ("git+https://token@host/a.git", True),
+        ("https://host/a.whl", False),
+        ("git+ssh://git@host/a.git", False),
+        ("git+ssh://git:word@host/a.git", True),
+    ],
+)
+def test_a_secret_in_what_is_wanted_is_refused(url: str, *, refused: bool) -> None:
+    """It would stand in `run.json`; the message does not repeat it."""
+    if refused:
+        with pytest.raises(UsageError, match="netrc") as caught:
+            requirement(f"a @ {url}")
+        assert "://***@host/a" in str(caught.value)
+    else:
+        assert requirement(f"a @ {url}").url == url
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A wheel with an extra, in the working directory; what it is kept as."""
+    file = tmp_path / "dist" / "mine-1.0-py3-none-any.whl"
+    file.parent.mkdir()
+    with zipfile.ZipFile(file, "w") as files:
+        files.writestr("mine.py", "")
+        files.writestr("mine-1.0.dist-info/METADATA", METADATA)
+    monkeypatch.chdir(tmp_path)
+    return wanted_requirement(str(file), tmp_path / "cache").partition(" @ ")[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("./dist/mine-1.0-py3-none-any.whl", "mine"),
+        ("dist/mine-1.0-py3-none-any.whl", "mine"),
+        ("./dist/mine-1.0-py3-none-any.whl[fast]", "mine[fast]"),
+        ("{folder}/dist/mine-1.0-py3-none-any.whl [fast]", "mine[fast]"),
+        ("file://{folder}/dist/mine-1.0-py3-none-any.whl", "mine"),
+        ("file:dist/mine-1.0-py3-none-any.whl", "mine"),
+        ("mine @ file://{folder}/dist/mine-1.0-py3-none-any.whl", "mine"),
+        ("mine[fast] @ file://{folder}/dist/mine-1.0-py3-none-any.whl", "mine[fast]"),
+        ("mine[fast]@./dist/mine-1.0-py3-none-any.whl", "mine[fast]"),
+    ],
+)
+def test_every_spelling_of_a_path(tmp_path: Path, built: str, text: str, name: str) -> None:
+    """All mean the same wheel, also once they are absolute."""
+    text = text.format(folder=tmp_path)
+    assert wanted_requirement(text, tmp_path / "cache") == f"{name} @ {built}"
+    assert wanted_requirement(absolute_wanted(text), tmp_path / "cache") == f"{name} @ {built}"
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "./dist/mine-1.0-py3-none-any.whl[slow]",
+            "mine has no extra 'slow', expected one of: fast",
+        ),
+        ("other @ ./dist/mine-1.0-py3-none-any.whl", "the package there is mine, not other"),
+        ("./nothing[fast]", "no such file or folder"),
+        ("-e ./dist", "expected one requirement, no option of pip; a folder is built as it is now"),
+        ("-r requirements.txt", "give each line of a requirements file a --with of its own"),
+        ("https://host/mine", "expected NAME @ URL, or the URL of a wheel"),
+        ("git+file:///nowhere/of/that/name", "git: .*nowhere/of/that/name"),
+    ],
+)
+def test_a_spelling_that_means_nothing(tmp_path: Path, text: str, said: str) -> None:
+    """One clear error."""
+    with pytest.raises(UsageError, match=said):
+        wanted_requirement(text, tmp_path / "cache")
+
+
+@pytest.mark.parametrize("text", ["optax>=0.2", "optax[tests]", "a @ https://host/a.whl", "pkg"])
+def test_what_an_index_or_a_url_answers(text: str) -> None:
+    """It stays a requirement, also where a folder has its name."""
+    assert parse_source(text) is None
+    assert absolute_wanted(text) == text
+
+
+def test_a_wheel_of_a_url_has_its_name(tmp_path: Path) -> None:
+    """From its file name."""
+    url = "https://host/mine-1.0-py3-none-any.whl"
+    assert wanted_requirement(url, tmp_path) == f"mine @ {url}"
+
+
+def test_a_package_in_a_repository(tmp_path: Path) -> None:
+    """At a revision, in a folder of it."""
+    repository = tmp_path / "repository"
+    package = repository / "packages" / "mine"
+    package.mkdir(parents=True)
+    (package / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+        '[project]\nname = "mine"\nversion = "1"\n'
+    )
+    (package / "mine.py").write_text("")
+    author = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for arguments in (
+        ["init", "-q"],
+        ["add", "."],
+        [*author, "commit", "-qm", "one"],
+        ["tag", "v1"],
+    ):
+        subprocess.run(["git", *arguments], cwd=repository, check=True)
+    url = f"git+file://{repository}@v1#subdirectory=packages/mine"
+    for text in (url, f"mine @ {url}"):
+        assert wanted_requirement(text, tmp_path / "cache").startswith("mine @ file://")
+    with pytest.raises(ConformanceError, match=r"git: .*v2"):
+        wanted_requirement(url.replace("@v1", "@v2"), tmp_path / "cache")
