@@ -19,6 +19,7 @@ from conformance.model.record import ErrorInfo
 from conformance.model.traceback import FRAMES
 from conformance.suites.known.causes import without_values
 from conformance.suites.running.collection import frames_of_event
+from conformance.suites.running.dependencies import missing_dependency
 from conformance.suites.running.watch import LARGEST, LOST, QUIET
 from conformance.suites.suite import MEMORY
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from conformance.suites.running.collection import Problem
     from conformance.suites.running.watch import Ended
 
+MISSING: Final = "dependency"
+"""Type of the error of a test that needs a package which its cell lacks."""
 NEVER: Final = "pytest reported nothing of it"
 _RAISED: Final = re.compile(r"(?m)^(?:E|INTERNALERROR>) +(?:\w+\.)*([A-Z]\w*)(?:: (.*))?$")
 """How pytest shows the exception that ended it, outside of any test."""
@@ -57,8 +60,7 @@ def finished(job: Job, event: Mapping[str, Any]) -> Finished:
         case "passed":
             outcome, error = Outcome.OK, None
         case "failed":
-            error = _raised(event)
-            outcome = raised(error)
+            outcome, error = _failed(job, _raised(event))
             texts = {"traceback": "text", "stdout": "out", "stderr": "err"}
             blobs = {name: event[of].encode() for name, of in texts.items() if event[of]}
             blobs |= _frames(frames_of_event(event))
@@ -99,12 +101,19 @@ def not_collected(job: Job, problem: Problem | None) -> Finished:
         return Finished(job=job, outcome=Outcome.UNSUPPORTED, stage=Stage.IMPORT, error=error)
     error = _error(problem.type or "CollectError", problem.message or problem.text, problem.where)
     blobs = {"traceback": problem.text.encode(), **_frames(problem.frames)}
-    outcome = raised(error)
+    outcome, error = _failed(job, error)
     return Finished(job=job, outcome=outcome, stage=Stage.IMPORT, error=error, blobs=blobs)
 
 
 def _frames(traceback: Traceback) -> dict[str, bytes]:
     return {FRAMES: traceback_artifact(traceback)} if traceback else {}
+
+
+def _failed(job: Job, error: ErrorInfo) -> tuple[Outcome, ErrorInfo]:
+    """Return the outcome of a test that raised; without what it imports it says nothing of jax."""
+    if why := missing_dependency(job, error):
+        return Outcome.INFRA, said(MISSING, why)
+    return raised(error), error
 
 
 def gone_again(job: Job) -> Finished:
@@ -142,6 +151,8 @@ def failed_session(job: Job, ended: Ended) -> Finished:
         ended: How the session ended.
     """
     outcome, error = failure_of(ended)
+    if outcome is Outcome.RAISED and (why := missing_dependency(job, error)):
+        outcome, error = Outcome.INFRA, said(MISSING, why)
     blobs = {name: text.encode() for name, text in (("stdout", ended.out), ("stderr", ended.err))}
     return Finished(
         job=job, outcome=outcome, stage=Stage.IMPORT, error=error,

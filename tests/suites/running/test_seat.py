@@ -118,21 +118,23 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     write(tmp_path, {
         "test_fine.py": "def test_a(): pass\n",
         "test_broken.py": "import nothing_of_that_name\n\ndef test_a(): pass\n",
+        "test_old.py": "import json.nothing_of_that_name\n\ndef test_d(): pass\n",
         "test_left_out.py": "import pytest\npytest.skip('not here', allow_module_level=True)\n",
     })  # fmt: skip
     names = ("test_fine.py::test_a", "test_fine.py::test_gone", "test_broken.py::test_b",
-             "test_left_out.py::test_c", "test_fine.py")  # fmt: skip
+             "test_old.py::test_d", "test_left_out.py::test_c", "test_fine.py")  # fmt: skip
     found = ran(tmp_path, *names)
     assert outcomes(found) == {
-        "test_a": Outcome.OK, "test_gone": Outcome.UNSUPPORTED, "test_b": Outcome.RAISED,
-        "test_c": Outcome.UNSUPPORTED, "test_fine.py": Outcome.OK,
+        "test_a": Outcome.OK, "test_gone": Outcome.UNSUPPORTED, "test_b": Outcome.INFRA,
+        "test_d": Outcome.RAISED, "test_c": Outcome.UNSUPPORTED, "test_fine.py": Outcome.OK,
     }  # fmt: skip
     assert said(found["test_gone"]) == "is not collected here"
     assert said(found["test_c"]) == "not here"
-    broken = found["test_b"].error
-    assert broken is not None
     assert found["test_b"].stage is Stage.IMPORT
-    assert broken.signature == "ModuleNotFoundError: No module named 'nothing_of_that_name'"
+    assert said(found["test_b"]).endswith("e.g. --with nothing_of_that_name")
+    old = found["test_d"].error
+    assert old is not None
+    assert old.signature.startswith("ModuleNotFoundError: No module named 'json.nothing_of")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,40 @@
+"""Packages that a suite imports and its cell lacks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.model.record import ErrorInfo
+from conformance.suites.running.dependencies import missing_dependency
+from tests.engine.worlds import job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("type_", "message", "missing"),
+    [
+        ("ModuleNotFoundError", "No module named 'chex'", True),
+        ("ModuleNotFoundError", "No module named 'jax'", False),
+        ("ModuleNotFoundError", "No module named 'jax.experimental.maps'", False),
+        ("ModuleNotFoundError", "No module named 'distutils'", False),
+        ("ModuleNotFoundError", "No module named 'helpers'", False),
+        ("ImportError", "cannot import name 'a' from 'chex'", False),
+    ],
+)
+def test_a_missing_dependency_is_no_regression(
+    tmp_path: Path, type_: str, message: str, missing: bool
+) -> None:
+    """What jax, the standard library or the suite itself lacks is another matter."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "helpers.py").write_text("")
+    file = tmp_path / "tests" / "unit" / "test_a.py"
+    made = job(tmp_path)
+    error = ErrorInfo(type=type_, message=message)
+    told = missing_dependency(replace(made, case=replace(made.case, file=file)), error)
+    assert told.endswith("e.g. --with chex") is missing
+    assert bool(told) is missing
