@@ -119,11 +119,17 @@ class Cell:
 
     @property
     def selector(self) -> str:
-        """What `--cell` takes for it: its id, or `path:PYTHON@PLATFORM`."""
+        """What `--cell` takes for it: its id, or `path:PYTHON@PLATFORM` with its options."""
         if self.interpreter is None:
             return self.id
         counted = self.platform in {"cpu", "gpu", "tpu"}
-        return f"{self.release}@{self.platform}{self.devices if counted else ''}"
+        place = f"{self.platform}{self.devices}" if counted else self.platform
+        return f"{self.release}@{'-'.join((place, *self._options()))}"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is one of a release, with no option but its platform and its devices."""
+        return self.interpreter is None and not any(self._options())
 
     def _install_id(self) -> str:
         python = f"py{self.python.replace('.', '')}"

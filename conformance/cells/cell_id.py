@@ -64,6 +64,21 @@ def parse_cell(text: str, releases: Releases) -> Cell:
     return Cell(release=release, **fields)
 
 
+def parse_options(text: str) -> dict[str, Any]:
+    """Return the fields of a cell that the factors after its release name.
+
+    Args:
+        text: `cpu8-x64-cfg.NAME=VALUE`.
+
+    Raises:
+        UsageError: If a factor is not understood.
+    """
+    fields: dict[str, Any] = {}
+    for factor in text.split("-"):
+        _read_factor(factor, fields, text)
+    return fields
+
+
 def _read_factor(factor: str, fields: dict[str, Any], text: str) -> None:
     if factor.startswith("cfg.") and "=" in factor:
         name, _, value = factor.removeprefix("cfg.").partition("=")

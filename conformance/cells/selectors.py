@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from conformance.cells.cell import PATH_PREFIX, Cell
-from conformance.cells.cell_id import is_cell_id, parse_cell
+from conformance.cells.cell_id import is_cell_id, parse_cell, parse_options
 from conformance.cells.inspection import inspect_path_environment
 from conformance.cells.nightly import is_nightly_selector, resolve_nightly
 from conformance.cells.platform.platform import get_platform
@@ -159,8 +159,8 @@ def split_platform(text: str) -> tuple[str, dict[str, Any]]:
         text: `>=0.8@tpu:v5e:2x2`, `latest@gpu4`; a path may have an `@` of its own in it.
 
     Returns:
-        Selector, and what is said of a cell: its platform, its devices; nothing when none is
-        named.
+        Selector, and what is said of a cell: its platform, its devices, and options as in a cell id
+        (`@cpu4-x64`); nothing when none is named.
 
     Raises:
         UsageError: If there is no such platform.
@@ -171,7 +171,15 @@ def split_platform(text: str) -> tuple[str, dict[str, Any]]:
     selector, name = match["selector"].strip(), match["platform"]
     if counted := _COUNTED.fullmatch(name):
         return selector, {"platform": counted[1], "devices": int(counted[2])}
-    return selector, {"platform": get_platform(name).name}
+    try:
+        return selector, {"platform": get_platform(name).name}
+    except UsageError:
+        if "-" not in name:
+            raise
+    fields = parse_options(name)
+    # A cell has pins, config and flags in one spelling, which is what others are compared with.
+    cell = Cell(release="0", python="3.11", **{"platform": "cpu", **fields})
+    return selector, {name: getattr(cell, name) for name in fields if name != "python"}
 
 
 def matches_cell(text: str, cell: Cell, releases: Releases) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.cell_id import is_cell_id, parse_cell
-from conformance.cells.selectors import matches_selector
+from conformance.cells.selectors import matches_selector, split_platform
 from conformance.cells.suggest import did_you_mean
 from conformance.engine.comparing import NORMAL, IrText
 from conformance.engine.compression import DecompressionError, decompress
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from conformance.cli.setting import Setting
     from conformance.model.record import Record
+    from conformance.model.run import RunCell
 
 STDIN: Final = "-"
 RUNS: Final = Path("reports", "runs")
@@ -193,21 +195,36 @@ def cells_of(
     Raises:
         UsageError: If a selector names no cell, or is none.
     """
-    releases = {cell.id: cell.release for cell in directory.read_run().cells}
+    cells = directory.read_run().cells
+    known = [cell.id for cell in cells]
     chosen: dict[str, None] = {}
     for text in selectors:
         named = parse_cell(text, setting.releases).id if is_cell_id(text) else text
-        found = [named] if named in releases else []
+        found = [cell.id for cell in cells if named in {cell.id, cell.selector}]
         if not found and not is_cell_id(text):
-            found = [
-                cell
-                for cell, release in releases.items()
-                if release and matches_selector(text, release, setting.releases)
-            ]
+            matching = [cell for cell in cells if _is_named(text, cell, setting)]
+            # An environment of the user's own is not what a release means, where there is both.
+            plain = [cell for cell in matching if not cell.selector.startswith(PATH_PREFIX)]
+            found = [cell.id for cell in plain or matching]
         if strict and not found:
-            raise UsageError(no_cell(text, directory.id, releases))
+            raise UsageError(no_cell(text, directory.id, known))
         chosen.update(dict.fromkeys(found))
     return list(chosen)
+
+
+def _is_named(text: str, cell: RunCell, setting: Setting) -> bool:
+    """Say whether a selector means a cell of a run."""
+    selector, place = split_platform(text)
+    release = cell.release
+    own: dict[str, Any] = {}
+    if cell.selector.startswith(PATH_PREFIX):
+        path, own = split_platform(cell.selector)
+        release = path if selector.strip().startswith(PATH_PREFIX) else release
+    elif place and is_cell_id(cell.id):
+        parsed = parse_cell(cell.id, setting.releases)
+        own = {name: getattr(parsed, name) for name in place}
+    here = all(own.get(name) == value for name, value in place.items())
+    return bool(release) and here and matches_selector(selector, release, setting.releases)
 
 
 def no_cell(selector: str, where: str, known: Iterable[str]) -> str:

@@ -246,7 +246,7 @@ def _seen(
 
 def _history(setting: Setting, case: Case, cell: Cell, good: str) -> str:
     """Search for the release from which on a case does what it does in a cell."""
-    if cell.interpreter is not None or cell.pins or cell.config or cell.xla_flags or cell.x64:
+    if not cell.is_plain:
         raise UsageError(f"--good {good}: goes with a plain cell of a release, got {cell.id}")
     place = f"cpu{cell.devices}" if cell.platform == "cpu" else cell.platform
     asked = Asked(good=good, bad=cell.release, platform=place)

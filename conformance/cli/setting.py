@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from conformance.cells.cache import cache_root
@@ -154,7 +155,12 @@ class Setting:
         path = f"{family_of(file)}/{FUNCTIONS}.py"
         made = self._made({path: snapshot_cases(file, found, digest)}, file.parent / GOLDENS)
         # A script is written for the devices that there are.
-        chosen = tuple(replace(case, devices=0) for case in made if name in {"", case.name})
+        told = self._named_from_here(file)
+        chosen = tuple(
+            replace(case, devices=0, arguments=quote(f"{told}::{case.name}"))
+            for case in made
+            if name in {"", case.name}
+        )
         if not chosen:
             near = did_you_mean(name, [case.name for case in made])
             raise NothingSelectedError(f"{path}: no snapshot is named {name}{near}")
@@ -173,6 +179,10 @@ class Setting:
                 write_atomically(folder / path, text.encode())
         found = discover([folder / path for path in texts])
         return tuple(replace(case, home=home) for case in found)
+
+    def _named_from_here(self, file: Path) -> str:
+        """Return a path as a command of this folder names it."""
+        return str(file.relative_to(self.start) if file.is_relative_to(self.start) else file)
 
     def case(self, text: str) -> Case:
         """Return the one case that a text names.

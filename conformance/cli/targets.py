@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from conformance.cli.searching import Subject
 from conformance.cli.suite_target import names_a_test, suite_target
+from conformance.suites.catalogue.named import NODE
 from conformance.triage.programs.target import target_of
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def subject_named(
         UsageError: If it names nothing.
         InfrastructureError: If a named suite cannot be fetched.
     """
+    if not is_command and NODE in target and (calls := setting.snapshots(target)):
+        return Subject(case=calls[0])
     if not is_command and names_a_test(target, asked.when, asked.fact):
         test = suite_target(setting, target, suite, timeout=asked.timeout, wanted=asked.wanted)
         return Subject(test=test)

@@ -59,7 +59,10 @@ def select_cases(selects: Sequence[str], cases_folder: Path) -> tuple[Case, ...]
 def absolute_selects(selects: Sequence[str], cases_folder: Path) -> tuple[str, ...]:
     """Return SELECTs that mean the same from any working directory: paths made absolute."""
     return tuple(
-        str(Path(select).expanduser().absolute()) if _is_path(select, cases_folder) else select
+        str(Path(select).expanduser().absolute())
+        # A call in a script is named `SCRIPT.py::NAME`.
+        if _is_path(select.partition("::")[0], cases_folder)
+        else select
         for select in selects
     )
 

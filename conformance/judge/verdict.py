@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import TYPE_CHECKING, Final, assert_never
 
 from conformance.judge.agreement import against_golden, disagreement
@@ -85,7 +86,7 @@ class _Evidence:
         """Return a reason with the command that makes what was seen the golden, if it can be."""
         if is_case_error(self.seen.error):
             return f"{text}; {FIX_CASE}"
-        return f"{text}{IF_INTENDED}conformance accept {self.case.id}"
+        return f"{text}{IF_INTENDED}conformance accept {quote(self.case.id)}"
 
 
 def judge(  # noqa: PLR0917 - the seven things a verdict depends on, in the order of the plan
@@ -294,9 +295,11 @@ def abnormal(seen: Observation) -> Verdict:
 
 def _by_golden(evidence: _Evidence) -> Answer:
     if evidence.tainted:
-        return Verdict.NEW, (f"{TAINTED}: regenerate with conformance accept {evidence.case.id}",)
+        return Verdict.NEW, (
+            f"{TAINTED}: regenerate with conformance accept {quote(evidence.case.id)}",
+        )
     if evidence.golden is None:
-        text = f"no golden yet: conformance accept {evidence.case.id}"
+        text = f"no golden yet: conformance accept {quote(evidence.case.id)}"
         if is_case_error(evidence.seen.error):
             text = FIX_CASE
         failed = evidence.seen.outcome is not Outcome.OK

@@ -167,8 +167,8 @@ class Case:
         content_hash: Hash of the file it is written in, and of the helpers beside it.
         home: Folder that its goldens are below; None where the case is written by hand, beside
             which they lie.
-        arguments: Of a test, what `conformance suite run` is told to run it alone, spelled for a
-            shell.
+        arguments: What names it on a command line, spelled for a shell, where that is not its id:
+            of a test for `conformance suite run`, of a call in a script `SCRIPT.py::NAME`.
         group: Of a test, the group that its suite counts it under, empty for none.
     """
 

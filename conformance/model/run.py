@@ -81,7 +81,7 @@ class RunCase:
         atol: Absolute tolerance; None is 0 under a stated rtol, else scaled to the leaf.
         budgets: Tolerances to the reference in ULP, by platform.
         same_as: Ways to run it in each of which it is to give the same value.
-        arguments: Of a test, what `conformance suite run` is told to run it alone, for a shell.
+        arguments: What names it on a command line, spelled for a shell, where that is not its id.
         group: Of a test, the group that its suite counts it under.
     """
 

@@ -15,10 +15,11 @@ def rerun(case: str, about: RunCase, *cells: str) -> str:
     Args:
         case: Case id.
         about: What is known of it.
-        cells: Ids of the cells to run it in.
+        cells: Selectors of the cells to run it in.
     """
     named = [f"--cell {quote(cell)}" for cell in dict.fromkeys(cells)]
+    target = about.arguments or quote(case)
     if about.kind != "test":
-        return " ".join(["conformance run", quote(case), *named])
+        return " ".join(["conformance run", target, *named])
     # What comes last may be arguments of pytest's own.
-    return " ".join(["conformance suite run", *named, about.arguments or quote(case)])
+    return " ".join(["conformance suite run", *named, target])

@@ -147,13 +147,12 @@ def command(one: Compared, step: Step) -> str:
         step: The change.
     """
     before, after = (planned.cell for planned in sides_of(one, step))
+    target = one.case.arguments or quote(one.case.id)
     if one.case.kind == "test":
         where = f"--cell {quote(before.selector)} --cell {quote(after.selector)}"
-        return f"conformance suite run {where} {one.case.arguments}"
+        return f"conformance suite run {where} {target}"
     if step.effect in {Effect.BROKEN, Effect.WRONG, Effect.ENDING}:
-        good = "" if before.interpreter else f" --good {before.release}"
-        return (
-            f"conformance repro {quote(one.case.id)} --cell {quote(after.selector)} --issue{good}"
-        )
+        good = f" --good {before.release}" if before.is_plain and after.is_plain else ""
+        return f"conformance repro {target} --cell {quote(after.selector)} --issue{good}"
     where = f"--cell {quote(before.selector)} --cell {quote(after.selector)}"
-    return f"conformance diff {quote(one.case.id)} {where}"
+    return f"conformance diff {target} {where}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from conformance.cells.cell_id import is_cell_id, parse_cell
@@ -116,5 +117,6 @@ def _judged(judge: Judge, job: Job, record: Record) -> Record:
     try:
         return judge.rejudge(job, record)
     except CorruptBlobError as error:
-        reason = f"{error}; run it again: conformance run {job.case.id}"
+        target = job.case.arguments or quote(job.case.id)
+        reason = f"{error}; run it again: conformance run {target}"
         return replace(record, outcome=Outcome.INFRA, verdict=Verdict.INFRA, reasons=(reason,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -126,6 +127,14 @@ def test_a_path_may_name_a_platform_and_have_an_at_sign_in_it() -> None:
     assert split_platform(f"{path}@gpu") == (path, {"platform": "gpu"})
 
 
+def test_a_selector_may_name_options(releases: Releases) -> None:
+    """As in the id of a cell."""
+    (cell,) = select_cells("0.6.2@cpu4-x64-numpy2.0.2-cfg.jax_a=b", releases)
+    assert cell.id == "jax0.6.2-py311-cpu4-numpy2.0.2-x64-cfg.jax_a=b"
+    with pytest.raises(UsageError, match="unknown factor 'Q'"):
+        select_cells("0.6.2@cpu4-Q", releases)
+
+
 def test_a_platform_that_there_is_none_of_is_told(releases: Releases) -> None:
     """By its own error."""
     with pytest.raises(UsageError, match="platform 'nope': expected one of"):
@@ -159,5 +168,10 @@ def test_the_selector_of_a_path_cell_names_it(platform: str) -> None:
     cell = Cell(release="path:/opt/env/bin/python", python="3.11", platform=platform, devices=4)
     assert cell.selector != cell.id
     assert matches_cell(cell.selector, cell, table("0.6.2"))
+    other = replace(
+        cell, x64=True, config=(("jax_a", "b-c/@d e"),), xla_flags=("--xla_b=c-d/e",)
+    )  # fmt: skip
+    assert matches_cell(other.selector, other, table("0.6.2"))
+    assert not matches_cell(other.selector, cell, table("0.6.2"))
     plain = Cell(release="0.6.2", python="3.11", devices=4)
     assert plain.selector == plain.id

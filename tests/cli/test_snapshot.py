@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.printed import in_text, words_of
 from tests.projects import ROOT
 
 if TYPE_CHECKING:
@@ -56,6 +57,25 @@ def test_each_call_is_compared(project: Project) -> None:
         after = 3.0 * (factor + 1)
         assert (one["before"], one["after"]) == (f"out[3] = {3.0 * factor}", f"out[3] = {after}")
         assert {one["case"] for one in ending.json["cases"]} == {"report/scaled", "report/norm"}
+
+
+@pytest.mark.cell
+def test_one_call_is_named_by_its_script(project: Project) -> None:
+    """So a report names it, and so it is run again, or searched for."""
+    project.write({"scripts/report.py": SCRIPT.replace("sqrt((x * x)", "sqrt((x @ None)")})
+    assert project.run("run", "scripts/report.py", "--cell", "0.6.2").code == 1
+    assert project.run("report", "--markdown", "run.md").code == 0
+    text = (project.path / "run.md").read_text()
+    command = min((one for one in in_text(text) if "report.py::" in one), default=text)
+    select = "scripts/report.py::norm"
+    assert words_of(command) == [
+        "conformance", "run", command.split()[2], "--cell", "jax0.6.2-py311-cpu8",
+    ]  # fmt: skip
+    ending = project.run("run", select, "--cell", "0.6.2", "--json", "-")
+    assert [one["case"] for one in ending.json["results"]] == ["report/norm"]
+    ending = project.run("bisect", "scripts/report.py::scaled", "--good", "0.6.1", "--bad", "0.6.2")
+    assert "test of a suite" not in ending.err
+    assert ending.code in {0, 1}, ending.err
 
 
 @pytest.mark.cell

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.blobs import CorruptBlobError
@@ -185,7 +184,10 @@ def _tracks(
 ) -> list[CaseTrack]:
     timelines = report.timelines(name)
     shown = {one.record.cell for one in causes}
-    again = partial(rerun, name, report.cases[name])
+
+    def again(*cells: str) -> str:
+        return rerun(name, report.cases[name], *map(report.selector, cells))
+
     evidence = _Evidence(differ, {run.info.root for run in report.runs}, again)
     return [
         replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from conformance.model.outcome import Conformance, Outcome
@@ -67,7 +68,7 @@ def summary_lines(ported: Ported) -> Iterator[str]:
         )
     if skipped := len(releases) - len(seen.records):
         place = ported.order.place
-        yield f"{skipped} releases were not tried: conformance run {place.id} --cell '>=0.4'"
+        yield f"{skipped} releases were not tried: conformance run {quote(place.id)} --cell '>=0.4'"
     if script.caught:
         yield "the case raises what the script catches at its end"
     if script.settings.dropped:

@@ -1,0 +1,221 @@
+"""Every command that a text, a page or a message proposes is one that the command line accepts."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from rich.console import Console
+
+from conformance.cells.cell import Cell
+from conformance.engine.digests import digest_of
+from conformance.engine.job import PlannedCell
+from conformance.engine.rundir import RunDirectory
+from conformance.errors import ConformanceError
+from conformance.model.outcome import Verdict
+from conformance.model.run import RunCase, RunCell
+from conformance.notify.body import new_body
+from conformance.notify.night import read_night
+from conformance.report.junit import junit
+from conformance.report.markdown import markdown
+from conformance.report.terminal import print_report
+from conformance.report.upgrade_data import upgrade_json
+from conformance.report.upgrade_text import upgrade_lines, upgrade_markdown
+from conformance.store.address import address_of
+from conformance.store.entries import entry_of
+from conformance.store.store import Store
+from conformance.triage.upgrade.compared import Axis
+from tests import printed
+from tests.bench import planned_cell, python_of
+from tests.builders import f32
+from tests.report.runs import CELLS, Directory
+from tests.report.site.examples import full_report, suite_report, write
+from tests.report.upgrades import OK, RAISED, WRONG, Tried
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from conformance.report.report import Report
+
+    from .conftest import MakeProject
+
+PATH_CELL = Cell(
+    release="path:/opt/my env/bin/python", python="3.11", devices=4, x64=True,
+    config=(("jax_default_matmul_precision", "high-est/@1"),), xla_flags=("--xla_a=b-c/d",),
+)  # fmt: skip
+
+
+def refused(commands: Iterable[str]) -> list[str]:
+    """Return the commands that the command line refuses, each with why."""
+    found = []
+    for command in sorted(set(commands)):
+        try:
+            printed.check(command)
+        except (click.ClickException, ConformanceError, ValueError) as error:
+            said = error.format_message() if isinstance(error, click.ClickException) else error
+            found.append(f"{command}: {said}")
+    return found
+
+
+def documents() -> list[Path]:
+    """Return README and the documentation."""
+    return [printed.ROOT / "README.md", *sorted((printed.ROOT / "docs").rglob("*.md"))]
+
+
+def test_documents() -> None:
+    """Their blocks of code, and what stands in backticks."""
+    found = {one for file in documents() for one in printed.in_markdown(file.read_text("utf-8"))}
+    assert len(found) > 100
+    assert refused(found) == []
+
+
+def test_help() -> None:
+    """The examples of each command."""
+    found = list(printed.in_help())
+    assert {name.split()[1] for name, _ in found if " " in name} >= {"run", "blame", "upgrade"}
+    assert refused(command for _, command in found) == []
+
+
+def test_messages() -> None:
+    """What errors and hints tell a user to run."""
+    sources = sorted((printed.ROOT / "conformance").rglob("*.py"))
+    found = {one for file in sources for one in printed.in_source(file)}
+    assert len(found) > 20
+    assert refused(found) == []
+
+
+def path_report(folder: Path) -> Report:
+    """Return a report on cases, a call of a script and a test that fail in a path: cell."""
+    run = Directory(folder)
+    cells = (RunCell(id=PATH_CELL.id, selector=PATH_CELL.selector, versions={"jax": "0.6.2"}),)
+    cases = {
+        "f/a[x y]": RunCase(file="cases/f/t.py", line=3),
+        "report/norm": RunCase(file="x", line=1, arguments="'my scripts/report.py::norm'"),
+        "tests/t.py::test_a": RunCase(
+            kind="test", arguments="'tests/t.py::test_a' -- -m 'not slow'"
+        ),
+    }
+    for case in cases:
+        for cell in (CELLS[0], PATH_CELL.id):
+            run.job(case, cell, f32(1), verdict=Verdict.REGRESSED, reasons=(f"{case} differs",))
+    run.job("f/b", PATH_CELL.id, error=("ValueError", "no"), verdict=Verdict.REGRESSED)
+    return run.report(cases={**cases, "f/b": RunCase()}, cells=(*cells, RunCell(id=CELLS[0])))
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Report, Path]]:
+    """Reports of every kind, each with its folder."""
+    made = []
+    for make in (path_report, full_report, suite_report):
+        folder = tmp_path_factory.mktemp(make.__name__)
+        made.append((make(folder / "run"), folder))
+    return made
+
+
+def test_reports(reports: list[tuple[Report, Path]]) -> None:
+    """On a terminal, in Markdown, in JUnit."""
+    found: set[str] = set()
+    for report, folder in reports:
+        text = io.StringIO()
+        print_report(Console(file=text, width=10_000), report, directory=folder, verbose=True)
+        xml = junit(report).decode()
+        found |= printed.in_text(text.getvalue()) | printed.in_text(xml.replace("&#10;", "\n"))
+        found |= printed.in_text(markdown(report)) | printed.in_markdown(markdown(report))
+    assert any("-x64-" in command for command in found)
+    assert refused(found) == []
+
+
+def test_pages(reports: list[tuple[Report, Path]]) -> None:
+    """Case pages, causes, suites, history."""
+    found: set[str] = set()
+    for report, folder in reports:
+        for page in write(report, folder).rglob("*.html"):
+            found |= printed.in_page(page.read_bytes())
+    assert any(PATH_CELL.selector in command for command in found)
+    assert refused(found) == []
+
+
+PLACES = (
+    Cell(release="0.5.3", python="3.11", pins=("numpy==1.26.4",), x64=True),
+    Cell(release="0.6.2", python="3.11", devices=4),
+    PATH_CELL,
+)
+
+
+def test_upgrades(tmp_path: Path) -> None:
+    """Between a lock, a release and an environment: on a terminal, in Markdown, JSON and pages."""
+    cells = tuple(
+        PlannedCell(
+            cell=cell, versions={"jax": "0.6.2", "numpy": f"2.{place}"}, lock_hash="", cell_hash=""
+        )
+        for place, cell in enumerate(PLACES)
+    )
+    axis = Axis(platform="cpu4", cells=cells, labels=("requirements.txt", "0.6.2", "env"))
+    tried = Tried(tmp_path / "run")
+    tried.case("f/broken[x y]", OK, RAISED, RAISED, axis=axis)
+    tried.case("f/wrong", OK, OK, WRONG, axis=axis)
+    tried.case("f/other", RAISED, RAISED, OK, axis=axis)
+    tried.case("report/norm", OK, RAISED, OK, axis=axis, arguments="'my scripts/r.py::norm'")
+    test = {"kind": "test", "arguments": "'tests/t.py::test a' --with ./mine -- -m 'not slow'"}
+    tried.case("tests/t.py::test a", OK, OK, RAISED, axis=axis, **test)
+    upgraded = tried.upgraded()
+    found = printed.in_text("\n".join(upgrade_lines(upgraded, every=True)))
+    assert {command.split()[1] for command in found} >= {"repro", "diff", "suite", "blame"}
+    assert any("--good" in command for command in found) is False, "pins have no release to search"
+    found |= printed.in_markdown(upgrade_markdown(upgraded))
+    found |= printed.in_text(upgrade_markdown(upgraded)) | printed.in_json(upgrade_json(upgraded))
+    told = tuple(RunCell(id=cell.id, selector=cell.selector) for cell in PLACES)
+    for page in write(tried.report(cells=told), tmp_path).rglob("*.html"):
+        found |= printed.in_page(page.read_bytes())
+    assert refused(found) == []
+
+
+def test_issues(tmp_path: Path) -> None:
+    """What an issue proposes is what the newest night can run."""
+    path_report(tmp_path / "run")
+    directory = RunDirectory(tmp_path / "run")
+    digest = digest_of(directory)
+    store = Store(address_of(str(tmp_path / "history.db")), pytest.fail)
+    store.add(entry_of(directory, digest))
+    night = read_night(directory, digest, store, [])
+    found = {one for topic in night.topics for one in printed.in_text(new_body(topic, ""))}
+    assert len(found) == len(night.topics) > 1
+    assert refused(found) == []
+
+
+CASES = """\
+import numpy as np
+from conformance.kit import Program, program
+
+
+@program(params={"one": {"n": 1}, "two words": {"n": 2}})
+def wrong(env, n):
+    return Program(lambda x: x + n, args=(np.zeros(3),), reference=np.zeros(3))
+"""
+
+
+@pytest.mark.cell
+def test_what_a_run_proposes_runs(new_project: MakeProject) -> None:
+    """In an environment of the user's own, with an option; one after another."""
+    project = new_project({"cases/family/topic.py": CASES})
+    python = python_of(planned_cell("0.6.2"))
+    cell = f"path:{python}@cpu2-x64"
+    ending = project.run("run", "family", "--cell", cell)
+    assert project.run("report", "--markdown", "run.md").code == 0
+    text = (project.path / "run.md").read_text()
+    found = printed.in_text(text) | printed.in_markdown(text) | printed.in_text(ending.out)
+    assert any(command.endswith(f"--cell {cell}") for command in found), text
+    for command in sorted(found):
+        again = project.run(*printed.words_of(command)[1:])
+        assert again.code in {0, 1}, (command, again.err)
+    for command in ("repro", "diff"):
+        arguments = (
+            "family/wrong[one]",
+            "--cell",
+            cell,
+            *(["--cell", "0.6.2"] * (command == "diff")),
+        )
+        assert project.run(command, *arguments).code in {0, 1}
