@@ -23,6 +23,8 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
@@ -30,9 +32,12 @@ from conformance.cells.lock import read_lock  # noqa: E402 - tests' package: bes
 from conformance.cells.lock_files import pins_of  # noqa: E402
 from conformance.cells.matrix import load_matrix  # noqa: E402
 from conformance.cells.releases import load_releases  # noqa: E402
+from conformance.corpus.changes import load_families  # noqa: E402
 from conformance.corpus.discover import BrokenCasesError, discover  # noqa: E402
+from conformance.corpus.settings import find_settings  # noqa: E402
 from conformance.engine.blobs import BlobStore  # noqa: E402
 from conformance.engine.cache import ResultCache  # noqa: E402
+from conformance.engine.calibration import calibration_file, load_calibration  # noqa: E402
 from conformance.engine.digest_store import DigestStore  # noqa: E402
 from conformance.engine.digests import digest_of  # noqa: E402
 from conformance.engine.durations import decoded  # noqa: E402
@@ -43,16 +48,24 @@ from conformance.engine.rundir import RunDirectory  # noqa: E402
 from conformance.engine.since_file import read_since  # noqa: E402
 from conformance.errors import ConformanceError  # noqa: E402
 from conformance.golden.document import loads as load_document  # noqa: E402
-from conformance.ir import diff  # noqa: E402
+from conformance.golden.layout import content_names  # noqa: E402
+from conformance.golden.store import GoldenStore  # noqa: E402
+from conformance.ir import diff, facts  # noqa: E402
 from conformance.model.codec import decode_value, encode_value  # noqa: E402
+from conformance.report.conformance_data import decoded as decode_history  # noqa: E402
+from conformance.report.conformance_markdown import conformance_markdown  # noqa: E402
+from conformance.report.upgrade_data import upgrade_json  # noqa: E402
+from conformance.report.upgrade_file import upgrade_of  # noqa: E402
 from conformance.review.decisions import loads as load_decisions  # noqa: E402
 from conformance.store.address import address_of  # noqa: E402
 from conformance.store.store import Store  # noqa: E402
 from conformance.suites.catalogue.definition import named_suite  # noqa: E402
+from conformance.suites.catalogue.groups import grouping  # noqa: E402
 from conformance.suites.known.deviations import load as load_deviations  # noqa: E402
 from tests.builders import f32  # noqa: E402
 from tests.engine.worlds import World  # noqa: E402
 from tests.engine.written_runs import A, record, write  # noqa: E402
+from tests.report.upgrades import OK, RAISED, Tried  # noqa: E402
 from tests.store.nights import FINE, night  # noqa: E402
 
 if TYPE_CHECKING:
@@ -65,6 +78,18 @@ SECONDS: Final = 10.0
 DEEP: Final = 20_000
 SMALL: Final = 8_000
 """Bytes of the inputs that are mutated: in larger ones most mutations are of the same kind."""
+EVIDENCE: Final = b"""[{"cause": "c1", "case": "f/a", "cell": "jax0.6.2-py311-cpu8",
+ "last_good": "0.6.1", "first_bad": "0.6.2", "confirmed": true, "repro": "repro/c1.py",
+ "culprits": [{"package": "jax", "before": "0.6.1", "after": "0.6.2", "files": ["jax/a.py"]}],
+ "untold": ["a sentence"]}]"""
+SINCE: Final = b"""{"run": "r1", "started": "2026-05-01T10:00:00+00:00", "new": [{"id": "c1",
+ "verdict": "regressed", "reason": "why", "jobs": [{"case": "f/a", "place": "cpu8"}], "run": "r1",
+ "since": "2026-05-01T10:00:00+00:00", "nights": 3}], "moved": [{"artifact": "hlo", "place":
+ "cpu8", "cases": ["f/a"]}], "installed": [{"place": "cpu8", "package": "numpy", "before": "1",
+ "after": "2"}]}"""
+CALIBRATION: Final = b"""{"host": {"system": "Linux"}, "unstable": [{"case": "f/a", "cell":
+ "jax0.6.2-py311-cpu8", "case_hash": "h", "attempts": 5, "differing": 1, "example": "out 1",
+ "day": "2026-05-01"}]}"""
 _NUMBER: Final = re.compile(rb"\d+")
 _WORD: Final = re.compile(rb"[A-Za-z_]{2,}")
 _QUOTED: Final = re.compile(rb'"[^"\n]*"')
@@ -263,6 +288,22 @@ def _of_suites() -> Iterator[Reader]:
     known = text[:SMALL].rpartition(b"\n\n")[0]
     yield Reader("deviations", [known], _read_deviations, ".toml")
     yield Reader("suites", [(suite / "suite.toml").read_bytes()], _read_suite, ".toml")
+    groups = (suite / "groups.toml").read_bytes()
+    yield Reader("suites: groups", [groups], _read_groups, ".toml")
+    history = (ROOT / "reports" / "array-api.json").read_bytes()
+    yield Reader("suites: history", [history], _read_history, ".json")
+    changes = sorted((ROOT / "cases").glob("*/changes.toml"))[:4]
+    yield Reader("changes", [one.read_bytes() for one in changes], _read_changes, ".toml")
+    settings = b"""[tool.conformance]
+with = ["optax==0.2.4"]
+
+[[tool.conformance.functions]]
+function = "mine.train:step"
+arguments = [[1.0, 2.0]]
+jit = false
+devices = 2
+"""
+    yield Reader("settings", [settings], _read_settings, ".toml")
 
 
 def _read_deviations(file: Path) -> None:
@@ -274,6 +315,26 @@ def _read_suite(file: Path) -> None:
     (file.parent / "s").mkdir()
     (file.parent / "s" / "suite.toml").write_bytes(file.read_bytes())
     named_suite("s", file.parent)
+
+
+def _read_groups(file: Path) -> None:
+    (file.parent / "groups.toml").write_bytes(file.read_bytes())
+    grouping(file.parent)("test_creation.py::test_arange")
+
+
+def _read_history(file: Path) -> None:
+    conformance_markdown(decode_history(file.read_bytes(), str(file)))
+
+
+def _read_changes(file: Path) -> None:
+    (file.parent / "family").mkdir()
+    (file.parent / "family" / "changes.toml").write_bytes(file.read_bytes())
+    load_families(file.parent)
+
+
+def _read_settings(file: Path) -> None:
+    (file.parent / "pyproject.toml").write_bytes(file.read_bytes())
+    find_settings(file.parent)
 
 
 def _of_runs(folder: Path) -> Iterator[Reader]:
@@ -297,6 +358,15 @@ def _of_runs(folder: Path) -> Iterator[Reader]:
 
     yield Reader("run.json", [text], read_as("run.json"))
     yield Reader("results.jsonl", [lines], read_as("results.jsonl"))
+    yield Reader("evidence.json", [EVIDENCE], read_as("evidence.json"))
+    yield Reader("since.json", [SINCE], read_as("since.json"))
+    upgraded = Tried(folder / "upgrade").case("f/a", OK, OK, RAISED, RAISED).upgraded()
+    yield Reader(
+        "upgrade.json",
+        [msgspec.json.encode(upgrade_json(upgraded))],
+        lambda file: upgrade_of(file.read_bytes(), str(file)),
+    )
+    yield Reader("calibration", [CALIBRATION], _read_calibration)
     yield Reader(
         "review.json",
         [b'{"format": 1, "decisions": [], "same": {"a": "b"}}'],
@@ -309,9 +379,37 @@ def _of_runs(folder: Path) -> Iterator[Reader]:
     )
     yield Reader("values", [encode_value(f32(1, 2))], lambda file: decode_value(file.read_bytes()))
     yield Reader("goldens", _goldens(), _read_golden)
+    yield from _of_golden_contents()
     entries = [night(n, {("f/a", A): FINE, ("f/b", A): FINE}) for n in (1, 2)]
     Store(address_of(str(folder / "history.db")), lambda _: None).add(*entries)
     yield Reader("store", [(folder / "history.db").read_bytes()], _read_store, ".db")
+
+
+def _read_calibration(file: Path) -> None:
+    target = calibration_file(file.parent)
+    target.parent.mkdir()
+    file.rename(target)
+    load_calibration(file.parent)
+
+
+def _of_golden_contents() -> Iterator[Reader]:
+    """Yield the readers of contents, which are named by their digest: it is that of the damage."""
+    for artifact in ("value", "error", "facts", "jaxpr", "stablehlo", "hlo"):
+        files = sorted((ROOT / "cases").glob(f"*/golden/*/{artifact}-*"))
+        small = [file.read_bytes() for file in files if file.stat().st_size < SMALL]
+        step = max(1, len(small) // 8)
+        yield Reader(f"goldens: {artifact}", small[::step], _content_reader(artifact))
+
+
+def _content_reader(artifact: str) -> Read:
+    def read(file: Path) -> None:
+        named = file.with_name(content_names(artifact, file.read_bytes())[0])
+        file.rename(named)
+        store = GoldenStore(named.parent)
+        readers = {"value": store.content, "error": store.content, "facts": store.facts}
+        readers.get(artifact, store.text)(named)
+
+    return read
 
 
 def _goldens() -> list[bytes]:
@@ -377,15 +475,16 @@ def _of_irs() -> Iterator[Reader]:
         ("jaxpr", (ir / "jaxpr" / "samples").glob("*.json")),
     ):
         small = (file for file in sorted(files) if file.stat().st_size < SMALL)
-        yield Reader(
-            f"IR: {kind}", [file.read_bytes() for file in islice(small, 8)], _ir_reader(kind)
-        )
+        whole = [file.read_bytes() for file in islice(small, 8)]
+        yield Reader(f"IR: {kind}", whole, _ir_reader(kind, whole[0].decode()))
 
 
-def _ir_reader(kind: str) -> Read:
+def _ir_reader(kind: str, other: str) -> Read:
     def read(file: Path) -> None:
         text = file.read_bytes().decode("utf-8", "surrogatepass")
+        facts(text, kind)
         diff(text, text, kind=kind)
+        diff(other, text, kind=kind)
 
     def read_text(file: Path) -> None:
         try:

@@ -228,7 +228,7 @@ def _canonical_release(release: str) -> str:
         return release
     try:
         return str(Version(release))
-    except InvalidVersion as error:
+    except ValueError as error:
         raise UsageError(f"release {release!r} of a cell: expected a version") from error
 
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import requests
 from packaging.requirements import Requirement
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
-from packaging.version import InvalidVersion, Version
+from packaging.utils import canonicalize_name, parse_wheel_filename
 from pypi_simple import (
     ACCEPT_JSON_PREFERRED,
     DistributionPackage,
@@ -33,6 +32,8 @@ from conformance.scratch import temporary_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from email.message import Message
+
+    from packaging.version import Version
 
 INDEX_VARIABLES = ("CONFORMANCE_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 _OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>: ")
@@ -213,7 +214,7 @@ def _no_page(response: requests.Response) -> str:
 def _wheel_version(package: DistributionPackage) -> Version | None:
     try:
         return parse_wheel_filename(package.filename)[1]
-    except (InvalidWheelFilename, InvalidVersion):
+    except ValueError:
         return None
 
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from conformance.cells.lock import current_host
 from conformance.cells.uvtool import run_uv
@@ -157,6 +157,6 @@ def _is_own(version: str) -> bool:
     """Say whether a version is of a build that no usual index has."""
     try:
         parsed = Version(version)
-    except InvalidVersion:
+    except ValueError:
         return False
     return parsed.is_devrelease or parsed.local is not None

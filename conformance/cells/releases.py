@@ -153,7 +153,7 @@ class Releases:
         """
         try:
             wanted = str(Version(version))
-        except InvalidVersion:
+        except ValueError:
             wanted = version
         if is_nightly(wanted):
             return self.nightlies.get(wanted)
@@ -195,7 +195,7 @@ def is_nightly(release: str) -> bool:
     """Say whether a release is a nightly: a development version."""
     try:
         return Version(release).is_devrelease
-    except InvalidVersion:  # a `path:` release
+    except ValueError:  # a `path:` release
         return False
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from conformance.cells.pylock import Pins, parse_pylock
 from conformance.cells.uvtool import NoSolutionError, run_uv
@@ -153,7 +153,7 @@ def cause(error: NoSolutionError) -> str:
 def _is_nightly(version: str) -> bool:
     try:
         return Version(version).is_devrelease
-    except InvalidVersion:  # `==0.8.*`
+    except ValueError:  # `==0.8.*`
         return False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from conformance.errors import UsageError
 from conformance.files import MALFORMED, said_by
@@ -42,7 +42,7 @@ def _load(file: Path) -> Family:
         for release in (change.release, change.shown_at):
             try:
                 Version(release)
-            except InvalidVersion:
+            except ValueError:
                 raise UsageError(
                     f"{file}: change {number}: release {release!r}, expected a jax release"
                 ) from None

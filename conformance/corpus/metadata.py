@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 
 from conformance.corpus.claims import FILECHECK, wrong_claim
 from conformance.model.case import POLICY, WAYS, Budget, Deviation, Policy
@@ -304,7 +304,7 @@ def _check_ways(ways: tuple[str, ...], line: int) -> None:
 def _check_specifier(text: str, line: int, package: str = "jax") -> None:
     try:
         SpecifierSet(specifier(text) if package == "jax" else text)
-    except InvalidSpecifier:
+    except ValueError:
         raise MetadataError(
             line, f"`{text}` is no specifier of {package} releases, expected e.g. `>=0.5,<0.6`"
         ) from None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -83,7 +83,7 @@ def parse(text: str, content: T) -> Span[T]:
     last = last if dots else first
     try:
         reversed_ = version(last) < version(first)
-    except InvalidVersion as error:
+    except ValueError as error:
         raise ValueError(f"span {text!r}: {error}") from None
     if reversed_:
         raise ValueError(f"span {text!r} ends before it begins")

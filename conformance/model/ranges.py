@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from packaging.specifiers import Specifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 
 @lru_cache(maxsize=4096)
@@ -36,5 +36,5 @@ def in_range(version: str, specifier: str) -> bool:
 def _names_a_nightly(spec: Specifier) -> bool:
     try:
         return Version(spec.version.removesuffix(".*")).is_devrelease
-    except InvalidVersion:  # `===` admits any text
+    except ValueError:  # `===` admits any text
         return False

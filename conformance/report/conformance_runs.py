@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from conformance.engine.suite_changes import NOT_COLLECTED
 from conformance.errors import UsageError
@@ -299,7 +299,7 @@ def _is_development(cell: RunCell) -> bool:
     """Say whether a cell is of no release: a nightly says nothing of what was released."""
     try:
         return Version(cell.release).is_prerelease
-    except InvalidVersion:
+    except ValueError:
         return False
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from conformance.cells.nightly import is_nightly_selector
 
@@ -99,5 +99,5 @@ def release_order(release: str) -> tuple[Version, str]:
     """
     try:
         return Version(release), release
-    except InvalidVersion:
+    except ValueError:
         return Version("9999" if is_nightly_selector(release) else "0"), release

@@ -60,6 +60,7 @@ def test_a_change_may_be_seen_later_for_a_reason(tmp_path: Path) -> None:
         (CHANGE.replace("outcome", "mood"), "mood"),
         (CHANGE.replace("told", "tell"), "tell"),
         (CHANGE.replace("0.6.0", "soon"), "change 1: release 'soon', expected a jax release"),
+        (CHANGE.replace("0.6.0", "9" * 5000), "change 1: release '999"),
         (f'{CHANGE}seen = "0.6.1"\n', "change 1: `seen` and `why` belong together"),
     ],
 )

@@ -56,7 +56,7 @@ class Body:
         self._types, self._reader, self._not_understood, self._calls = shared
         self._by_name: dict[str, Instruction] = {}
         self._root: Instruction | None = None
-        self._parameters: set[Attribute] = set()
+        self._parameters: set[int] = set()
         self._ordered: list[Instruction] = []
 
     def line(self, line: str, number: int) -> None:
@@ -110,6 +110,9 @@ class Body:
         self._not_understood.update([f"attribute {one} of a computation" for one in found.unknown])
         if not self.computation.instructions:
             raise Unexpected("}", "an instruction")
+        # Whoever applies the computation finds arguments by these numbers.
+        if strange := self._parameters - {*range(len(self._parameters))}:
+            raise Unexpected(f"parameter({min(map(int, strange))})", "parameters numbered from 0")
         self.computation.results = [(self._root or self.computation.instructions[-1], ())]
         for instruction in self._ordered:
             names = instruction.attributes[_ORDER]

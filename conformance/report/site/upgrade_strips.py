@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Final
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from conformance.model.outcome import Outcome
 from conformance.report.text import one_line
@@ -75,7 +75,7 @@ def ticks_of(points: Sequence[Point], releases: Mapping[str, str]) -> tuple[Tick
 def _minor(release: str) -> str:
     try:
         version = Version(release)
-    except InvalidVersion:
+    except ValueError:
         return one_line(release)
     return f"{version.major}.{version.minor}"
 

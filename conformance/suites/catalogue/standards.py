@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from conformance.cells.suggest import did_you_mean
 from conformance.errors import UsageError
@@ -94,5 +94,5 @@ def standards_of(suite: NamedSuite, asked: str) -> Standards | None:
 def _is_newer(one: str, other: str) -> bool:
     try:
         return Version(one) > Version(other)
-    except InvalidVersion:
+    except ValueError:
         return one > other

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import tomllib
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 
 from conformance.errors import UsageError
 from conformance.files import said_by
@@ -220,7 +220,7 @@ def _problems(read: _Entry) -> Iterator[str]:
         yield f"outcome `{read.outcome}`, expected {', '.join(OUTCOMES)}"
     try:
         SpecifierSet(read.releases)
-    except InvalidSpecifier:
+    except ValueError:
         yield f"releases `{read.releases}`, expected a version specifier, e.g. `>=0.5,<0.6`"
     try:
         re.compile(read.match)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from conformance.errors import UsageError
 
@@ -80,7 +80,7 @@ def between(package: str, versions: Sequence[str], ends: tuple[str, str]) -> lis
     known = {Version(text): text for text in versions}
     try:
         first, last = map(Version, ends)
-    except InvalidVersion as error:
+    except ValueError as error:
         raise UsageError(f"{package}: {str(error).lower()}") from None
     for end in (first, last):
         if end not in known:

@@ -311,3 +311,11 @@ def test_hostile_texts_are_refused_quickly(text: str) -> None:
     """Depth, length and numbers have limits."""
     with pytest.raises(IrSyntaxError):
         parse(text)
+
+
+@pytest.mark.parametrize("numbers", [(1,), (0, 2), (-1, 0), (9999999,)])
+def test_parameters_are_numbered_from_0(numbers: tuple[int, ...]) -> None:
+    """Whoever applies the computation finds arguments by these numbers: a gap is an error."""
+    lines = [f"  p{at} = f32[] parameter({number})\n" for at, number in enumerate(numbers)]
+    with pytest.raises(IrSyntaxError, match=r"got 'parameter\(-?\d+\)', expected parameters"):
+        parse(f"HloModule m\n\nENTRY e {{\n{''.join(lines)}}}\n")
