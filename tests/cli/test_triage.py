@@ -39,6 +39,21 @@ def slopes(env):
 def doubled(env):
     return Program(lambda x: 2 * x, args=(np.float32(2),), reference=lambda x: 2.0 * x)
 """
+POWERS = """\
+import jax
+import numpy as np
+from conformance.kit import Observed, probe
+""" + "".join(
+    f"""
+
+@probe()
+def power_{n}(env):
+    slope = jax.grad(lambda x: x**{n})(np.float32(2))
+    return Observed(slope, reference=np.float32({n * 2 ** (n - 1)}))
+"""
+    for n in range(3, 12)
+)
+"""Nine cases, each of which says something else when the derivative of a power is wrong."""
 RIGHT = "mul(g, mul(_const(x, y), integer_pow(x, y - 1)))"
 WRONG = "mul(g, mul(_const(x, y - 1), integer_pow(x, y - 1)))"
 FILE = "jax/_src/lax/lax.py"
@@ -113,6 +128,35 @@ def test_a_changed_environment_is_one_cause_with_all_there_is_to_say(project: Pr
     ending = project.run("triage", "--fresh")
     assert ending.code == 1
     assert "are alike" in ending.out
+
+
+def test_nine_cases_that_fail_by_one_line_are_one_cause(new_project: MakeProject) -> None:
+    """After triage: in the terminal, for the next night, in issues, in reviews, and on the site."""
+    project = new_project({"cases/slopes/powers.py": POWERS})
+    assert project.run("run", "--cell", PLACE).code == 0
+    assert project.run("accept").code == 0
+    _, copy = changed(project)
+    night = ("run", "--matrix", "smoke", "--cell", f"path:{copy}@cpu1")
+    first = project.run(*night)
+    assert "exit status 1: 9 root causes are unexpected" in first.out
+    assert project.run("triage").code == 0
+
+    shown = project.run("report", "--terminal").out
+    assert shown.count("\nregressed ") == 1
+    assert "regressed 9 cases on path-" in shown
+    assert project.run("report", "--out", "site").code == 0
+    page = (project.path / "site" / "causes.html").read_text()
+    assert page.count('id="cause-') == page.count('id="cause-1') > 0
+    (group,) = project.run("review", "--json").json["groups"]
+    assert len(group["jobs"]) == 9
+    assert project.run("history", "add").code == 0
+    actions = project.run("notify", "--json", "-").json["actions"]
+    assert [one["kind"] for one in actions] == ["open"]
+
+    again = project.run(*night)
+    assert "exit status 1: 1 root cause is unexpected" in again.out
+    (still,) = json.loads((project.newest.path / "since.json").read_text())["still"]
+    assert (len(still["jobs"]), still["nights"]) == (9, 2)
 
 
 def test_what_is_not_looked_into_is_said(project: Project) -> None:
