@@ -38,7 +38,8 @@ T = TypeVar("T")
 REPORTS: Final = "reports"
 RUNS: Final = "runs"
 """Folder of a project's runs, below its root: `reports/runs`."""
-_GITIGNORE: Final = "*\n!/README.md\n"
+_GITIGNORE: Final = "*\n!/*.md\n"
+"""Pages of goldens and of suites are to be committed."""
 RUN = "run.json"
 RESULTS = "results.jsonl"
 UPGRADE = "upgrade.json"
@@ -98,7 +99,7 @@ class RunDirectory:
     def make(self) -> None:
         """Make the directory. A folder `reports` that is made for it is ignored by git.
 
-        Runs are data of one machine. Only the page of goldens in that folder is to be committed.
+        Runs are data of one machine. Only pages in that folder are to be committed.
 
         Raises:
             OSError: If the disk refuses.

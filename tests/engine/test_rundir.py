@@ -250,9 +250,9 @@ def test_records_written_at_once_follow_their_blobs(
 
 
 def test_git_ignores_a_folder_of_reports_that_a_run_made(tmp_path: Path) -> None:
-    """But for the page of goldens. A folder that somebody made before is left alone."""
+    """But for pages of Markdown. A folder that somebody made before is left alone."""
     new_run(tmp_path / "new").write_run(RunInfo())
-    assert (tmp_path / "new/reports/.gitignore").read_text() == "*\n!/README.md\n"
+    assert (tmp_path / "new/reports/.gitignore").read_text() == "*\n!/*.md\n"
     (tmp_path / "known/reports").mkdir(parents=True)
     with new_run(tmp_path / "known").held():
         assert not (tmp_path / "known/reports/.gitignore").exists()
