@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.cells.interpreters import find_interpreter
+from conformance.cells.masking import is_secret
 from conformance.cells.uvtool import run_uv, uv_environment, uv_program
 from conformance.engine.environment import worker_environment
 from conformance.errors import ConformanceError
@@ -75,7 +76,12 @@ def _run_with_uv(file: Path, python: Path, index: str, timeout: float) -> Ended:
         run_uv(["sync", *script, "--script", file], cwd=file.parent)
         options = ["--quiet", "--directory", str(file.parent)]
         command = [uv_program(), "run", *script, *options, "--script", str(file)]
-        of_uv = {n: text for n, text in uv_environment().items() if n.startswith("UV_")}
+        # Credentials were for `sync`; the file runs with the variables of this environment.
+        of_uv = {
+            name: value
+            for name, value in uv_environment().items()
+            if name.startswith("UV_") and not is_secret(name, value)
+        }
         variables = worker_environment(os.environ, of_uv, keep_python_path=False)
         return process.run(command, environment=variables, timeout=timeout)
     finally:
