@@ -10,14 +10,13 @@ import msgspec
 
 from conformance.cells.masking import masked
 from conformance.engine.job import Finished
-from conformance.engine.tracebacks import traceback_artifact
 from conformance.engine.ways import CUT_SHORT, WAYS, WaysSaid, name_of
 from conformance.judge.errors import signature
 from conformance.kit.refusals import refused_flags
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
-from conformance.model.traceback import FRAMES
+from conformance.model.traceback import FRAMES, traceback_artifact
 from conformance.model.value import Leaf, Value
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -60,6 +60,18 @@ Traceback = tuple[Raised, ...]
 def encode_traceback(traceback: Traceback) -> bytes:
     """Return a traceback as JSON."""
     return msgspec.json.encode(traceback)
+
+
+def traceback_artifact(described: Any) -> bytes:
+    """Return the exceptions that a worker reports as the artifact `frames`, once checked.
+
+    Args:
+        described: As `conformance.kit.tracebacks.frames_of` returns it.
+
+    Raises:
+        ValueError: If it is no traceback.
+    """
+    return encode_traceback(msgspec.convert(described, Traceback))
 
 
 def decode_traceback(data: bytes) -> Traceback:

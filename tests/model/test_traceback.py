@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from conformance.model.traceback import Frame, Raised, decode_traceback, encode_traceback
+from conformance.model.traceback import (
+    Frame,
+    Raised,
+    decode_traceback,
+    encode_traceback,
+    traceback_artifact,
+)
 
 
 def test_it_is_read_as_it_was_written() -> None:
@@ -30,3 +38,10 @@ def test_anything_else_is_refused(data: bytes) -> None:
     """A shard may hold anything."""
     with pytest.raises(ValueError, match=r"."):
         decode_traceback(data)
+
+
+@pytest.mark.parametrize("told", [None, {}, [{"type": 3}], [{"frames": []}], "text"])
+def test_what_a_worker_reports_is_checked(told: Any) -> None:
+    """A job can write to its worker's channel."""
+    with pytest.raises(ValueError, match=r"."):
+        traceback_artifact(told)

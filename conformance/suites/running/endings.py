@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.engine.job import Finished
 from conformance.engine.observe import raised, signal_name
 from conformance.engine.suite_changes import NOT_COLLECTED, SKIPPED
-from conformance.engine.tracebacks import traceback_artifact
 from conformance.judge.errors import signature
 from conformance.judge.tests import FALSIFYING, WARNINGS, XFAIL
 from conformance.kit.refusals import refused_flags
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
-from conformance.model.traceback import FRAMES
+from conformance.model.traceback import FRAMES, traceback_artifact
 from conformance.suites.known.causes import without_values
 from conformance.suites.running.collection import frames_of_event
 from conformance.suites.running.dependencies import missing_dependency

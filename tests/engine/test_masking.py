@@ -1,0 +1,40 @@
+"""Masking the secrets of the orchestrator in the frames of a worker."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from conformance.cells.masking import Masker
+from conformance.engine.masking import NOTE, Masking
+from conformance.kit.frames import Frame
+
+MASKER = Masker({"APITOKEN": "hunter22", "AUTH_MODE": "execute"})
+
+
+def test_an_error_is_masked_with_its_traceback() -> None:
+    """Messages, notes, paths and lines of source are texts, each for itself."""
+    frame = {"file": "/hunter22/a.py", "line": 3, "source": "login('hunter22')"}
+    error = {"type": "E", "message": "no hunter22", "frames": [{"notes": ["x"], "frames": [frame]}]}
+    masking = Masking(MASKER)
+    header, _ = masking.frame(Frame({"error": error}, b""))
+    assert "hunter22" not in str(header)
+    assert header["error"]["frames"][0]["frames"][0]["source"] == "login('***')"
+    assert masking.notes() == (NOTE,)
+
+
+def test_the_words_of_the_protocol_stay() -> None:
+    """A secret may equal the name of a stage."""
+    masking = Masking(MASKER)
+    header, body = masking.frame(Frame({"stage": "execute"}, b""))
+    assert (header, body) == ({"stage": "execute"}, b"")
+    assert masking.notes() == ()
+
+
+def test_a_value_keeps_its_size_and_a_text_does_not() -> None:
+    """The header of a value states the bytes of each leaf."""
+    leaf = np.array(["hunter22"]).tobytes()
+    masking = Masking(MASKER)
+    _, body = masking.frame(Frame({"value": {"leaves": []}}, leaf + b"'hunter22'"))
+    assert body == b"*" * 32 + b"'********'"
+    _, body = masking.frame(Frame({"artifact": "stdout"}, b"it is hunter22"))
+    assert body == b"it is ***"
