@@ -104,5 +104,5 @@ class ProgressLines:
         counts = ", ".join(
             f"{count:,} {verdict}" for verdict, count in sorted(self._counts.items())
         )
-        of = f"{done:,} of {self._total:,}" if self._total else f"{done:,}"
-        click.echo(f"{of} jobs done: {counts}", err=True)
+        jobs = f"{done:,} of {plural(self._total, 'job')}" if self._total else plural(done, "job")
+        click.echo(f"{jobs} done: {counts}", err=True)

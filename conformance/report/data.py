@@ -15,6 +15,7 @@ from conformance.model.outcome import ExitCode
 from conformance.model.record import Record
 from conformance.model.run import Exclusion  # noqa: TC001 - msgspec reads the annotations
 from conformance.model.since import Since  # noqa: TC001 - msgspec reads the annotations
+from conformance.report.notes import exit_reason, not_compared
 from conformance.report.summary import counts, understood
 from conformance.report.text import visible
 
@@ -101,6 +102,9 @@ class ReportJson(TypedDict):
         not_run: Jobs that were planned and never ended.
         transitions: What changes between neighbouring releases.
         since: What changed since the last night; null where there is none to compare with.
+        exit_reason: Why the exit status is not 0, or is 0 although something is unexpected.
+        not_compared: Why there is no earlier run to compare with; empty if there is, or if that
+            was not asked for.
     """
 
     run: str
@@ -115,6 +119,8 @@ class ReportJson(TypedDict):
     not_run: Sequence[JobJson]
     transitions: Sequence[TransitionJson]
     since: Since | None
+    exit_reason: str
+    not_compared: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +157,8 @@ def report_json(report: Report) -> ReportJson:
         not_run=[JobJson(case=case, cell=cell) for case, cell in report.not_run],
         transitions=list(_transitions(report)),
         since=report.since,
+        exit_reason=exit_reason(report),
+        not_compared=not_compared(report),
     )
 
 

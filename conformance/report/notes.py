@@ -54,13 +54,20 @@ def not_compared(report: Report) -> str:
     return visible(report.runs[-1].info.not_compared) if report.runs else ""
 
 
-def exit_lines(report: Report) -> list[str]:
-    """Return a line with the exit status of a run and its reason, if there is something to say.
+def exit_reason(report: Report) -> str:
+    """Return why a run has its exit status, empty if there is nothing to say.
 
     Args:
         report: The report; of several runs together, no run's own exit status holds.
     """
-    if len(report.runs) != 1:
-        return []
-    info = report.runs[0].info
-    return [f"exit status {info.exit}: {visible(info.exit_reason)}"] if info.exit_reason else []
+    return visible(report.runs[0].info.exit_reason) if len(report.runs) == 1 else ""
+
+
+def exit_lines(report: Report) -> list[str]:
+    """Return a line with the exit status of a run and its reason, if there is something to say.
+
+    Args:
+        report: The report.
+    """
+    reason = exit_reason(report)
+    return [f"exit status {report.runs[0].info.exit}: {reason}"] if reason else []

@@ -35,9 +35,13 @@ def told(ending: Ending, *kinds: str) -> list[Any]:
 
 def test_night_after_night(project: Project) -> None:
     """What comes, stays, and goes; a run that is the first is compared with none."""
-    assert project.run(*RUN).json["since"] is None
+    alone = project.run(*RUN).json
+    assert alone["since"] is None
+    assert "no earlier finished run of matrix smoke" in alone["not_compared"]
+    assert project.run(*RUN, "--since", "none").json["not_compared"] == ""
     project.write({FILE: WRONG})
     came = project.run(*RUN)
+    assert came.json["exit_reason"] == "1 root cause is unexpected"
     assert (came.code, told(came, "new", "still", "gone")) == (1, [1, 0, 0])
     stayed = project.run(*RUN)
     assert (stayed.code, told(stayed, "new", "still", "gone")) == (1, [0, 1, 0])
