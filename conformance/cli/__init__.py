@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import signal
 import sys
 import threading
@@ -52,6 +53,10 @@ COMMANDS = {
 """Module of each subcommand; only the one that is called is imported, for it is start-up time."""
 
 
+COMPLETING = "_CONFORMANCE_COMPLETE"
+"""Variable that a shell sets to complete a line."""
+COMPLETION = "conformance.cli.completion"
+
 REPORT = (
     "conformance: internal error; this is a bug of jax-conformance and says nothing about JAX; "
     "please report it with the lines above and the command"
@@ -73,6 +78,10 @@ class Commands(click.Group):
         """Import a subcommand and return it, None when there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
+        if COMPLETING in os.environ:
+            completed = importlib.import_module(COMPLETION).command_to_complete
+            found: click.Command = completed(cmd_name, COMMANDS[cmd_name])
+            return found
         command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
         return command
 

@@ -11,6 +11,7 @@ from conformance.cells.suggest import did_you_mean
 from conformance.cli.options import print_note, recorded_options
 from conformance.cli.run import request_of
 from conformance.cli.setting import here
+from conformance.cli.words import CASES
 from conformance.corpus.select import matches, select_cases
 from conformance.engine.rundir import RunDirectory, latest_run
 from conformance.errors import NothingSelectedError, UsageError
@@ -40,7 +41,7 @@ class Left(NamedTuple):
 
 
 @click.command("accept", short_help="Make what a run saw the golden.")
-@click.argument("select", nargs=-1)
+@click.argument("select", nargs=-1, type=CASES)
 @recorded_options
 @click.option("--gone", is_flag=True, help="Remove the goldens of cases that are gone instead.")
 @click.option("--dry-run", is_flag=True, help="Say what would change, and write nothing.")

@@ -13,6 +13,7 @@ from conformance.cli.searching import FIGURES, TIMED, Asked, searched
 from conformance.cli.setting import here
 from conformance.cli.suite_target import in_suite_options
 from conformance.cli.targets import subject_named
+from conformance.cli.words import CASES, CELLS, PLATFORM
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.triage.bisect.axis import JAX
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 
 
 @click.command("bisect", short_help="Find the release that changed what a target does.")
-@click.argument("target")
-@click.option("--good", required=True, metavar="RELEASE", help="Where it is right.")
-@click.option("--bad", required=True, metavar="RELEASE", help="Where it is wrong.")
+@click.argument("target", type=CASES)
+@click.option("--good", required=True, metavar="RELEASE", type=CELLS, help="Where it is right.")
+@click.option("--bad", required=True, metavar="RELEASE", type=CELLS, help="Where it is wrong.")
 @click.option(
     "--axis", default=JAX, show_default=True, metavar="AXIS",
     help="What is varied: jax, nightly, another package, config:NAME or xla:FLAG.",
@@ -54,7 +55,9 @@ if TYPE_CHECKING:
     "--stage", type=click.Choice(TIMED), default=None,
     help="The stage of a case whose time counts.  [default: all of them]",
 )  # fmt: skip
-@click.option("--platform", default="", metavar="PLATFORM", help="E.g. cpu4 or tpu:v5e:2x2.")
+@click.option(
+    "--platform", default="", metavar="PLATFORM", type=PLATFORM, help="E.g. cpu4 or tpu:v5e:2x2."
+)
 @program_options
 @in_suite_options
 @click.option("--fresh", is_flag=True, help="Probe also what the log of an earlier search knows.")

@@ -19,6 +19,7 @@ from conformance.cli.searching import FIGURES, TIMED, Asked, prober_of
 from conformance.cli.setting import here
 from conformance.cli.suite_target import in_suite_options
 from conformance.cli.targets import subject_named
+from conformance.cli.words import CASES, RELEASES
 from conformance.engine.rundir import RESULTS, Results, RunDirectory
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
@@ -45,9 +46,9 @@ LOGS: Final = Path("reports") / "blame"
 
 
 @click.command("blame", short_help="Find the package that changed what a target does.")
-@click.argument("target")
-@click.argument("before", metavar="FROM")
-@click.argument("after", metavar="TO")
+@click.argument("target", type=CASES)
+@click.argument("before", metavar="FROM", type=RELEASES)
+@click.argument("after", metavar="TO", type=RELEASES)
 @click.option(
     "--when", type=click.Choice([*PREDICATES, *FIGURES]), default=None,
     help="What tells the two apart.  [default: whatever does]",

@@ -15,6 +15,7 @@ from conformance.cli.options import cells_options, json_option, print_note, with
 from conformance.cli.preparing import prepare_in
 from conformance.cli.run import nothing_to_run
 from conformance.cli.setting import default_jobs, here
+from conformance.cli.words import CASES
 from conformance.engine.blobs import BlobStore
 from conformance.engine.calibrating import Calibrator
 from conformance.engine.calibration import load_calibration, update_calibration
@@ -45,7 +46,7 @@ LONGEST: Final = 2_000
 
 
 @click.command("calibrate", short_help="Learn which jobs are not stable on this host.")
-@click.argument("select", nargs=-1)
+@click.argument("select", nargs=-1, type=CASES)
 @cells_options
 @click.option(
     "--attempts", type=click.IntRange(2, 1000), default=ATTEMPTS, show_default=True,

@@ -23,6 +23,7 @@ from conformance.cli.diff_inputs import (
     wrong,
 )
 from conformance.cli.setting import here
+from conformance.cli.words import CASES, CELLS
 from conformance.engine.comparing import (
     NORMAL,
     ComparedIr,
@@ -87,9 +88,9 @@ class Wanted:
 
 
 @click.command("diff", short_help="Say how two IRs, cells or runs differ.")
-@click.argument("what", nargs=-1, metavar="[A B | SELECT... | RUN RUN [SELECT...] | A]")
+@click.argument("what", nargs=-1, type=CASES, metavar="[A B | SELECT... | RUN RUN [SELECT...] | A]")
 @click.option(
-    "--cell", multiple=True, metavar="SELECTOR",
+    "--cell", multiple=True, metavar="SELECTOR", type=CELLS,
     help="Cells of a run, by id, release or specifier; the first is compared with each other.",
 )  # fmt: skip
 @click.option("--run", "run_dir", metavar="RUN", help="Run with --cell; the newest by default.")

@@ -11,6 +11,7 @@ import click
 from conformance.cli.history_data import case_data, regression_data
 from conformance.cli.history_text import case_lines, regression_lines, run_lines
 from conformance.cli.setting import default_jobs, here
+from conformance.cli.words import CASES
 from conformance.engine.digest_store import DigestStore
 from conformance.engine.loading import runs_in
 from conformance.engine.rundir import latest_run
@@ -115,7 +116,7 @@ def runs(*, store: str | None, as_json: bool) -> int:
 
 
 @command.command("show", short_help="Show a case, run after run.")
-@click.argument("case")
+@click.argument("case", type=CASES)
 @store_option
 @as_json
 def show(*, case: str, store: str | None, as_json: bool) -> int:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from conformance.cli.console import open_console
 from conformance.cli.setting import here
+from conformance.cli.words import CASES, FAMILIES
 from conformance.corpus.template import template as topic_template
 from conformance.errors import UsageError
 from conformance.files import readable_json
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
 
 
 @click.command("list", short_help="List cases, without importing them.")
-@click.argument("select", nargs=-1)
+@click.argument("select", nargs=-1, type=CASES)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
-@click.option("--template", metavar="FAMILY", help="Print a topic to start from instead.")
+@click.option(
+    "--template", metavar="FAMILY", type=FAMILIES, help="Print a topic to start from instead."
+)
 def command(*, select: tuple[str, ...], as_json: bool, template: str | None) -> int:
     """List cases, without importing them.
 

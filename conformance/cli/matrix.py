@@ -19,6 +19,7 @@ from conformance.cli.options import no_downloads_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import RELEASES, here
 from conformance.cli.topologies import show_topologies
+from conformance.cli.words import CELLS, MATRICES
 from conformance.errors import UsageError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
@@ -37,8 +38,10 @@ PACKAGES = ("jaxlib", "numpy", "flax")
 
 
 @click.command("matrix", short_help="Show matrices and cells; refresh releases and locks.")
-@click.argument("name", required=False)
-@click.option("--cell", multiple=True, metavar="SELECTOR", help="Show these cells instead.")
+@click.argument("name", required=False, type=MATRICES)
+@click.option(
+    "--cell", multiple=True, metavar="SELECTOR", type=CELLS, help="Show these cells instead."
+)
 @click.option("--refresh", is_flag=True, help="Refresh the table of releases from the index.")
 @click.option("--lock", is_flag=True, help="Resolve the locks that are missing, and store them.")
 @click.option("--provision", "make", is_flag=True, help="Make the environments now.")

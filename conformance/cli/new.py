@@ -16,6 +16,7 @@ from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import jobs_option, json_option, print_note
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import here
+from conformance.cli.words import CELLS, FAMILIES
 from conformance.engine.blobs import BlobStore
 from conformance.engine.cache import ResultCache
 from conformance.engine.local import LocalExecutor
@@ -69,12 +70,18 @@ _NEVER_REQUIRED: Final = frozenset({"jax", "jaxlib", "numpy", "scipy", "ml_dtype
 
 @click.command("new", short_help="Make a case of a script that somebody pasted.")
 @click.argument("script")
-@click.option("--family", default="", metavar="FAMILY", help="Where it goes.  [default: what fits]")
+@click.option(
+    "--family",
+    default="",
+    metavar="FAMILY",
+    type=FAMILIES,
+    help="Where it goes.  [default: what fits]",
+)
 @click.option("--topic", default="", metavar="TOPIC", help="File of it.  [default: reported]")
 @click.option("--name", default="", metavar="NAME", help="Its name.  [default: the script's]")
 @click.option("--source", default="", metavar="OWNER/REPO#N", help="Where upstream talks of it.")
 @click.option(
-    "--cell", multiple=True, metavar="SELECTOR",
+    "--cell", multiple=True, metavar="SELECTOR", type=CELLS,
     help="Releases to try first; repeatable.  [default: five of all, and what it names]",
 )  # fmt: skip
 @click.option("--good", default="", metavar="RELEASE", help="Where its value is right.")

@@ -10,6 +10,7 @@ import click
 
 from conformance.cells.interpreters import DOWNLOADS
 from conformance.cli.setting import default_jobs
+from conformance.cli.words import CELLS, MATRICES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,10 +40,10 @@ def cells_options(command: Callable[..., Any]) -> Callable[..., Any]:
         command: The command.
     """
     matrix = click.option(
-        "--matrix", metavar="NAME|FILE", help="Cells to run in.  [default: smoke]"
+        "--matrix", metavar="NAME|FILE", type=MATRICES, help="Cells to run in.  [default: smoke]"
     )
     cell = click.option(
-        "--cell", multiple=True, metavar="SELECTOR",
+        "--cell", multiple=True, metavar="SELECTOR", type=CELLS,
         help="A cell id, release, specifier, latest, latest-N, nightly or path:PYTHON, each maybe "
         "with @PLATFORM; repeatable. Narrows --matrix when both are given, but path:PYTHON comes "
         "to it.",

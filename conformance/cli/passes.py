@@ -15,6 +15,7 @@ from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option, program_options
 from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.setting import here
+from conformance.cli.words import CASES, CELLS
 from conformance.engine.blobs import BlobStore
 from conformance.engine.comparing import Side
 from conformance.engine.job import Job
@@ -51,10 +52,16 @@ if TYPE_CHECKING:
 
 
 @click.command("passes", short_help="Find the HLO pass or XLA flag that makes a difference.")
-@click.argument("target")
-@click.option("--cell", metavar="SELECTOR", help="The cell in which TARGET does what is asked.")
-@click.option("--good-cell", metavar="SELECTOR", help="A cell in which it does what it should.")
-@click.option("--bad-cell", metavar="SELECTOR", help="The same as --cell, beside --good-cell.")
+@click.argument("target", type=CASES)
+@click.option(
+    "--cell", metavar="SELECTOR", type=CELLS, help="The cell in which TARGET does what is asked."
+)
+@click.option(
+    "--good-cell", metavar="SELECTOR", type=CELLS, help="A cell in which it does what it should."
+)
+@click.option(
+    "--bad-cell", metavar="SELECTOR", type=CELLS, help="The same as --cell, beside --good-cell."
+)
 @click.option(
     "--when", type=click.Choice(WHEN), default=None,
     help="What is asked about.  [default: that it deviates, or whatever tells both cells apart]",

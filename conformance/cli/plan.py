@@ -16,6 +16,7 @@ from conformance.cli.preparing import prepare_in
 from conformance.cli.run import nothing_to_run
 from conformance.cli.setting import here
 from conformance.cli.sharding import durations_file, durations_of, parts_of
+from conformance.cli.words import CASES
 from conformance.engine.durations import learned
 from conformance.engine.loading import load, runs_in
 from conformance.engine.plan import make_plan, possible_jobs
@@ -41,7 +42,7 @@ RUNNERS: Final[Mapping[str, str | list[str]]] = {
 
 
 @click.command("plan", short_help="What a run would do, and how it is divided among runners.")
-@click.argument("select", nargs=-1)
+@click.argument("select", nargs=-1, type=CASES)
 @cells_options
 @with_option
 @night_option

@@ -16,6 +16,7 @@ from conformance.cli.options import json_option, with_option
 from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.searching import Asked, Subject, searched
 from conformance.cli.setting import here
+from conformance.cli.words import CASES, CELLS
 from conformance.engine.cache import ResultCache
 from conformance.engine.comparing import compare
 from conformance.engine.local import LocalExecutor
@@ -49,16 +50,16 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.triage.repro.run import SeenJob
 
-CELLS = 2
+MOST = 2
 TEST = ".py::"
 """What stands in the name of a test, and of no case."""
 _NO_NAME = re.compile(r"[^A-Za-z0-9]+")
 
 
 @click.command("repro", short_help="Write one file to send upstream.")
-@click.argument("case")
+@click.argument("case", type=CASES)
 @click.option(
-    "--cell", multiple=True, required=True, metavar="SELECTOR",
+    "--cell", multiple=True, required=True, metavar="SELECTOR", type=CELLS,
     help="Where it is seen: a cell id, release or latest, maybe with @PLATFORM. A second one, "
     "where it is not, is compared with in --issue.",
 )  # fmt: skip
@@ -115,7 +116,7 @@ def command(
         )
     chosen = setting.case(case)
     cells = [setting.cell(text) for text in cell]
-    if len(cells) > CELLS:
+    if len(cells) > MOST:
         raise UsageError(f"got {len(cells)} cells, expected the one, and maybe one to compare with")
     if good is not None and not issue:
         raise UsageError(f"--good {good}: goes with --issue")
@@ -255,7 +256,7 @@ def _history(setting: Setting, case: Case, cell: Cell, good: str) -> str:
 
 
 def _upstream(jobs: list[SeenJob], written: Written, history: str) -> Upstream:
-    compared = compare(jobs[1].side, jobs[0].side) if len(jobs) == CELLS else None
+    compared = compare(jobs[1].side, jobs[0].side) if len(jobs) == MOST else None
     job = jobs[0].job
     return Upstream(
         case=job.case,

@@ -18,6 +18,7 @@ from conformance.cli.review_data import review_data, review_lines
 from conformance.cli.review_screen import in_terminal, review_in_terminal
 from conformance.cli.run import request_of
 from conformance.cli.setting import here
+from conformance.cli.words import CASES
 from conformance.corpus.metadata import specifier
 from conformance.corpus.select import matches
 from conformance.engine.rundir import RunDirectory, latest_run
@@ -56,7 +57,7 @@ class _Asked:
 
 
 @click.command("review", short_help="Decide on what a run showed: golden, deviation, or neither.")
-@click.argument("select", nargs=-1)
+@click.argument("select", nargs=-1, type=CASES)
 @recorded_options
 @click.option("--accept", multiple=True, metavar="ID", help="Make a group golden; repeatable.")
 @click.option("--reject", multiple=True, metavar="ID", help="Leave a group as it is; repeatable.")

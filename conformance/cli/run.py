@@ -27,6 +27,7 @@ from conformance.cli.progress import live_progress
 from conformance.cli.setting import DEFAULT_MATRIX, default_jobs, here
 from conformance.cli.sharding import durations_of, part_of
 from conformance.cli.since import Asked, concluded, fail_on_option, since_options
+from conformance.cli.words import CASES
 from conformance.engine.cache import ResultCache
 from conformance.engine.calibration import load_calibration
 from conformance.engine.describing import describe, ended
@@ -82,7 +83,7 @@ class Request:
 
 
 @click.command("run", short_help="Run cases in cells and judge what they do.")
-@click.argument("select", nargs=-1)
+@click.argument("select", nargs=-1, type=CASES)
 @cells_options
 @click.option(
     "--jobs", "-j", type=click.IntRange(1, 256), default=default_jobs,

@@ -16,6 +16,7 @@ from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import default_jobs, here
+from conformance.cli.words import CASES, CELLS
 from conformance.corpus.discover import discover
 from conformance.engine.blobs import BlobStore
 from conformance.engine.cache import ResultCache
@@ -49,10 +50,12 @@ NONE: Final = "none"
 
 
 @click.command("shrink", short_help="Cut a case down to what makes it fail.")
-@click.argument("case")
-@click.option("--cell", required=True, metavar="SELECTOR", help="Where the case deviates.")
+@click.argument("case", type=CASES)
 @click.option(
-    "--good-cell", metavar="SELECTOR",
+    "--cell", required=True, metavar="SELECTOR", type=CELLS, help="Where the case deviates."
+)
+@click.option(
+    "--good-cell", metavar="SELECTOR", type=CELLS,
     help="Where it conforms: what is left must conform there too. `none` asks of no other cell.  "
     "[default: the nearest release in which it does]",
 )  # fmt: skip

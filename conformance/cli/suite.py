@@ -20,6 +20,7 @@ from conformance.cli.suite_history import history
 from conformance.cli.suite_options import suite_options
 from conformance.cli.suite_repeat import repeat_options
 from conformance.cli.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
+from conformance.cli.words import SUITES
 from conformance.engine.cache import ResultCache
 from conformance.engine.describing import describe, ended
 from conformance.engine.loading import LoadedRun
@@ -60,7 +61,9 @@ command.add_command(history)
 
 
 @command.command("run", short_help="Run a suite in cells.")
-@click.argument("words", metavar="NAME|PATH... [-- PYTEST ARGUMENTS...]", nargs=-1, required=True)
+@click.argument(
+    "words", type=SUITES, metavar="NAME|PATH... [-- PYTEST ARGUMENTS...]", nargs=-1, required=True
+)
 @cells_options
 @with_option
 @suite_options

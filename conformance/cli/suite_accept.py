@@ -12,6 +12,7 @@ import click
 
 from conformance.cli.options import print_note
 from conformance.cli.setting import here
+from conformance.cli.words import SUITES
 from conformance.engine.loading import load
 from conformance.engine.rundir import CorruptRunError, RunDirectory
 from conformance.errors import NothingSelectedError, UsageError
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @click.command("accept", short_help="Write the known failures of a suite from its runs.")
-@click.argument("name")
+@click.argument("name", type=SUITES)
 @click.argument(
     "runs", nargs=-1, metavar="[RUN]...",
     type=click.Path(path_type=Path, exists=True, file_okay=False),

@@ -10,6 +10,7 @@ from conformance.cells.masking import masked
 from conformance.cli.setting import here
 from conformance.cli.suite_traces import told
 from conformance.cli.suites import SuiteHome
+from conformance.cli.words import SUITES
 from conformance.errors import UsageError
 from conformance.files import readable_json
 from conformance.suites.catalogue.checkouts import Checkouts
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command("fetch", short_help="Fetch a named suite with git, for use offline.")
-@click.argument("name")
+@click.argument("name", type=SUITES)
 @click.option(
     "--revision", metavar="COMMIT", default="",
     help="All 40 digits of a commit.  [default: the one that the suite is pinned to]",

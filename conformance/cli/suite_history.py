@@ -13,6 +13,7 @@ import click
 from conformance.cli.options import print_note
 from conformance.cli.preparing import recorded_in
 from conformance.cli.setting import here
+from conformance.cli.words import SUITES
 from conformance.engine.loading import load, runs_in
 from conformance.engine.plan import make_plan
 from conformance.engine.recorded import recorded_endings
@@ -54,7 +55,7 @@ class StaleHistoryError(ConformanceError):
 
 
 @click.command("history", short_help="Keep what a named suite says of releases.")
-@click.argument("name")
+@click.argument("name", type=SUITES)
 @click.argument("runs", nargs=-1, metavar="[RUN|DIR]...", type=click.Path(path_type=Path))
 @click.option(
     "--file", "file", metavar="FILE", type=click.Path(path_type=Path),

@@ -18,6 +18,7 @@ from conformance.cli.run import write_site_of
 from conformance.cli.setting import here
 from conformance.cli.subjects import subject_of
 from conformance.cli.suite_target import in_suite_options
+from conformance.cli.words import CASES, RELEASES, SUITES
 from conformance.engine.cache import ResultCache
 from conformance.engine.describing import describe, ended
 from conformance.engine.judging import Judge
@@ -68,9 +69,9 @@ INTERRUPTED: Final = f"conformance: interrupted; {RESTART}"
 
 
 @click.command("upgrade", short_help="What breaks and what changes from one release to another.")
-@click.argument("before", metavar="FROM")
-@click.argument("after", metavar="TO")
-@click.argument("select", nargs=-1)
+@click.argument("before", metavar="FROM", type=RELEASES)
+@click.argument("after", metavar="TO", type=RELEASES)
+@click.argument("select", nargs=-1, type=CASES)
 @click.option(
     "--platform", "platforms", multiple=True, metavar="PLATFORM",
     help=f"E.g. cpu4 or tpu:v5e:2x2; repeatable.  [default: {PLATFORM}]",
@@ -88,7 +89,7 @@ INTERRUPTED: Final = f"conformance: interrupted; {RESTART}"
 )
 @click.option("--blame-all", "asked", flag_value="all", help="The same of whatever changed.")
 @click.option(
-    "--suite", "suites", multiple=True, metavar="NAME|PATH",
+    "--suite", "suites", multiple=True, metavar="NAME|PATH", type=SUITES,
     help="A pytest suite instead of cases: its name, or a file or folder of tests; repeatable. "
     "What comes after -- is pytest's own.",
 )  # fmt: skip

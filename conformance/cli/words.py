@@ -1,0 +1,118 @@
+"""Kinds of words on the command line that a shell completes: cases, cells, matrices, suites."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from conformance.cells.matrix import matrix_names
+from conformance.cli.setting import here
+from conformance.corpus.discover import case_files, discover
+from conformance.suites.catalogue.named import suite_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from conformance.cli.setting import Setting
+
+    Base = click.ParamType[str]
+else:
+    Base = click.ParamType  # of older releases of click no type is generic
+
+PLATFORMS: Final = (
+    "cpu", "cpu4", "cpu8", "cpu-mp2", "gpu", "tpu", "tpu:v5e:2x2", "cuda:h100:1x1x4",
+)  # fmt: skip
+"""Platforms that are proposed; others are spelled alike."""
+_NAMED: Final = ("latest", "latest-1", "nightly")
+
+
+class Words(Base):
+    """A kind of words, taken as they are.
+
+    Args:
+        name: What the kind is called.
+        find: Returns the words of the kind that may begin with what was typed.
+        files: Whether a path may be given, too.
+    """
+
+    def __init__(
+        self, name: str, find: Callable[[Setting, str], Iterable[str]], *, files: bool = False
+    ) -> None:
+        self.name = name
+        self._find = find
+        self._files = files
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        param: click.Parameter,  # noqa: ARG002 - click's signature
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """Return the words that begin with what was typed; where none does, maybe files."""
+        try:
+            found = dict.fromkeys(self._find(here(), incomplete))
+        except Exception:  # noqa: BLE001 - a key that is pressed shall print no error
+            found = {}
+        items = [CompletionItem(word) for word in found if word.startswith(incomplete)]
+        if not items and self._files:
+            return [CompletionItem(incomplete, type="file")]
+        return items
+
+
+def _families(setting: Setting, incomplete: str) -> Iterator[str]:
+    folder = setting.project.cases
+    yield from sorted({one.family for one in setting.settings.functions})
+    for family in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if family.name.startswith(incomplete) and next(family.glob("*.py"), None) is not None:
+            yield family.name
+
+
+def _cases(setting: Setting, incomplete: str) -> Iterator[str]:
+    """Yield families; the cases of one when it alone can be meant: no other file is read."""
+    families = list(_families(setting, incomplete.partition("/")[0]))
+    yield from families
+    meant = [name for name in families if name.startswith(incomplete.partition("/")[0])]
+    if "/" in incomplete:
+        meant = [name for name in meant if name == incomplete.partition("/")[0]]
+    if len(meant) == 1:
+        yield from (f"{one.family}/{one.case}" for one in setting.settings.functions)
+        folder = setting.project.cases / meant[0]
+        for case in discover(case_files(folder)) if folder.is_dir() else ():
+            yield from (f"{case.family}/{case.name}", case.id)
+
+
+def _cells(setting: Setting, incomplete: str) -> Iterator[str]:
+    """Yield releases, the newest first, and what may follow them: a platform."""
+    release, sign, _ = incomplete.partition("@")
+    if sign:
+        yield from (f"{release}@{platform}" for platform in PLATFORMS)
+        return
+    yield from _NAMED
+    known = setting.releases
+    for version in reversed(known.versions):
+        yield version
+        yield f"jax{version}-py{known.python_for(version).replace('.', '')}-cpu8"
+
+
+CASES: Final = Words("case", _cases, files=True)
+"""Families and cases, or files of cases."""
+FAMILIES: Final = Words("family", _families)
+"""Families."""
+CELLS: Final = Words("cell", _cells)
+"""Cell ids and selectors."""
+RELEASES: Final = Words("release", _cells, files=True)
+"""An end of a range: a release or a file of pins."""
+PLATFORM: Final = Words("platform", lambda *_: PLATFORMS)
+"""Platforms."""
+MATRICES: Final = Words(
+    "matrix", lambda setting, _: matrix_names(setting.matrix_folders), files=True
+)
+"""Matrices by name, or files of them."""
+SUITES: Final = Words("suite", lambda setting, _: suite_names(setting.project.suites), files=True)
+"""Suites by name, or files of tests."""
+KINDS: Final = {
+    one.name: one for one in (CASES, FAMILIES, CELLS, RELEASES, PLATFORM, MATRICES, SUITES)
+}
+"""Each kind by its name."""
