@@ -128,8 +128,7 @@ autoload -Uz compinit && compinit -u -D
 eval "$(_CONFORMANCE_COMPLETE=zsh_source conformance)"
 [[ ${_comps[conformance]} == _conformance_completion ]] || exit 3
 words=(conformance run "loops/seen[o") CURRENT=3
-compadd() { print -r -- "$@" }
-_describe() { shift 3; print -r -- ${(P)1} }
+compadd() { print -rl -- $completions }
 _conformance_completion
 """
 FISH = """\
