@@ -30,7 +30,10 @@ from conformance.engine.rundir import RunDirectory, new_run
 @since_options
 @fail_on_option(None)
 @site_option
-@click.option("--verbose", "-v", is_flag=True, help="Show every case, not only families.")
+@click.option(
+    "--verbose", "-v", is_flag=True,
+    help="Show every case, not only families, and the traceback of every unexpected job.",
+)  # fmt: skip
 def command(
     *,
     parts: tuple[Path, ...],

@@ -104,7 +104,10 @@ class Request:
 @fail_on_option(str(FailOn.UNEXPECTED))
 @json_option("the whole result")
 @site_option
-@click.option("--verbose", "-v", is_flag=True, help="Show every case, not only families.")
+@click.option(
+    "--verbose", "-v", is_flag=True,
+    help="Show every case, not only families, and the traceback of every unexpected job.",
+)  # fmt: skip
 def command(
     *,
     select: tuple[str, ...],

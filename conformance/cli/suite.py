@@ -79,7 +79,9 @@ command.add_command(history)
 @repeat_options
 @json_option("the whole result")
 @site_option
-@click.option("--verbose", "-v", is_flag=True, help="Name every test that fails.")
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Name every test that fails, with its traceback."
+)
 def run(
     *,
     words: tuple[str, ...],

@@ -111,7 +111,9 @@ INTERRUPTED: Final = f"conformance: interrupted; {RESTART}"
     "--report/--no-report", "site", default=None,
     help="Make pages of all that was tried.  [default: in a terminal]",
 )  # fmt: skip
-@click.option("--verbose", "-v", is_flag=True, help="Name every case, and show every group.")
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Name every case, and show every group and traceback."
+)
 def command(
     *,
     before: str,

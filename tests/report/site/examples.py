@@ -11,6 +11,7 @@ from conformance.engine.diff_cache import DiffCache
 from conformance.engine.loading import load
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase, RunCell
+from conformance.model.traceback import Raised, encode_traceback
 from conformance.report.conformance_history import Followed, Result
 from conformance.report.conformance_history import Outcome as Ended
 from conformance.report.conformance_runs import history_of
@@ -18,6 +19,7 @@ from conformance.report.history import history
 from conformance.report.report import Report
 from conformance.report.site.site import site
 from tests.builders import value
+from tests.report.raising import FRAMES, library, own
 from tests.report.runs import Directory, cell_of
 from tests.report.suites import suite_run
 
@@ -55,6 +57,7 @@ def full_report(folder: Path) -> Report:
         run.job(
             "shapes/broken", cell, None if broken else value(np.ones(2)),
             error=("ValueError", "no such axis") if broken else None,
+            texts=FRAMES if broken else {},
             verdict=Verdict.REGRESSED if broken else Verdict.MATCH,
             reasons=("raised ValueError, golden gave a value",) if broken else (),
         )  # fmt: skip
@@ -102,9 +105,13 @@ def hostile_report(folder: Path) -> Report:
             reasons=(f"{NASTY} because", NASTY), conformance=Conformance.DEVIATES,
         )  # fmt: skip
     run.job("hostile/huge", CPU[0], verdict=Verdict.REGRESSED, reasons=("x" * HUGE,))
+    frame = own(file=f"/{NASTY}", function=NASTY, source=NASTY)
+    frames = (frame, *(library(NASTY, function=NASTY, source=NASTY) for _ in range(3)), frame)
+    chain = (Raised(type=NASTY, message=NASTY, notes=(NASTY,), frames=frames),)
     run.job(
         f"hostile/{ATTACK}[1]", CPU[0], verdict=Verdict.CHANGED, error=(NASTY, NASTY + "y" * HUGE),
         conformance=Conformance.UNKNOWN, reasons=("changed",),
+        texts={"frames": encode_traceback(chain).decode()},
     )  # fmt: skip
     case = RunCase(file=NASTY, line=1, doc=NASTY, code=f"def f():\n    '''{NASTY}'''", source=NASTY)
     left_out = (Exclusion(case="hostile/huge", cell=NASTY, reason=NASTY),)

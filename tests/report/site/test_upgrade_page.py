@@ -17,6 +17,7 @@ from conformance.report.site.upgrade_page import upgrade_pages
 from conformance.report.upgrade_file import Package, Searched
 from conformance.triage.upgrade.compared import Compared
 from tests.builders import case, deviation, f32
+from tests.report.raising import RAISED as TRACED
 from tests.report.runs import CELLS, Directory
 from tests.report.site.pages import Page
 from tests.report.upgrades import AXIS, OK, RAISED, WRONG, Tried, file_of, told
@@ -162,3 +163,11 @@ def test_a_large_upgrade_is_a_small_page(tmp_path: Path) -> None:
     content = dict(upgrade_pages(tried.report()))[UPGRADE]
     assert len(content) < 1_500_000
     assert Page(content).unclosed == []
+
+
+def test_what_breaks_has_a_traceback(tmp_path: Path) -> None:
+    """Of the first release that breaks it; the user's frames are seen at once."""
+    tried = Tried(tmp_path / "run-1").case("f/breaks", OK, OK, TRACED, TRACED)
+    found = page(tried.report()).text
+    assert "Traceback of f/breaks on 0.6.1" in found
+    assert found.index("cases/f/t.py:7") < found.index("2 frames in jax and numpy")
