@@ -21,6 +21,7 @@ from conformance.engine.diff_cache import DiffCache
 from conformance.engine.digest_store import DigestStore
 from conformance.engine.evidence_file import read_evidence, read_reproduction
 from conformance.engine.loading import load_all, runs_in
+from conformance.engine.nights import merged_since
 from conformance.engine.rundir import UPGRADE, CorruptRunError, RunDirectory, latest_run
 from conformance.engine.since_file import read_since
 from conformance.errors import ConformanceError, NothingSelectedError, UsageError
@@ -185,6 +186,8 @@ def _chosen(setting: Setting, given: Sequence[Path], store: str | None) -> Chose
     upgrades, worst = _upgrades(wanted, {run.id for run in loaded})
     evidence, unread = _evidence(wanted)
     since, worst_of_all = _since(RunDirectory(newest))
+    if since is not None:
+        since = merged_since(since, {cause: one.found for cause, one in evidence.items()})
     stored, unstored = _stored(store)
     conformance, unkept = _conformance(setting, ordered)
     problems += [*worse, *worst, *worst_of_all, *unread, *unstored, *unkept]

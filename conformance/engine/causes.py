@@ -95,18 +95,27 @@ def _merge_by_culprit(
     """Merge the causes for which triage confirmed the same first bad point and culprits."""
     groups: dict[object, list[RootCause]] = {}
     for cause in causes:
-        found = evidence.get(cause.id)
-        # Without a confirmed culprit, two effects of one release may have two causes.
-        key: object = cause.id
-        if found is not None and found.confirmed and found.culprits:
-            # A search may find the culprits in any order.
-            key = (found.last_good, found.first_bad, frozenset(found.culprits))
-        groups.setdefault(key, []).append(cause)
+        groups.setdefault(culprit_key(cause.id, evidence), []).append(cause)
     merged = [
         replace(same[0], records=tuple(record for cause in same for record in cause.records))
         for same in groups.values()
     ]
     return tuple(sorted(merged, key=lambda cause: (cause.telling, -len(cause.records))))
+
+
+def culprit_key(cause: str, evidence: Mapping[str, Evidence]) -> object:
+    """Return a key that root causes share if triage found the same culprits for them.
+
+    Args:
+        cause: Id of a root cause.
+        evidence: Results of triage, by cause id.
+    """
+    found = evidence.get(cause)
+    # Without a confirmed culprit, two effects of one release may have two causes.
+    if found is None or not found.confirmed or not found.culprits:
+        return cause
+    # A search may find the culprits in any order.
+    return (found.last_good, found.first_bad, frozenset(found.culprits))
 
 
 def _fewest(keys: Sequence[Key]) -> list[Part]:

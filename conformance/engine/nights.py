@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.cells.places import places_of
-from conformance.engine.causes import root_causes
+from conformance.engine.causes import culprit_key, root_causes
 from conformance.engine.runner import unexpected
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 from conformance.judge.errors import cause_of
@@ -206,6 +206,38 @@ def _as_old_as(one: CauseSince, older: Iterable[CauseSince], more: int = 0) -> C
         return one
     return msgspec.structs.replace(
         one, run=first.run, since=first.since, nights=first.nights + more
+    )
+
+
+def merged_since(since: Since, evidence: Mapping[str, Evidence]) -> Since:
+    """Return what changed, with root causes that triage found to have the same culprit as one.
+
+    A run is compared with the night before when it ends, and triage comes later.
+
+    Args:
+        since: What changed.
+        evidence: Results of triage, by cause id.
+    """
+    return msgspec.structs.replace(
+        since, new=_merged(since.new, evidence), still=_merged(since.still, evidence)
+    )
+
+
+def _merged(
+    causes: Iterable[CauseSince], evidence: Mapping[str, Evidence]
+) -> tuple[CauseSince, ...]:
+    groups: dict[object, list[CauseSince]] = defaultdict(list)
+    for one in causes:
+        groups[culprit_key(one.id, evidence)].append(one)
+    return tuple(
+        _as_old_as(
+            msgspec.structs.replace(
+                max(same, key=lambda one: len(one.jobs)),
+                jobs=tuple(job for one in same for job in one.jobs),
+            ),
+            same,
+        )
+        for same in groups.values()
     )
 
 

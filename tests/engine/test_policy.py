@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.engine.causes import root_causes
-from conformance.engine.nights import compare, night_of
+from conformance.engine.nights import compare, merged_since, night_of
 from conformance.engine.policy import FailOn, exit_by
 from conformance.engine.runner import exit_code
 from conformance.model.evidence import Culprit, Evidence
@@ -108,6 +108,11 @@ def test_root_causes_are_counted_as_triage_merged_them() -> None:
     before = night_of("one", RunInfo(), [BAD, OTHER], None, evidence)
     told = compare(before, night_of("two", RunInfo(), [BAD, OTHER], None, evidence))
     assert [len(one.jobs) for one in told.still] == [2]
+    # A run that was compared before triage is as it would be after it.
+    apart = since([BAD, OTHER], [BAD, OTHER])
+    assert [len(one.jobs) for one in apart.still] == [1, 1]
+    assert merged_since(apart, evidence).still[0].jobs == told.still[0].jobs
+    assert [one.nights for one in merged_since(apart, evidence).still] == [2]
     decision = exit_by(FailOn.NEW, [BAD, OTHER], told, None, evidence)
     assert decision.code is ExitCode.OK
 
