@@ -104,9 +104,8 @@ class RunDirectory:
         Raises:
             OSError: If the disk refuses.
         """
-        runs = self.path.parent
-        reports = runs.parent
-        is_new = (reports.name, runs.name) == (REPORTS, RUNS) and not reports.exists()
+        reports = self.path.parent.parent  # of `reports/runs/ID`, or of a search's log
+        is_new = reports.name == REPORTS and not reports.exists()
         self.path.mkdir(parents=True, exist_ok=True)
         if is_new:
             (reports / ".gitignore").write_text(_GITIGNORE, encoding="utf-8")

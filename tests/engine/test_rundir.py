@@ -253,6 +253,8 @@ def test_git_ignores_a_folder_of_reports_that_a_run_made(tmp_path: Path) -> None
     """But for pages of Markdown. A folder that somebody made before is left alone."""
     new_run(tmp_path / "new").write_run(RunInfo())
     assert (tmp_path / "new/reports/.gitignore").read_text() == "*\n!/*.md\n"
+    append(RunDirectory(tmp_path / "log" / "reports" / "bisect" / "a"), record())
+    assert (tmp_path / "log/reports/.gitignore").exists()
     (tmp_path / "known/reports").mkdir(parents=True)
     with new_run(tmp_path / "known").held():
         assert not (tmp_path / "known/reports/.gitignore").exists()
