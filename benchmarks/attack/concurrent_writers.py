@@ -25,6 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.projects import write_project  # noqa: E402 - tests' package: beside this folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -95,14 +98,15 @@ class Bench:
 
     def make(self) -> None:
         """Make goldens, change every case, and run them again; one family is gone by then."""
-        for name, text in (
-            ("cases/fam/topic.py", cases(changed=False)),
-            ("cases/gone/topic.py", cases(changed=False)),
-            ("matrix/smoke.toml", MATRIX),
-        ):
-            file = self.template / name
-            file.parent.mkdir(parents=True)
-            file.write_text(text, encoding="utf-8")
+        files = {
+            "cases/fam/topic.py": cases(changed=False),
+            "cases/gone/topic.py": cases(changed=False),
+            "matrix/smoke.toml": MATRIX,
+        }
+        write_project(self.template, files)
+        lock = "jax0.6.1-py311.txt"
+        locks = self.template / "matrix" / "locks"
+        shutil.copy(ROOT / "matrix" / "locks" / lock, locks / lock)
         runs = ("run", "--no-report", "--run-dir")
         self.call(self.template, *runs, "reports/runs/1")
         self.call(self.template, "accept", "--run", "reports/runs/1")

@@ -208,7 +208,8 @@ def test_blobs_of_short_jobs_are_waited_for_at_the_end(
         results.append(record("a", artifacts={"value": one}, seconds={"job": 0.001}))
         results.append(record("b", artifacts={"value": two}, cached=True), sync=False)
         assert calls == []
-    assert calls == [(one, 2), ("blobs", 2), (RESULTS, 2)]
+    assert {*calls[:2]} == {(one, 2), ("blobs", 2)}
+    assert calls[2:] == [(RESULTS, 2)]
 
 
 def test_a_record_whose_blobs_are_not_on_the_disk_is_not_written(
