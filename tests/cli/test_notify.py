@@ -89,6 +89,16 @@ def test_nothing_is_done_without_yes(project: Project, server: GithubServer) -> 
     assert len(server.issues) == 1
 
 
+def test_two_at_once_open_an_issue_once(project: Project, server: GithubServer) -> None:
+    """The second waits, and then finds it open and linked."""
+    night(project, 1, bad())
+    both = [project.start("notify", "--github", REPOSITORY, "--yes") for _ in range(2)]
+    said = sorted(process.communicate()[0].split()[0] for process in both)
+    assert [process.returncode for process in both] == [0, 0]
+    assert said == ["1", "open"]  # `1 root cause: nothing to do`
+    assert len(server.issues) == 1
+
+
 def test_night_after_night(project: Project, server: GithubServer) -> None:
     """Opened, seen by a second night, fixed, back."""
     said = []
