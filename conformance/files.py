@@ -8,6 +8,7 @@ import os
 import secrets
 import stat
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
@@ -78,14 +79,22 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = False) -> None:
         InfrastructureError: If the disk refuses; the file is then as it was before.
     """
     try:
+        new = _missing(path) if durable else ()
         path.parent.mkdir(parents=True, exist_ok=True)
         if not _written_nameless(path, data, durable=durable):
             with _temporary(path) as temporary, temporary.open("wb") as file:
                 _write(file, data, durable=durable)
         if durable:
-            sync_to_disk(path.parent)
+            # Also of the folders that were made for it: without their names the file is lost.
+            for folder in (path.parent, *(one.parent for one in new)):
+                sync_to_disk(folder)
     except OSError as error:
         raise disk_error(path, error) from error
+
+
+def _missing(path: Path) -> list[Path]:
+    """Return the folders of a file that are not there, the innermost first."""
+    return list(takewhile(lambda folder: not folder.exists(), path.parents))
 
 
 def _written_nameless(path: Path, data: bytes, *, durable: bool) -> bool:
@@ -124,9 +133,10 @@ def sync_to_disk(path: Path) -> None:
     """Wait until a file's content, or the names in a folder, are on the disk.
 
     Raises:
-        OSError: If the disk refuses, or it is a symbolic link.
+        OSError: If the disk refuses.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    # Without O_NONBLOCK, opening a pipe waits for its writer.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

@@ -20,6 +20,28 @@ def test_a_file_and_its_folder_are_made(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b").read_bytes() == b"content"
 
 
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_file_that_lasts_is_on_the_disk_with_the_names_of_its_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, linked: bool
+) -> None:
+    """Of those that were made for it, too; a folder may be a symbolic link."""
+    synced: list[Path] = []
+
+    def fsync(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    folder = tmp_path / ("link" if linked else "real")
+    write_atomically(folder / "a" / "b" / "file", b"content", durable=True)
+    real = tmp_path / "real"
+    assert synced[1:] == [real / "a" / "b", real / "a", real]
+    synced.clear()
+    write_atomically(folder / "file", b"content", durable=True)
+    assert synced[1:] == [real]
+
+
 def test_a_write_that_fails_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
