@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 INTERVAL = 30.0
 """Seconds after which there is a line where there is no terminal."""
-LEAST = 3.0
-"""Seconds between two lines: a run of some seconds needs none."""
+LEAST = 10.0
+"""Seconds between two lines: a short run needs none."""
 TENTHS = 10
 QUIET = frozenset({Verdict.MATCH, Verdict.KNOWN, Verdict.DRIFTED, Verdict.EXCLUDED, Verdict.NEW})
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.cells.inspection import inspect_path_environment
 from conformance.cells.interpreters import forget_interpreters
+from conformance.cli import progress
 from tests.bench import cache_beside
 from tests.projects import Project, make_project
 
@@ -37,6 +39,9 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch, shared_cache: Path) -> None:
     monkeypatch.setenv("CONFORMANCE_CACHE", str(shared_cache))
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.delenv("CI", raising=False)
+    # Progress is for whoever waits: on a slow host it would stand between an error and its test.
+    monkeypatch.setattr(progress, "INTERVAL", math.inf)
+    monkeypatch.setattr(progress, "LEAST", math.inf)
 
 
 @pytest.fixture

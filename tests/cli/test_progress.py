@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from conformance.cli.progress import ProgressLines
+from conformance.cli import progress
+from conformance.cli.progress import INTERVAL, LEAST, ProgressLines
 from conformance.model.outcome import Verdict
 from tests.engine.records import record
 
@@ -18,6 +19,8 @@ def told(
 ) -> list[str]:
     """Return the lines of forty jobs that take so many seconds each."""
     clock = [0.0]
+    monkeypatch.setattr(progress, "INTERVAL", INTERVAL)
+    monkeypatch.setattr(progress, "LEAST", LEAST)
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     lines = ProgressLines(total)
     for number in range(40):
@@ -33,7 +36,7 @@ def test_a_line_at_each_tenth(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On standard error, so that a pipe gets the report alone."""
-    lines = told(capsys, monkeypatch, 2.0, 40)
+    lines = told(capsys, monkeypatch, 3.0, 40)
     assert lines[0] == "4 of 40 jobs done: 4 match"
     assert len(lines) == 10
 
