@@ -106,8 +106,8 @@ def command(
     conformance passes my_family/step --cell '0.8.3@tpu:v5e:2x2' --fact collectives.all-gather=0
     conformance passes report.py --cell 0.8.3                     why a script fails there
 
-    Exit status: 0 found and confirmed, 1 nothing found or flaky, 2 usage, 4 infrastructure, 130
-    interrupted.
+    Exit status: 0 found and confirmed, 1 nothing found or flaky, 2 usage, 4 infrastructure,
+    70 internal error, 130 interrupted.
     """  # noqa: D301 - \b is click's own mark
     setting = here()
     if json_file is not None:

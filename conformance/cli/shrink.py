@@ -111,7 +111,7 @@ def command(
     conformance shrink CASE --cell '0.8.3@tpu:v5e:2x2' --fact collectives.all-gather
 
     Exit status: 0 done and confirmed, 1 what is left is flaky, 2 usage, or nothing to keep,
-    4 infrastructure, 130 interrupted: the smallest so far is written.
+    4 infrastructure, 70 internal error, 130 interrupted: the smallest so far is written.
     """  # noqa: D301 - \b is click's own mark
     setting = here()
     _check_outputs(out, json_file, repro)

@@ -85,7 +85,7 @@ def command(
 
     Faults of the host and what is flaky are not looked into. Exit status: 0 all that was looked
     into is found out, 1 something could not be, 2 usage, 4 the host stood in the way,
-    130 interrupted: the same command goes on.
+    70 internal error, 130 interrupted: the same command goes on.
     """  # noqa: D301 - \b is click's own mark
     setting = here()
     if json_file is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cli import main
+from conformance.cli import COMMANDS, main
 from conformance.model.outcome import ExitCode
 from tests.projects import ROOT, case
 
@@ -86,3 +86,11 @@ def test_an_odd_exception_is_recorded_and_the_run_goes_on(new_project: MakeProje
         assert ended.code == 1, ended.err
         assert "Traceback (most" not in ended.err
         assert "no such file: \\udcff.txt" in ended.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_that_lists_exit_statuses_lists_this_one(name: str) -> None:
+    """Where a command may be interrupted it may also fail by a bug of ours."""
+    command = importlib.import_module(COMMANDS[name]).command
+    text = command.help or ""
+    assert ("130 interrupted" in text) == ("70 internal error" in text), text
