@@ -6,6 +6,7 @@ kit can be imported.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import linecache
@@ -65,21 +66,26 @@ def frames_of(error: BaseException) -> list[dict[str, Any]]:
         for others), `line`, `function`, `source`, `library` (empty for the user's) and `count`, how
         often it follows itself. A frame without a file stands for `count` frames that are left out.
     """
-    told, room = [], FRAMES
+    told: list[dict[str, Any]] = []
+    # An exception may be of the case's own making, with attributes that raise.
+    with contextlib.suppress(Exception):
+        told.extend(_described(error))
+    return told
+
+
+def _described(error: BaseException) -> Iterator[dict[str, Any]]:
+    room = FRAMES
     for relation, one in _chain(error):
         frames = _frames(one, room)
         room -= len(frames)
         notes = [str(note) for note in getattr(one, "__notes__", None) or ()]
-        told.append(
-            {
-                "type": _cut(type(one).__name__, SHORT),
-                "message": _cut(message_of(one), LONGEST),
-                "relation": relation,
-                "notes": [_cut(note, SHORT) for note in notes if _FILTERED not in note][:NOTES],
-                "frames": frames,
-            }
-        )
-    return told
+        yield {
+            "type": _cut(type(one).__name__, SHORT),
+            "message": _cut(message_of(one), LONGEST),
+            "relation": relation,
+            "notes": [_cut(note, SHORT) for note in notes if _FILTERED not in note][:NOTES],
+            "frames": frames,
+        }
 
 
 def innermost(described: list[dict[str, Any]]) -> str:

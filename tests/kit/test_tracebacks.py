@@ -258,3 +258,19 @@ def test_generated_code_is_of_its_module(tmp_path: Path) -> None:
     (one,) = raised(module(tmp_path / "own.py", text).f)
     assert [frame["library"] for frame in one["frames"]] == ["", "", ""]
     assert one["frames"][1]["file"] == "<string>"
+
+
+def test_an_exception_that_resists_ends_nothing() -> None:
+    """Its attributes may be anything; what was described before is kept."""
+
+    class OddError(Exception):
+        __notes__ = 3  # type: ignore[assignment]
+
+        @property
+        def exceptions(self) -> None:
+            raise RuntimeError
+
+    def call() -> None:
+        raise ValueError from OddError()
+
+    assert [one["type"] for one in raised(call)] == ["ValueError"]
