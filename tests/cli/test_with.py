@@ -74,6 +74,9 @@ def test_what_is_no_package(project: Project, tmp_path: Path) -> None:
     """One error, before anything is run."""
     with zipfile.ZipFile(tmp_path / "odd.whl", "w"):
         pass
-    for text, said in (("./nothing", "has no pyproject.toml"), (f"{tmp_path}/odd.whl", "no wheel")):
+    for text, said in (
+        ("./nothing", "no such file or folder"),
+        (f"{tmp_path}/odd.whl", "no wheel"),
+    ):
         ending = project.run("run", "--with", text)
         assert (ending.code, said in ending.error) == (2, True), ending
