@@ -180,6 +180,6 @@ class Report:
 
     def _made(self, case: str) -> Iterator[tuple[str, Timeline]]:
         for track in self.tracks:
-            jobs = [self.jobs.get((case, cell.id)) for cell in track.cells]
-            if any(job is not None for job in jobs):
+            jobs = [self.jobs.get((case, cell.id)) for cell in track.shown]
+            if any((case, cell.id) in self.jobs for cell in track.cells):
                 yield track.name, timeline(jobs, self.cases[case])

@@ -32,11 +32,26 @@ class Track:
         name: What the cells have in common, e.g. `cpu8`, `tpu:v5e:2x2` or `cpu8 x64`.
         kind: Kind of platform, e.g. `tpu`.
         cells: The cells.
+        baseline: Of a track of `path:` cells, the cell of a release on the same place that they are
+            compared with: of the same release, else of the newest before it. It is one of another
+            track, too.
     """
 
     name: str
     kind: str
     cells: tuple[RunCell, ...]
+    baseline: RunCell | None = None
+
+    @property
+    def shown(self) -> tuple[RunCell, ...]:
+        """The cells that are compared, one after another."""
+        return self.cells if self.baseline is None else (self.baseline, *self.cells)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each of the cells that are compared is called."""
+        first = () if self.baseline is None else (f"{self.baseline.label} (release)",)
+        return (*first, *(cell.label for cell in self.cells))
 
 
 def tracks_of(cells: Iterable[RunCell]) -> tuple[Track, ...]:
@@ -60,10 +75,36 @@ def tracks_of(cells: Iterable[RunCell]) -> tuple[Track, ...]:
         name = f"{place} py{python}" if place in several and python else place
         members[name].append(cell)
     made = [
-        Track(name=name, kind=_kind(name), cells=tuple(sorted(found, key=_order)))
+        Track(
+            name=name, kind=_kind(name), cells=tuple(sorted(found, key=_order)),
+            baseline=_baseline(found, unique.values()),
+        )
         for name, found in members.items()
-    ]
+    ]  # fmt: skip
     return tuple(sorted(made, key=lambda track: (_rank(track.kind), track.name)))
+
+
+def _baseline(members: Iterable[RunCell], cells: Iterable[RunCell]) -> RunCell | None:
+    """Return the cell of a release that `path:` cells are compared with, None for other cells."""
+    oldest = min(members, key=_order)
+    found = _CELL.fullmatch(oldest.id)
+    if found is None or not found["stem"]:
+        return None
+    wanted = release_order(oldest.release)
+    before = [
+        cell
+        for cell in cells
+        if (match := _CELL.fullmatch(cell.id)) is not None
+        and not match["stem"]
+        and match["place"] == found["place"]
+        and release_order(cell.release) <= wanted
+    ]
+    # Of several Pythons of that release the own one is nearest.
+    return max(
+        before,
+        key=lambda cell: (_order(cell)[0], f"-py{found['python']}-" in cell.id),
+        default=None,
+    )
 
 
 def _place(cell: RunCell) -> tuple[str, str]:

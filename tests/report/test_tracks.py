@@ -53,6 +53,22 @@ def test_an_environment_that_exists_already_is_named() -> None:
     assert (track.name, track.kind) == ("cpu8 path dev", "cpu")
 
 
+def test_an_environment_is_compared_with_its_release() -> None:
+    """With the same, else the newest before it, on the same place; it is in both tracks."""
+    path = RunCell(id="path-dev-0a1b2c3d-py311-cpu8", versions={"jax": "0.8.4"})
+    ids = ("jax0.8.3-py311-cpu8", "jax0.8.3-py312-cpu8", "jax0.8.3-py311-cpu4",
+           "jax0.9.0-py311-cpu8", "jax0.5.3-py311-cpu8")  # fmt: skip
+    found = {track.name: track for track in tracks_of([path, *map(cell_of, ids)])}
+    track = found["cpu8 path dev"]
+    assert [cell.id for cell in track.cells] == [path.id]
+    assert [cell.id for cell in track.shown] == ["jax0.8.3-py311-cpu8", path.id]
+    assert track.labels == ("0.8.3 (release)", "0.8.4")
+    assert all(other.baseline is None for other in found.values() if other is not track)
+    newer = RunCell(id=path.id, versions={"jax": "0.8.2"})
+    (alone,) = (t for t in tracks_of([newer, cell_of(ids[0])]) if "path" in t.name)
+    assert alone.baseline is None
+
+
 def test_an_id_of_another_make_is_a_track_of_its_own() -> None:
     """A run of a newer release of this project is still shown."""
     (track,) = tracks_of([RunCell(id="something else")])

@@ -203,7 +203,7 @@ def _raised(
     track: Track, history: Timeline, report: Report, shown: Container[str]
 ) -> dict[str, Any]:
     """Return the newest job of a track that raised, unless its cause is shown."""
-    for cell, job in zip(reversed(track.cells), reversed(history.jobs), strict=True):
+    for cell, job in zip(reversed(track.shown), reversed(history.jobs), strict=True):
         if job is not None and (stacks := stacks_of(job, report.roots)):
             return {} if cell.id in shown else {"raised_on": cell.label, "stacks": stacks}
     return {}
@@ -212,8 +212,8 @@ def _raised(
 def _track(
     again: Callable[..., str], track: Track, history: Timeline, evidence: _Evidence
 ) -> CaseTrack:
-    releases = [cell.label for cell in track.cells]
-    by_cell = dict(zip((cell.id for cell in track.cells), releases, strict=True))
+    releases = track.labels
+    by_cell = dict(zip((cell.id for cell in track.shown), releases, strict=True))
     newest_first = reversed(history.points)
     jobs = [
         (release, job.record)

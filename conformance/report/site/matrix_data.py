@@ -141,7 +141,10 @@ def _verdicts() -> list[tuple[str, str, str]]:
 
 
 def _track(track: Track) -> dict[str, Any]:
-    cells = [[one_line(cell.label), slug(cell.label), one_line(cell.id)] for cell in track.cells]
+    cells = [
+        [one_line(label), slug(label), one_line(cell.id)]
+        for label, cell in zip(track.labels, track.shown, strict=True)
+    ]
     return {
         "name": one_line(track.name),
         "slug": slug(track.name),
@@ -180,7 +183,7 @@ class _Drawing:
         }
 
     def _row(self, name: str, track: Track, history: Timeline | None) -> list[int | str]:
-        cells = [cell.id for cell in track.cells]
+        cells = [cell.id for cell in track.shown]
         jobs = history.jobs if history is not None else (None,) * len(cells)
         edges = {} if history is None else _edges(history)
         shown = [self._shown(name, cell, job) for cell, job in zip(cells, jobs, strict=True)]

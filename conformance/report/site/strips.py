@@ -57,17 +57,17 @@ def strip_of(row: str, history: Timeline, track: Track) -> Strip:
         track: The track.
     """
     begins = {p.after.record.cell for p in history.points if _concerns(row, p)}
-    turns = list(accumulate(cell.id in begins for cell in track.cells))
+    turns = list(accumulate(cell.id in begins for cell in track.shown))
     states = [_state(row, job, turn) for job, turn in zip(history.jobs, turns, strict=True)]
     segments = []
     for _, numbers in groupby(range(len(states)), lambda n: (states[n], turns[n])):
         first, *more = numbers
-        cell, last = track.cells[first], track.cells[more[-1] if more else first]
+        cell = track.shown[first]
         job = history.jobs[first]
         segments.append(
             Segment(
-                first=cell.label,
-                last=last.label,
+                first=track.labels[first],
+                last=track.labels[more[-1] if more else first],
                 length=1 + len(more),
                 state=states[first],
                 record=None if job is None else job.record,

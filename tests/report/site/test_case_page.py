@@ -11,7 +11,7 @@ from conformance.engine.diff_cache import DiffCache
 from conformance.model.case import Deviation
 from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Outcome, Verdict
-from conformance.model.run import Exclusion, RunCase
+from conformance.model.run import Exclusion, RunCase, RunCell
 from conformance.model.traceback import Raised, encode_traceback
 from conformance.report.looked_into import LookedInto
 from conformance.report.site.addresses import case_page
@@ -19,7 +19,7 @@ from conformance.report.site.case_page import case_pages, pairs_of
 from conformance.report.site.causes_page import causes_by_case
 from tests.builders import f32
 from tests.report.raising import FRAMES, RAISED, own
-from tests.report.runs import ADD, CELLS, MULTIPLY, Directory
+from tests.report.runs import ADD, CELLS, MULTIPLY, Directory, cell_of
 from tests.report.site.examples import suite_report
 from tests.report.site.pages import Page
 
@@ -251,3 +251,21 @@ def test_a_traceback_from_elsewhere_is_text(tmp_path: Path) -> None:
     content = dict(pages)[case_page("f/a")].decode()
     assert "alert(1)" in content
     assert not any(mark in content for mark in ("<script>alert", "\x1b", "\u202e", "\x00"))
+
+
+def test_an_environment_is_compared_with_its_release(tmp_path: Path) -> None:
+    """What the user's own jax does otherwise than the release is a change of its track."""
+    run = Directory(tmp_path)
+    own = RunCell(
+        id="path-dev-0a1b2c3d-py311-cpu8", selector="path:/dev/bin/python@cpu8",
+        versions={"jax": "0.8.3"},
+    )  # fmt: skip
+    run.job("f/a", CELLS[0], f32(3)).job("f/a", CELLS[2], f32(1)).job("f/a", own.id, f32(2))
+    run.job("f/b", CELLS[2], f32(1))
+    report = run.report(cells=(*map(cell_of, (CELLS[0], CELLS[2])), own))
+    assert list(report.timelines("f/b")) == ["cpu8"]
+    text = page(report, tmp_path).text
+    assert "cpu8 path dev" in text
+    assert "0.8.3 (release)" in text
+    command = f"conformance run f/a --cell {CELLS[2]} --cell path:/dev/bin/python@cpu8"
+    assert command in text
