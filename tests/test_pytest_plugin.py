@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -207,6 +208,23 @@ def test_lf_runs_what_failed(project: Project) -> None:
     code, said = run_pytest(project, "cases", "--cell", "0.6.2", "--lf")
     assert code == 1
     assert summary(said).startswith("1 failed")
+
+
+GROUPED = ("-n", "2", "--dist", "loadgroup")
+
+
+@pytest.mark.parametrize(("first", "flag", "then"), [(GROUPED, "--lf", ()), ((), "--ff", GROUPED)])
+def test_what_failed_is_found_again_with_xdist(
+    project: Project, first: tuple[str, ...], flag: str, then: tuple[str, ...]
+) -> None:
+    """The workers of xdist append the cell to names of tests; what is remembered has one name."""
+    run_pytest(project, "cases", "--cell", "0.6.2", *first)
+    failed = json.loads((project.path / ".pytest_cache/v/cache/lastfailed").read_text())
+    assert [name for name in failed if "@" in name] == []
+    _, said = run_pytest(project, "cases", "--cell", "0.6.2", flag, *then)
+    assert summary(said).startswith("1 failed" if flag == "--lf" else "1 failed, 2 passed"), said
+    again = json.loads((project.path / ".pytest_cache/v/cache/lastfailed").read_text())
+    assert (again, len(again)) == (failed, 1)
 
 
 PARAMETRISED = case(
