@@ -76,3 +76,16 @@ def test_an_editable_install_has_no_copy_of_the_checkout(tmp_path: Path) -> None
     assert [line for line in record.read_text().splitlines() if "/data/" in line] == []
     where = _run(python, "-c", "import conformance; print(conformance.__file__)", cwd=tmp_path)
     assert Path(where.stdout.strip()) == ROOT / "conformance" / "__init__.py"
+
+
+@pytest.mark.parametrize("version", ["pytest==8.3.*", "pytest>=9"])
+def test_the_extra_pytest_alone_collects_and_runs_cases(tmp_path: Path, version: str) -> None:
+    """In a checkout, whose own tests need more than that; of the oldest pytest and of today's."""
+    python = _environment(tmp_path, "--editable", f"{ROOT}[pytest]", version)
+    cases = ("cases/shard_map_while", "-k", "end_time_argument", "--cell", "0.6.2")
+    command = (python, "-m", "pytest", "-p", "no:cacheprovider", "-q", *cases)
+    collected = _run(*command, "--collect-only", cwd=ROOT)
+    assert collected.returncode == 0, collected.stdout + collected.stderr
+    assert "end_time_argument" in collected.stdout
+    done = _run(*command, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
