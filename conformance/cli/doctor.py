@@ -148,7 +148,7 @@ def _interpreters(setting: Setting) -> Iterator[Finding]:
             if version in needed:
                 yield _found(what, str(error), "wrong")
             elif cells := _cells_on(setting, version):
-                yield _found(what, f"{cells} need it: {error}", "absent")
+                yield _found(what, f"{cells}: {error}", "absent")
             else:
                 yield _found(what, "not on this host, and no cell of a matrix needs it")
 
@@ -162,7 +162,7 @@ def _needed_by_releases(setting: Setting) -> set[str]:
 
 
 def _cells_on(setting: Setting, python: str) -> str:
-    """Return how many cells of which matrices run on a Python, empty if none does."""
+    """Return how many cells of which matrices need a Python, empty if none does."""
     found = {}
     names = {file.stem for folder in setting.matrix_folders for file in folder.glob("*.toml")}
     for name in sorted(names - {Path(RELEASES).stem, _ONLINE}):
@@ -170,7 +170,8 @@ def _cells_on(setting: Setting, python: str) -> str:
             cells, _ = setting.cells(name, ())
             found[name] = sum(cell.python == python for cell in cells)
     told = [f"{plural(count, 'cell')} of matrix {name}" for name, count in found.items() if count]
-    return " and ".join(told)
+    need = "needs" if sum(found.values()) == 1 else "need"
+    return f"{' and '.join(told)} {need} it" if told else ""
 
 
 def _accelerator(name: str) -> Callable[[], str]:

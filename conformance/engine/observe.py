@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from conformance.cells.masking import masked
 from conformance.engine.job import Finished
 from conformance.engine.ways import CUT_SHORT, WAYS, WaysSaid, name_of
 from conformance.judge.errors import signature
@@ -74,7 +73,7 @@ class Transcript:
     def _take_error(self, error: Mapping[str, Any]) -> None:
         """Take the first error, the program's; a broken reference adds nothing to it."""
         self.error = self.error or _error(error)
-        self.blobs.setdefault("traceback", masked(error["traceback"]).encode())
+        self.blobs.setdefault("traceback", error["traceback"].encode())
         if "frames" in error:
             self.blobs.setdefault(FRAMES, traceback_artifact(error["frames"]))
 

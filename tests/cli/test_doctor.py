@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
-from conformance.cli import doctor
+from conformance.cli import doctor, setting
 from tests.projects import GOOD
 
 if TYPE_CHECKING:
@@ -40,6 +40,12 @@ def line(ending: Ending, what: str) -> str:
     return next(line for line in ending.out.splitlines() if f" {what}: " in line)
 
 
+@pytest.fixture(autouse=True)
+def _no_built_in_matrices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An installed package has matrices of its own, in addition to those of the project."""
+    monkeypatch.setattr(setting, "PACKAGE", tmp_path)
+
+
 @pytest.mark.usefixtures("missing_interpreter_fails")
 def test_a_python_that_a_matrix_needs_is_absent(
     new_project: MakeProject, monkeypatch: pytest.MonkeyPatch
@@ -49,7 +55,7 @@ def test_a_python_that_a_matrix_needs_is_absent(
     project = new_project({"cases/fam/numbers.py": GOOD, "matrix/pythons.toml": MATRIX})
     ending = project.run("doctor")
     told = line(ending, "python 3.14")
-    assert told.startswith("absent python 3.14: 1 cell of matrix pythons need it: ")
+    assert told.startswith("absent python 3.14: 1 cell of matrix pythons needs it: ")
     assert "uv python install 3.14" in told
     status = {one["what"]: one["status"] for one in project.run("doctor", "--json").json}
     assert status["python 3.14"] == "absent"

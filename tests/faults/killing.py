@@ -60,7 +60,8 @@ MEASURED: Final = ("seconds", "max_rss_bytes", "attempts", "cached", "notes")
 PATIENCE: Final = 120.0
 GONE: Final = 60.0
 """Seconds within which what was started is to be gone: a worker imports jax before it looks."""
-MARK: Final = "KILLED_RUN"
+MARK: Final = "TMPDIR"
+"""Variable by which what a run started is found; workers get it, and each run has its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +188,7 @@ class _Trial:
         """Start `conformance run`."""
         surroundings = {
             "PYTHONPATH": str(ROOT), "CONFORMANCE_CACHE": str(self.cache), "COLUMNS": "200",
-            "TMPDIR": str(self._scratch), MARK: str(self.folder), "CONFORMANCE_PASS_ENV": MARK,
+            MARK: str(self._scratch),
         }  # fmt: skip
         return subprocess.Popen(
             [sys.executable, "-m", "conformance", "run", "--jobs", "2",
@@ -225,7 +226,7 @@ class _Trial:
         if "Traceback" in said:
             yield said
         end = time.monotonic() + GONE
-        while (alive := _marked(str(self.folder))) and time.monotonic() < end:
+        while (alive := _marked(str(self._scratch))) and time.monotonic() < end:
             time.sleep(0.05)
         for one in alive:
             yield f"process {one.pid} is left: {' '.join(one.cmdline())[:200]}"
