@@ -14,6 +14,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from conformance.kit import frames
+from conformance.kit.cgroups import MemoryGroups
 from conformance.kit.processes import (
     PR_SET_CHILD_SUBREAPER,
     PR_SET_PDEATHSIG,
@@ -26,6 +27,8 @@ from conformance.kit.processes import (
 if TYPE_CHECKING:
     import resource
     from collections.abc import Callable
+
+    from conformance.kit.cgroups import MemoryGroup
 
     Send = Callable[[dict[str, Any], bytes], None]
     Main = Callable[[dict[str, Any], int], None]
@@ -64,6 +67,13 @@ class Tail:
 class Child:
     """A process that runs a job, or several jobs one after another.
 
+    Args:
+        request: Its first job.
+        share: What jobs it runs.
+        main: Runs in the child with the request and the descriptor for its frames.
+        close: Descriptors of the parent that it must not hold.
+        group: Cgroup for it, None where none can be made.
+
     Attributes:
         pid: The process, leader of its own process group.
         share: What jobs it runs, see `conformance.kit.shared`; empty when it runs one only.
@@ -73,9 +83,15 @@ class Child:
     """
 
     def __init__(
-        self, request: dict[str, Any], share: str, main: Main, close: tuple[int, ...]
+        self,
+        request: dict[str, Any],
+        share: str,
+        main: Main,
+        close: tuple[int, ...],
+        group: MemoryGroup | None = None,
     ) -> None:
         self.share = share
+        self.group = group
         self.ended = ""
         self.decoder = frames.Decoder()
         self._take(request)
@@ -91,6 +107,9 @@ class Child:
         if self.pid == 0:
             if share:
                 os.close(self._give)
+            with contextlib.suppress(OSError):  # then its memory is only summed up
+                if group is not None:
+                    group.enter()
             _become_job(request, main, pipes, self.scratch, given=given, close=close)
         os.close(given)
         for _, write_end in pipes.values():
@@ -214,6 +233,7 @@ class Supervisor:
         self._send = send
         self._close = close
         self._children: dict[int, Child] = {}
+        self._groups = MemoryGroups()
         self._strays = False
 
     @property
@@ -237,7 +257,13 @@ class Supervisor:
                 return
         # A job may read or write every descriptor that it finds: those of its neighbours as well.
         others = (fd for other in self._children.values() for fd in other.descriptors)
-        child = Child(request, share, self._main, (*self._close, *others))
+        # Jobs that share a process have limits of their own.
+        group = None if share else self._groups.make(int(request["memory"]) * 2**20)
+        try:
+            child = Child(request, share, self._main, (*self._close, *others), group)
+        except BaseException:
+            self._release(group)
+            raise
         self._children[child.pid] = child
         for fd in child.fds:
             self._selector.register(fd, selectors.EVENT_READ, child)
@@ -296,6 +322,11 @@ class Supervisor:
                 self._strays = True
         if self._strays:
             self._strays = not end_strays(set(self._children))
+            self._groups.close()
+
+    def _release(self, group: MemoryGroup | None) -> None:
+        if group is not None:
+            self._groups.give_back(group)
 
     def _finish(self, child: Child, status: int, usage: resource.struct_rusage) -> None:
         del self._children[child.pid]
@@ -306,6 +337,9 @@ class Supervisor:
             self._selector.unregister(fd)
             os.close(fd)
         child.close()
+        if child.group is not None and child.group.has_killed():
+            child.ended = child.ended or "memory"
+        self._release(child.group)
         scale = 1 if sys.platform == "darwin" else 1024
         child.peak = max(child.peak, usage.ru_maxrss * scale)
         if child.request is not None:
@@ -345,8 +379,10 @@ class Supervisor:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(child.pid, 0)
             child.close()
+            self._release(child.group)
         self._children.clear()
         end_strays(set())
+        self._groups.close()
 
 
 def _read(fd: int) -> bytes | None:

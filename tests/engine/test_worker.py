@@ -15,6 +15,7 @@ import pytest
 
 from conformance.engine.client import Worker, WorkerDiedError
 from conformance.errors import InfrastructureError
+from conformance.kit.cgroups import MemoryGroups
 from conformance.model.outcome import Outcome
 from tests.bench import OLD, Bench, leaf_of, planned_cell, python_of, value_of
 
@@ -234,3 +235,16 @@ def test_a_cell_without_jax_does_not_start(tmp_path: Path) -> None:
     wrapper.chmod(0o755)
     with pytest.raises(InfrastructureError, match="No module named 'jax'"):
         Worker(wrapper)
+
+
+@pytest.mark.cell
+def test_memory_that_is_taken_at_once_is_limited_at_once(bench: Bench) -> None:
+    """Within a tenth of a second a job could take all that the host has."""
+    groups = MemoryGroups()
+    if (group := groups.make(2**30)) is None:
+        pytest.skip("this host has no cgroup that may be written")
+    groups.give_back(group)
+    body = "import mmap; m = mmap.mmap(-1, 3 * 2**30, flags=34 | 0x8000); return len(m)"
+    finished = bench.run(body, "probe(memory=600)")
+    assert finished.outcome == Outcome.OUT_OF_MEMORY
+    assert finished.max_rss_bytes < 1200 * 2**20
