@@ -11,6 +11,7 @@ import hashlib
 import heapq
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.runner import unexpected
@@ -47,7 +48,7 @@ class RootCause:
     Attributes:
         id: Stays the same from run to run, as long as what the jobs have in common does.
         reason: The first reason of the first job, empty if it has none.
-        records: The jobs.
+        records: The jobs, by case and cell.
     """
 
     id: str
@@ -73,7 +74,8 @@ def root_causes(
     Returns:
         The causes: faults of the host first, for they hide what JAX does, then the largest.
     """
-    every = list(records)
+    # Jobs end in any order, and what is said of a cause must not depend on it.
+    every = sorted(records, key=_job)
     common = _Common(every)
     asked = [one for one in every if unexpected(one) or one.verdict is Verdict.INFRA]
     told = list(zip(asked, _fewest([common.of(record) for record in asked]), strict=True))
@@ -89,6 +91,10 @@ def root_causes(
     return _merge_by_culprit(causes, evidence or {})
 
 
+def _job(record: Record) -> tuple[str, str]:
+    return record.case, record.cell
+
+
 def _merge_by_culprit(
     causes: Sequence[RootCause], evidence: Mapping[str, Evidence]
 ) -> tuple[RootCause, ...]:
@@ -97,7 +103,7 @@ def _merge_by_culprit(
     for cause in causes:
         groups.setdefault(culprit_key(cause.id, evidence), []).append(cause)
     merged = [
-        replace(same[0], records=tuple(record for cause in same for record in cause.records))
+        replace(same[0], records=tuple(sorted(chain(*(cause.records for cause in same)), key=_job)))
         for same in groups.values()
     ]
     return tuple(sorted(merged, key=lambda cause: (cause.telling, -len(cause.records))))

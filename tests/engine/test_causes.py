@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from conformance.engine.causes import root_causes
 from conformance.model.evidence import Culprit, Evidence
@@ -53,6 +55,17 @@ def test_causes_are_grouped_largest_first() -> None:
     ]
     found = [(one.reason, [r.case for r in one.records]) for one in root_causes(records)]
     assert found == [("no network", ["f/b", "f/c"]), ("dtype", ["f/a"]), ("value", ["f/a"])]
+
+
+@given(st.permutations(range(6)))
+def test_the_order_in_which_jobs_end_does_not_matter(order: list[int]) -> None:
+    """A night on a busy host reads as one on an idle host."""
+    records = [
+        record(case, cell, Verdict.REGRESSED, f"{case} {said}")
+        for case, said in (("f/a", "dtype"), ("f/b", "dtype"), ("f/c", "value"))
+        for cell in ("c1", "c2")
+    ]
+    assert root_causes([records[number] for number in order]) == root_causes(records)
 
 
 def test_a_cause_has_the_same_id_every_night() -> None:

@@ -100,11 +100,11 @@ def test_the_cases_of_a_root_cause_are_named(tmp_path: Path) -> None:
     """Ten of many; the reason is not hard-wrapped in a pipe."""
     run = Directory(tmp_path)
     for number in range(12):
-        run.job(f"f/a{number}", "jax0.5.0-py311-cpu8", error=("ValueError", "no " * 60))
+        run.job(f"f/a{number:02}", "jax0.5.0-py311-cpu8", error=("ValueError", "no " * 60))
     bad = [replace(one, verdict=Verdict.REGRESSED, reasons=("no " * 60,)) for one in run.records]
     run.records = bad
     lines = printed(run.report(), tmp_path).splitlines()
-    names = ", ".join(f"f/a{number}" for number in range(10))
+    names = ", ".join(f"f/a{number:02}" for number in range(10))
     assert f"  {names} and 2 more" in lines
     assert f"  {'no ' * 60}" in lines
 
