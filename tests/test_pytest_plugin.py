@@ -63,7 +63,9 @@ def project(
 
 def run_pytest(project: Project, *arguments: str) -> tuple[int, str]:
     """Run pytest in a project with the plugin, and nothing of this session's."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    # With TOX_ENV_DIR pytest has its cache there: one for all projects.
+    ours = ("PYTEST", "TOX")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *PLUGIN, *arguments],
         cwd=project.path,
