@@ -76,7 +76,7 @@ def test_decisions_by_flags_are_written(reviewed: Project) -> None:
     assert sorted({e["case"] for e in accepted.json["outcome"]["goldens"]}) == [
         "fam/breaks", "fam/doubled[eight]", "fam/doubled[four]", "fam/mended", "fam/value",
     ]  # fmt: skip
-    assert [g["cases"] for g in accepted.json["groups"]] == [["fam/wrong"], ["fam/mended"]]
+    assert [g["cases"] for g in accepted.json["groups"]] == [["fam/mended"], ["fam/wrong"]]
     assert groups(reviewed)["mended"]["verdict"] == "stale"
     ended = groups(reviewed)["mended"]["id"]
     done = reviewed.run("review", "--deviation", ended, "--reason", "it works")
