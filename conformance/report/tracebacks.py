@@ -120,7 +120,9 @@ def stacks_of(side: Side, roots: Iterable[str] = ()) -> tuple[Stack, ...]:
         text = _plain(side)
         return (Stack(text=text),) if text else ()
     where = (side.record.case, *roots)
-    return tuple(_stack(raised, where) for raised in found)
+    stacks = tuple(_stack(raised, where) for raised in found)
+    # Without a frame or a note it says no more than the reason above it: a CaseError, say.
+    return stacks if any(stack.parts or stack.notes for stack in stacks) else ()
 
 
 def traceback_lines(side: Side, roots: Iterable[str] = ()) -> list[str]:

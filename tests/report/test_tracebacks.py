@@ -130,9 +130,10 @@ def test_a_long_text_is_cut_at_its_beginning(tmp_path: Path) -> None:
 
 
 def test_jobs_without_one(tmp_path: Path) -> None:
-    """One that was killed; an artifact of the case's own that has the name; a lost blob."""
+    """One that was killed; an artifact of the case's own; an error without frames; a lost blob."""
     assert traceback_lines(told(tmp_path / "a", {})) == []
     assert traceback_lines(told(tmp_path / "b", {"frames": "1 2 3"})) == []
+    assert traceback_lines(side(tmp_path / "d", message="a case builds no mesh")) == []
     lost = told(tmp_path / "c", FRAMES)
     for file in (tmp_path / "c" / "blobs").rglob("*"):
         if file.is_file():
