@@ -65,6 +65,18 @@ def test_long_names_keep_their_ends(visit: Open, tmp_path: Path) -> None:
     assert narrow.page.locator(link).evaluate_all(ENDS_SEEN) == [True, True]
 
 
+def test_names_of_platforms_are_whole_where_there_is_room(visit: Open, tmp_path: Path) -> None:
+    """Also where a platform has a single release, in the heads and in the filter."""
+    run = Directory(tmp_path / "platforms")
+    for cell in (CPU[0], "jax0.8.3-py311-cpu8-mp2", "jax0.10.2-py311-cuda.h100.1x1x4"):
+        run.job("signs/one", cell)
+    seen = visit(write(run.report(), tmp_path), viewport={"width": 1280, "height": 800})
+    for names in (".place span", ".filters select"):
+        assert seen.page.locator(names).evaluate_all(
+            "all => all.length > 1 && all.every(one => one.scrollWidth <= one.clientWidth)"
+        )
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_rows_of_a_suite_keep_the_ends_of_names(visit: Open, suite_site: Path, width: int) -> None:
     """The part of a test's name after its file is visible at each width."""

@@ -48,6 +48,8 @@
     const count = layout.reduce((sum, { columns }) => sum + columns.length, 0);
     grid.style.setProperty("--columns", count);
     grid.style.setProperty("--tracks", layout.length);
+    const widths = layout.map(({ track, columns }) => (track.name.length * 0.5 + 0.5) / columns.length);
+    grid.style.setProperty("--widest", `${Math.max(4.5, ...widths)}rem`);
     grid.setAttribute("aria-colcount", count + 1);
     grid.classList.toggle("folds", layout.some(({ columns }) => columns.some(({ folded }) => folded)));
     drawn.columns = [...head.querySelectorAll(".column")];

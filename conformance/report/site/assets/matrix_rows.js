@@ -190,7 +190,9 @@
     releases.append(element("div", "head", "columnheader", "Case, by release of jax"));
     for (const { track, columns, offset } of layout) {
       const head = element("div", "place first", "columnheader");
-      head.append(element("span", "", "", track.name));
+      const name = element("span", "", "", track.name);
+      name.title = track.name;
+      head.append(name);
       head.style.setProperty("--n", columns.length);
       head.setAttribute("aria-colspan", columns.length);
       tracks.append(head);
