@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Self
 
     from rich.console import Console
 
@@ -51,7 +53,8 @@ def live_progress(console: Console, jobs: int, cells: int) -> Iterator[Callable[
     """
     console.print(f"{plural(jobs, 'job')} in {plural(cells, 'cell')}")
     if not console.is_terminal:
-        yield ProgressLines(jobs).take
+        with ProgressLines(jobs) as lines:
+            yield lines.take
         return
     columns = (
         TextColumn("{task.description}"),
@@ -78,6 +81,9 @@ def live_progress(console: Console, jobs: int, cells: int) -> Iterator[Callable[
 class ProgressLines:
     """Progress for logs, on standard error: a line at each tenth, or after half a minute.
 
+    Inside a `with` statement the line after half a minute also comes when no job ends: at first
+    because environments are made.
+
     Args:
         total: Jobs in all, 0 where nobody knows.
     """
@@ -87,6 +93,17 @@ class ProgressLines:
         self._counts: Counter[str] = Counter()
         self._told = 0
         self._last = time.monotonic()
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._tell_of_silence, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
 
     def take(self, record: Record) -> None:
         """Count a job, and print a line if it is time for one.
@@ -94,15 +111,24 @@ class ProgressLines:
         Args:
             record: The job.
         """
-        self._counts[record.verdict] += 1
-        done, now = self._counts.total(), time.monotonic()
-        since = now - self._last
-        tenth = bool(self._total) and (done - self._told) * TENTHS >= self._total
-        if since < INTERVAL and not (tenth and since >= LEAST):
-            return
-        self._last, self._told = now, done
+        with self._lock:
+            self._counts[record.verdict] += 1
+            done, since = self._counts.total(), time.monotonic() - self._last
+            tenth = bool(self._total) and (done - self._told) * TENTHS >= self._total
+            if since >= INTERVAL or (tenth and since >= LEAST):
+                self._tell()
+
+    def _tell_of_silence(self) -> None:
+        while not self._over.wait(min(INTERVAL, 1.0)):
+            with self._lock:
+                if time.monotonic() - self._last >= INTERVAL:
+                    self._tell()
+
+    def _tell(self) -> None:
+        done = self._counts.total()
+        self._last, self._told = time.monotonic(), done
         counts = ", ".join(
             f"{count:,} {verdict}" for verdict, count in sorted(self._counts.items())
         )
         jobs = f"{done:,} of {plural(self._total, 'job')}" if self._total else plural(done, "job")
-        click.echo(f"{jobs} done: {counts}", err=True)
+        click.echo(f"{jobs} done{': ' if counts else ''}{counts}", err=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -243,15 +243,15 @@ def _axis(platform: str, points: Points) -> Axis:
 def _run(upgrade: Upgrade, directory: RunDirectory, console: Console) -> list[Record]:
     """Try everything, and keep what comes of it."""
     records = []
-    lines = ProgressLines()
     with (
         closing(Results(directory)) as results,
         console.status("trying both ends", spinner="line") as status,
+        nullcontext() if console.is_terminal else ProgressLines() as lines,
     ):
         for record in upgrade.run():
             records.append(record)
             results.append(record, sync=not record.cached)
-            if console.is_terminal:
+            if lines is None:
                 status.update(f"{plural(len(records), 'job')}: {record.case} on {record.cell}")
             else:
                 lines.take(record)

@@ -54,3 +54,15 @@ def test_a_short_run_has_no_lines(
 ) -> None:
     """It is over before one is read."""
     assert told(capsys, monkeypatch, 0.05, 40) == []
+
+
+def test_silence_is_told_of(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At first environments are made, and no job ends: a log says that the run goes on."""
+    monkeypatch.setattr(progress, "INTERVAL", 0.01)
+    said = ""
+    with ProgressLines(40):
+        while said.count("\n") < 2:
+            said += capsys.readouterr().err
+    assert set(said.splitlines()) == {"0 of 40 jobs done"}
