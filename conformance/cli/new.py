@@ -228,7 +228,7 @@ def _cases_folder(setting: Setting, given: Path | None, *, dry_run: bool) -> Pat
 
 def _write(place: Place, made: Made) -> None:
     """Write the file of a case, unless it was written to meanwhile."""
-    with locked({place.file.parent}, print_note):
+    with locked({place.folder.parent}, print_note):  # as `review` does, which edits case files
         there = place.file.read_text(encoding="utf-8") if place.file.exists() else None
         if there != place.there:
             raise UsageError(f"{place.file}: was edited meanwhile; nothing written, do it again")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.cli import new
+from conformance.locking import locked
 from tests.projects import GOOD, HEAD
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from tests.projects import Ending, Project
@@ -94,6 +98,22 @@ def test_another_value_is_declared(project: Project) -> None:
     ]  # fmt: skip
     assert 'outcome="ok"' in made["code"]
     assert made["undeclared"] == []
+
+
+@pytest.mark.cell
+def test_the_file_is_written_under_the_lock_of_reviews(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is that of the folder of families, which `review` holds to declare deviations there."""
+    held: list[Path] = []
+
+    def recording(folders: Iterable[Path], *more: Any) -> AbstractContextManager[None]:
+        held.extend(folders := list(folders))
+        return locked(folders, *more)
+
+    monkeypatch.setattr(new, "locked", recording)
+    assert ported(project, "print(1)\n").code == 0
+    assert held == [project.path / "cases"]
 
 
 @pytest.mark.cell

@@ -16,8 +16,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from conformance.cli import state
 from conformance.model.outcome import Verdict
 from tests.builders import f32
+from tests.holders import another_writer
 from tests.projects import GOOD, ROOT, SMOKE
 from tests.report.runs import CELLS, Directory
 from tests.report.site.pages import Page
@@ -190,6 +192,20 @@ def test_a_run_that_cannot_be_read_is_told_and_the_others_are_reported(project: 
     on_every_page = (project.path / "site" / "data" / "search.js").read_text()
     assert "results.jsonl:1: expected a record" in on_every_page
     assert project.run("report", good, "--out", "site").code == 0
+
+
+def test_pages_of_goldens_wait_for_who_accepts(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No page has what the next one lacks; who only compares them does not wait."""
+    monkeypatch.setattr(state, "MATRICES", ("smoke",))
+    project.write({"cases/family/topic.py": GOOD})
+    with another_writer(project.path / "cases", 2) as released:
+        assert project.run("report", "--goldens", "--check").code == 1
+        assert not released.is_set()
+        assert project.run("report", "--goldens").code == 0
+        assert released.is_set()
+    assert project.run("report", "--goldens", "--check").code == 0
 
 
 @pytest.mark.parametrize(

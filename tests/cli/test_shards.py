@@ -15,6 +15,7 @@ from conformance.model.outcome import ExitCode
 from tests.engine.written_runs import A, write
 from tests.engine.written_runs import record as record_of
 from tests.failing import CALLS, failing_once
+from tests.holders import another_writer
 from tests.projects import CELL, ROOT, case
 
 if TYPE_CHECKING:
@@ -82,6 +83,16 @@ def test_parts_are_about_as_long_as_one_another(project: Project) -> None:
     assert [part["jobs"] for part in ending.json] == [2, 1, 2]
     part = project.run("run", "--cell", "0.6.2", "--shard", "2/3", "--json", "-")
     assert [record["case"] for record in part.json["results"]] == ["family/c"]
+
+
+@pytest.mark.cell
+def test_durations_that_another_process_learns_are_kept(project: Project) -> None:
+    """Who adds to them waits for who does so meanwhile."""
+    project.run("run", "family/a", "--cell", "0.6.2")
+    (run,) = project.runs
+    with another_writer(project.path / "matrix", 2) as released:
+        assert project.run("plan", "--cell", "0.6.2", "--learn", run).code == 0
+        assert released.is_set()
 
 
 @pytest.mark.cell
