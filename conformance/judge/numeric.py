@@ -77,8 +77,8 @@ def _compare_floats(
         size=observed.size,
         first=first,
         worst=worst,
-        max_ulp=int(ulps.max()),
-        max_abs=float(errors.max()),
+        max_ulp=int(np.max(ulps)),
+        max_abs=float(np.max(errors)),
         max_rel=float(np.where(errors > 0, errors / np.abs(right64), 0).max()),
     )
 
@@ -114,7 +114,7 @@ def _integer_errors(observed: Array, expected: Array) -> tuple[float, float]:
     right = expected.astype(np.float64)
     with np.errstate(all="ignore"):
         errors = np.abs(observed.astype(np.float64) - right)
-        return float(errors.max()), float((errors / np.abs(right)).max())
+        return float(np.max(errors)), float(np.max(errors / np.abs(right)))
 
 
 def _against(observed: Any, expected: Any, word: str) -> str:

@@ -95,7 +95,7 @@ def max_ulp(observed: Array, golden: Array) -> int:
     Raises:
         UlpError: If shape or dtype differ, or the dtype is not floating.
     """
-    return int(ulp_distance(observed, golden).max(initial=0))
+    return int(np.max(ulp_distance(observed, golden), initial=0))
 
 
 def _ordered(array: Array) -> NDArray[np.uint64]:

@@ -82,7 +82,7 @@ def _plot(before: Leaf, after: Leaf) -> ValuePlot | None:
         path=after.path,
         shape=after.shape,
         unit="ulp" if inexact else "absolute",
-        heights=tuple(float(part.max()) for part in np.array_split(flat, min(BINS, flat.size))),
+        heights=tuple(float(np.max(part)) for part in np.array_split(flat, min(BINS, flat.size))),
         differing=int((flat > 0).sum()),
         size=int(flat.size),
     )

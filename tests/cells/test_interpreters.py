@@ -218,6 +218,7 @@ def test_without_a_network_there_are_three_ways(
     bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In seconds, in one line, and only once: how uv failed, and how to get the Python."""
+    monkeypatch.delenv("UV_PYTHON_DOWNLOADS_JSON_URL", raising=False)
     monkeypatch.setenv("UV_PYTHON_INSTALL_MIRROR", "http://127.0.0.1:9")
     begun = time.monotonic()
     messages = set()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import TYPE_CHECKING, Final
 
 from packaging.utils import canonicalize_name
+
+from conformance.cells.standard_library import STANDARD_LIBRARY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +34,7 @@ def missing_dependency(job: Job, error: ErrorInfo) -> str:
         return ""
     name = found[1]
     installed = str(canonicalize_name(name)) in job.planned.versions
-    if installed or name in sys.stdlib_module_names or _is_local(name, job.case.file):
+    if installed or name in STANDARD_LIBRARY or _is_local(name, job.case.file):
         return ""
     return (
         f"the suite imports {name!r}, and the cell has no package of that name: name the package "

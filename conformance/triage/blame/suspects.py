@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import sys
 from typing import TYPE_CHECKING, Final
 
+from conformance.cells.standard_library import STANDARD_LIBRARY
 from conformance.corpus.source import parse
 from conformance.triage.blame.wants import closure
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.triage.blame.mixture import End
 
-OWN: Final = {"conformance", "__future__", *sys.stdlib_module_names}
+OWN: Final = {"conformance", "__future__", *STANDARD_LIBRARY}
 """Modules that are of no package."""
 ALWAYS: Final = ("jax", "numpy")
 """Packages that every target is about."""

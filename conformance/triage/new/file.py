@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.cells.standard_library import STANDARD_LIBRARY
 from conformance.triage.new.edits import indented
 from conformance.triage.repro.surroundings import quoted
 
@@ -193,7 +193,7 @@ def _key(line: str) -> tuple[int, int, str]:
     module, name = match.groups() if match is not None else (None, line)
     root = (module or name).partition(" ")[0].partition(".")[0]
     section = (
-        0 if module == "__future__" else 4 if not root else 1 if root in sys.stdlib_module_names
+        0 if module == "__future__" else 4 if not root else 1 if root in STANDARD_LIBRARY
         else 3 if root == "conformance" else 2
     )  # fmt: skip
     return section, int(module is not None), f"{module} {name}" if module else name

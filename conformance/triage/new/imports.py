@@ -7,8 +7,9 @@ one case shows, and must not take the others with it.
 from __future__ import annotations
 
 import ast
-import sys
 from typing import TYPE_CHECKING, Final
+
+from conformance.cells.standard_library import STANDARD_LIBRARY
 
 if TYPE_CHECKING:
     from conformance.triage.new.script import Script
@@ -88,4 +89,4 @@ def _lines(node: ast.stmt) -> list[tuple[str, str, bool]]:
 
 
 def _is_standard(module: str) -> bool:
-    return module.partition(".")[0] in sys.stdlib_module_names
+    return module.partition(".")[0] in STANDARD_LIBRARY

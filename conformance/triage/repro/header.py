@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Final
@@ -12,6 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from conformance.cells.releases import is_nightly
+from conformance.cells.standard_library import STANDARD_LIBRARY
 from conformance.judge.conformance import ending
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome
@@ -80,7 +80,7 @@ def requirements(job: Job, source: Source, own: Carried) -> list[str]:
             stays: no index has a package of the user's own.
     """
     versions = job.planned.versions
-    others = source.modules - IMPORTED - sys.stdlib_module_names
+    others = source.modules - IMPORTED - STANDARD_LIBRARY
     names = set(versions)
     if not others and not own.wanted:
         plugins = PLUGINS if job.planned.cell.place.packages else ()
@@ -192,7 +192,7 @@ class Header:
             yield from comment(f"not asserted below: {name}, which takes more than a plain look")
         versions = self._job.planned.versions
         main = [f"{n} {versions[n]}" for n in ("jax", "jaxlib", "numpy") if n in versions]
-        more = self._source.modules - IMPORTED - sys.stdlib_module_names
+        more = self._source.modules - IMPORTED - STANDARD_LIBRARY
         main += [f"{name} {versions[name]}" for name in sorted(more) if name in versions]
         yield from comment(f"seen on: {', '.join(main)}, Python {self._job.planned.cell.python}, "
                             f"{self._place.platform}")  # fmt: skip
