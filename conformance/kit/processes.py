@@ -95,7 +95,9 @@ def proportional(pid: int) -> int | None:
             for line in file:
                 if line.startswith(b"Pss:"):
                     return int(line.split()[1]) * 1024
-    except (FileNotFoundError, ProcessLookupError):
+    except ProcessLookupError:  # it ended, and its parent has not waited for it
+        return 0
+    except FileNotFoundError:
         return None if os.path.isdir(f"/proc/{pid}") else 0  # noqa: PTH112 - hot path
     except (OSError, IndexError, ValueError):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -69,4 +70,12 @@ def test_a_process_that_is_gone_holds_nothing() -> None:
     process.wait()
     assert processes.tree_memory(process.pid) == 0
     assert processes.proportional(process.pid) == 0
+
+
+def test_a_child_that_ended_holds_nothing() -> None:
+    """Also while nobody has waited for it: what the others share is still counted once."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert processes.proportional(process.pid) == 0
+    process.wait()
     processes.end_tree(process.pid)
