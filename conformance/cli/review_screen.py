@@ -186,8 +186,7 @@ class Screen:
         # What is typed begins on a line of its own where both do not fit.
         label = visible(one_line(shown)) + " "
         gap = "\r\n" if len(label) > width // 2 else ""
-        self._write(f"{start}{label[: width - 1]}{gap}")
-        text = self._keys.line()
+        text = self._keys.line(lambda: self._write(f"{start}{label[: width - 1]}{gap}"))
         return text if text is None else text.strip() or default
 
     def _reject(self) -> None:

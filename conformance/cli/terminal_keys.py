@@ -13,7 +13,7 @@ import tty
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 END: Final = "\x04"
 """What Ctrl-D sends."""
@@ -86,14 +86,18 @@ class Keys:
         key, self._left = self._left[0], self._left[1:]
         return "" if key == END else key
 
-    def line(self) -> str | None:
+    def line(self, show: Callable[[], object] = lambda: None) -> str | None:
         """Return a line of text that is typed in; None when it is called off or there is no more.
 
         Ctrl-C and Ctrl-D call it off.
+
+        Args:
+            show: Shows the question: from there on Ctrl-C calls off no more than that.
         """
         self._prompting = True
-        self._restore()
         try:
+            self._restore()
+            show()
             while "\n" not in self._left and not self._ended:
                 if END in self._left:  # pressed before lines were read: it came as a key
                     self._left = self._left.partition(END)[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,6 +31,14 @@ def test_a_question_is_called_off_before_it_is_asked(terminal: tuple[int, Keys])
     os.write(far, f"r{END}".encode())
     assert keys.read() == "r"
     assert keys.line() is None
+
+
+def test_a_question_is_called_off_as_soon_as_it_is_shown(terminal: tuple[int, Keys]) -> None:
+    """Ctrl-C ends nothing more, also before the line is read; the next key is a key."""
+    far, keys = terminal
+    assert keys.line(lambda: signal.raise_signal(signal.SIGINT)) is None
+    os.write(far, b"q")
+    assert keys.read() == "q"
 
 
 def test_a_line_that_is_typed_ahead_is_not_lost(terminal: tuple[int, Keys]) -> None:
