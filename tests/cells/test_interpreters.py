@@ -168,7 +168,8 @@ def _pack_python(archive: Path) -> None:
     """Pack what the running interpreter needs to start, as uv's builds are packed."""
     library = Path(sysconfig.get_path("stdlib"))
     base = getattr(sys, "_base_executable", sys.executable)
-    with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
+    # Debian links some modules to files outside, which uv refuses.
+    with tarfile.open(archive, "w:gz", compresslevel=1, dereference=True) as packed:
         packed.add(Path(base).resolve(), f"python/bin/python{HERE}")
         for path in library.iterdir():
             if path.suffix == ".py" or path.name in PACKED:

@@ -37,7 +37,7 @@ def test_the_next_run_removes_what_a_killed_one_left(
     for process in [*psutil.Process(run.pid).children(recursive=True), psutil.Process(run.pid)]:
         process.kill()
     run.communicate()
-    assert [path.name.startswith(PREFIX) for path in temporary.iterdir()] == [True]
+    assert {path.name.startswith(PREFIX) for path in temporary.iterdir()} == {True}
     project.write({"cases/family/topic.py": case("return Observed(1, reference=1)")})
     again = project.start("run")
     assert (again.communicate(), again.returncode)[1] == 0

@@ -68,7 +68,7 @@ GROUPS = "shard_groups"
 """Attribute of an instruction whose sharding says `shard_as` or `shard_like`."""
 
 _METADATA = ", metadata={"
-_METADATA_END = re.compile(rf"(?:[^{{}}\"]++|{QUOTED})*+\}}", re.DOTALL)
+_METADATA_END = re.compile(rf"(?>(?:[^{{}}\"]++|{QUOTED})*)\}}", re.DOTALL)
 _NAME = re.compile(r"\s*+,\s*+([A-Za-z][\w.\-]*+)\s?=\s?", re.ASCII)
 
 _Codec: TypeAlias = tuple[Callable[[str], Attribute], Callable[[Any], str]]

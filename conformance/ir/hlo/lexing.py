@@ -13,13 +13,13 @@ DEEPEST = 100
 LARGEST = 1 << 20
 """How many devices a list may name; keeps a text of some bytes from filling the memory."""
 
-QUOTED = r'"(?:[^"\\]++|\\.)*+"'
+QUOTED = r'"(?>(?:[^"\\]++|\\.)*)"'
 NAME = r"[\w.\-]++"
 INTEGER = r"-?\d{1,19}+"
 
 _BRACKET = re.compile(rf"[()\[\]{{}}]|{QUOTED}|\"", re.DOTALL)
 _CLOSER = {"(": ")", "[": "]", "{": "}"}
-_PART = re.compile(rf"(?:[^,()\[\]{{}}\"]++|{QUOTED})*+", re.DOTALL)
+_PART = re.compile(rf"(?>(?:[^,()\[\]{{}}\"]++|{QUOTED})*)", re.DOTALL)
 _COMMENT = re.compile(r"/\*[^*]*+\*/")
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r"}

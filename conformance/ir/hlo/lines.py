@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 Line: TypeAlias = tuple[int, str]
 """Number, counted from 1, and text."""
 
-_BEFORE_HEADER = re.compile(r"(?:\s++|//[^\n]*+)*+")
+_BEFORE_HEADER = re.compile(r"(?>(?:\s++|//[^\n]*+)*)")
 _BEFORE_BODY = ("=", "={", ",")
 _BODY = re.compile(r"={?\n *\{\n")
 _LIST = re.compile(r"inline\.\d+(?:,inline\.\d+)*")
-_REST_OF_LINE = re.compile(r"(?:[^\n\[\](){}\"]++|\"(?:[^\"\\]++|\\.)*+\")*+", re.DOTALL)
+_REST_OF_LINE = re.compile(r"(?>(?:[^\n\[\](){}\"]++|\"(?>(?:[^\"\\]++|\\.)*)\")*)", re.DOTALL)
 
 
 def header(text: str) -> tuple[str, int]:

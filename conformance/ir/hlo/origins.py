@@ -11,7 +11,7 @@ _SIMPLE = re.compile(
     r'(?:op_type="[^"\\]*+" ?)?(?:op_name="([^"\\]*+)" ?)?'
     r'(?:source_file="([^"\\]*+)" source_line=(\d{1,18}) ?)?'
     r"(?:source_end_line=\d++ ?)?(?:source_column=\d++ ?)?(?:source_end_column=\d++ ?)?"
-    r'(?:(?:deduplicated|scheduling)_name="[^"\\]*+" ?)*+(?:stack_frame_id=(\d{1,18}))?\}',
+    r'(?>(?:(?:deduplicated|scheduling)_name="[^"\\]*+" ?)*)(?:stack_frame_id=(\d{1,18}))?\}',
     re.ASCII,
 )
 _FIELD = re.compile(rf"\s*+(\w++)=(?:({QUOTED})|(-?[\w.+]++)|(\{{))", re.ASCII | re.DOTALL)

@@ -11,7 +11,9 @@ _ARRAY = r"[a-z]\w*+\[[^\[\]]*+\](?:\{[^{}]*+\})?"
 TENSOR = rf"(?:{_ARRAY}|b\({_ARRAY}\))"
 _TENSOR = re.compile(r"(b\()?([a-z]\w*+)\[([^\[\]]*+)\](?:\{([^{}]*+)\})?(?(1)\))", re.ASCII)
 _SIZE = re.compile(r"(?:<=)?\d{1,19}|(?:<=)?\?", re.ASCII)
-_LAYOUT = re.compile(r"[\d,]*+(?::(?:[A-Z#*]{1,2}(?:\((?:[^()]|\([^()]*\))*+\))++)*+)?", re.ASCII)
+_LAYOUT = re.compile(
+    r"[\d,]*+(?::(?>(?:[A-Z#*]{1,2}(?>(?:\((?>(?:[^()]|\([^()]*\))*)\))+))*))?", re.ASCII
+)
 _SPACE = re.compile(r"(?<![A-Z])S\((\d+)\)", re.ASCII)
 _BETWEEN = re.compile(r"[\s,]*+")
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from conformance.ir.mlir.scan import Scanner
 
 _ALIAS = re.compile(r"^([#!][\w.$-]+) = ([^\n]*\S)", re.MULTILINE)
-_BESIDE = re.compile(r"(?:\s*+(?:[#!][\w.$-]+ = [^\n]*\S[^\n]*|//[^\n]*))*+\s*")
+_BESIDE = re.compile(r"(?>(?:\s*+(?:[#!][\w.$-]+ = [^\n]*\S[^\n]*|//[^\n]*))*)\s*")
 _MESH = re.compile(r'"sdy\.mesh"\(\)')
 _RESOURCES = re.compile(r"\{-#.*?#-\}\s*\Z", re.DOTALL)
 _GENERIC = "get_asm(print_generic_op_form=True, enable_debug_info=True, large_elements_limit=None)"

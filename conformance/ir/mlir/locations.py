@@ -25,7 +25,7 @@ _USUAL = re.compile(
     """,
     re.VERBOSE,
 )
-_REFERENCE = re.compile(r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"|(#[\w.$-]+)')
+_REFERENCE = re.compile(r'"[^"\\\n]*+(?>(?:\\[^\n][^"\\\n]*+)*)"|(#[\w.$-]+)')
 
 
 class Locations:
