@@ -70,6 +70,7 @@ def test_a_process_that_is_gone_holds_nothing() -> None:
     process.wait()
     assert processes.tree_memory(process.pid) == 0
     assert processes.proportional(process.pid) == 0
+    processes.end_tree(process.pid)
 
 
 def test_a_child_that_ended_holds_nothing() -> None:
@@ -78,4 +79,3 @@ def test_a_child_that_ended_holds_nothing() -> None:
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert processes.proportional(process.pid) == 0
     process.wait()
-    processes.end_tree(process.pid)

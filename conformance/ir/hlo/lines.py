@@ -15,7 +15,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from conformance.ir.hlo.lexing import Unexpected, closing
+from conformance.ir.hlo.lexing import QUOTED, Unexpected, closing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ _BEFORE_HEADER = re.compile(r"(?>(?:\s++|//[^\n]*+)*)")
 _BEFORE_BODY = ("=", "={", ",")
 _BODY = re.compile(r"={?\n *\{\n")
 _LIST = re.compile(r"inline\.\d+(?:,inline\.\d+)*")
-_REST_OF_LINE = re.compile(r"(?>(?:[^\n\[\](){}\"]++|\"(?>(?:[^\"\\]++|\\.)*)\")*)", re.DOTALL)
+_REST_OF_LINE = re.compile(rf"(?>(?:[^\n\[\](){{}}\"]++|{QUOTED})*)", re.DOTALL)
 
 
 def header(text: str) -> tuple[str, int]:

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from conformance.ir.graph import NOWHERE, Origin
-from conformance.ir.mlir.scan import Scanner
+from conformance.ir.mlir.scan import QUOTED, Scanner
 
 
 class _Place(NamedTuple):
@@ -25,7 +25,7 @@ _USUAL = re.compile(
     """,
     re.VERBOSE,
 )
-_REFERENCE = re.compile(r'"[^"\\\n]*+(?>(?:\\[^\n][^"\\\n]*+)*)"|(#[\w.$-]+)')
+_REFERENCE = re.compile(rf"{QUOTED}|(#[\w.$-]+)")
 
 
 class Locations:

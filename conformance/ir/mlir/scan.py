@@ -15,12 +15,13 @@ T = TypeVar("T")
 DEEPEST = 64
 """How deep attributes and types may nest; regions have a limit of their own."""
 
+QUOTED = r'"[^"\\\n]*+(?>(?:\\[^\n][^"\\\n]*+)*)"'
 _TOKEN = re.compile(
-    r"""(?>(?:[ \t\r\n]|//[^\n]*)*)                                  # space and comments
-    (   "[^"\\\n]*+(?>(?:\\[^\n][^"\\\n]*+)*)"                       # "text"
+    rf"""(?>(?:[ \t\r\n]|//[^\n]*)*)                              # space and comments
+    (   {QUOTED}                                                  # "text"
     |   [-+]?(?:0x[0-9A-Fa-f]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)    # -1.5e+00
     |   %[\w$.-]+(?:\#\d+)?                                       # %3#1
-    |   @"[^"\\\n]*+(?>(?:\\[^\n][^"\\\n]*+)*)"                      # @"a symbol"
+    |   @{QUOTED}                                                 # @"a symbol"
     |   [@^][\w$.-]+                                              # @main ^bb0
     |   [#!](?:[\w$.]|-(?!>))+                                    # #loc3 !stablehlo.token
     |   [A-Za-z_][\w$.]*                                          # a word
@@ -28,7 +29,7 @@ _TOKEN = re.compile(
     |   \Z )""",
     re.VERBOSE,
 )
-_BRACKET = re.compile(r'"[^"\\\n]*+(?>(?:\\[^\n][^"\\\n]*+)*)"|->|[<>()\[\]{}"]')
+_BRACKET = re.compile(rf'{QUOTED}|->|[<>()\[\]{{}}"]')
 _CLOSES = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 _SPECIAL = re.compile(r'[^ -~]|["\\]')
