@@ -147,9 +147,12 @@ def test_a_case_that_no_cell_has_devices_for(new_project: MakeProject) -> None:
 def _no_python_310(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing_interpreter_fails: None
 ) -> None:
-    """A host whose only 3.10, which no orchestrator runs on, is a dead shim; it has no network."""
+    """A host whose only 3.10, which no orchestrator runs on, is a dead shim; uv knows no build."""
     monkeypatch.delenv("CONFORMANCE_PYTHON_DOWNLOADS", raising=False)
-    monkeypatch.setenv("UV_OFFLINE", "1")
+    builds = tmp_path / "builds.json"
+    builds.write_text("{}")
+    # Without a build in its list uv refuses a version even if it has installed it before.
+    monkeypatch.setenv("UV_PYTHON_DOWNLOADS_JSON_URL", str(builds))
     shim = tmp_path / "bin" / "python3.10"
     make_python(shim, "echo pyenv: python3.10: command not found >&2; exit 127")
     candidates = interpreters._candidates
