@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import tomllib
 
 from conformance.cells.releases import load_releases
 from conformance.corpus.changes import load_families
 from conformance.corpus.select import select_cases
 from conformance.engine.turned import turned
+from conformance.model.change import WORDS
 from conformance.report.behaviour import evidence_of
 
 if TYPE_CHECKING:
@@ -27,7 +29,8 @@ CHANGES = [
     for change in said.change
 ]
 RELEASES = load_releases(ROOT / "matrix" / "releases.toml").versions
-SOURCE = re.compile(r"changelog|[\w.-]+/[\w.-]+(#\d+|@[0-9a-f]{12})")
+SOURCE = re.compile(rf"{'|'.join(WORDS)}|[\w.-]+/[\w.-]+(#\d+|@[0-9a-f]{{12}})")
+COMMITS = tomllib.loads((ROOT / "benchmarks" / "cited_commits.toml").read_text())
 every_change = pytest.mark.parametrize(
     ("family", "change"),
     CHANGES,
@@ -56,3 +59,16 @@ def test_a_change_is_told(family: str, change: Change) -> None:
     assert change.told.endswith(".")
     assert SOURCE.fullmatch(change.source), family
     assert {change.release, change.shown_at} <= set(RELEASES) - {"0.4.30"}
+
+
+@every_change
+def test_a_cited_commit_is_first_in_the_release(family: str, change: Change) -> None:
+    """As `benchmarks/cited_commits.py` found it by the tags of a clone of jax."""
+    repository, at, commit = change.source.partition("@")
+    if at and repository == "jax-ml/jax":
+        assert COMMITS[commit] == change.release, family
+
+
+def test_no_commit_is_looked_up_in_vain() -> None:
+    """The table holds the commits that the history cites, and no others."""
+    assert set(COMMITS) == {c.source[11:] for _, c in CHANGES if c.source.startswith("jax-ml/jax@")}

@@ -35,7 +35,7 @@ def _numbers(env):
 
 
 @probe(
-    source="jax-ml/jax#26285",
+    source="jax-ml/jax@279de8bd7239",
     deviations=[
         deviation(
             "jax<0.7.1",
@@ -148,7 +148,7 @@ def in_from_host(env):
 
 
 @probe(
-    source="jax-ml/jax#26285",
+    source="jax-ml/jax@7c8853735316",
     deviations=[
         deviation(
             "jax<0.7.1",

@@ -408,7 +408,7 @@ PLACES = {
             error="TypeError",
             match="takes from 1 to 2 positional arguments but 3 were given",
             reason="by keyword only, as in NumPy, and deprecated since 0.10.1",
-            issue="jax-ml/jax@74ac1aff1920",
+            issue="jax-ml/jax#40878",
         ),
         deviation(
             "jax<0.6",

@@ -44,7 +44,7 @@ def there(home, name):
             params=["custom_remat", "policy_classes"],
             outcome="ok",
             reason="public for three releases",
-            issue="jax-ml/jax@bf1e6d9b49ee",
+            issue="jax-ml/jax@549f98493ef6",
         ),
         deviation(
             "jax>=0.6,<0.8.2",

@@ -198,7 +198,7 @@ def memory_through_asarray(env):
             error="AttributeError",
             match="to_dlpack",
             reason="deprecated since 0.6.0, when arrays had __dlpack__ for years",
-            issue="jax-ml/jax@ab8827359600",
+            issue="jax-ml/jax@36256960433d",
         ),
         deviation(
             "jax>=0.7.2",

@@ -185,7 +185,7 @@ def shorter_than_unroll(env):
             ">=0.8.2,<0.9.1",
             error="AssertionError",
             reason="the check was lost; a bare assertion failed later",
-            issue="jax-ml/jax@1eed117148af",
+            issue="jax-ml/jax@75e7243359fc",
         )
     ],
 )

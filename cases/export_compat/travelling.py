@@ -83,7 +83,7 @@ def typed_key(env):
             error="ValueError",
             match="verifier errors",
             reason="Shardy's sharding of the key was put on its words, which have an axis more",
-            issue="jax-ml/jax@a12e5d56e9f5",
+            issue="jax-ml/jax@df8e17a54910",
         )
     ],
 )

@@ -250,7 +250,7 @@ def memories_are_not_mixed(env):
 
 
 @probe(
-    source="jax-ml/jax@85e5734486dc",
+    source="jax-ml/jax@6093c0499f60",
     platforms=["cpu"],
     releases="jax>=0.7.1",
     deviations=[
@@ -311,7 +311,7 @@ def unpinned(env, how):
 
 
 @probe(
-    source="jax-ml/jax#26285",
+    source="jax-ml/jax@279de8bd7239",
     platforms=["cpu"],
     params={
         "device_put": {"api": "device_put"},

@@ -202,7 +202,7 @@ def moved_within_a_loop(env):
 
 
 @probe(
-    source="jax-ml/jax#26285",
+    source="jax-ml/jax@7455392c1833",
     platforms=["cpu"],
     deviations=[
         deviation(

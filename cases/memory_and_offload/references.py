@@ -75,7 +75,7 @@ def float_written_to_integers(env):
             error="IndexError",
             match="out of bounds",
             reason="the rule that maps writes took the lanes for an axis of what is written",
-            issue="jax-ml/jax@9d4e2c5bd9b8",
+            issue="jax-ml/jax@ce1baf2fb99c",
         )
     ],
 )
@@ -260,7 +260,6 @@ def read_by_the_innermost_of_three(env):
             "jax>=0.12",
             outcome="ok",
             reason="accepted, and without effect",
-            issue="jax-ml/jax@870952c65976",
         )
     ],
 )

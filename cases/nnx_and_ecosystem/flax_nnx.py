@@ -137,14 +137,14 @@ def loss_of_a_module(env):
             error="TypeError",
             match="is not a valid JAX type|as an abstract array",
             reason="a module is no pytree yet",
-            issue="google/flax#5293",
+            issue="google/flax#4811",
         ),
         deviation(
             packages={"flax": ">=0.11"},
             params=("jax_jit",),
             outcome="ok",
             reason="what jit updates is a copy",
-            issue="google/flax#5293",
+            issue="google/flax#4811",
         ),
     ],
 )

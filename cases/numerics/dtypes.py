@@ -256,7 +256,7 @@ def spaced_numbers(env):
         deviation(
             "jax>=0.7.2,<0.12",
             outcome="ok",
-            reason="an ulp off under jit: log10 is a product since 0.7.2, linspace new at 0.12",
+            reason="an ulp off under jit: log10 is a product since 0.7.2, exact with jaxlib 0.12",
             issue="jax-ml/jax@af032974ac7b",
         )
     ],

@@ -222,7 +222,7 @@ def names_of_results(env):
             error="ValueError",
             match="Dimension must be 3",
             reason="deprecated with 0.11.0, as in NumPy 2.5; take a determinant",
-            issue="jax-ml/jax@d219f03b589a",
+            issue="jax-ml/jax#40876",
         )
     ],
 )

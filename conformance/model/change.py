@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -21,13 +21,21 @@ ShownBy = Literal[
 """What of a golden changes: how a case ends, its error, its value, its facts, or an IR of it."""
 
 
+WORDS: Final = {
+    "changelog": "JAX's changelog",
+    "jaxlib": "(the compiler or runtime in jaxlib)",
+    "unknown": "(no upstream thread or commit is known)",
+}
+"""Sources that are not an upstream thread or commit, in words."""
+
+
 class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A change of JAX's behaviour.
 
     Attributes:
         release: The release that made it, as upstream has it.
         told: What changed, as a user meets it.
-        source: Upstream thread `owner/repo#N`, commit `owner/repo@<hash>`, or `changelog`.
+        source: Upstream thread `owner/repo#N`, commit `owner/repo@<hash>`, or one of `WORDS`.
         case: The case that catches it, or several: their ids.
         shown_by: What of the goldens of these changes there, on CPU.
         instead: What to write so that it works on both sides, empty for nothing.

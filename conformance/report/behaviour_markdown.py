@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.golden.spans import version
+from conformance.model.change import WORDS
 from conformance.report.behaviour_words import before_and_since
 from conformance.report.markup import code, details, paragraph, table
 from conformance.report.threads import address_of
@@ -101,7 +102,7 @@ class _Writer:
     def _told(self, told: Told) -> str:
         change, shown = told.change, told.evidence[:SHOWN]
         source = address_of(change.source)
-        named = f"[{change.source}]({source})" if source else f"JAX's {change.source}"
+        named = f"[{change.source}]({source})" if source else WORDS[change.source]
         lines = [f"- **{change.told}** {named}"]
         lines += [f"  - {self._case(one.case)}: {self._shown(one)}" for one in shown]
         more = [self._case(one.case) for one in told.evidence[SHOWN:]]

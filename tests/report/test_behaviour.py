@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from conformance.engine.turned import Turned
 from conformance.golden.contents import Content
 from conformance.model.change import Change, Family
@@ -180,6 +182,19 @@ class TestPages:
         at = lines.index("- **Loops are typed.** [o/r#1](https://github.com/o/r/issues/1)")
         assert lines[at + 1].startswith("  - [`one`](../../cases/family/topic.py): gives")
         assert lines[at + 2] == "  - instead: write `pvary`."
+
+    @pytest.mark.parametrize(
+        ("source", "words"),
+        [
+            ("changelog", "JAX's changelog"),
+            ("jaxlib", "(the compiler or runtime in jaxlib)"),
+            ("unknown", "(no upstream thread or commit is known)"),
+        ],
+    )
+    def test_a_source_that_is_no_thread_is_in_words(self, source: str, words: str) -> None:
+        """A change that no thread or commit of jax is known for says so."""
+        text = page(turn(WORKS, raised()), changes=(change(source=source),))
+        assert f"- **Loops are typed.** {words}\n" in text
 
     def test_what_else_changed_alike_stands_in_one_line(self) -> None:
         """Parameters of one function behind its name."""
