@@ -133,6 +133,32 @@ def said_by_one_and_by_all(env):
 
 
 @probe(
+    source="jax-ml/jax#25783",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.5",
+            outcome="ok",
+            reason="a single process returned its array without the axis of processes",
+            issue="jax-ml/jax#25783",
+        )
+    ],
+)
+def gathered_by_the_only_process(env):
+    """A single process gathers with an axis of processes, as several do; without it up to 0.4.38.
+
+    Pass `tiled=True` for the shape of a single process on every release.
+    """
+    own = np.float32([1, 2])
+    seen = {
+        "stacked": multihost_utils.process_allgather(own),
+        "tiled": multihost_utils.process_allgather(own, tiled=True),
+    }
+    reference = {"stacked": np.float64([[1, 2]]), "tiled": np.float64([1, 2])}
+    return Observed({name: np.asarray(value) for name, value in seen.items()}, reference=reference)
+
+
+@probe(
     source="jax-ml/jax#28009",
     devices=4,
     platforms=("cpu-mp",),
