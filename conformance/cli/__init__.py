@@ -56,6 +56,7 @@ COMMANDS = {
 COMPLETING = "_CONFORMANCE_COMPLETE"
 """Variable that a shell sets to complete a line."""
 COMPLETION = "conformance.cli.completion"
+SCOPE = "conformance.cli.scope"
 
 REPORT = (
     "conformance: internal error; this is a bug of jax-conformance and says nothing about JAX; "
@@ -85,6 +86,13 @@ class Commands(click.Group):
         command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
         return command
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the text of `--help`, with the figures of the project."""
+        text = self.help or ""
+        self.help = text.format_map(importlib.import_module(SCOPE).help_figures())
+        super().format_help_text(ctx, formatter)
+        self.help = text
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -103,8 +111,8 @@ def cli() -> None:
     """What a JAX version really does, before you ship on it.
 
     \b
-    conformance run                          five families on four releases, judged
-    conformance run --matrix releases        ... on every release since 0.4.30
+    conformance run                          {scope}, judged
+    conformance run --matrix releases        ... on every release{since}
     conformance run shard_map_while --cell '>=0.6,<0.7'
     conformance run path/to/your/cases       your own cases, in your own repository
 
