@@ -63,6 +63,7 @@ def missing(module, names):
 
 @probe(
     source="jax-ml/jax#27446",
+    records="which names are public is up to jax",
     platforms=("cpu",),
     params={
         "core": {"area": "core"},

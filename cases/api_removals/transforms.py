@@ -480,6 +480,7 @@ def result_of_eig(env, named):
 
 @probe(
     source="jax-ml/jax@e1b62cede160",
+    records="which options there are is up to jax",
     platforms=("cpu",),
     params={
         "jax_collectives_common_channel_id": {"option": "jax_collectives_common_channel_id"},
@@ -514,7 +515,7 @@ DEFAULTS = (
 )
 
 
-@probe(source="jax-ml/jax#18480", platforms=("cpu",))
+@probe(source="jax-ml/jax#18480", records="defaults are up to jax", platforms=("cpu",))
 def defaults(env):
     """Defaults that decide values: which random bits, which partitioner, which linearisation.
 

@@ -59,6 +59,7 @@ def exception_on_the_host(env, kind):
 
 @probe(
     source="jax-ml/jax@92f5dcba89bb",
+    records="the words are up to XLA",
     platforms=("cpu",),
 )
 def words_of_the_failure(env):

@@ -119,7 +119,11 @@ def sharded_argument_of_jit(env):
     return Observed([lines, seen, found], [[str(EIGHT)], [[8]] * 2, [[2 * EIGHT, 4]] * 2])
 
 
-@probe(source="jax-ml/jax@411450b8b896", platforms=("cpu",))
+@probe(
+    source="jax-ml/jax@411450b8b896",
+    records="the name of the target is up to XLA",
+    platforms=("cpu",),
+)
 def target_of_the_call(env):
     """How a callback is called by compiled code: the target's name in StableHLO.
 

@@ -174,7 +174,11 @@ def unused_arguments(env):
     )
 
 
-@probe(source="jax-ml/jax#21828", platforms=("cpu",))
+@probe(
+    source="jax-ml/jax#21828",
+    records="the versions of the format are up to jax",
+    platforms=("cpu",),
+)
 def calling_convention(env):
     """The calling convention that is written, and those that are read."""
     exported = export.export(jax.jit(jnp.sin))(np.float32(1))
@@ -185,7 +189,7 @@ def calling_convention(env):
     }
 
 
-@probe(source="jax-ml/jax#21828", platforms=("cpu",))
+@probe(source="jax-ml/jax#21828", records="which names are public is up to jax", platforms=("cpu",))
 def old_names(env):
     """Names of the days of `jax.experimental.export`."""
     exported = export.export(jax.jit(jnp.sin))(np.float32(1))

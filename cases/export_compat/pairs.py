@@ -59,6 +59,7 @@ def promised(env, name):
 
 @probe(
     source="jax-ml/jax#39494",
+    records="no release promises to read what newer ones write",
     devices=4,
     platforms=("cpu",),
     xla_flags=["--xla_backend_optimization_level=0"],

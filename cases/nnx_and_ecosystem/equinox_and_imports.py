@@ -169,6 +169,7 @@ def error_at_run_time(env):
 
 @probe(
     source="jax-ml/jax#18480",
+    records="no standard fixes a stream of random numbers",
     requires=["equinox>=0.11"],
     platforms=("cpu",),
 )
@@ -183,7 +184,12 @@ def initial_parameters(env):
     return {"within": bool((np.abs(weight) <= 0.5).all()), "weight": weight}
 
 
-@probe(source="patrick-kidger/equinox#1169", requires=["equinox>=0.11"], platforms=("cpu",))
+@probe(
+    source="patrick-kidger/equinox#1169",
+    records="which names are deprecated is up to jax",
+    requires=["equinox>=0.11"],
+    platforms=("cpu",),
+)
 def warnings_of_equinox(env):
     """Deprecation warnings that jax gives while Equinox is imported and used: names that will go.
 

@@ -376,6 +376,7 @@ def scan_over_layers(env):
 
 @probe(
     source="jax-ml/jax#18480",
+    records="no standard fixes a stream of random numbers",
     requires=["flax>=0.8.4"],
     platforms=("cpu",),
     deviations=[

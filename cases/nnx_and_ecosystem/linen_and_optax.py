@@ -74,7 +74,12 @@ def linen_scan(env):
     return Program(fn, args=(kernels, data(env)[1]), reference=exact)
 
 
-@probe(source="jax-ml/jax#18480", requires=["flax>=0.8.4"], platforms=("cpu",))
+@probe(
+    source="jax-ml/jax#18480",
+    records="no standard fixes a stream of random numbers",
+    requires=["flax>=0.8.4"],
+    platforms=("cpu",),
+)
 def linen_random_stream(env):
     """Initial parameters and dropout of Linen for a seed: others from jax 0.5.0 on.
 

@@ -116,6 +116,7 @@ def refusal(call):
 
 @probe(
     source="jax-ml/jax@280f6b4e11eb",
+    records="the words of a refusal are up to jax",
     devices=4,
     platforms=("cpu",),
     params={

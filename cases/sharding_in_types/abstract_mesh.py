@@ -132,6 +132,7 @@ def put_on_no_devices(env):
 
 @probe(
     source="jax-ml/jax@c6dcbb6759f2",
+    records="how a mesh is printed is up to jax",
     devices=4,
     platforms=("cpu",),
     params={"mesh": {"kind": "mesh"}, "abstract": {"kind": "abstract"}},

@@ -295,6 +295,7 @@ def shard_map_without_a_mesh(env, context):
 
 @probe(
     source="jax-ml/jax@d78c899e6115",
+    records="the signature is up to jax",
     platforms=("cpu",),
     releases="jax>=0.4.35",
 )

@@ -208,6 +208,7 @@ def is_a_leaf(env):
 
 @probe(
     source="jax-ml/jax@ede5074c3e27",
+    records="the words of a refusal are up to jax",
     devices=4,
     platforms=("cpu",),
     params={

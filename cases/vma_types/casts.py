@@ -314,6 +314,7 @@ def gradient_by_the_cast(env):
 
 @probe(
     source="jax-ml/jax@be07a2847a9c",
+    records="the words of a refusal are up to jax",
     devices=4,
     platforms=("cpu",),
     releases="jax>=0.8.2",

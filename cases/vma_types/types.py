@@ -20,6 +20,7 @@ from ._helpers import inside, named, ramp, varying
 
 @probe(
     source="jax-ml/jax@9bbbed1f7cdc",
+    records="how a type is printed is up to jax",
     devices=4,
     platforms=("cpu",),
     params={
@@ -237,6 +238,7 @@ def shape_of_a_function_inside(env):
 
 @probe(
     source="jax-ml/jax@3a26804c6848",
+    records="how a type is printed is up to jax",
     platforms=("cpu",),
 )
 def printed_outside(env):

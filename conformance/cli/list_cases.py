@@ -53,6 +53,8 @@ def command(*, select: tuple[str, ...], as_json: bool, template: str | None) -> 
             console.print(family, style="bold")
         summary = case.doc.partition("\n")[0]
         line = Text("  ").append(case.id, style="cyan").append(f"  {summary}")
+        if case.records:
+            line.append(f"  only records: {case.records}", style="dim")
         console.print(line, soft_wrap=True)
     console.print(plural(len(cases), "case"))
     return 0
@@ -68,6 +70,7 @@ def listed(case: Case) -> dict[str, Any]:
         "platforms": case.platforms,
         "requires": case.requires,
         "source": case.source,
+        "records": case.records,
         "same_as": case.same_as,
         "file": str(case.file),
         "line": case.line,

@@ -211,6 +211,7 @@ def _cases(
             requires=metadata.requires,
             releases=specifier(metadata.releases),
             source=metadata.source,
+            records=metadata.records,
             deviations=deviations_of(metadata, param),
             facts=metadata.facts or {},
             x64=metadata.x64,

@@ -93,6 +93,7 @@ class Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     atol: NotNegative | None = None
     budgets: tuple[BudgetMetadata, ...] = ()
     same_as: tuple[str, ...] = ()
+    records: str = ""
 
 
 _DECLARED: Final[Mapping[str, _Declared]] = {
@@ -132,6 +133,8 @@ def read_metadata(call: ast.Call, kind: str) -> Metadata:
     for name, why in _OF_PROGRAMS.items():
         if kind == "probe" and name in given:
             raise MetadataError(call.lineno, f"@probe has no `{name}`: only a program is {why}")
+    if kind == "program" and "records" in given:
+        raise MetadataError(call.lineno, "@program has no `records`: give it a reference")
     metadata = _convert(given, Metadata, f"@{kind}", call.lineno)
     _check(metadata, call.lineno)
     return metadata

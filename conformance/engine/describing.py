@@ -83,6 +83,7 @@ def _described(case: Case, root: Path) -> RunCase:
         doc=case.doc,
         code=case.code,
         source=case.source,
+        records=case.records,
         devices=case.devices,
         requires=case.requires,
         releases=case.releases,

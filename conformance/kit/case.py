@@ -198,6 +198,7 @@ def program(
 def probe(
     *,
     source: str = "",
+    records: str = "",
     params: dict[str, dict[str, Any]] | None = None,
     devices: int = 1,
     platforms: Sequence[str] = (),
@@ -216,7 +217,8 @@ def probe(
 ) -> Callable[[F], F]:
     """Mark a function as a probe case; it takes `env` and returns a pytree or `Observed`.
 
-    The keywords are those of `program`, but for `facts`, `policy` and `same_as`.
+    The keywords are those of `program`, but for `facts`, `policy` and `same_as`, and `records`: why
+    the probe has no reference and only records. `conformance list` and the case's page show it.
 
     Returns:
         A decorator that leaves the function as it is.

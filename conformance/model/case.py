@@ -150,6 +150,7 @@ class Case:
         requires: Packages (PEP 508 names or specifiers) the cell must have.
         releases: PEP 440 specifier of the jax releases it applies to; empty is all.
         source: Upstream thread or document it comes from.
+        records: Why it has neither a reference nor a claim and only records, empty if it has.
         deviations: Declared non-conformances.
         facts: Fact claims on the optimised HLO, by name.
         policy: What a change does, by artifact; those left out are as in `POLICY`.
@@ -187,6 +188,7 @@ class Case:
     requires: tuple[str, ...] = ()
     releases: str = ""
     source: str = ""
+    records: str = ""
     deviations: tuple[Deviation, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     policy: Mapping[str, Policy] = field(default_factory=dict)

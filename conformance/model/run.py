@@ -72,6 +72,7 @@ class RunCase:
         doc: Its docstring.
         code: Its function as written, decorator and all.
         source: Upstream thread or document it comes from.
+        records: Why it only records, empty for a case with a reference or a claim.
         devices: Devices it needs.
         requires: Packages it needs.
         releases: PEP 440 specifier of the releases it applies to.
@@ -91,6 +92,7 @@ class RunCase:
     doc: str = ""
     code: str = ""
     source: str = ""
+    records: str = ""
     devices: int = 1
     requires: tuple[str, ...] = ()
     releases: str = ""

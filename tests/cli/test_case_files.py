@@ -235,6 +235,17 @@ def test_the_two_good_cases_stand(new_project: MakeProject) -> None:
     assert [(entry["case"], entry["line"]) for entry in listed] == [("fam/one", 6), ("fam/two", 11)]
 
 
+def test_a_case_that_only_records_is_listed_with_the_reason(new_project: MakeProject) -> None:
+    """As text and as JSON; the other cases have an empty reason."""
+    recording = '@probe(records="spelling is free")\ndef words(env):\n    pass\n'
+    head = HEAD.replace("import program", "import probe, program")
+    project = new_project({"cases/fam/topic.py": f"{head}\n\n\n{ONE}\n\n\n{recording}"})
+    listed = project.run("list", "--json").json
+    assert [entry["records"] for entry in listed] == ["", "spelling is free"]
+    lines = project.run("list").out.splitlines()
+    assert [line.endswith("only records: spelling is free") for line in lines[1:3]] == [False, True]
+
+
 def test_what_a_case_claims_to_be_the_same_as_is_listed(new_project: MakeProject) -> None:
     """The ways, in their order; none of a case that names none."""
     claim = 'same_as=["eager", "jit"]'

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ("probe(x64=1)", 1, "expected `bool`, got `int`"),
         ("probe(params={})", 1, "`params` is empty"),
         ("probe(params={'a': 1})", 1, "expected `object`, got `int`"),
+        ("program(records='words')", 1, "@program has no `records`: give it a reference"),
         ("probe(facts={})", 1, "@probe has no `facts`"),
         ("probe(same_as=['jit'])", 1, "@probe has no `same_as`: only a program is run in other"),
         ("program(same_as='jit')", 1, "expected `array`, got `str` - at `$.same_as`"),

@@ -177,6 +177,16 @@ def test_every_job_is_listed_with_its_reasons(tmp_path: Path) -> None:
     assert found.text.index("no such op") < found.text.index("match ok conforms")
 
 
+def test_a_case_that_only_records_says_why(tmp_path: Path) -> None:
+    """Above its docstring; the page of any other case has no such line."""
+    directory = (
+        Directory(tmp_path / "run").job("f/a", CELLS[0], f32(1)).job("f/b", CELLS[0], f32(1))
+    )
+    report = directory.report(cases={"f/a": RunCase(records="order is free"), "f/b": RunCase()})
+    pages = [content for _, content in case_pages(report, DiffCache(tmp_path / "cache").get)]
+    assert [b"This case only records: order is free." in page for page in pages] == [True, False]
+
+
 def test_nothing_in_a_page_acts(tmp_path: Path) -> None:
     """Hostile names, docstrings, messages, reasons and code are text."""
     nasty = f"f/a[{NASTY}]"

@@ -1,0 +1,73 @@
+"""Cases have a reference or a claim, or say why they only record."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.corpus.select import select_cases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.model.case import Case
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORDING = 62
+"""Ids of cases that only record; each is one that no law can find wrong."""
+JUDGED = {"Observed": 2, "Program": 4}
+"""What a case returns, and the place of the reference among its arguments."""
+
+
+@cache
+def functions(file: Path) -> dict[str, ast.FunctionDef]:
+    """Return the functions of a topic and of the helpers beside it, by name."""
+    found: dict[str, ast.FunctionDef] = {}
+    for one in (*sorted(file.parent.glob("_*.py")), file):
+        tree = ast.parse(one.read_text(encoding="utf-8"))
+        found |= {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    return found
+
+
+def is_case(function: ast.FunctionDef) -> bool:
+    """Say whether a function is marked as a case."""
+    return any(ast.unparse(one).startswith(("probe", "program")) for one in function.decorator_list)
+
+
+def calls(case: Case) -> Iterator[ast.Call]:
+    """Yield the calls of a case and of the helpers that it names, however deep."""
+    every = functions(case.file)
+    known = {name: one for name, one in every.items() if name == case.name or not is_case(one)}
+    left, seen = [case.name], {case.name}
+    while left:
+        for node in ast.walk(known[left.pop()]):
+            if isinstance(node, ast.Call):
+                yield node
+            if isinstance(node, ast.Name) and node.id in known and node.id not in seen:
+                seen.add(node.id)
+                left.append(node.id)
+
+
+def has_reference(case: Case) -> bool:
+    """Say whether a case hands a reference over anywhere."""
+    return any(
+        isinstance(call.func, ast.Name)
+        and call.func.id in JUDGED
+        and (
+            len(call.args) >= JUDGED[call.func.id]
+            or any(keyword.arg == "reference" for keyword in call.keywords)
+        )
+        for call in calls(case)
+    )
+
+
+def test_a_case_without_reference_and_claim_says_that_it_only_records() -> None:
+    """In `conformance list` and on its page; one with a reference does not."""
+    cases = select_cases((), ROOT / "cases")
+    judged = [case for case in cases if case.facts or case.same_as or has_reference(case)]
+    assert [case.id for case in judged if case.records] == []
+    recording = [case.id for case in cases if case not in judged]
+    assert [case.id for case in cases if case.records] == recording
+    assert len(recording) == RECORDING
