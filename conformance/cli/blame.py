@@ -24,6 +24,7 @@ from conformance.engine.rundir import RESULTS, Results, RunDirectory
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.triage.bisect.points import RESTART
+from conformance.triage.bisect.prober import known_of
 from conformance.triage.blame.blaming import Blame
 from conformance.triage.blame.ends import ends_of, provide
 from conformance.triage.blame.suspects import sources_of, suspects
@@ -132,17 +133,17 @@ def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str
     if asked.fresh:
         (directory.path / RESULTS).unlink(missing_ok=True)
     width = 1 if figure is not None else len(ends)
+    prober = prober_of(
+        setting, subject, locks, directory, asked,
+        width=width, ends=[end.planned for end in ends],
+    )  # fmt: skip
     with closing(Results(directory)) as log:
         blame = Blame(
             ends=ends, originals=originals, suspects=suspects(_sources(subject), ends),
-            prober=prober_of(
-                setting, subject, locks, directory, asked,
-                width=width, ends=[end.planned for end in ends],
-            ),
-            locks=locks,
+            prober=prober, locks=locks,
             provide=partial(provide, ends=ends, cache=setting.cache, wanted=wanted),
             blobs=directory.blobs, keep=log.append,
-            known=[r for r in directory.read_records() if r.case_hash == subject.hash],
+            known=known_of(prober, directory.read_records(), directory.blobs),
             tolerance=subject.tolerance, when="" if figure else asked.when or "", fact=asked.fact,
             figure=figure, progress=partial(_tell, say),
         )  # fmt: skip

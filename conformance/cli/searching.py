@@ -26,7 +26,7 @@ from conformance.judge.tolerance import Tolerance
 from conformance.triage.bisect.axis import JAX
 from conformance.triage.bisect.bisection import Answer, Bisection
 from conformance.triage.bisect.points import Points
-from conformance.triage.bisect.prober import CaseProber, ProgramProber
+from conformance.triage.bisect.prober import CaseProber, ProgramProber, known_of
 from conformance.triage.bisect.telling import step_line
 from conformance.triage.programs.running import ProgramRunner
 from conformance.triage.questions.figures import MEMORY, time_of
@@ -139,15 +139,6 @@ class Subject:
     test: SuiteTarget | None = None
 
     @property
-    def hash(self) -> str:
-        """Hash of its content."""
-        if self.program is not None:
-            return self.program.hash
-        if self.test is not None:
-            return self.test.suite.hash
-        return self.case.content_hash if self.case is not None else ""
-
-    @property
     def tolerance(self) -> Tolerance:
         """What it states about values."""
         return Tolerance() if self.case is None else Tolerance.of(self.case)
@@ -228,15 +219,15 @@ def searched_on(
         (directory.path / RESULTS).unlink(missing_ok=True)
     # One that runs beside another takes longer.
     width = 1 if figure is not None else asked.jobs or default_jobs()
+    prober = prober_of(
+        setting, subject, points.locks, directory, asked,
+        width=width, ends=(points[0], points[-1]),
+    )  # fmt: skip
     with closing(Results(directory)) as log:
         answer = Bisection(
-            points=points, reverse=asked.find == "fix",
-            prober=prober_of(
-                setting, subject, points.locks, directory, asked,
-                width=width, ends=(points[0], points[-1]),
-            ),
+            points=points, reverse=asked.find == "fix", prober=prober,
             blobs=directory.blobs, log=log, tolerance=subject.tolerance,
-            known=[r for r in directory.read_records() if r.case_hash == subject.hash],
+            known=known_of(prober, directory.read_records(), directory.blobs),
             when="" if figure else asked.when or "", fact=asked.fact, figure=figure, width=width,
             progress=partial(_tell, say, points),
         ).run()  # fmt: skip

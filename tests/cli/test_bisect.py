@@ -10,6 +10,8 @@ import pytest
 from tests.processes import gone
 from tests.projects import HEAD
 
+from .packages import packaged
+
 if TYPE_CHECKING:
     from tests.projects import Ending, Project
 
@@ -142,6 +144,52 @@ def test_a_search_goes_on_where_it_was(project: Project) -> None:
     assert not any(step["replayed"] for step in edited["steps"])
     anew = found(searched(project, "raise KeyError('axes')", *ENDS, "--fresh", "--json", "-"))
     assert not any(step["replayed"] for step in anew["steps"])
+
+
+@pytest.mark.parametrize("target", ["report.py", "python report.py"])
+@pytest.mark.parametrize("edited", ["report.py", "helper.py", "data/wanted.txt"])
+def test_a_file_that_a_program_reads_counts(project: Project, target: str, edited: str) -> None:
+    """Once it has changed, the log knows nothing of the program; until then everything."""
+    project.write({
+        "report.py": "from helper import check\n\ncheck()\n",
+        "helper.py": "import jax\n\ndef check():\n"
+        "    assert jax.__version__ < open('data/wanted.txt').read().strip()\n",
+        "data/wanted.txt": "0.6.2\n",
+        "data/unread.txt": "1",
+    })  # fmt: skip
+
+    def steps() -> dict[str, bool]:
+        ending = project.run("bisect", target, *ENDS, "--json", "-")
+        assert ending.code == 0, ending.err
+        answer = found(ending)
+        return {step["version"]: step["replayed"] for step in answer["steps"] if not step["again"]}
+
+    first = steps()
+    assert not any(first.values())
+    project.write({"data/unread.txt": "2"})
+    assert all(steps().values())
+    with (project.path / edited).open("a") as file:
+        file.write("\n")
+    assert not any(steps().values())
+
+
+def test_another_timeout_is_another_question(project: Project) -> None:
+    """What did not end within three seconds may end within sixty."""
+    deed = "__import__('time').sleep(6)\n    raise KeyError('axis')"
+    late = found(searched(project, deed, *ENDS, "--timeout", "5", "--json", "-"))
+    assert "timeout" in late["predicate"]["about"]
+    patient = found(searched(project, deed, *ENDS, "--timeout", "60", "--json", "-"))
+    assert "KeyError" in patient["predicate"]["about"]
+
+
+def test_other_packages_are_another_question(project: Project) -> None:
+    """What lacked a package is tried again with it."""
+    project.write(packaged({"mine.py": ""}, "pkg", wants="jax>=0.6"))
+    deed = "import mine\n    raise KeyError('axis')"
+    without = found(searched(project, deed, *ENDS, "--json", "-"))
+    assert "ModuleNotFoundError" in without["predicate"]["about"]
+    beside = found(searched(project, deed, *ENDS, "--with", "./pkg", "--json", "-"))
+    assert "KeyError" in beside["predicate"]["about"]
 
 
 @pytest.mark.cell

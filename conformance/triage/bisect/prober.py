@@ -6,13 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.job import Job
 from conformance.engine.plan import why_not
+from conformance.triage.programs.inputs import ARTIFACT, are_unchanged
 from conformance.triage.programs.running import not_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from conformance.engine.blobs import BlobStore
     from conformance.engine.job import PlannedCell
     from conformance.engine.trying import Trier
     from conformance.model.case import Case
@@ -22,6 +25,11 @@ if TYPE_CHECKING:
 
 class Prober(Protocol):
     """Tries one target in cells."""
+
+    @property
+    def hash(self) -> str:
+        """Hash of what is tried, as its records have it."""
+        ...
 
     def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
         """Try it in each cell, several at a time.
@@ -48,6 +56,11 @@ class CaseProber:
     case: Case
     trier: Trier
 
+    @property
+    def hash(self) -> str:
+        """Hash of what is tried, as its records have it."""
+        return self.case.content_hash
+
     def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
         """Try the case in each cell; see `Prober.probe`."""
         jobs = []
@@ -72,6 +85,11 @@ class ProgramProber:
     runner: ProgramRunner
     slots: int
 
+    @property
+    def hash(self) -> str:
+        """Hash of what is tried, as its records have it."""
+        return self.runner.hash
+
     def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:  # noqa: ARG002 - nothing is known from before
         """Try the program in each cell; see `Prober.probe`."""
         with ThreadPoolExecutor(self.slots) as pool:
@@ -80,3 +98,27 @@ class ProgramProber:
             except BaseException:
                 self.runner.stopped.set()
                 raise
+
+
+def known_of(prober: Prober, records: Iterable[Record], blobs: BlobStore) -> list[Record]:
+    """Return the records of a log that say what a target would do again.
+
+    Args:
+        prober: Tries the target.
+        records: The log.
+        blobs: Where its artifacts are.
+
+    Returns:
+        Those of what is tried now: none of a program that has other options, or that read a file
+        which has changed since.
+    """
+    return [one for one in records if one.case_hash == prober.hash and _is_current(one, blobs)]
+
+
+def _is_current(record: Record, blobs: BlobStore) -> bool:
+    if ARTIFACT not in record.artifacts:
+        return True  # of a case, whose hash covers its files; or never run
+    try:
+        return are_unchanged(blobs.get(record.artifacts[ARTIFACT]))
+    except (CorruptBlobError, ValueError):
+        return False

@@ -28,6 +28,13 @@ from conformance.model.record import ErrorInfo, Record
 from conformance.scratch import temporary_folder
 from conformance.triage.programs import process
 from conformance.triage.programs.dumped import NotUnderstoodError, dump_flags, facts_of_dump
+from conformance.triage.programs.inputs import (
+    ARTIFACT,
+    HOOK,
+    VARIABLE,
+    encode_inputs,
+    inputs_of,
+)
 from conformance.triage.programs.requirements import requirements_of
 from conformance.triage.programs.target import Program
 
@@ -69,6 +76,11 @@ class ProgramRunner:
     facts: bool = False
     stopped: Event = field(default_factory=Event)
 
+    @property
+    def hash(self) -> str:
+        """Hash of what decides how it ends, but for the cell and the files it reads."""
+        return self.target.hash(timeout=self.timeout, wanted=self.wanted)
+
     def run(
         self,
         planned: PlannedCell,
@@ -86,16 +98,18 @@ class ProgramRunner:
         Returns:
             What came of it.
         """
-        name, code = self.target.name, self.target.hash
+        name, code = self.target.name, self.hash
         if planned.failure or planned.missing:
             outcome = Outcome.INFRA if planned.failure else Outcome.UNSUPPORTED
             return not_run(name, code, planned, planned.failure or planned.missing, outcome)
         try:
             with temporary_folder("running") as folder:
-                note, dump = folder / "note", folder / "dump"
+                note, dump, read = folder / "note", folder / "dump", folder / "read"
                 if self.facts:
                     flags = (*flags, *dump_flags(dump))
-                ended = self._ended(planned, note, flags, variables or {})
+                more = {VARIABLE: str(read), **(variables or {})}
+                ended = self._ended(planned, note, flags, more)
+                inputs = encode_inputs(inputs_of(read, self.target.roots))
                 said = _read_note(note, self.target.kind, Masker(self.outer))
                 facts = facts_of_dump(dump) if self.facts else {}
         except NoSolutionError as error:
@@ -105,6 +119,7 @@ class ProgramRunner:
         masker = Masker(self.outer)
         outcome, error_ = _ending(ended, said, self.timeout, _given(planned, flags))
         texts = {name: masker.content(getattr(ended, name)) for name in ("stdout", "stderr")}
+        texts[ARTIFACT] = masker.content(inputs)
         return Record(
             case=name,
             cell=planned.cell.id,
@@ -143,9 +158,9 @@ class ProgramRunner:
                 variables["XLA_FLAGS"] = " ".join(own)
                 variables[script.FLAGS] = " ".join(flags)
             wanted = requirements_of(self.target.source, self._wanted, lock.pins)
-            if (beside := overlay(python, lock, wanted, self.cache)) is not None:
-                path = filter(None, [str(beside), variables.get("PYTHONPATH")])
-                variables["PYTHONPATH"] = os.pathsep.join(path)
+            beside = overlay(python, lock, wanted, self.cache)
+            path = (str(HOOK), str(beside or ""), variables.get("PYTHONPATH", ""))
+            variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))
             return process.run(
                 self.target.command(python, RUNNER, note),
                 environment=variables, timeout=self.timeout, stopped=self.stopped.is_set,

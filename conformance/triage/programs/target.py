@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 NODE: Final = "::"
 """What stands in the node id of a pytest test."""
@@ -51,13 +51,34 @@ class Target:
             return ""
         return Path(self.text).read_text("utf-8", "replace")
 
-    @property
-    def hash(self) -> str:
-        """Hash of what it is: of the command, and of the file that it names."""
-        digest = hashlib.sha256(f"{self.kind} {self.text}".encode("utf-8", "surrogateescape"))
-        if self.kind is not Program.COMMAND:
-            digest.update(Path(self.text.partition(NODE)[0]).read_bytes())
+    def hash(self, *, timeout: float, wanted: Iterable[str]) -> str:
+        """Return a hash of all that decides how it ends, but for the cell and the files it reads.
+
+        Args:
+            timeout: Seconds it may take.
+            wanted: Requirements beside the packages of the cells.
+        """
+        told = (self.kind, self.text, f"{timeout:g}", *sorted(wanted))
+        digest = hashlib.sha256("\0".join(told).encode("utf-8", "surrogateescape"))
+        for file in self.files:
+            digest.update(file.read_bytes())
         return digest.hexdigest()[:16]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Files that it names: its own, or those among the words of a command."""
+        if self.kind is not Program.COMMAND:
+            return (Path(self.text.partition(NODE)[0]),)
+        try:
+            words = shlex.split(self.text)
+        except ValueError:  # the shell says so when it is run
+            return ()
+        return tuple(file for file in map(Path, words) if file.is_file())
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """Folders in which files are the user's own."""
+        return (Path.cwd(), *(file.absolute().parent for file in self.files[:1]))
 
     def command(self, python: Path, runner: Path, note: Path) -> Sequence[str]:
         """Return the command that runs it.
@@ -90,13 +111,14 @@ def target_of(text: str, *, command: bool = False) -> Target | None:
     if command:
         return Target(kind=Program.COMMAND, text=text)
     file = text.partition(NODE)[0]
-    if file.endswith(".py"):
-        if not Path(file).is_file():
-            raise UsageError(f"{file}: no such file, expected a Python script or test")
+    is_python = file.endswith(".py")
+    if is_python and Path(file).is_file():
         kind = Program.TEST if NODE in text else Program.SCRIPT
         return Target(kind=kind, text=text)
     if len(_words(text)) > 1:
         return Target(kind=Program.COMMAND, text=text)
+    if is_python:
+        raise UsageError(f"{file}: no such file, expected a Python script or test")
     return None
 
 

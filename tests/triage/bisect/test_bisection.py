@@ -41,6 +41,8 @@ class Told:
         seed: Of the noise.
     """
 
+    hash = "c"
+
     def __init__(self, points: Sequence[str | float], seed: int = 0) -> None:
         self.points = points
         self.probes: list[int] = []

@@ -43,6 +43,8 @@ ENDS = (end(OLD, REQUIRES[0]), end(NEW, REQUIRES[1]))
 class Target:
     """A target, and where it was tried."""
 
+    hash = "c"
+
     def __init__(self, ends: Ends, seconds: Callable[[Versions], float] = lambda _: 0.1) -> None:
         self._ends, self._seconds = ends, seconds
         self.tried: list[Versions] = []

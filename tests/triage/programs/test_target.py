@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working directory, with a script in it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "report.py").write_text("print(1)")
+    (tmp_path / "my report.py").write_text("print(1)")
     return tmp_path
 
 
@@ -27,6 +29,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("report.py", Program.SCRIPT),
         ("report.py::test_loss", Program.TEST),
         ("python report.py --steps 2", Program.COMMAND),
+        ("python report.py", Program.COMMAND),
+        ("my report.py", Program.SCRIPT),
     ],
 )
 def test_a_program(text: str, kind: Program) -> None:
@@ -62,12 +66,15 @@ def test_what_names_nothing(text: str, said: str) -> None:
 
 
 def test_the_hash_is_of_the_content(folder: Path) -> None:
-    """A script that was edited is another target: what the log knows does not count."""
+    """With other options, or edited, it is another target: what the log knows does not count."""
     target = Target(kind=Program.SCRIPT, text="report.py")
-    before = target.hash
+    options: dict[str, Any] = {"timeout": 60.0, "wanted": ("einops",)}
+    before = target.hash(**options)
+    assert target.hash(**options | {"timeout": 3.0}) != before
+    assert target.hash(**options | {"wanted": ()}) != before
     (folder / "report.py").write_text("print(2)")
-    assert target.hash != before
-    assert Target(kind=Program.COMMAND, text="report.py").hash != target.hash
+    assert target.hash(**options) != before
+    assert Target(kind=Program.COMMAND, text="report.py").hash(**options) != target.hash(**options)
 
 
 @pytest.mark.parametrize(

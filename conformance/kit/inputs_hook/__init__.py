@@ -1,0 +1,1 @@
+"""What makes Python note the files that a process reads: see `sitecustomize`."""

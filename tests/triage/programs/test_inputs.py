@@ -1,0 +1,88 @@
+"""The files of the user's own that a program reads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.triage.programs.inputs import (
+    HOOK,
+    VARIABLE,
+    are_unchanged,
+    encode_inputs,
+    inputs_of,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a module that a script may import."""
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    (work / "helper.py").write_text("")
+    return work
+
+
+def read_by(folder: Path, code: str) -> dict[str, str]:
+    """Return what a program reads of a folder, by path below it."""
+    note = folder.parent / "note"
+    note.unlink(missing_ok=True)
+    variables = {**os.environ, "PYTHONPATH": f"{HOOK}{os.pathsep}{folder}", VARIABLE: str(note)}
+    subprocess.run([sys.executable, "-c", code], env=variables, cwd=folder, check=True)
+    return {name.removeprefix(f"{folder}/"): h for name, h in inputs_of(note, [folder]).items()}
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("import helper", ["helper.py"]),
+        ("open('helper.py').close(); open(__import__('os').devnull).close()", ["helper.py"]),
+        ("import subprocess as s, sys; s.run([sys.executable, '-c', 'import helper'])",
+         ["helper.py"]),
+        ("import pathlib; pathlib.Path('helper.py').read_bytes()", ["helper.py"]),
+        ("import os; os.close(os.open('helper.py', os.O_RDONLY))", ["helper.py"]),
+        ("open('made', 'w').write('1'); open('made').read()", []),
+        ("", []),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("folder")
+def test_what_is_read(folder: Path, code: str, names: list[str]) -> None:
+    """By the program and its children; compiled or not; nothing that it writes itself."""
+    assert list(read_by(folder, code)) == names
+    assert list(read_by(folder, code)) == names  # now from __pycache__
+
+
+def test_a_file_that_is_not_there_counts(folder: Path) -> None:
+    """A program may do something else once it is."""
+    code = "import contextlib\nwith contextlib.suppress(OSError): open('settings')"
+    inputs = {str(folder / name): content for name, content in read_by(folder, code).items()}
+    assert list(inputs.values()) == [""]
+    assert are_unchanged(encode_inputs(inputs))
+    (folder / "settings").write_text("1")
+    assert not are_unchanged(encode_inputs(inputs))
+
+
+def test_an_edited_file_has_changed(folder: Path) -> None:
+    """What it was touched by does not count."""
+    inputs = {str(folder / name): h for name, h in read_by(folder, "import helper").items()}
+    os.utime(folder / "helper.py")
+    assert are_unchanged(encode_inputs(inputs))
+    (folder / "helper.py").write_text("x = 1")
+    assert not are_unchanged(encode_inputs(inputs))
+
+
+def test_what_is_installed_is_no_input(folder: Path) -> None:
+    """Neither an environment in the working directory nor what nobody noted."""
+    package = folder / ".venv" / "lib" / "site-packages" / "p.py"
+    package.parent.mkdir(parents=True)
+    package.write_text("")
+    assert read_by(folder, f"open({str(package)!r})") == {}
+    assert inputs_of(folder / "no-note", [folder]) == {}
