@@ -146,6 +146,22 @@ def test_a_search_goes_on_where_it_was(project: Project) -> None:
     assert not any(step["replayed"] for step in anew["steps"])
 
 
+def test_a_point_that_lacks_a_package_is_no_change(project: Project) -> None:
+    """It is stepped around: what changes is found beside it."""
+    deed = "__import__('mine' if jax.__version__ == '0.6.1' else 'os')\n    raise KeyError('axis')"
+    answer = found(searched(project, deed, *ENDS, "--json", "-"))
+    assert (answer["last_good"], answer["first_bad"]) == ("0.6.0", "0.6.2")
+    (change,) = answer["changes"]
+    assert change["unknown"] == ["0.6.1"]
+
+
+def test_what_a_command_raises_is_told(project: Project) -> None:
+    """By the traceback that it prints, as of a script."""
+    project.write({"report.py": SINCE.format(deed="raise KeyError('axis')")})
+    answer = found(project.run("bisect", "python report.py", *ENDS, "--json", "-"))
+    assert "KeyError: 'axis'" in answer["predicate"]["about"]
+
+
 @pytest.mark.parametrize("target", ["report.py", "python report.py"])
 @pytest.mark.parametrize("edited", ["report.py", "helper.py", "data/wanted.txt"])
 def test_a_file_that_a_program_reads_counts(project: Project, target: str, edited: str) -> None:
@@ -183,11 +199,13 @@ def test_another_timeout_is_another_question(project: Project) -> None:
 
 
 def test_other_packages_are_another_question(project: Project) -> None:
-    """What lacked a package is tried again with it."""
+    """What lacks a package says nothing of a release, and is tried again with it."""
     project.write(packaged({"mine.py": ""}, "pkg", wants="jax>=0.6"))
     deed = "import mine\n    raise KeyError('axis')"
-    without = found(searched(project, deed, *ENDS, "--json", "-"))
-    assert "ModuleNotFoundError" in without["predicate"]["about"]
+    without = searched(project, deed, *ENDS)
+    assert without.code == 1
+    assert "the script imports 'mine'" in without.error
+    assert "--with mine" in without.error
     beside = found(searched(project, deed, *ENDS, "--with", "./pkg", "--json", "-"))
     assert "KeyError" in beside["predicate"]["about"]
 

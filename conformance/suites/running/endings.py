@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.engine.dependencies import missing_dependency
 from conformance.engine.job import Finished
 from conformance.engine.observe import raised, signal_name
 from conformance.engine.suite_changes import NOT_COLLECTED, SKIPPED
@@ -18,7 +19,6 @@ from conformance.model.record import ErrorInfo
 from conformance.model.traceback import FRAMES, traceback_artifact
 from conformance.suites.known.causes import without_values
 from conformance.suites.running.collection import frames_of_event
-from conformance.suites.running.dependencies import missing_dependency
 from conformance.suites.running.watch import LARGEST, LOST, QUIET
 from conformance.suites.suite import MEMORY
 
@@ -108,9 +108,13 @@ def _frames(traceback: Traceback) -> dict[str, bytes]:
     return {FRAMES: traceback_artifact(traceback)} if traceback else {}
 
 
+def _missing(job: Job, error: ErrorInfo) -> str:
+    return missing_dependency(error, job.planned.versions, job.case.file, "the suite")
+
+
 def _failed(job: Job, error: ErrorInfo) -> tuple[Outcome, ErrorInfo]:
     """Return the outcome of a test that raised; without what it imports it says nothing of jax."""
-    if why := missing_dependency(job, error):
+    if why := _missing(job, error):
         return Outcome.INFRA, said(MISSING, why)
     return raised(error), error
 
@@ -150,7 +154,7 @@ def failed_session(job: Job, ended: Ended) -> Finished:
         ended: How the session ended.
     """
     outcome, error = failure_of(ended)
-    if outcome is Outcome.RAISED and (why := missing_dependency(job, error)):
+    if outcome is Outcome.RAISED and (why := _missing(job, error)):
         outcome, error = Outcome.INFRA, said(MISSING, why)
     blobs = {name: text.encode() for name, text in (("stdout", ended.out), ("stderr", ended.err))}
     return Finished(

@@ -30,7 +30,7 @@ ROUNDS: Final = 3
 """How often values that are no arrays are looked for."""
 _NO_VALUE: Final = re.compile(r"^(out\S*) is an? .+, expected an array or a Python scalar")
 _NOTHING: Final = "the case captured nothing"
-_MISSING: Final = re.compile(r"No module named '([\w.]+)'")
+_MISSING: Final = re.compile(r"imports '(\w+)', and the cell has no package of that name")
 _STATED: Final = frozenset({"AssertionError", "exit", "SystemExit"})
 """Errors by which a script says that a value is wrong."""
 _ABSENT: Final = frozenset({"AttributeError", "ImportError", "ModuleNotFoundError"})
@@ -74,17 +74,16 @@ def refuse_hopeless(plain: Mapping[int, Record], name: str) -> None:
     known = [record for record in plain.values() if record.outcome not in SILENT]
     if not known:
         said = "; ".join({ending(record) for record in plain.values()})
+        if missing := _MISSING.search(said):
+            raise UsageError(
+                f"{name}: needs the package {missing[1]}, which no cell has; a case may use jax, "
+                "numpy, scipy and flax"
+            )
         raise UsageError(f"{name}: could be run nowhere: {quoted(said)}")
     errors = [record.error for record in known if record.error is not None]
     if len(errors) < len(known):
         return
     last = errors[-1]
-    missing = _MISSING.search(last.message)
-    if missing and missing[1].partition(".")[0] not in {"jax", "jaxlib"}:
-        raise UsageError(
-            f"{name}: needs the package {missing[1].partition('.')[0]}, which no cell has; a case "
-            "may use jax, numpy, scipy and flax"
-        )
     if last.type == "FileNotFoundError":
         raise UsageError(f"{name}: reads a file: {last.message}; make its contents in the script")
     if all(record.outcome is Outcome.TIMED_OUT for record in known):

@@ -17,6 +17,7 @@ from conformance.cells.masking import Masker
 from conformance.cells.overlay import overlay
 from conformance.cells.provision import environment_folder, provision
 from conformance.cells.uvtool import NoSolutionError
+from conformance.engine.dependencies import missing_dependency
 from conformance.engine.environment import options_of, worker_environment
 from conformance.engine.observe import raised, signal_name
 from conformance.errors import ConformanceError
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from conformance.triage.programs.target import Target
 
 RUNNER: Final = Path(script.__file__)
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_RAISED: Final = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?\Z", re.MULTILINE)
+"""Last line of a traceback, which is the last line of what a command printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +122,8 @@ class ProgramRunner:
             return not_run(name, code, planned, str(error), Outcome.INFRA)
         masker = Masker(self.outer)
         outcome, error_ = _ending(ended, said, self.timeout, _given(planned, flags))
+        if error_ is not None and (why := self._missing(error_, planned)):
+            outcome, error_ = Outcome.UNSUPPORTED, _error("missing package", why)
         texts = {name: masker.content(getattr(ended, name)) for name in ("stdout", "stderr")}
         texts[ARTIFACT] = masker.content(inputs)
         return Record(
@@ -166,6 +172,11 @@ class ProgramRunner:
                 environment=variables, timeout=self.timeout, stopped=self.stopped.is_set,
             )  # fmt: skip
 
+    def _missing(self, error: ErrorInfo, planned: PlannedCell) -> str:
+        """Return that the program needs a package which a cell lacks: no release did that."""
+        file = next(iter(self.target.files), Path())
+        return missing_dependency(error, planned.versions, file, f"the {self.target.kind}")
+
     @property
     def _wanted(self) -> tuple[str, ...]:
         """What is wanted beside a cell's packages: a test needs what runs it."""
@@ -213,8 +224,17 @@ def _ending(
     if ended.signal is not None:
         name = signal_name(ended.signal)
         return Outcome.CRASHED, _error(name, f"the process was ended by {name}")
-    error = note or _error("exit", f"status {ended.exit}")
+    error = note or _last_words(ended)
     return raised(error), error
+
+
+def _last_words(ended: Ended) -> ErrorInfo:
+    """Return how a program ended that left no note: by its traceback, or its exit status."""
+    text = ended.stderr.decode("utf-8", "replace")
+    found = _RAISED.search(text.rstrip()) if _TRACEBACK in text else None
+    if found:
+        return _error(found["type"].rpartition(".")[2], found["message"] or "")
+    return _error("exit", f"status {ended.exit}")
 
 
 def _cut(why: str, timeout: float) -> tuple[Outcome, ErrorInfo]:

@@ -1,15 +1,13 @@
-"""Packages that a suite imports and its cell lacks."""
+"""Packages that a program imports and its cell lacks."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.engine.dependencies import missing_dependency
 from conformance.model.record import ErrorInfo
-from conformance.suites.running.dependencies import missing_dependency
-from tests.engine.worlds import job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,8 +31,7 @@ def test_a_missing_dependency_is_no_regression(
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "helpers.py").write_text("")
     file = tmp_path / "tests" / "unit" / "test_a.py"
-    made = job(tmp_path)
     error = ErrorInfo(type=type_, message=message)
-    told = missing_dependency(replace(made, case=replace(made.case, file=file)), error)
+    told = missing_dependency(error, {"jax", "numpy"}, file, "the suite")
     assert told.endswith("e.g. --with chex") is missing
     assert bool(told) is missing
