@@ -52,6 +52,13 @@ if TYPE_CHECKING:
     help="A fact of the optimised HLO that makes it bad, e.g. collectives.all-gather.",
 )  # fmt: skip
 @click.option(
+    "--every", is_flag=True, help="Try every release in between, and name the worst of them."
+)
+@click.option(
+    "--repeat", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
+    help="How often a release must be good to count as good.",
+)  # fmt: skip
+@click.option(
     "--stage", type=click.Choice(TIMED), default=None,
     help="The stage of a case whose time counts.  [default: all of them]",
 )  # fmt: skip
@@ -99,7 +106,7 @@ def command(
     console = open_console(json_file)
     subject = subject_named(setting, target, asked, suite, is_command=is_command)
     try:
-        found = searched(setting, subject, asked, console.print)
+        found = searched(setting, subject, asked, console.print, scan=True)
     except KeyboardInterrupt:
         click.echo("conformance: interrupted; the same command goes on where it was", err=True)
         return ExitCode.INTERRUPTED
@@ -108,6 +115,6 @@ def command(
     for line in ("", *answer_lines(answer, asked.find, found.axis), *told):
         console.print(line)
     if json_file is not None:
-        said = answer_json(answer, target, asked.find, found.axis)
+        said = answer_json(answer, target, found.axis)
         write_file("--json", json_file, readable_json(said))
     return ExitCode.OK if answer.confirmed else ExitCode.UNEXPECTED

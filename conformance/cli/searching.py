@@ -24,7 +24,7 @@ from conformance.engine.trying import Trier
 from conformance.errors import UsageError
 from conformance.judge.tolerance import Tolerance
 from conformance.triage.bisect.axis import JAX
-from conformance.triage.bisect.bisection import Answer, Bisection
+from conformance.triage.bisect.bisection import Bisection
 from conformance.triage.bisect.points import Points
 from conformance.triage.bisect.prober import CaseProber, ProgramProber, known_of
 from conformance.triage.bisect.telling import step_line
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import Executor, PlannedCell
     from conformance.engine.prepare import Preparation
     from conformance.model.case import Case
-    from conformance.triage.bisect.bisection import Step
+    from conformance.triage.bisect.answer import Answer, Step
     from conformance.triage.bisect.prober import Prober
     from conformance.triage.programs.target import Target
     from conformance.triage.questions.figures import Figure
@@ -76,6 +76,8 @@ class Asked:
         wanted: Requirements beside the packages of the cells.
         fresh: Whether the log of an earlier search is forgotten.
         jobs: Probes at the same time.
+        every: Whether every point is tried.
+        repeat: How often a point must be good to be so.
     """
 
     good: str
@@ -92,6 +94,8 @@ class Asked:
     wanted: tuple[str, ...] = ()
     fresh: bool = False
     jobs: int = 0
+    every: bool = False
+    repeat: int = 1
 
     @property
     def figure(self) -> Figure | None:
@@ -104,6 +108,10 @@ class Asked:
             raise UsageError(f"--fact {self.fact}: goes with --when facts, got --when {self.when}")
         if self.stage is not None and self.when not in (None, "time"):
             raise UsageError(f"--stage {self.stage}: goes with --when time, got --when {self.when}")
+        measured = self.stage is not None or self.when in FIGURES
+        if measured and (self.every or self.repeat > 1):
+            option = "--every" if self.every else "--repeat"
+            raise UsageError(f"{option}: goes with what one look shows, got --when {self.when}")
         if self.stage is not None or self.when == "time":
             return time_of(self.stage or "job")
         return MEMORY if self.when == "memory" else None
@@ -168,7 +176,14 @@ class Subject:
         return f"{word.strip('-')}-{digest}"
 
 
-def searched(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str], None]) -> Found:
+def searched(
+    setting: Setting,
+    subject: Subject,
+    asked: Asked,
+    say: Callable[[str], None],
+    *,
+    scan: bool = False,
+) -> Found:
     """Search, going on where an earlier search with the same question was.
 
     Args:
@@ -176,6 +191,7 @@ def searched(setting: Setting, subject: Subject, asked: Asked, say: Callable[[st
         subject: What is tried.
         asked: The question.
         say: Is told of each step, in a line.
+        scan: Whether all points are tried where the ends alone do not tell what changed.
 
     Raises:
         UsageError: If options contradict each other, or the ends are not there.
@@ -188,11 +204,17 @@ def searched(setting: Setting, subject: Subject, asked: Asked, say: Callable[[st
         setting, asked.axis, (asked.good, asked.bad), find=asked.find, values=asked.values,
         jax=asked.jax, place=place,
     )  # fmt: skip
-    return searched_on(setting, subject, asked, chosen, say)
+    return searched_on(setting, subject, asked, chosen, say, scan=scan)
 
 
 def searched_on(
-    setting: Setting, subject: Subject, asked: Asked, chosen: Axis, say: Callable[[str], None]
+    setting: Setting,
+    subject: Subject,
+    asked: Asked,
+    chosen: Axis,
+    say: Callable[[str], None],
+    *,
+    scan: bool = False,
 ) -> Found:
     """Search on an axis, going on where an earlier search with the same question was.
 
@@ -202,6 +224,7 @@ def searched_on(
         asked: The question; which axis it means is of no account.
         chosen: The axis.
         say: Is told of each step, in a line.
+        scan: Whether all points are tried where the ends alone do not tell what changed.
 
     Raises:
         UsageError: If options contradict each other, or an end cannot be had.
@@ -229,7 +252,8 @@ def searched_on(
             blobs=directory.blobs, log=log, tolerance=subject.tolerance,
             known=known_of(prober, directory.read_records(), directory.blobs),
             when="" if figure else asked.when or "", fact=asked.fact, figure=figure, width=width,
-            progress=partial(_tell, say, points),
+            progress=partial(_tell, say, points), scan=scan, every=asked.every,
+            repeat=asked.repeat,
         ).run()  # fmt: skip
     refused = [*chosen.refused.items(), *((e.cell, e.reason) for e in points.exclusions)]
     return Found(answer=answer, axis=chosen.name, left_out=tuple(refused))

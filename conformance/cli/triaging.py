@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.model.golden import GoldenEntry
     from conformance.model.record import Record
-    from conformance.triage.bisect.bisection import Answer
+    from conformance.triage.bisect.answer import Answer
     from conformance.triage.blame.blamed import Blamed
 
 

@@ -47,4 +47,6 @@ def missing_dependency(error: ErrorInfo, installed: Collection[str], file: Path,
 def _is_local(name: str, file: Path) -> bool:
     """Say whether a module of that name lies beside a program, or in a folder above it."""
     places = [place for folder in file.absolute().parents for place in (folder, folder / "src")]
-    return any((place / name).is_dir() or (place / f"{name}.py").is_file() for place in places)
+    # A folder that merely has the name, e.g. a clone, provides nothing.
+    files = (f"{name}.py", f"{name}/__init__.py")
+    return any((place / file).is_file() for place in places for file in files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +85,12 @@ def test_what_is_printed(project: Project) -> None:
     assert lines[1] == "0.6.2      bad      KeyError: 'axis'"
     answer = lines.index("first bad: jax 0.6.1, last good: 0.6.0 (bad: ends with KeyError: 'axis')")
     assert lines[answer + 1] == "confirmed: both sides showed the same once more"
-    assert lines[answer + 2] == "  0.6.0 -> 0.6.1: ok -> KeyError: 'axis'"
+    assert lines[answer + 2 : answer + 5] == [
+        "timeline of 3 points:",
+        "  0.6.0           good     ok",
+        "  0.6.1 to 0.6.2  bad      KeyError: 'axis'",
+    ]
+    answer += 2
     assert "jaxlib 0.6.0 -> 0.6.1" in lines[answer + 3]
     assert lines[answer + 4].startswith("3 probes of 3 points, ")
 
@@ -203,7 +209,7 @@ def test_other_packages_are_another_question(project: Project) -> None:
     project.write(packaged({"mine.py": ""}, "pkg", wants="jax>=0.6"))
     deed = "import mine\n    raise KeyError('axis')"
     without = searched(project, deed, *ENDS)
-    assert without.code == 1
+    assert without.code == 2
     assert "the script imports 'mine'" in without.error
     assert "--with mine" in without.error
     beside = found(searched(project, deed, *ENDS, "--with", "./pkg", "--json", "-"))
@@ -235,7 +241,7 @@ def test_a_search_that_is_killed(project: Project) -> None:
 
 
 def test_a_target_that_does_not_show_the_same_twice(project: Project) -> None:
-    """It is told with counts, and is no success."""
+    """It is bad, and the point before it is tried until it is hardly good by chance."""
     file = project.path / "count"
     deed = f"""\
     import pathlib
@@ -245,10 +251,111 @@ def test_a_target_that_does_not_show_the_same_twice(project: Project) -> None:
         file.write_text("x" * (tries + 1))
     assert jax.__version__ == "0.6.1" and tries % 2"""
     ending = searched(project, deed.strip())
-    assert ending.code == 1
-    (line,) = [line for line in ending.out.splitlines() if line.startswith("flaky: ")]
-    assert line.startswith("flaky: 0.6.1 does not show the same twice: ")
-    assert " of 5" in line
+    assert ending.code == 0
+    assert "first bad: jax 0.6.1, last good: 0.6.0" in ending.out
+    assert "flaky: 0.6.1 does not show the same twice: " in ending.out
+    assert re.search(
+        r"^0.6.0 was good (\d+) of \1 times: by chance with a probability of 0.00",
+        ending.out,
+        re.MULTILINE,
+    )
+
+
+def test_what_is_bad_in_several_ways_is_bad(project: Project) -> None:
+    """Not flaky: no run of it is good."""
+    deed = "import os; raise (KeyError if os.getpid() % 2 else ValueError)('axis')"
+    ending = searched(project, deed, *ENDS, "--repeat", "2")
+    assert ending.code == 0
+    assert "first bad: jax 0.6.1, last good: 0.6.0" in ending.out
+    assert "flaky" not in ending.out
+
+
+def test_a_failure_in_between_is_found(project: Project) -> None:
+    """Where both ends are alike, every point is tried; the timeline shows each stretch."""
+    project.write({"report.py": "import jax\nassert jax.__version__ != '0.6.1', 'broken'"})
+    ending = project.run("bisect", "report.py", *ENDS)
+    assert ending.code == 0
+    assert (
+        "first bad: jax 0.6.1, last good: 0.6.0 (bad: ends with AssertionError: broken)"
+        in ending.out
+    )
+    assert "good again from 0.6.2" in ending.out
+
+
+def test_every_release_is_tried(project: Project) -> None:
+    """The headline is of the worst of them, not of what tells the ends apart."""
+    lines = (
+        "import jax, os",
+        "if jax.__version__ == '0.6.1': os.abort()",
+        "print(jax.__version__ > '0.6.1')",
+    )
+    project.write({"report.py": "\n".join(lines)})
+    alone = found(project.run("bisect", "report.py", *ENDS, "--json", "-"))
+    assert (alone["predicate"]["name"], alone["first_bad"]) == ("output", "0.6.2")
+    every = found(project.run("bisect", "report.py", *ENDS, "--every", "--json", "-"))
+    assert (every["predicate"]["name"], every["first_bad"]) == ("ending", "0.6.1")
+    assert [(one["first"], one["verdict"]) for one in every["timeline"]] == [
+        ("0.6.0", "good"), ("0.6.1", "bad"), ("0.6.2", "good"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("message", ["'axis'", "'axis' of version two"])
+def test_another_message_is_a_change_of_its_own(project: Project, message: str) -> None:
+    """The first bad point is the first that raises the same type."""
+    lines = ("import jax", "if jax.__version__ == '0.6.1': raise KeyError('no such name at all')",
+             f"if jax.__version__ > '0.6.1': raise KeyError({message!r})")  # fmt: skip
+    project.write({"report.py": "\n".join(lines)})
+    answer = found(project.run("bisect", "report.py", *ENDS, "--json", "-"))
+    assert (answer["last_good"], answer["first_bad"], answer["others"]) == ("0.6.0", "0.6.1", [])
+    assert [one["first"] for one in answer["timeline"]] == ["0.6.0", "0.6.1", "0.6.2"]
+
+
+def test_a_good_end_that_fails_is_a_fix(project: Project) -> None:
+    """What is called bad works there."""
+    project.write({"report.py": "import jax\nassert jax.__version__ > '0.6.0', 'broken'"})
+    ending = project.run("bisect", "report.py", *ENDS)
+    assert ending.code == 0
+    assert (
+        "fixed in jax 0.6.1, last bad: 0.6.0 (bad: ends with AssertionError: broken)" in ending.out
+    )
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "jax.__version__", "jax.print_environment_info()", "jax.devices()", "jax.__file__",
+        "id(jax), object()", "__import__('time').time(), 's'", "__import__('sys').version",
+        "f'took {__import__(\"time\").perf_counter():.3f} s'", "jax.__version_info__",
+    ],
+)  # fmt: skip
+def test_facts_of_an_environment_are_no_change(project: Project, printed: str) -> None:
+    """A script that prints its versions does the same everywhere, as far as one can say."""
+    project.write(
+        {"report.py": f"import jax\nprint({printed})\nprint(jax.numpy.sum(jax.numpy.ones(3)))"}
+    )
+    ending = project.run("bisect", "report.py", *ENDS)
+    assert ending.code == 2
+    assert "are alike: both end with ok, and nothing else" in ending.error
+
+
+def test_ends_that_differ_in_versions_alone_say_so(project: Project) -> None:
+    """And in what; `--when text` compares what is printed as it is."""
+    project.write({"report.py": "import jax\nprint('jax is', jax.__version__)"})
+    ending = project.run("bisect", "report.py", *ENDS)
+    assert "nothing else differs but facts of the environment" in ending.error
+    assert "prints 'jax is 0.6.2' for 'jax is 0.6.0'" in ending.error
+    answer = found(project.run("bisect", "report.py", *ENDS, "--when", "text", "--json", "-"))
+    assert answer["first_bad"] == "0.6.1"
+
+
+def test_an_api_that_is_missing_at_the_good_end(project: Project) -> None:
+    """Where both ends fail, what works in between is the good end."""
+    lines = ("import jax", "if jax.__version__ == '0.6.0': jax.shard_mop",
+             "if jax.__version__ == '0.6.2': raise ValueError('broken')")  # fmt: skip
+    project.write({"report.py": "\n".join(lines)})
+    answer = found(project.run("bisect", "report.py", *ENDS, "--json", "-"))
+    assert (answer["last_good"], answer["first_bad"]) == ("0.6.1", "0.6.2")
+    assert answer["timeline"][0]["verdict"] == "other"
 
 
 def test_a_hang_is_ended(project: Project) -> None:
@@ -263,7 +370,7 @@ def test_a_hang_is_ended(project: Project) -> None:
     ("script", "said"),
     [
         ("print(1)", "both end with ok, and nothing else that was seen differs; name other ends"),
-        ("import no_such_package", "both end with ModuleNotFoundError: No module named"),
+        ("raise KeyError('axis')", "both end with KeyError: 'axis'"),
     ],
 )
 def test_ends_that_are_alike(project: Project, script: str, said: str) -> None:

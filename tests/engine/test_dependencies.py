@@ -21,6 +21,8 @@ if TYPE_CHECKING:
         ("ModuleNotFoundError", "No module named 'jax.experimental.maps'", False),
         ("ModuleNotFoundError", "No module named 'distutils'", False),
         ("ModuleNotFoundError", "No module named 'helpers'", False),
+        ("ModuleNotFoundError", "No module named 'support'", False),
+        ("ModuleNotFoundError", "No module named 'clone'", True),
         ("ImportError", "cannot import name 'a' from 'chex'", False),
     ],
 )
@@ -29,9 +31,12 @@ def test_a_missing_dependency_is_no_regression(
 ) -> None:
     """What jax, the standard library or the suite itself lacks is another matter."""
     (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "helpers.py").write_text("")
+    (tmp_path / "clone" / "clone").mkdir(parents=True)
+    (tmp_path / "support").mkdir()
+    for name in ("tests/helpers.py", "support/__init__.py", "clone/setup.py"):
+        (tmp_path / name).write_text("")
     file = tmp_path / "tests" / "unit" / "test_a.py"
     error = ErrorInfo(type=type_, message=message)
     told = missing_dependency(error, {"jax", "numpy"}, file, "the suite")
-    assert told.endswith("e.g. --with chex") is missing
     assert bool(told) is missing
+    assert (", and the cell has no package of that name: " in told) is missing

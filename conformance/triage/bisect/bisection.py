@@ -8,19 +8,32 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.engine.comparing import Side
 from conformance.errors import InfrastructureError
-from conformance.model.outcome import Outcome
+from conformance.model.outcome import Conformance, Outcome
+from conformance.triage.bisect.answer import Answer, Step
+from conformance.triage.bisect.flakiness import Resampled, runs_needed
 from conformance.triage.bisect.points import RESTART
 from conformance.triage.bisect.search import changes, wanted
+from conformance.triage.bisect.severity import SAME, severity
 from conformance.triage.questions.figures import MARGIN, between
-from conformance.triage.questions.predicate import SILENT, Ends
+from conformance.triage.questions.output import unstable_lines
+from conformance.triage.questions.predicate import (
+    SILENT,
+    AlikeError,
+    ByOutput,
+    DifferentFailuresError,
+    Ends,
+    EndsError,
+    ending,
+    quoted,
+)
 from conformance.triage.questions.question import Seen, chosen
 from conformance.triage.questions.state import Kind
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from conformance.engine.blobs import BlobStore
-    from conformance.engine.job import PlannedCell
     from conformance.engine.rundir import Results
     from conformance.judge.tolerance import Tolerance
     from conformance.model.record import Record
@@ -35,84 +48,8 @@ SLOW: Final = 5.0
 """Seconds from which a probe is worth being made before it is known that it is needed."""
 RECOUNTS: Final = 3
 """Probes more of a point that does not show the same twice."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What was found out of one point.
-
-    Attributes:
-        point: Number of the point.
-        samples: What came of each probe of it; one, but where a figure is measured.
-        state: What they say.
-        said: The same in words.
-        again: Whether it had been found out before.
-        replayed: Whether it was known from the log.
-    """
-
-    point: int
-    samples: Sequence[Record]
-    state: State
-    said: str
-    again: bool = False
-    replayed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What a bisection found.
-
-    Attributes:
-        points: The points, in order.
-        labels: What they are called.
-        ends: Numbers of the good and of the bad end.
-        question: What was asked.
-        steps: What was found out, in the order it was.
-        states: State of each probed point.
-        changes: Every change that was found, in order.
-        main: The change that ends in what the bad end shows, nearest to the good end.
-        flaky: States by how often they were seen, of points that do not show the same twice.
-    """
-
-    points: Sequence[PlannedCell]
-    labels: Sequence[str]
-    ends: tuple[int, int]
-    question: Question
-    steps: Sequence[Step]
-    states: dict[int, State]
-    changes: Sequence[Change]
-    main: Change
-    flaky: dict[int, Counter[State]]
-
-    @property
-    def reverse(self) -> bool:
-        """Whether the good end is the newer one."""
-        return self.ends[0] > self.ends[1]
-
-    @property
-    def last_good(self) -> int:
-        """The good point nearest to the change: before it, or after it where a fix is sought."""
-        good = sorted(n for n, state in self.states.items() if state.kind is Kind.GOOD)
-        if self.reverse:
-            return next(n for n in good if n >= self.main.after)
-        return next(n for n in reversed(good) if n <= self.main.before)
-
-    @property
-    def first_bad(self) -> int:
-        """The bad point at the change."""
-        return self.main.before if self.reverse else self.main.after
-
-    @property
-    def others(self) -> list[int]:
-        """Points between the two that are neither."""
-        first, last = sorted((self.last_good, self.first_bad))
-        within = range(first + 1, last)
-        return [n for n in within if n in self.states and self.states[n].kind is Kind.OTHER]
-
-    @property
-    def confirmed(self) -> bool:
-        """Whether both sides of the change showed the same twice."""
-        return not self.flaky
+MOST_SCANNED: Final = 64
+"""Points of an axis that is scanned unasked: all releases, but not the nightlies of a year."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -132,6 +69,9 @@ class Bisection:
         figure: What is measured, if that is the question.
         width: Probes at the same time.
         progress: Called with each step.
+        scan: Whether all points are tried where the ends alone do not tell what changed.
+        every: Whether all points are tried in any case.
+        repeat: How often a point must be good to be so.
     """
 
     points: Points
@@ -146,11 +86,17 @@ class Bisection:
     figure: Figure | None = None
     width: int
     progress: Callable[[Step], None]
+    scan: bool = False
+    every: bool = False
+    repeat: int = 1
+    _turned: bool = False
+    _unstable: frozenset[int] = frozenset()
     _steps: list[Step] = field(default_factory=list)
     _states: dict[int, State] = field(default_factory=dict)
     _samples: dict[int, list[Side]] = field(default_factory=dict)
     _past: dict[int, deque[Record]] = field(default_factory=dict)
     _from_log: set[int] = field(default_factory=set)
+    _announced: set[int] = field(default_factory=set)
 
     def run(self) -> Answer:
         """Search.
@@ -166,38 +112,174 @@ class Bisection:
         last = len(self.points) - 1
         good, bad = (last, 0) if self.reverse else (0, last)
         self._replay()
-        question = self._question(good, bad)
-        self._decide(question, (good, bad))
-        ends = (self._samples[0], self._samples[last])
-        slow = max(one.record.seconds.get("job", 0.0) for end in ends for one in end) >= SLOW
-        while points := wanted(self._states, self.width, eager=slow):
-            self._decide(question, points)
-        found = changes(self._states)
-        main = self._main(found)
+        question: Question
+        if self.figure is not None:
+            question = self._measured(self.figure, good, bad)
+        else:
+            question = self._seen(good, bad)
+        self._decide(question, sorted(self._samples))
+        main: Change | None = None
+        unsure: dict[int, Counter[State]] = {}
+        # A point that another look shows to be bad moves the change.
+        while (found := self._searched(question)) != main:
+            main, unsure = found, self._confirm(question, found)
+        resampled = None
+        if isinstance(question, Seen) and unsure:
+            resampled = self._resample(question, unsure)
         return Answer(
-            points=self.points, labels=self.points.labels, ends=(good, bad), question=question,
-            steps=self._steps, states=self._states, changes=found, main=main,
-            flaky=self._confirm(question, main),
+            points=self.points, labels=self.points.labels,
+            ends=(last, 0) if self.reverse else (0, last), question=question,
+            steps=self._steps, states=self._states, changes=changes(self._states),
+            main=self._main(), flaky=unsure, resampled=resampled, turned=self._turned,
         )  # fmt: skip
 
-    def _question(self, good: int, bad: int) -> Question:
-        """Try both ends, and return what tells them apart."""
+    def _searched(self, question: Question) -> Change:
+        """Ask points until every change lies between neighbours; return the one that matters."""
+        slow = max(s.record.seconds.get("job", 0.0) for one in self._samples.values() for s in one)
+        while points := wanted(self._states, self.width, eager=slow >= SLOW):
+            self._decide(question, points)
+        return self._main()
+
+    def _measured(self, figure: Figure, good: int, bad: int) -> Question:
+        """Measure both ends until they are told apart."""
         names = (self._label(good), self._label(bad))
-        if self.figure is None:
-            self._probe(sorted((good, bad)))
-            self._refuse_faults(good, bad)
-            ends = Ends(
-                good=self._samples[good][0], bad=self._samples[bad][0], names=names,
-                tolerance=self.tolerance,
-            )  # fmt: skip
-            return Seen(chosen(ends, self.when, self.fact))
         question = None
         while question is None:
             # In turns: what else the machine does falls on both.
             self._probe((good, bad))
             self._refuse_faults(good, bad)
-            question = between(self.figure, self._samples[good], self._samples[bad], names)
+            question = between(figure, self._samples[good], self._samples[bad], names)
         return question
+
+    def _seen(self, good: int, bad: int) -> Seen:
+        """Try both ends, or all points, and return what tells the good from the bad."""
+        self._probe(sorted((good, bad)))
+        self._refuse_faults(good, bad)
+        good, bad = self._testable(good, bad)
+        if self._is_fix(self._record(good), self._record(bad)):
+            self.reverse, self._turned = not self.reverse, True
+            good, bad = bad, good
+        try:
+            question = self._chosen(good, bad)
+        except (AlikeError, DifferentFailuresError) as error:
+            if not self.every and (not self.scan or len(self.points) > MOST_SCANNED):
+                raise
+            self._try_all()
+            return self._chosen(*self._ends_within(good, bad, error))
+        if self.every:
+            self._try_all()
+            worst = self._worst(good)
+            if worst is not None and self._severity(worst, good) > self._severity(bad, good):
+                return self._chosen(good, worst)
+        return question
+
+    def _testable(self, good: int, bad: int) -> tuple[int, int]:
+        """Return the outermost points that can be tried, where no packages agree at an end."""
+        if not self.scan:
+            return good, bad
+        ends = [good, bad]
+        for this, that in ((0, 1), (1, 0)):
+            known, refused = ends[that], ends[this]
+            if not self._is_refused(refused) or self._is_refused(known):
+                continue
+            while abs(known - refused) > 1:
+                middle = (known + refused) // 2
+                self._probe([middle])
+                if self._is_refused(middle):
+                    refused = middle
+                else:
+                    known = middle
+            ends[this] = known
+        if ends[0] == ends[1]:
+            return good, bad
+        return ends[0], ends[1]
+
+    def _is_refused(self, point: int) -> bool:
+        """Say whether no environment of a point has what is wanted."""
+        record = self._record(point)
+        error = record.error
+        return (
+            record.outcome is Outcome.UNSUPPORTED
+            and error is not None
+            and (error.type == str(Outcome.UNSUPPORTED))
+        )
+
+    @staticmethod
+    def _is_fix(good: Record, bad: Record) -> bool:
+        """Say whether the end called good fails and the one called bad does not."""
+        if SILENT & {good.outcome, bad.outcome}:
+            return False
+        if bad.outcome is not Outcome.OK:
+            return False
+        deviates, conforms = Conformance.DEVIATES, Conformance.CONFORMS
+        turned = good.conformance is deviates and bad.conformance is conforms
+        return good.outcome is not Outcome.OK or turned
+
+    def _chosen(self, good: int, bad: int) -> Seen:
+        """Return the question that tells two points apart."""
+        predicate = chosen(self._ends(good, bad), self.when, self.fact)
+        if isinstance(predicate, ByOutput):
+            # Lines that one cell prints differently from run to run say nothing.
+            for point in (good, bad):
+                if len(self._samples[point]) == 1:
+                    self._probe([point])
+                one, other = (predicate.text(side) for side in self._samples[point][:2])
+                self._unstable |= unstable_lines(one, other)
+            predicate = chosen(self._ends(good, bad), self.when, self.fact)
+        return Seen(predicate, self.repeat)
+
+    def _ends(self, good: int, bad: int) -> Ends:
+        return Ends(
+            good=self._samples[good][0], bad=self._samples[bad][0],
+            names=(self._label(good), self._label(bad)), tolerance=self.tolerance,
+            unstable=self._unstable,
+        )  # fmt: skip
+
+    def _try_all(self) -> None:
+        """Try every point that was not."""
+        left = [n for n in range(len(self.points)) if n not in self._samples]
+        self._announced.update(left)
+        self._probe(left)
+
+    def _ends_within(self, good: int, bad: int, error: EndsError) -> tuple[int, int]:
+        """Return the good and the bad point of a scan whose own ends are not.
+
+        Raises:
+            EndsError: If all points are alike, or it works nowhere.
+        """
+        if self._record(bad).outcome is not Outcome.OK:
+            works = [n for n in self._samples if self._record(n).outcome is Outcome.OK]
+            if works:
+                return min(works, key=lambda n: abs(n - bad)), bad
+        elif (worst := self._worst(good)) is not None:
+            return good, worst
+        seen = Counter(quoted(ending(self._record(n))) for n in sorted(self._samples))
+        told = "; ".join(f"{text} ({count})" for text, count in seen.items())
+        count = plural(len(self.points), "point")
+        raise type(error)(f"{error}; all {count} were tried, and none differs more: {told}")
+
+    def _worst(self, good: int) -> int | None:
+        """Return the worst point, the nearest of these to the good end; None if all are alike."""
+        ranks = {n: self._severity(n, good) for n in self._samples}
+        top = max(ranks.values())
+        if top == SAME:
+            return None
+        return min((n for n in ranks if ranks[n] == top), key=lambda n: abs(n - good))
+
+    def _severity(self, point: int, good: int) -> int:
+        record = self._record(point)
+        return severity(record, self._record(good), differs=self._differs(good, point))
+
+    def _differs(self, good: int, point: int) -> bool:
+        if self._record(point).outcome in SILENT:
+            return False
+        try:
+            chosen(self._ends(good, point), self.when, self.fact)
+        except DifferentFailuresError:
+            return True
+        except EndsError:
+            return False
+        return True
 
     def _refuse_faults(self, *ends: int) -> None:
         """Refuse an end that could not be tried: what stood in the way may be gone next time."""
@@ -207,25 +289,69 @@ class Bisection:
                 said = record.error.message if record.error else record.outcome
                 raise InfrastructureError(f"{self.points.labels[end]}: {said}; {RESTART}")
 
-    def _main(self, found: Sequence[Change]) -> Change:
-        """Return the change into the bad end's state that is nearest to the good end."""
-        bad = [
+    def _main(self) -> Change:
+        """Return the change from good to bad that is nearest to the good end."""
+        good = [n for n, state in self._states.items() if state.kind is Kind.GOOD]
+        found = [
             change
-            for change in found
+            for change in changes(self._states)
             if self._states[change.before if self.reverse else change.after].kind is Kind.BAD
+            and any(n >= change.after if self.reverse else n <= change.before for n in good)
         ]
-        return bad[-1] if self.reverse else bad[0]
+        return found[-1] if self.reverse else found[0]
 
     def _confirm(self, question: Question, main: Change) -> dict[int, Counter[State]]:
-        """Ask both sides of the change once more; count what does not show the same twice."""
+        """Ask both sides of the change once more; count what is good at times only.
+
+        What is bad each time, in whatever way, is bad.
+        """
         unsure: dict[int, Counter[State]] = {}
         for point, state in self._decide(question, (main.before, main.after), again=True).items():
-            if state != self._states[point]:
+            if state.kind is not self._states[point].kind:
                 unsure[point] = Counter([self._states[point], state])
         for _ in range(RECOUNTS if unsure else 0):
             for point, state in self._decide(question, list(unsure), again=True).items():
                 unsure[point][state] += 1
+        for point, seen in list(unsure.items()):
+            kinds = {state.kind: state for state in seen}
+            if Kind.GOOD not in kinds:
+                self._states[point] = kinds.get(Kind.BAD, self._states[point])
+                del unsure[point]
         return unsure
+
+    def _resample(self, question: Seen, unsure: dict[int, Counter[State]]) -> Resampled | None:
+        """Try the last good point so often that it is hardly good by chance.
+
+        Each point that turns out to be bad moves the search on towards the good end.
+
+        Raises:
+            EndsError: If the good end itself is bad at times.
+        """
+        rates = [
+            sum(count for state, count in seen.items() if state.kind is Kind.BAD) / seen.total()
+            for seen in unsure.values()
+        ]
+        rate = min(filter(None, rates), default=0.0)
+        if not rate:
+            return None
+        often = Seen(question.predicate, max(runs_needed(rate), question.repeat))
+        for point, seen in unsure.items():
+            kinds = {state.kind: state for state in seen}
+            self._states[point] = kinds.get(Kind.BAD, self._states[point])
+        end = len(self.points) - 1 if self.reverse else 0
+        while self._states[end].kind is Kind.GOOD:
+            while points := wanted(self._states, self.width):
+                self._decide(often, points)
+            main = self._main()
+            good = main.after if self.reverse else main.before
+            if self._states[good].kind is not Kind.GOOD:
+                return None
+            if self._decide(often, [good])[good].kind is Kind.GOOD:
+                return Resampled(runs=len(self._samples[good]), rate=rate)
+        raise EndsError(
+            f"{self.points.labels[end]} is bad, too, at times: {often.said(self._samples[end])}; "
+            "name another good end"
+        )
 
     def _decide(
         self, question: Question, points: Sequence[int], *, again: bool = False
@@ -261,7 +387,10 @@ class Bisection:
             replayed=point in self._from_log,
         )
         self._steps.append(step)
-        self.progress(step)
+        if point in self._announced:
+            self._announced.discard(point)  # the timeline says the rest
+        else:
+            self.progress(step)
 
     def _replay(self) -> None:
         """Take from the log what it says of points that are what they were."""
@@ -285,14 +414,24 @@ class Bisection:
                 else:
                     cells.append(self.points[point])
         places = {self.points[point].cell.id: point for point in points}
-        # A figure is another one where the result is kept from before.
-        for record in self.prober.probe(cells, again=again or self.figure is not None):
+        # Another sample, or a figure, is no other one where the result is kept from before.
+        again = again or self.figure is not None or any(point in self._samples for point in points)
+        for record in self.prober.probe(cells, again=again):
             self.log.append(record)
             self._from_log.discard(places[record.cell])
             self._add(places[record.cell], record)
 
     def _add(self, point: int, record: Record) -> None:
         self._samples.setdefault(point, []).append(self._side(record))
+        if point in self._announced and len(self._samples[point]) == 1:
+            said = quoted(ending(record))
+            self.progress(
+                Step(point=point, samples=[record], state=None, said=said,
+                     replayed=point in self._from_log)
+            )  # fmt: skip
+
+    def _record(self, point: int) -> Record:
+        return self._samples[point][0].record
 
     def _side(self, record: Record) -> Side:
         return Side(record, self.blobs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.cells.releases import is_nightly
+from conformance.triage.bisect.timeline import timeline
 from conformance.triage.questions.predicate import quoted
 from conformance.triage.questions.state import Kind
 from conformance.wording import plural
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.model.record import Record
-    from conformance.triage.bisect.bisection import Answer, Step
-    from conformance.triage.bisect.search import Change
+    from conformance.triage.bisect.answer import Answer, Step
+    from conformance.triage.bisect.timeline import Stretch
     from conformance.triage.questions.state import State
 
 MARKS: Final = {Kind.GOOD: "good", Kind.BAD: "bad", Kind.OTHER: "other", Kind.UNKNOWN: "unknown"}
@@ -33,7 +34,8 @@ def step_line(step: Step, label: str, width: int = 0) -> str:
         width: Length of the longest label.
     """
     how = " (from the log)" if step.replayed else " (again)" if step.again else ""
-    return f"{label:<{max(width, WIDTH)}} {MARKS[step.state.kind]:<8} {step.said}{how}"
+    verdict = "" if step.state is None else MARKS[step.state.kind]
+    return f"{label:<{max(width, WIDTH)}} {verdict:<8} {step.said}{how}"
 
 
 def answer_lines(answer: Answer, find: str, axis: str) -> Iterator[str]:
@@ -45,49 +47,80 @@ def answer_lines(answer: Answer, find: str, axis: str) -> Iterator[str]:
         axis: What was varied, e.g. `jax`.
     """
     good, bad = (answer.labels[n] for n in (answer.last_good, answer.first_bad))
-    named = f"first bad: {axis} {bad}, last good: {good}"
-    if find == "fix":
-        named = f"first good: {axis} {good}, last bad: {bad}"
-    yield f"{named} (bad: {answer.question.about})"
+    about = f"(bad: {answer.question.about})"
+    if answer.turned:
+        verb = "fixed in" if answer.reverse else "broken since"
+        yield f"{verb} {axis} {good if answer.reverse else bad}, {_neighbour(answer)} {about}"
+        yield "the end called good is bad, and the one called bad is good: searched the other way"
+    elif find == "fix":
+        yield f"first good: {axis} {good}, last bad: {bad} {about}"
+    else:
+        yield f"first bad: {axis} {bad}, last good: {good} {about}"
     if answer.others:
         first, last = (answer.labels[n] for n in (answer.others[0], answer.others[-1]))
-        yield f"in between, {first if first == last else f'{first} to {last}'}: neither of the two"
+        named = first if first == last else f"{first} to {last}"
+        yield f"in between, {named}: neither of the two, and the change may lie there"
+    if (again := _good_again(answer)) is not None:
+        yield f"good again from {answer.labels[again]}"
     yield from _sure(answer)
-    if len(answer.changes) > 1:
-        yield f"{plural(len(answer.changes), 'change')}:"
-    for change in answer.changes:
-        yield f"  {_told(answer, change)}"
+    yield from _timeline_lines(answer)
     yield from _packages(answer, axis)
     yield from _borrowed(answer)
     tried = [record for step in answer.steps for record in step.samples]
     spent = sum(record.seconds.get("job", 0.0) for record in tried)
     probes = sum(len(step.samples) for step in answer.steps if not step.again)
+    logged = sum(step.replayed for step in answer.steps if not step.again)
+    log = f", {logged} from the log (--fresh tries anew)" if logged else ""
     points = plural(len(answer.points), "point")
-    yield f"{plural(probes, 'probe')} of {points}, {spent:.1f} s in them"
+    yield f"{plural(probes, 'probe')} of {points}{log}, {spent:.1f} s in them"
+
+
+def _good_again(answer: Answer) -> int | None:
+    """Return the first good point after the bad ones, None if it stays bad or is a fix."""
+    if answer.reverse:
+        return None
+    good = (n for n in sorted(answer.states) if n > answer.first_bad)
+    return next((n for n in good if answer.states[n].kind is Kind.GOOD), None)
+
+
+def _neighbour(answer: Answer) -> str:
+    if answer.reverse:
+        return f"last bad: {answer.labels[answer.first_bad]}"
+    return f"last good: {answer.labels[answer.last_good]}"
 
 
 def _sure(answer: Answer) -> Iterator[str]:
-    if answer.confirmed:
-        yield "confirmed: both sides showed the same once more"
     for point, seen in answer.flaky.items():
         parts = (f"{_state(state)} {count} of {seen.total()}" for state, count in seen.items())
         counts = ", ".join(parts)
         yield f"flaky: {answer.labels[point]} does not show the same twice: {counts}"
+    if (more := answer.resampled) is not None:
+        yield (
+            f"{answer.labels[answer.last_good]} was good {more.runs} of {more.runs} times: by "
+            f"chance with a probability of {more.chance:.2g}, if it failed as often as a bad point"
+        )
+    elif answer.confirmed:
+        yield "confirmed: both sides showed the same once more"
 
 
 def _state(state: State) -> str:
     return f"{state.kind} ({quoted(state.about)})" if state.about else str(state.kind)
 
 
-def _told(answer: Answer, change: Change) -> str:
-    before, after = (answer.labels[n] for n in (change.before, change.after))
-    seen = {step.point: step.said for step in reversed(answer.steps)}
-    one, other = seen[change.before], seen[change.after]
-    states = answer.states[change.before], answer.states[change.after]
-    said = f"{one} -> {other}" if one != other else " -> ".join(map(_state, states))
-    between = [answer.labels[n] for n in change.unknown]
-    around = f"; stepped around {', '.join(between)}" if between else ""
-    return f"{before} -> {after}: {said}{around}"
+def _timeline_lines(answer: Answer) -> Iterator[str]:
+    stretches = timeline(answer)
+    tried = len(answer.states)
+    left = f", of which {tried} were tried" if tried < len(answer.points) else ""
+    yield f"timeline of {plural(len(answer.points), 'point')}{left}:"
+    names = [_name(answer, one) for one in stretches]
+    width = max(map(len, names))
+    for name, one in zip(names, stretches, strict=True):
+        yield f"  {name:<{width}}  {MARKS[one.state.kind]:<7}  {one.said}"
+
+
+def _name(answer: Answer, one: Stretch) -> str:
+    first, last = answer.labels[one.first], answer.labels[one.last]
+    return first if first == last else f"{first} to {last}"
 
 
 def _packages(answer: Answer, axis: str) -> Iterator[str]:
@@ -126,28 +159,33 @@ def moved(
     ]
 
 
-def answer_json(answer: Answer, target: str, find: str, axis: str) -> dict[str, Any]:
+def answer_json(answer: Answer, target: str, axis: str) -> dict[str, Any]:
     """Return what was found as `--json` holds it.
 
     Args:
         answer: It.
         target: What was tried.
-        find: `bad` or `fix`.
         axis: What was varied.
     """
     names = answer.labels
     return {
         "target": target,
-        "find": find,
+        "find": "fix" if answer.reverse else "bad",
         "axis": axis,
         "last_good": names[answer.last_good],
         "first_bad": names[answer.first_bad],
         "others": [names[n] for n in answer.others],
         "predicate": {"name": answer.question.name, "about": answer.question.about},
         "confirmed": answer.confirmed,
+        "chance": answer.resampled.chance if answer.resampled else None,
         "flaky": [
             {"version": names[n], "seen": {_state(s): count for s, count in seen.items()}}
             for n, seen in answer.flaky.items()
+        ],
+        "timeline": [
+            {"first": names[one.first], "last": names[one.last], "said": one.said,
+             "verdict": str(one.state.kind), "tried": one.tried}
+            for one in timeline(answer)
         ],
         "changes": [
             {
@@ -157,11 +195,15 @@ def answer_json(answer: Answer, target: str, find: str, axis: str) -> dict[str, 
             }
             for change in answer.changes
         ],
-        "steps": [
-            {"version": names[step.point], **_seen(step.samples), "said": step.said,
-             "verdict": str(step.state.kind), "again": step.again, "replayed": step.replayed}
-            for step in answer.steps
-        ],
+        "steps": [_step(step, names[step.point]) for step in answer.steps],
+    }  # fmt: skip
+
+
+def _step(step: Step, name: str) -> dict[str, Any]:
+    verdict = "" if step.state is None else str(step.state.kind)
+    return {
+        "version": name, **_seen(step.samples), "said": step.said, "verdict": verdict,
+        "again": step.again, "replayed": step.replayed,
     }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.model.case import Case
     from conformance.model.record import Record
-    from conformance.triage.bisect.bisection import Answer
+    from conformance.triage.bisect.answer import Answer
     from conformance.triage.blame.blamed import Blamed
 
 _ALL: Final = ""

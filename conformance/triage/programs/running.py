@@ -36,8 +36,10 @@ from conformance.triage.programs.inputs import (
     encode_inputs,
     inputs_of,
 )
+from conformance.triage.programs.output import normalize_output
 from conformance.triage.programs.requirements import requirements_of
 from conformance.triage.programs.target import Program
+from conformance.triage.questions.predicate import OUTPUT, STDOUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,7 +126,8 @@ class ProgramRunner:
         outcome, error_ = _ending(ended, said, self.timeout, _given(planned, flags))
         if error_ is not None and (why := self._missing(error_, planned)):
             outcome, error_ = Outcome.UNSUPPORTED, _error("missing package", why)
-        texts = {name: masker.content(getattr(ended, name)) for name in ("stdout", "stderr")}
+        texts = {name: masker.content(getattr(ended, name)) for name in (STDOUT, "stderr")}
+        texts[OUTPUT] = self._normalized(texts[STDOUT], planned)
         texts[ARTIFACT] = masker.content(inputs)
         return Record(
             case=name,
@@ -171,6 +174,13 @@ class ProgramRunner:
                 self.target.command(python, RUNNER, note),
                 environment=variables, timeout=self.timeout, stopped=self.stopped.is_set,
             )  # fmt: skip
+
+    def _normalized(self, stdout: bytes, planned: PlannedCell) -> bytes:
+        """Return an output without the facts of a cell's environment."""
+        environment = environment_folder(planned.cell, self.locks[planned.cell.id], self.cache)
+        text = stdout.decode("utf-8", "surrogateescape").replace(str(environment), "<environment>")
+        normal = normalize_output(text, planned.versions)
+        return normal.encode("utf-8", "surrogateescape")
 
     def _missing(self, error: ErrorInfo, planned: PlannedCell) -> str:
         """Return that the program needs a package which a cell lacks: no release did that."""

@@ -13,6 +13,7 @@ from conformance.errors import ConformanceError
 from conformance.judge.values import compare_values
 from conformance.model.outcome import Conformance, ExitCode, Outcome
 from conformance.triage.questions.failure import Failures
+from conformance.triage.questions.output import differing_lines, same_output
 from conformance.triage.questions.state import BAD, GOOD, Kind, State
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 SILENT: Final = frozenset({Outcome.INFRA, Outcome.UNSUPPORTED, Outcome.NOT_RUN})
 """Outcomes that say nothing of the target."""
+STDOUT: Final = "stdout"
+OUTPUT: Final = "output"
+"""Artifacts of a program: what it printed, with and without the facts of its environment."""
 MOST: Final = 120
 """Characters of an ending that is quoted."""
 
@@ -30,6 +34,14 @@ class EndsError(ConformanceError):
     """Ends between which nothing can be searched."""
 
     exit_code = ExitCode.USAGE
+
+
+class AlikeError(EndsError):
+    """Ends that nothing tells apart."""
+
+
+class DifferentFailuresError(EndsError):
+    """Ends that fail for different reasons."""
 
 
 class Predicate(Protocol):
@@ -59,17 +71,32 @@ class Ends:
         bad: The bad one.
         names: What they are called, the good one first.
         tolerance: How far values of one target may differ.
+        unstable: Numbers of the lines that one end prints differently from run to run.
     """
 
     good: Side
     bad: Side
     names: tuple[str, str]
     tolerance: Tolerance
+    unstable: frozenset[int] = frozenset()
 
 
 def ending(record: Record) -> str:
     """Return how a job ended: its outcome, or the signature of its error."""
     return str(record.outcome) if record.error is None else record.error.signature
+
+
+def failure_class(record: Record) -> str:
+    """Return the class of a failure: the type of its exception, or how the process ended.
+
+    Returns:
+        Empty for a job that did not fail.
+    """
+    if record.outcome is Outcome.OK:
+        return ""
+    if record.outcome is Outcome.RAISED and record.error is not None:
+        return record.error.type
+    return str(record.outcome)
 
 
 def quoted(text: str) -> str:
@@ -86,16 +113,21 @@ def other(record: Record) -> State:
 class ByEnding:
     """Ends as the one or as the other end does: with the same failure, or none.
 
+    A failure of the class of the bad end's, e.g. the same exception with another message, is bad,
+    too, and a state of its own, unless the good end fails in that class itself.
+
     Args:
-        good: How the good end ended.
-        bad: How the bad end did.
+        ends: Both ends.
         exact: Whether another wording is another failure.
     """
 
-    def __init__(self, good: str, bad: str, *, exact: bool = False) -> None:
+    def __init__(self, ends: Ends, *, exact: bool = False) -> None:
         self.name = "message" if exact else "ending"
-        self._good, self._bad, self._exact = good, bad, exact
-        self._failures = Failures(bad, good)
+        self._good, self._bad = ending(ends.good.record), ending(ends.bad.record)
+        self._exact = exact
+        self._failures = Failures(self._bad, self._good)
+        good, bad = failure_class(ends.good.record), failure_class(ends.bad.record)
+        self._class = bad if bad != good else ""
 
     @property
     def about(self) -> str:
@@ -108,7 +140,10 @@ class ByEnding:
         failure = seen if self._exact else self._failures.of(seen)
         if failure == self._bad:
             return BAD
-        return GOOD if failure == self._good else State(Kind.OTHER, failure)
+        if failure == self._good:
+            return GOOD
+        is_bad = self._class != "" and failure_class(side.record) == self._class
+        return State(Kind.BAD if is_bad else Kind.OTHER, failure)
 
 
 class ByExit:
@@ -176,25 +211,56 @@ class ByValue:
         return state
 
 
-@dataclass(frozen=True, slots=True)
 class ByOutput:
-    """Prints something else than the good end; what neither end prints is a state of its own."""
+    """Prints something else than the good end; each other output is a state of its own.
 
-    good: str
-    bad: str
-    name: str = "output"
-    about: str = "prints something else than the good end"
+    Numbers may differ within a tolerance, unless nothing else tells the ends apart.
+
+    Args:
+        ends: Both ends.
+        verbatim: Whether facts of the environment count, and each digit.
+    """
+
+    def __init__(self, ends: Ends, *, verbatim: bool = False) -> None:
+        self.name = "text" if verbatim else "output"
+        self._artifact = STDOUT if verbatim else OUTPUT
+        good, bad = (self.text(side) for side in (ends.good, ends.bad))
+        self._unstable = ends.unstable
+        self.is_exact = verbatim or same_output(good, bad, self._unstable)
+        self._known = [(GOOD, good), (BAD, bad)]
+
+    @property
+    def about(self) -> str:
+        """That it prints something else."""
+        if self.name == "output" and self.is_exact:
+            return "prints other digits than the good end"
+        return "prints something else than the good end"
 
     def state(self, side: Side) -> State:
         """Return what a point shows."""
         if side.record.outcome is not Outcome.OK:
             return other(side.record)
-        seen = printed(side)
-        if seen == self.good:
-            return GOOD
-        return BAD if seen == self.bad else State(Kind.BAD, f"output {seen[:8]}")
+        seen = self.text(side)
+        for state, known in self._known:
+            if same_output(seen, known, self._unstable, exact=self.is_exact):
+                return state
+        state = State(Kind.BAD, f"output {len(self._known)}")
+        self._known.append((state, seen))
+        return state
+
+    def text(self, side: Side) -> str:
+        """Return what a target printed, empty where it is no program."""
+        blob = side.record.artifacts.get(self._artifact)
+        return side.blobs.get(blob).decode("utf-8", "replace") if blob else ""
+
+    def difference(self, side: Side) -> str:
+        """Return the first line that differs from what the good end printed, empty if none."""
+        good = self._known[0][1]
+        lines = differing_lines(self.text(side), good, self._unstable, exact=self.is_exact)
+        _, line, before = next(lines, (0, "", ""))
+        return f"prints {quoted(line)!r} for {quoted(before)!r}" if line or before else ""
 
 
 def printed(side: Side) -> str:
     """Return the blob of what a target printed, empty where it is no program."""
-    return side.record.artifacts.get("stdout", "")
+    return side.record.artifacts.get(OUTPUT, "")

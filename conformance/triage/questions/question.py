@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, Protocol
 
 from conformance.model.outcome import Conformance, Outcome
@@ -12,14 +11,15 @@ from conformance.triage.questions.facts import ByFact, ByFacts, differing, fact_
 from conformance.triage.questions.failure import same_failure
 from conformance.triage.questions.predicate import (
     SILENT,
+    AlikeError,
     ByConformance,
     ByEnding,
     ByExit,
     ByOutput,
     ByValue,
+    DifferentFailuresError,
     EndsError,
     ending,
-    printed,
     quoted,
 )
 from conformance.triage.questions.state import BAD, GOOD, Kind, State
@@ -55,13 +55,15 @@ class Question(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A question that one look answers.
+    """A question that looks answer; a point that is bad once is bad.
 
     Attributes:
-        predicate: It.
+        predicate: Judges a look.
+        repeat: Looks that a point takes to be good.
     """
 
     predicate: Predicate
+    repeat: int = 1
 
     @property
     def name(self) -> str:
@@ -73,19 +75,36 @@ class Seen:
         """What a bad point does, in a few words."""
         return self.predicate.about
 
-    def state(self, samples: Sequence[Side]) -> State:
-        """Return what the last look showed."""
-        return state_of(self.predicate, samples[-1])
+    def state(self, samples: Sequence[Side]) -> State | None:
+        """Return the worst that a point showed; None as long as it was good, but not often."""
+        states = [state_of(self.predicate, side) for side in samples]
+        worst = states[self._worst(states)]
+        waits = worst.kind in (Kind.GOOD, Kind.OTHER) and len(samples) < self.repeat
+        return None if waits else worst
 
     def said(self, samples: Sequence[Side]) -> str:
         """Return how the job ended, and whether it conforms."""
-        side = samples[-1]
+        states = [state_of(self.predicate, side) for side in samples]
+        worst = self._worst(states)
+        side = samples[worst]
         record = side.record
-        if record.outcome is not Outcome.OK:
-            return quoted(ending(record))
-        judged = record.conformance is not Conformance.UNKNOWN
-        parts = (record.outcome, record.conformance if judged else "", shown(self.predicate, side))
-        return ", ".join(filter(None, parts))
+        said = quoted(ending(record))
+        if record.outcome is Outcome.OK:
+            judged = record.conformance is not Conformance.UNKNOWN
+            verdict = record.conformance if judged else ""
+            said = ", ".join(filter(None, ("ok", verdict, shown(self.predicate, side))))
+        alike = sum(state.kind is states[worst].kind for state in states)
+        often = alike < len(states) or self.repeat > 1
+        return f"{said} ({alike} of {len(states)} runs)" if often else said
+
+    @staticmethod
+    def _worst(states: Sequence[State]) -> int:
+        """Return the number of the state that counts: the first of the worst kind."""
+        return min(range(len(states)), key=lambda n: _ORDER.index(states[n].kind))
+
+
+_ORDER: Final = (Kind.BAD, Kind.OTHER, Kind.GOOD, Kind.UNKNOWN)
+"""Kinds of states, the one that counts most first."""
 
 
 def shown(predicate: Predicate, side: Side) -> str:
@@ -99,21 +118,10 @@ def shown(predicate: Predicate, side: Side) -> str:
         case ByFact(fact):
             known = fact.partition(".")[0] in side.record.facts
             return f"{fact} = {json.dumps(fact_of(side, fact))}" if known else ""
-        case ByOutput(good):
-            return _other_line(side, good)
+        case ByOutput():
+            return predicate.difference(side)
         case _:
             return ""
-
-
-def _other_line(side: Side, good: str) -> str:
-    """Return the first line that differs from what the good end printed."""
-    texts = (side.blobs.get(blob).decode("utf-8", "replace") for blob in (printed(side), good))
-    pairs = zip_longest(*(text.splitlines() for text in texts), fillvalue="")
-    pair = next((two for two in pairs if two[0] != two[1]), None)
-    if pair is None:
-        return ""
-    line, before = (quoted(text) for text in pair)
-    return f"prints {line!r} for {before!r}"
 
 
 def state_of(predicate: Predicate, side: Side) -> State:
@@ -126,14 +134,6 @@ def state_of(predicate: Predicate, side: Side) -> State:
     if side.record.outcome in SILENT:
         return State(Kind.UNKNOWN, ending(side.record))
     return predicate.state(side)
-
-
-def _by_ending(ends: Ends) -> Predicate:
-    return ByEnding(ending(ends.good.record), ending(ends.bad.record))
-
-
-def _by_message(ends: Ends) -> Predicate:
-    return ByEnding(ending(ends.good.record), ending(ends.bad.record), exact=True)
 
 
 def _by_facts(ends: Ends) -> Predicate:
@@ -149,15 +149,18 @@ def _by_fact(ends: Ends, name: str) -> Predicate:
 
 
 PREDICATES: Final[Mapping[str, Callable[[Ends], Predicate]]] = {
-    "ending": _by_ending,
-    "message": _by_message,
+    "ending": ByEnding,
+    "message": lambda ends: ByEnding(ends, exact=True),
     "exit": lambda ends: ByExit(ending(ends.bad.record)),
     "conformance": lambda _: ByConformance(),
     "value": ByValue,
     "facts": _by_facts,
-    "output": lambda ends: ByOutput(printed(ends.good), printed(ends.bad)),
+    "output": ByOutput,
+    "text": lambda ends: ByOutput(ends, verbatim=True),
 }
 """Predicates by what `--when` calls them, the one that tells most first."""
+_ON_REQUEST: Final = frozenset({"text"})
+"""Those that see what is no behaviour."""
 
 
 def chosen(ends: Ends, name: str = "", fact: str = "") -> Predicate:
@@ -174,7 +177,7 @@ def chosen(ends: Ends, name: str = "", fact: str = "") -> Predicate:
     """
     for side, label in zip((ends.good, ends.bad), ends.names, strict=True):
         if side.record.outcome in SILENT:
-            raise EndsError(f"{label} says nothing: {quoted(ending(side.record))}; name another")
+            raise EndsError(f"{label} says nothing: {ending(side.record)}; name another end")
     if fact:
         return _by_fact(ends, fact)
     if name:
@@ -182,14 +185,25 @@ def chosen(ends: Ends, name: str = "", fact: str = "") -> Predicate:
         _verify(predicate, ends)
         return predicate
     _refuse_two_failures(ends)
-    for made in PREDICATES.values():
-        if _tells_apart(ends, made):
+    for when, made in PREDICATES.items():
+        if when not in _ON_REQUEST and _tells_apart(ends, made):
             return made(ends)
-    raise EndsError(
+    raise AlikeError(
         f"{ends.names[0]} and {ends.names[1]} are alike: both end with "
-        f"{quoted(ending(ends.good.record))}, and nothing else that was seen differs; name other "
-        "ends, or say with --when what differs"
+        f"{quoted(ending(ends.good.record))}, and {_rest(ends)}; name other ends, or say with "
+        "--when what differs"
     )
+
+
+def _rest(ends: Ends) -> str:
+    """Return what else was compared of two ends that are alike."""
+    verbatim = ByOutput(ends, verbatim=True)
+    if line := verbatim.difference(ends.bad):
+        return (
+            "nothing else differs but facts of the environment (versions, paths, devices, "
+            f"addresses, times), e.g. {ends.names[1]} {line}"
+        )
+    return "nothing else that was seen differs"
 
 
 def _tells_apart(ends: Ends, made: Callable[[Ends], Predicate]) -> bool:
@@ -204,7 +218,7 @@ def _refuse_two_failures(ends: Ends) -> None:
     endings = tuple(ending(side.record) for side in (ends.good, ends.bad))
     failed = all(side.record.outcome is not Outcome.OK for side in (ends.good, ends.bad))
     if failed and not same_failure(*endings):
-        raise EndsError(
+        raise DifferentFailuresError(
             f"both ends fail, for different reasons: {ends.names[0]} with {quoted(endings[0])}, "
             f"{ends.names[1]} with {quoted(endings[1])}; name another good end, or say "
             "--when ending to find where the one became the other"

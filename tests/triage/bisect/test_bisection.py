@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from contextlib import closing
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,8 +20,10 @@ from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.triage.bisect.axis import Point
-from conformance.triage.bisect.bisection import Answer, Bisection
+from conformance.triage.bisect.bisection import Bisection
+from conformance.triage.bisect.flakiness import UNLIKELY, runs_needed
 from conformance.triage.bisect.points import Points
+from conformance.triage.bisect.timeline import timeline
 from conformance.triage.questions.figures import MARGIN, time_of
 from conformance.triage.questions.predicate import EndsError
 from conformance.triage.questions.state import Kind
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from conformance.triage.bisect.answer import Answer
+
 ENDINGS = ["good", "bad", "other", "third", "silent"]
 
 
@@ -37,13 +41,13 @@ class Told:
     """A target that at each point ends as is told: an ending, or seconds by a random number.
 
     Args:
-        points: One for each point.
+        points: One for each point; of several endings it shows one after the other, in turns.
         seed: Of the noise.
     """
 
     hash = "c"
 
-    def __init__(self, points: Sequence[str | float], seed: int = 0) -> None:
+    def __init__(self, points: Sequence[str | float | tuple[str, ...]], seed: int = 0) -> None:
         self.points = points
         self.probes: list[int] = []
         self._noise = random.Random(seed)  # noqa: S311 - no secret
@@ -53,16 +57,22 @@ class Told:
         del again
         for planned in cells:
             number = int(planned.cell_hash)
+            told = self.points[number]
+            if isinstance(told, tuple):
+                told = told[self.probes.count(number) % len(told)]
             self.probes.append(number)
-            yield self._record(planned, self.points[number])
+            yield self._record(planned, told)
 
     def _record(self, planned: PlannedCell, told: str | float) -> Record:
         seconds = told * self._noise.uniform(0.95, 1.05) if isinstance(told, float) else 0.1
         failed = told in {"bad", "other", "third"}
         outcome = Outcome.RAISED if failed else Outcome.OK
+        if told == "crash":
+            outcome = Outcome.CRASHED
         if told == "silent":
             outcome = Outcome.UNSUPPORTED
-        error = ErrorInfo(type=f"{told}Error", message="m", signature=f"{told}Error: m")
+        type_ = str(outcome) if told == "silent" else f"{told}Error"
+        error = ErrorInfo(type=type_, message="m", signature=f"{type_}: m")
         return Record(
             case="script/told.py", cell=planned.cell.id, case_hash="h",
             cell_hash=planned.cell_hash, outcome=outcome, stage=Stage.EXECUTE,
@@ -87,7 +97,9 @@ def planned(cells: Iterable[Cell]) -> Preparation:
     return Preparation(cells=tuple(found), exclusions=(), locks={})
 
 
-def bisected(folder: Path, told: Told, *, reverse: bool = False, timed: bool = False) -> Answer:
+def bisected(
+    folder: Path, told: Told, *, reverse: bool = False, timed: bool = False, **options: Any
+) -> Answer:
     """Search, with the log of a folder."""
     directory = RunDirectory(folder)
     points = Points(points_of(len(told.points)), planned, check=lambda: None)
@@ -96,7 +108,7 @@ def bisected(folder: Path, told: Told, *, reverse: bool = False, timed: bool = F
         return Bisection(
             points=points, reverse=reverse, prober=told, blobs=directory.blobs, log=log,
             known=known, tolerance=Tolerance(),
-            figure=time_of() if timed else None, width=1, progress=lambda step: None,
+            figure=time_of() if timed else None, width=1, progress=lambda step: None, **options,
         ).run()  # fmt: skip
 
 
@@ -159,3 +171,100 @@ def test_a_point_that_fails_is_neither(tmp_path: Path) -> None:
     answer = bisected(tmp_path, Told([1.0, "other", 2.0]), timed=True)
     assert answer.states[1].kind is Kind.OTHER
     assert answer.others == [1]
+
+
+@given(
+    st.lists(st.sampled_from(["good", "bad", "other", "third", "silent"]), min_size=1, max_size=12)
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+def test_a_scan_shows_every_stretch(
+    tmp_path_factory: pytest.TempPathFactory, inner: list[str]
+) -> None:
+    """Between ends that are alike, or of which each fails in its own way."""
+    points = ["good", *inner, "good"]
+    told = Told(points)
+    folder = tmp_path_factory.mktemp("log")
+    if not {"bad", "other", "third"}.intersection(inner):
+        with pytest.raises(EndsError, match=f"all {len(points)} points were tried"):
+            bisected(folder, told, scan=True)
+        return
+    answer = bisected(folder, told, scan=True)
+    assert set(told.probes) == set(range(len(points)))
+    shown = [points[n] for one in timeline(answer) for n in range(one.first, one.last + 1)]
+    assert len(shown) == len(points)
+    assert points[answer.first_bad] not in ("good", "silent")
+    assert points[answer.last_good] == "good"
+
+
+@pytest.mark.parametrize(
+    ("points", "answer"),
+    [
+        (["other", "other", "good", "good", "bad", "bad"], (3, 4)),
+        (["other", "bad", "good", "bad", "third", "bad"], (2, 3)),
+        (["bad", "good", "good", "bad"], (2, 3)),
+    ],
+)
+def test_what_works_between_ends_that_fail_is_good(
+    tmp_path: Path, points: list[str], answer: tuple[int, int]
+) -> None:
+    """An interface may be missing at the good end: it says nothing of the bug."""
+    found = bisected(tmp_path, Told(points), scan=True)
+    assert (found.last_good, found.first_bad) == answer
+    assert not found.turned
+
+
+def test_nothing_works_between_ends_that_fail(tmp_path: Path) -> None:
+    """It says what each point shows."""
+    with pytest.raises(EndsError, match=r"badError: m \(2\); otherError: m \(1\)"):
+        bisected(tmp_path, Told(["bad", "other", "bad"]), scan=True)
+
+
+def test_the_end_called_good_that_fails_is_the_bad_one(tmp_path: Path) -> None:
+    """What is sought is the fix."""
+    answer = bisected(tmp_path, Told(["bad", "bad", "bad", "good"]))
+    assert (answer.turned, answer.reverse) == (True, True)
+    assert (answer.last_good, answer.first_bad) == (3, 2)
+
+
+def test_a_point_that_is_good_by_chance_is_tried_again(tmp_path: Path) -> None:
+    """A bad point that is bad at times tells how often; the search moves on from each."""
+    shy = ("good", "good", "bad", "good", "bad")
+    told = Told(["good", "good", "good", shy, shy, ("good", "bad"), ("bad", "good", "good")])
+    answer = bisected(tmp_path, told)
+    assert (answer.last_good, answer.first_bad) == (2, 3)
+    assert answer.confirmed
+    assert answer.resampled is not None
+    assert answer.resampled.chance <= UNLIKELY
+    assert told.probes.count(2) >= answer.resampled.runs == runs_needed(answer.resampled.rate)
+
+
+def test_a_good_end_that_fails_at_times_is_none(tmp_path: Path) -> None:
+    """Nothing before it is known to be good."""
+    told = Told([("good",) * 4 + ("bad",), ("bad", "good")])
+    with pytest.raises(EndsError, match=r"0\.0\.0 is bad, too, at times: badError: m \(1 of"):
+        bisected(tmp_path, told)
+
+
+def test_a_point_is_good_if_it_is_so_often_enough(tmp_path: Path) -> None:
+    """As often as `--repeat` says."""
+    told = Told(["good", "good", ("good", "good", "bad"), "bad"])
+    answer = bisected(tmp_path, told, repeat=3)
+    assert (answer.last_good, answer.first_bad) == (1, 2)
+    assert told.probes.count(0) == 3
+
+
+def test_every_point_is_tried(tmp_path: Path) -> None:
+    """On request; a crash in between is worse than what the bad end shows."""
+    told = Told(["good", "good", "crash", "good", "bad", "bad"])
+    assert bisected(tmp_path / "few", told).first_bad == 4
+    answer = bisected(tmp_path / "every", told, every=True)
+    assert (answer.last_good, answer.first_bad) == (1, 2)
+    assert [one.tried for one in timeline(answer)] == [2, 1, 1, 2]
+
+
+def test_an_end_that_no_environment_serves_is_moved(tmp_path: Path) -> None:
+    """To the outermost point that can be tried."""
+    told = Told(["silent", "silent", "silent", "good", "good", "bad"])
+    answer = bisected(tmp_path, told, scan=True)
+    assert (answer.last_good, answer.first_bad) == (4, 5)
+    assert timeline(answer)[0].state.kind is Kind.UNKNOWN
