@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.cli.console import open_console
+from conformance.cli.measure_options import measure_options
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import jobs_option, json_option, program_options
-from conformance.cli.searching import FIGURES, TIMED, Asked, searched
+from conformance.cli.searching import FIGURES, Asked, searched
 from conformance.cli.setting import here
 from conformance.cli.suite_target import in_suite_options
 from conformance.cli.targets import subject_named
@@ -58,10 +59,7 @@ if TYPE_CHECKING:
     "--repeat", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
     help="How often a release must be good to count as good.",
 )  # fmt: skip
-@click.option(
-    "--stage", type=click.Choice(TIMED), default=None,
-    help="The stage of a case whose time counts.  [default: all of them]",
-)  # fmt: skip
+@measure_options
 @click.option(
     "--platform", default="", metavar="PLATFORM", type=PLATFORM, help="E.g. cpu4 or tpu:v5e:2x2."
 )

@@ -12,10 +12,11 @@ import click
 from conformance.cells.cell_id import is_cell_id
 from conformance.cells.selectors import split_platform
 from conformance.cli.console import open_console
+from conformance.cli.measure_options import measure_options
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option, program_options
 from conformance.cli.preparing import wanted_in
-from conformance.cli.searching import FIGURES, TIMED, Asked, prober_of
+from conformance.cli.searching import FIGURES, Asked, prober_of
 from conformance.cli.setting import here
 from conformance.cli.suite_target import in_suite_options
 from conformance.cli.targets import subject_named
@@ -58,10 +59,7 @@ LOGS: Final = Path("reports") / "blame"
     "--fact", default="", metavar="NAME",
     help="A fact of the optimised HLO that does, e.g. collectives.all-gather.",
 )  # fmt: skip
-@click.option(
-    "--stage", type=click.Choice(TIMED), default=None,
-    help="The stage of a case whose time counts.  [default: all of them]",
-)  # fmt: skip
+@measure_options
 @program_options
 @in_suite_options
 @click.option("--fresh", is_flag=True, help="Try also what the log of an earlier search knows.")
@@ -127,8 +125,7 @@ def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str
     )  # fmt: skip
     for original in filter(None, originals):
         say(f"{original.planned.cell.id}: {original.stand_in} stands for it")
-    words = (asked.good, asked.bad, asked.when, asked.fact, asked.stage, *asked.wanted)
-    name = subject.log_name(" ".join(word or "" for word in words))
+    name = subject.log_name(" ".join((asked.good, asked.bad, asked.words, *asked.wanted)))
     directory = RunDirectory(setting.project.root / LOGS / name)
     if asked.fresh:
         (directory.path / RESULTS).unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from conformance.cli.options import TIMEOUT
 from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.setting import default_jobs
 from conformance.engine.cache import ResultCache
+from conformance.engine.job import CALL
 from conformance.engine.judging import Judge
 from conformance.engine.local import LocalExecutor
 from conformance.engine.prepare import Provider
@@ -29,7 +31,7 @@ from conformance.triage.bisect.points import Points
 from conformance.triage.bisect.prober import CaseProber, ProgramProber, known_of
 from conformance.triage.bisect.telling import step_line
 from conformance.triage.programs.running import ProgramRunner
-from conformance.triage.questions.figures import MEMORY, time_of
+from conformance.triage.questions.figures import MEMORY, METRIC, TIME, time_of, time_of_region
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,8 +55,10 @@ LOGS: Final = Path("reports") / "bisect"
 """Where searches are logged, below the project."""
 FIGURES: Final = ("time", "memory")
 """What `--when` says of what is measured."""
-TIMED: Final = ("build", "trace", "lower", "compile", "execute")
-"""Stages whose time is measured of a case."""
+TIMED: Final = ("build", "trace", "lower", "compile", "execute", CALL)
+"""Stages whose time is measured of a case; `call` is one call once all is compiled."""
+CALLS: Final = 20
+"""Warm calls of a job, of which the fastest counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +75,8 @@ class Asked:
         when: What makes a point bad, None for whatever tells both ends apart.
         fact: A fact that does.
         stage: The stage whose time counts.
+        region: The region of a program whose time counts.
+        metric: Pattern of a number that a program prints.
         platform: Where, empty for the default.
         timeout: Seconds that a script may take.
         wanted: Requirements beside the packages of the cells.
@@ -89,6 +95,8 @@ class Asked:
     when: str | None = None
     fact: str = ""
     stage: str | None = None
+    region: str = ""
+    metric: re.Pattern[str] | None = None
     platform: str = ""
     timeout: float = TIMEOUT
     wanted: tuple[str, ...] = ()
@@ -104,17 +112,40 @@ class Asked:
         Raises:
             UsageError: If the options contradict each other.
         """
-        if self.fact and self.when not in (None, "facts"):
-            raise UsageError(f"--fact {self.fact}: goes with --when facts, got --when {self.when}")
-        if self.stage is not None and self.when not in (None, "time"):
-            raise UsageError(f"--stage {self.stage}: goes with --when time, got --when {self.when}")
-        measured = self.stage is not None or self.when in FIGURES
+        asked = {
+            "--fact": self.fact, "--stage": self.stage, "--region": self.region,
+            "--metric": self.metric,
+        }  # fmt: skip
+        named = [f"{option} {_text(value)}" for option, value in asked.items() if value]
+        if len(named) > 1:
+            raise UsageError(f"{' and '.join(named)}: expected one of them")
+        goes = "facts" if self.fact else "time"
+        if named and self.when is not None and (self.metric or self.when != goes):
+            raise UsageError(f"{named[0]}: goes with --when {goes}, got --when {self.when}")
+        measured = self.stage or self.region or self.metric or self.when in FIGURES
         if measured and (self.every or self.repeat > 1):
             option = "--every" if self.every else "--repeat"
-            raise UsageError(f"{option}: goes with what one look shows, got --when {self.when}")
-        if self.stage is not None or self.when == "time":
-            return time_of(self.stage or "job")
-        return MEMORY if self.when == "memory" else None
+            raise UsageError(f"{option}: goes with what one look shows, expected nothing measured")
+        return self._figure()
+
+    def _figure(self) -> Figure | None:
+        if self.metric is not None:
+            return METRIC
+        if self.region:
+            return time_of_region(self.region)
+        if self.stage is not None:
+            return time_of(self.stage)
+        return {"time": TIME, "memory": MEMORY}.get(self.when or "")
+
+    @property
+    def words(self) -> str:
+        """What a log of the question is called by."""
+        given = (self.when, self.fact, self.stage, self.region, _text(self.metric))
+        return " ".join(word or "" for word in given)
+
+
+def _text(value: str | re.Pattern[str] | None) -> str:
+    return value.pattern if isinstance(value, re.Pattern) else value or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,8 +266,7 @@ def searched_on(
     figure = asked.figure
     prepare = subject.prepare(setting, asked.wanted)
     points = Points(chosen.points, prepare, check=partial(nightlies_answer, setting))
-    question = (chosen.name, asked.jax, asked.platform, asked.when, asked.fact, asked.stage)
-    name = subject.log_name(" ".join(word or "" for word in question))
+    name = subject.log_name(f"{chosen.name} {asked.jax} {asked.platform} {asked.words}")
     directory = RunDirectory(setting.project.root / LOGS / name)
     if asked.fresh:
         (directory.path / RESULTS).unlink(missing_ok=True)
@@ -290,12 +320,13 @@ def prober_of(
             executor=executor, cache=ResultCache(setting.cache), judge=Judge(directory.blobs),
             blobs=directory.blobs,
         )  # fmt: skip
-        return CaseProber(case=case, trier=trier)
+        return CaseProber(case=case, trier=trier, calls=CALLS if asked.stage == CALL else 0)
     runner = ProgramRunner(
         target=subject.program, locks=locks, cache=setting.cache, outer=os.environ,
         blobs=directory.blobs, timeout=asked.timeout,
         wanted=wanted_in(setting, asked.wanted),
         facts=bool(asked.fact) or asked.when == "facts",
+        timed=bool(asked.region) or asked.when == "time", metric=asked.metric,
     )  # fmt: skip
     return ProgramProber(runner=runner, slots=width)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.model.outcome import Outcome, Stage
     from conformance.model.record import ErrorInfo
+
+
+CALL: Final = "call"
+"""What the seconds of a warm call are called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +64,13 @@ class Job:
         case: The case.
         planned: The cell.
         alone: Whether it must have a process of its own also where jobs may share one.
+        calls: How often a compiled program is called once more, for the time of a warm call.
     """
 
     case: Case
     planned: PlannedCell
     alone: bool = False
+    calls: int = 0
 
     @property
     def id(self) -> tuple[str, str]:
@@ -92,6 +98,7 @@ class Job:
             "x64": self.x64,
             "same_as": list(case.same_as),
             "alone": self.alone,
+            "calls": self.calls,
             "timeout": case.timeout,
             "memory": case.memory,
             "observation_mb": case.observation_mb,

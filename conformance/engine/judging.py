@@ -64,7 +64,7 @@ def record_of(finished: Finished, blobs: BlobStore) -> Record:
         artifacts={name: blobs.put(data) for name, data in sorted(finished.blobs.items())},
         facts=facts,
         ir=irs,
-        seconds={stage: round(seconds, 4) for stage, seconds in finished.seconds.items()},
+        seconds={stage: round(seconds, 6) for stage, seconds in finished.seconds.items()},
         max_rss_bytes=finished.max_rss_bytes,
         notes=finished.notes,
     )

@@ -27,8 +27,8 @@ def run_job(request: dict[str, Any], fd: int) -> None:
 
     Args:
         request: The job: `file`, `family`, `name`, `kind`, `params`, `devices`, `processes`,
-            `xla_flags`, `config`, `x64`, `same_as`, `cell`, `observation_mb`; `rank` for one rank
-            of several.
+            `xla_flags`, `config`, `x64`, `same_as`, `cell`, `observation_mb`, `calls`; `rank` for
+            one rank of several.
         fd: Descriptor the frames go to.
     """
     if request["processes"] > 1 and "rank" not in request:
@@ -71,7 +71,8 @@ def run_job(request: dict[str, Any], fd: int) -> None:
         return
     emit({"seconds": ["import", time.perf_counter() - start]})
     place, params = env.Env(env.CellInfo(**request["cell"])), request["params"]
-    if stages.Observer(emit, largest).observe(fn, request["kind"], place, params):
+    observer = stages.Observer(emit, largest, request["calls"])
+    if observer.observe(fn, request["kind"], place, params):
         ways.run(request["same_as"], fn, place, params, emit, largest=largest)
     emit({"end": True})
 

@@ -27,17 +27,20 @@ class Observer:
     """Runs the stages of one case and emits what each produced.
 
     Events, in order: `{"stage": NAME}` when one begins, `{"seconds": [NAME, S]}` when it ended,
+    `{"seconds": ["call", S]}` of a warm call,
     `{"artifact": NAME}` with text, `{"value": HEAD}` and `{"reference": HEAD}` with bytes,
     `{"error": ...}` at most once, `{"unsupported": REASON}` at most once.
 
     Args:
         emit: Takes an event and its bytes; raises CaseError for what is too large.
         largest: Bytes that a value may have.
+        calls: How often a compiled program is called once more, to see what a warm call takes.
     """
 
-    def __init__(self, emit: Emit, largest: int = LARGEST) -> None:
+    def __init__(self, emit: Emit, largest: int = LARGEST, calls: int = 0) -> None:
         self._emit = emit
         self._largest = largest
+        self._calls = calls
 
     def observe(self, fn: Callable[..., Any], kind: str, env: Env, params: dict[str, Any]) -> bool:
         """Observe one case; never raises for what the case does.
@@ -117,8 +120,29 @@ class Observer:
             args, kwargs = dynamic(built)
             if distributed.joined():
                 args, kwargs = distributed.placed((args, kwargs), compiled.input_shardings)
+            given = self._copied((args, kwargs))
             result = jax.block_until_ready(compiled(*args, **kwargs))
             self._value(result)
+        if self._calls:
+            self._time_calls(compiled, given)
+
+    def _copied(self, given: Any) -> Any:
+        """Return arguments that are not deleted with those of a call that donates them."""
+        if not self._calls:
+            return given
+        return jax.tree_util.tree_map(
+            lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, given
+        )
+
+    def _time_calls(self, compiled: Any, given: Any) -> None:
+        """Emit the seconds of the fastest warm call."""
+        fastest = float("inf")
+        for _ in range(self._calls):
+            args, kwargs = jax.block_until_ready(self._copied(given))
+            start = time.perf_counter()
+            jax.block_until_ready(compiled(*args, **kwargs))
+            fastest = min(fastest, time.perf_counter() - start)
+        self._emit({"seconds": ["call", fastest]}, b"")
 
     def _lower(self, traced: Any, env: Env) -> Any:
         lowered, told = None, {}

@@ -359,11 +359,63 @@ def test_an_api_that_is_missing_at_the_good_end(project: Project) -> None:
 
 
 def test_a_hang_is_ended(project: Project) -> None:
-    """And is an ending as any other."""
+    """And is an ending as any other; where it hangs is told."""
     deed = "import time; time.sleep(60)"
     answer = found(searched(project, deed, *ENDS, "--timeout", "6", "--json", "-"))
     assert answer["first_bad"] == "0.6.1"
     assert answer["steps"][1]["outcome"] == "timed_out"
+    assert answer["steps"][1]["said"].endswith("; at report.py:4 in <module>")
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (("--when", "time"), "time"),
+        (("--region", "step"), "time of region step"),
+        (("--metric", r"^took ([\d.e-]+)"), "metric"),
+    ],
+)
+def test_a_call_that_is_slow(project: Project, options: tuple[str, ...], name: str) -> None:
+    """Seven times as long is found in a hundredth of the time of the process."""
+    lines = (
+        "import time, jax, conformance",
+        "slow = jax.__version__ >= '0.6.1'",
+        "with conformance.timed('step'):",
+        "    time.sleep(0.07 if slow else 0.01)",
+        "print('took', 0.07 if slow else 0.01)",
+    )
+    project.write({"report.py": "\n".join(lines)})
+    answer = found(project.run("bisect", "report.py", *ENDS, *options, "--json", "-"))
+    assert (answer["last_good"], answer["first_bad"]) == ("0.6.0", "0.6.1")
+    assert answer["predicate"]["name"] == name
+
+
+def test_a_warm_call_of_a_case(project: Project) -> None:
+    """It has a time of its own, also where the case donates its arguments."""
+    body = CASE.replace("args=", "jit={'donate_argnums': 0}, args=")
+    project.write({"cases/numbers/doubling.py": body})
+    ends = ("--good", "0.6.0", "--bad", "0.6.1", "--stage", "call")
+    ending = project.run("bisect", "numbers/doubled", *ends)
+    assert "time to call: ambiguous, the ends overlap" in ending.error
+    assert "median 0 " not in ending.error
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--region", "step", "--metric", "x"), "--region step and --metric x: expected one"),
+        (("--metric", "x", "--when", "value"), "--metric x: goes with --when time"),
+        (("--metric", "("), "expected a regular expression"),
+        (("--when", "time", "--every"), "--every: goes with what one look shows"),
+        (("--stage", "call", "--repeat", "3"), "--repeat: goes with what one look shows"),
+    ],
+)
+def test_options_of_what_is_measured(project: Project, options: tuple[str, ...], said: str) -> None:
+    """One thing is measured at a time."""
+    project.write({"report.py": "print(1)"})
+    ending = project.run("bisect", "report.py", *ENDS, *options)
+    assert ending.code == 2
+    assert said in ending.err
 
 
 @pytest.mark.parametrize(
@@ -497,7 +549,7 @@ def test_a_fact_of_a_case(project: Project) -> None:
     [
         (("--fact", "ops", "--when", "value"), "--fact ops: goes with --when facts"),
         (("--stage", "compile", "--when", "value"), "--stage compile: goes with --when time"),
-        (("--stage", "compile"), "its time to compile is not measured"),
+        (("--stage", "compile"), "has no time to compile; expected a --stage"),
     ],
 )
 def test_questions_that_contradict_each_other(

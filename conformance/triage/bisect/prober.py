@@ -51,10 +51,12 @@ class CaseProber:
     Attributes:
         case: The case.
         trier: Tries jobs.
+        calls: How often a compiled program is called once more, for the time of a warm call.
     """
 
     case: Case
     trier: Trier
+    calls: int = 0
 
     @property
     def hash(self) -> str:
@@ -68,7 +70,7 @@ class CaseProber:
             if reason := why_not(self.case, planned):
                 yield not_run(self.case.id, self.case.content_hash, planned, reason)
             else:
-                jobs.append(Job(case=self.case, planned=planned, alone=again))
+                jobs.append(Job(case=self.case, planned=planned, alone=again, calls=self.calls))
         for _, record in self.trier.run(jobs, again=again):
             yield record
 

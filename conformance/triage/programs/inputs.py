@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.kit.inputs_hook import sitecustomize
+from conformance.kit.instrumentation import sitecustomize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-HOOK: Final = Path(sitecustomize.__file__).parent
+INSTRUMENTATION: Final = Path(sitecustomize.__file__).parent
 """Folder for PYTHONPATH, which makes Python note what it reads."""
-VARIABLE: Final = sitecustomize.VARIABLE
 ARTIFACT: Final = "inputs"
 """Artifact of a record with the files that a program read."""
 _ABSENT: Final = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
@@ -23,22 +23,24 @@ from conformance.engine.observe import raised, signal_name
 from conformance.errors import ConformanceError
 from conformance.judge.errors import signature
 from conformance.kit import script
+from conformance.kit.instrumentation.sitecustomize import HANG, INPUTS, TIMES
 from conformance.kit.refusals import refused_flags
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.scratch import temporary_folder
 from conformance.triage.programs import process
 from conformance.triage.programs.dumped import NotUnderstoodError, dump_flags, facts_of_dump
+from conformance.triage.programs.hang import dump_after, hang_of
 from conformance.triage.programs.inputs import (
     ARTIFACT,
-    HOOK,
-    VARIABLE,
+    INSTRUMENTATION,
     encode_inputs,
     inputs_of,
 )
 from conformance.triage.programs.output import normalize_output
 from conformance.triage.programs.requirements import requirements_of
 from conformance.triage.programs.target import Program
+from conformance.triage.programs.times import metric_of, times_of
 from conformance.triage.questions.predicate import OUTPUT, STDOUT
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from conformance.triage.programs.target import Target
 
 RUNNER: Final = Path(script.__file__)
+METRIC: Final = "metric"
+"""Fact of a record: the number that was found in what a program printed."""
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _RAISED: Final = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?\Z", re.MULTILINE)
 """Last line of a traceback, which is the last line of what a command printed."""
@@ -69,6 +73,8 @@ class ProgramRunner:
         timeout: Seconds it may take.
         wanted: Requirements beside the packages of the cells.
         facts: Whether the facts of all that it compiles are told.
+        timed: Whether it is measured without its imports, and by its own regions.
+        metric: Finds a number in what it prints.
         stopped: Set when it is to end.
     """
 
@@ -80,6 +86,8 @@ class ProgramRunner:
     timeout: float
     wanted: tuple[str, ...] = ()
     facts: bool = False
+    timed: bool = False
+    metric: re.Pattern[str] | None = None
     stopped: Event = field(default_factory=Event)
 
     @property
@@ -111,19 +119,29 @@ class ProgramRunner:
         try:
             with temporary_folder("running") as folder:
                 note, dump, read = folder / "note", folder / "dump", folder / "read"
+                times, hang = folder / "times", folder / "hang"
                 if self.facts:
                     flags = (*flags, *dump_flags(dump))
-                more = {VARIABLE: str(read), **(variables or {})}
+                more = {
+                    INPUTS: str(read), HANG: f"{dump_after(self.timeout)}:{hang}",
+                    **({TIMES: str(times)} if self.timed else {}), **(variables or {}),
+                }  # fmt: skip
                 ended = self._ended(planned, note, flags, more)
                 inputs = encode_inputs(inputs_of(read, self.target.roots))
                 said = _read_note(note, self.target.kind, Masker(self.outer))
                 facts = facts_of_dump(dump) if self.facts else {}
+                seconds = {"job": ended.seconds, **times_of(times)}
+                where = hang_of(hang, self.target.roots)
         except NoSolutionError as error:
             return not_run(name, code, planned, str(error))
         except (NotUnderstoodError, ConformanceError) as error:
             return not_run(name, code, planned, str(error), Outcome.INFRA)
         masker = Masker(self.outer)
         outcome, error_ = _ending(ended, said, self.timeout, _given(planned, flags))
+        if error_ is not None and outcome is Outcome.TIMED_OUT:
+            error_ = replace(error_, where=where)
+        if self.metric is not None:
+            facts = {**facts, METRIC: metric_of(ended.stdout, self.metric)}
         if error_ is not None and (why := self._missing(error_, planned)):
             outcome, error_ = Outcome.UNSUPPORTED, _error("missing package", why)
         texts = {name: masker.content(getattr(ended, name)) for name in (STDOUT, "stderr")}
@@ -139,7 +157,7 @@ class ProgramRunner:
             error=error_,
             artifacts={name: self.blobs.put(text) for name, text in texts.items()},
             facts=facts,
-            seconds={"job": round(ended.seconds, 4)},
+            seconds={name: round(value, 6) for name, value in seconds.items()},
             max_rss_bytes=ended.max_rss_bytes,
         )
 
@@ -168,7 +186,7 @@ class ProgramRunner:
                 variables[script.FLAGS] = " ".join(flags)
             wanted = requirements_of(self.target.source, self._wanted, lock.pins)
             beside = overlay(python, lock, wanted, self.cache)
-            path = (str(HOOK), str(beside or ""), variables.get("PYTHONPATH", ""))
+            path = (str(INSTRUMENTATION), str(beside or ""), variables.get("PYTHONPATH", ""))
             variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))
             return process.run(
                 self.target.command(python, RUNNER, note),

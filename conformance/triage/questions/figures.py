@@ -48,26 +48,43 @@ class Figure:
     told: Callable[[float], str]
 
 
-def time_of(stage: str = "job") -> Figure:
-    """Return the figure of the seconds that a job takes.
-
-    Args:
-        stage: `job` for all of it, or a stage, e.g. `compile`.
-    """
-    name = "time" if stage == "job" else f"time to {stage}"
-    return Figure(name=name, of=lambda record: record.seconds.get(stage), told=_seconds)
+def time_of(stage: str) -> Figure:
+    """Return the figure of the seconds that a stage of a case takes, e.g. `compile`."""
+    return _time(f"time to {stage}", stage)
 
 
+def time_of_region(region: str) -> Figure:
+    """Return the figure of the seconds that a region of a program takes at its fastest."""
+    return _time(f"time of region {region}", f"region {region}")
+
+
+def _seconds(value: float) -> str:
+    if value >= 1:
+        return f"{value:.2f} s"
+    return f"{value * 1e3:.3g} ms" if value >= 1e-3 else f"{value * 1e6:.3g} µs"  # noqa: PLR2004
+
+
+def _time(name: str, *keys: str) -> Figure:
+    def of(record: Record) -> float | None:
+        return next((record.seconds[key] for key in keys if key in record.seconds), None)
+
+    return Figure(name=name, of=of, told=_seconds)
+
+
+TIME: Final = _time("time", "regions", "own", "job")
+"""Seconds of a job: those of the regions that a program times, else all but its imports."""
+METRIC: Final = Figure(
+    name="metric",
+    of=lambda record: record.facts.get("metric"),
+    told=lambda value: f"{value:g}",
+)
+"""A number that a program prints."""
 MEMORY: Final = Figure(
     name="memory",
     of=lambda record: float(record.max_rss_bytes) or None,
     told=lambda bytes_: f"{bytes_ / MIB:,.0f} MiB",
 )
 """Peak resident memory of a job's process, in bytes."""
-
-
-def _seconds(value: float) -> str:
-    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.2f} s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +101,12 @@ class Split:
 
     @property
     def threshold(self) -> float:
-        """The value that is as many times the one as the other is times it."""
+        """The value that is as many times the one as the other is times it.
+
+        Of numbers that need not be positive, such as a metric, the one in the middle.
+        """
+        if min(self.good, self.bad) <= 0:
+            return (self.good + self.bad) / 2
         return sqrt(self.good * self.bad)
 
     def is_good(self, sample: float) -> bool:
@@ -178,7 +200,9 @@ def between(
         if failed is not None:
             raise EndsError(f"{name}: no {figure.name} to measure: {quoted(ending(failed))}")
         if not measured(figure, records):
-            raise EndsError(f"{name}: its {figure.name} is not measured; name another --stage")
+            raise EndsError(
+                f"{name}: has no {figure.name}; expected a --stage, --region or --metric of its own"
+            )
     if min(map(len, ends)) < FIRST:
         return None
     found = split(measured(figure, ends[0]), measured(figure, ends[1]))

@@ -93,6 +93,8 @@ class Seen:
             judged = record.conformance is not Conformance.UNKNOWN
             verdict = record.conformance if judged else ""
             said = ", ".join(filter(None, ("ok", verdict, shown(self.predicate, side))))
+        elif record.outcome is Outcome.TIMED_OUT and record.error is not None:
+            said = f"{said}; at {record.error.where}" if record.error.where else said
         alike = sum(state.kind is states[worst].kind for state in states)
         often = alike < len(states) or self.repeat > 1
         return f"{said} ({alike} of {len(states)} runs)" if often else said

@@ -24,7 +24,7 @@ from conformance.triage.bisect.bisection import Bisection
 from conformance.triage.bisect.flakiness import UNLIKELY, runs_needed
 from conformance.triage.bisect.points import Points
 from conformance.triage.bisect.timeline import timeline
-from conformance.triage.questions.figures import MARGIN, time_of
+from conformance.triage.questions.figures import MARGIN, TIME
 from conformance.triage.questions.predicate import EndsError
 from conformance.triage.questions.state import Kind
 
@@ -108,7 +108,7 @@ def bisected(
         return Bisection(
             points=points, reverse=reverse, prober=told, blobs=directory.blobs, log=log,
             known=known, tolerance=Tolerance(),
-            figure=time_of() if timed else None, width=1, progress=lambda step: None, **options,
+            figure=TIME if timed else None, width=1, progress=lambda step: None, **options,
         ).run()  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from conformance.model.record import ErrorInfo, Record
 from conformance.triage.blame.blaming import Blame, OtherwiseError
 from conformance.triage.blame.ends import Original
 from conformance.triage.blame.telling import answer_json, answer_lines, step_line
-from conformance.triage.questions.figures import time_of
+from conformance.triage.questions.figures import TIME
 from conformance.triage.questions.predicate import EndsError
 
 from .environments import end, lock_of
@@ -218,7 +218,7 @@ def test_a_search_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_a_figure(tmp_path: Path) -> None:
     """Is measured as often as it takes."""
     target = Target(lambda _: "ok", lambda v: 3.0 if v["scipy"] == "1.16" else 1.0)
-    found = blamed(tmp_path, target, figure=time_of())
+    found = blamed(tmp_path, target, figure=TIME)
     assert names(found) == {"scipy"}
     assert found.question.about.startswith("takes more time than")
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.kit.instrumentation.sitecustomize import INPUTS
 from conformance.triage.programs.inputs import (
-    HOOK,
-    VARIABLE,
+    INSTRUMENTATION,
     are_unchanged,
     encode_inputs,
     inputs_of,
@@ -35,7 +35,11 @@ def read_by(folder: Path, code: str) -> dict[str, str]:
     """Return what a program reads of a folder, by path below it."""
     note = folder.parent / "note"
     note.unlink(missing_ok=True)
-    variables = {**os.environ, "PYTHONPATH": f"{HOOK}{os.pathsep}{folder}", VARIABLE: str(note)}
+    variables = {
+        **os.environ,
+        "PYTHONPATH": f"{INSTRUMENTATION}{os.pathsep}{folder}",
+        INPUTS: str(note),
+    }
     subprocess.run([sys.executable, "-c", code], env=variables, cwd=folder, check=True)
     return {name.removeprefix(f"{folder}/"): h for name, h in inputs_of(note, [folder]).items()}
 

@@ -17,6 +17,7 @@ from conformance.triage.questions.figures import (
     FIRST,
     MEMORY,
     MOST,
+    TIME,
     ByFigure,
     between,
     split,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     MakeSides = Callable[..., list[Side]]
 
-TIME = time_of()
 NAMES = ("0.5.3", "0.6.0")
 
 
@@ -130,7 +130,7 @@ def test_a_job_that_fails_has_no_figure(sides: MakeSides) -> None:
 
 def test_a_stage_that_is_not_there_is_an_error(sides: MakeSides) -> None:
     """A script has no stages."""
-    with pytest.raises(EndsError, match="its time to compile is not measured"):
+    with pytest.raises(EndsError, match="has no time to compile; expected a --stage"):
         between(time_of("compile"), sides(1.0), sides(2.0), NAMES)
 
 

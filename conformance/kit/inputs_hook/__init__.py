@@ -1,1 +1,0 @@
-"""What makes Python note the files that a process reads: see `sitecustomize`."""

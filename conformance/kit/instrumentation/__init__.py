@@ -1,0 +1,1 @@
+"""Instrumentation of a Python process before its program starts: see `sitecustomize`."""
