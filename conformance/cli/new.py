@@ -30,7 +30,6 @@ from conformance.triage.bisect.prober import ProgramProber
 from conformance.triage.new.bench import Bench
 from conformance.triage.new.file import Declared
 from conformance.triage.new.making import doc_of, first_keywords
-from conformance.triage.new.paste import read_paste, releases_named, thread_of
 from conformance.triage.new.place import find_place
 from conformance.triage.new.proposal import Alone, Order, port
 from conformance.triage.new.script import read_script
@@ -41,6 +40,7 @@ from conformance.triage.new.telling import (
     todo_lines,
     undeclared_lines,
 )
+from conformance.triage.programs.paste import read_paste, releases_named, thread_of
 from conformance.triage.programs.running import ProgramRunner
 from conformance.triage.programs.target import Program, Target
 

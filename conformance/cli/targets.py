@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+from conformance.cli.options import print_note
 from conformance.cli.searching import Subject
 from conformance.cli.suite_target import names_a_test, suite_target
 from conformance.suites.catalogue.named import NODE
+from conformance.triage.programs.pasted import is_report, script_of_report
 from conformance.triage.programs.target import target_of
 
 if TYPE_CHECKING:
     from conformance.cli.searching import Asked
     from conformance.cli.setting import Setting
     from conformance.cli.suite_target import InSuite
+    from conformance.triage.programs.target import Target
+
+STDIN: Final = "-"
+"""The report is on standard input."""
 
 
 def subject_named(
@@ -37,5 +45,16 @@ def subject_named(
     if not is_command and names_a_test(target, asked.when, asked.fact):
         test = suite_target(setting, target, suite, timeout=asked.timeout, wanted=asked.wanted)
         return Subject(test=test)
+    if not is_command and (target == STDIN or is_report(Path(target))):
+        return Subject(program=_reported(setting, target))
     program = target_of(target, command=is_command)
     return Subject(program=program) if program else Subject(case=setting.case(target))
+
+
+def _reported(setting: Setting, target: str) -> Target:
+    """Return the script that a report holds, written where it can be run."""
+    folder = setting.project.root / "reports" / "pasted"
+    if target == STDIN:
+        return script_of_report(sys.stdin.read(), "stdin", folder, print_note)
+    text = Path(target).read_text("utf-8", "replace")
+    return script_of_report(text, Path(target).name, folder, print_note)

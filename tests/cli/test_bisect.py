@@ -62,7 +62,11 @@ def found(ending: Ending) -> dict[str, Any]:
         ("raise SystemExit(3)", "ending", "exit: status 3"),
         ("import os; os.abort()", "ending", "SIGABRT: the process was ended by SIGABRT"),
         ("import os; os.killpg(0, 9)", "ending", "SIGKILL: the process was ended by SIGKILL"),
-        ("raise SystemExit('Unknown flag in XLA_FLAGS: --xla_x')", "ending", "exit: status 1"),
+        (
+            "raise SystemExit('Unknown flag in XLA_FLAGS: --xla_x')",
+            "ending",
+            "exit: status 1: Unknown flag in XLA_FLAGS: --xla_x",
+        ),
         ("print('more')", "output", ""),
     ],
 )
@@ -356,6 +360,55 @@ def test_an_api_that_is_missing_at_the_good_end(project: Project) -> None:
     answer = found(project.run("bisect", "report.py", *ENDS, "--json", "-"))
     assert (answer["last_good"], answer["first_bad"]) == ("0.6.1", "0.6.2")
     assert answer["timeline"][0]["verdict"] == "other"
+
+
+ISSUE = """\
+### Description
+
+Since the upgrade this prints something else:
+
+```python
+>>> import os, jax, mine
+>>> mine.which, os.environ["MINE"]
+('1.0', 'a')
+>>> jax.__version__ > '0.6.0'
+```
+
+```console
+$ pip list
+jax     0.6.2
+mine    1.0
+```
+"""
+
+
+@pytest.mark.parametrize("name", ["issue.md", "report.py"])
+def test_a_report_as_pasted(project: Project, name: str) -> None:
+    """Its prompts are taken off, what they show is printed, and its versions are used."""
+    project.write(packaged({"mine.py": "which = '1.0'"}, "pkg", wants="jax>=0.6"))
+    project.write({name: ISSUE.replace(">>> import", "$ export MINE=a\n>>> import")})
+    ending = project.run("bisect", name, *ENDS, "--with", "./pkg", "--json", "-")
+    answer = found(ending)
+    assert (answer["last_good"], answer["first_bad"]) == ("0.6.0", "0.6.1")
+    assert f"{name}: its script is " in ending.err
+
+
+def test_a_script_that_needs_arguments(project: Project) -> None:
+    """Its usage is shown, and how to give them."""
+    lines = ("import argparse", "parser = argparse.ArgumentParser()",
+             "parser.add_argument('--steps', required=True)", "parser.parse_args()")  # fmt: skip
+    project.write({"report.py": "\n".join(lines)})
+    ending = project.run("bisect", "report.py", *ENDS)
+    assert ending.code == 2
+    assert "usage: report.py [-h] --steps STEPS; give it as a command line: " in ending.error
+    assert "'python report.py ...'" in ending.error
+
+
+def test_what_a_command_prints_last_is_told(project: Project) -> None:
+    """Beside its exit status."""
+    project.write({"report.py": SINCE.format(deed="import sys; sys.exit('no such axis')")})
+    answer = found(project.run("bisect", "python report.py", *ENDS, "--json", "-"))
+    assert answer["predicate"]["about"] == "ends with exit: status 1: no such axis"
 
 
 def test_a_hang_is_ended(project: Project) -> None:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from conformance.triage.new.edges import Seen
     from conformance.triage.new.file import Declared
     from conformance.triage.new.making import Made
-    from conformance.triage.new.paste import Pasted
     from conformance.triage.new.place import Place
     from conformance.triage.new.script import Script
     from conformance.triage.new.trial import Tried
+    from conformance.triage.programs.paste import Pasted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from conformance.triage.new.settings import settings_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from conformance.triage.new.paste import Pasted
     from conformance.triage.new.settings import Settings
+    from conformance.triage.programs.paste import Pasted
 
 OURS: Final = frozenset({"Observed", "Program", "probe", "program", "deviation"})
 """Names of the kit that a case needs."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import xml.etree.ElementTree as ET
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from packaging.requirements import Requirement
 
 from conformance.cells.in_use import in_use
 from conformance.cells.masking import Masker
@@ -58,6 +60,13 @@ METRIC: Final = "metric"
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _RAISED: Final = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?\Z", re.MULTILINE)
 """Last line of a traceback, which is the last line of what a command printed."""
+
+
+_LOGGED: Final = re.compile(r"^[WIEF]\d{4} |^WARNING:")
+"""Lines that libraries log."""
+_REFUSED: Final = 2
+"""Exit status by which programs refuse their command line."""
+_USAGE: Final = re.compile(r"^usage: .*(?:\n[ \t]+.*)*", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +153,9 @@ class ProgramRunner:
             facts = {**facts, METRIC: metric_of(ended.stdout, self.metric)}
         if error_ is not None and (why := self._missing(error_, planned)):
             outcome, error_ = Outcome.UNSUPPORTED, _error("missing package", why)
+        if self.target.kind is Program.SCRIPT and (usage := _usage(ended)):
+            why = f"{usage}; give it as a command line: 'python {self.target.text} ...'"
+            outcome, error_ = Outcome.UNSUPPORTED, _error("arguments needed", why)
         texts = {name: masker.content(getattr(ended, name)) for name in (STDOUT, "stderr")}
         texts[OUTPUT] = self._normalized(texts[STDOUT], planned)
         texts[ARTIFACT] = masker.content(inputs)
@@ -179,19 +191,33 @@ class ProgramRunner:
             python = provision(cell, lock=lock, cache=self.cache).python
             variables["PATH"] = f"{python.parent}:{self.outer.get('PATH', '')}"
             variables |= options_of(planned)
+            flags = (*flags, *self.target.variables.get("XLA_FLAGS", "").split())
+            variables |= {k: v for k, v in self.target.variables.items() if k != "XLA_FLAGS"}
             variables |= more
             if flags:
                 own = filter(None, [variables.get("XLA_FLAGS"), *flags])
                 variables["XLA_FLAGS"] = " ".join(own)
                 variables[script.FLAGS] = " ".join(flags)
-            wanted = requirements_of(self.target.source, self._wanted, lock.pins)
-            beside = overlay(python, lock, wanted, self.cache)
+            beside = self._beside(python, lock)
             path = (str(INSTRUMENTATION), str(beside or ""), variables.get("PYTHONPATH", ""))
             variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))
             return process.run(
                 self.target.command(python, RUNNER, note),
                 environment=variables, timeout=self.timeout, stopped=self.stopped.is_set,
             )  # fmt: skip
+
+    def _beside(self, python: Path, lock: Lock) -> Path | None:
+        """Return the folder of what is wanted beside a cell's packages.
+
+        What is preferred is left out where it cannot be had.
+        """
+        wanted = requirements_of(self.target.source, self._wanted, lock.pins)
+        named = {Requirement(text).name for text in wanted}
+        more = [text for text in self.target.preferred if Requirement(text).name not in named]
+        if more:
+            with suppress(NoSolutionError):
+                return overlay(python, lock, (*wanted, *more), self.cache)
+        return overlay(python, lock, wanted, self.cache)
 
     def _normalized(self, stdout: bytes, planned: PlannedCell) -> bytes:
         """Return an output without the facts of a cell's environment."""
@@ -262,7 +288,17 @@ def _last_words(ended: Ended) -> ErrorInfo:
     found = _RAISED.search(text.rstrip()) if _TRACEBACK in text else None
     if found:
         return _error(found["type"].rpartition(".")[2], found["message"] or "")
-    return _error("exit", f"status {ended.exit}")
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _LOGGED.match(line)]
+    last = f": {lines[-1]}" if lines else ""
+    return _error("exit", f"status {ended.exit}{last}")
+
+
+def _usage(ended: Ended) -> str:
+    """Return the usage line of a script that refused its command line, empty if it did not."""
+    if ended.exit != _REFUSED:
+        return ""
+    found = _USAGE.search(ended.stderr.decode("utf-8", "replace"))
+    return " ".join(found[0].split()) if found else ""
 
 
 def _cut(why: str, timeout: float) -> tuple[Outcome, ErrorInfo]:

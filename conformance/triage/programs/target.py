@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 NODE: Final = "::"
 """What stands in the node id of a pytest test."""
@@ -33,10 +34,14 @@ class Target:
     Attributes:
         kind: What it is.
         text: Path of the script, node id, or command line.
+        variables: Environment variables that it is run with, beside those of a cell.
+        preferred: Requirements that count wherever they can be had, e.g. of a pasted `pip list`.
     """
 
     kind: Program
     text: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    preferred: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -58,7 +63,8 @@ class Target:
             timeout: Seconds it may take.
             wanted: Requirements beside the packages of the cells.
         """
-        told = (self.kind, self.text, f"{timeout:g}", *sorted(wanted))
+        more = (*sorted(wanted), *self.preferred, *map("=".join, sorted(self.variables.items())))
+        told = (self.kind, self.text, f"{timeout:g}", *more)
         digest = hashlib.sha256("\0".join(told).encode("utf-8", "surrogateescape"))
         for file in self.files:
             digest.update(file.read_bytes())
@@ -117,6 +123,8 @@ def target_of(text: str, *, command: bool = False) -> Target | None:
         return Target(kind=kind, text=text)
     if len(_words(text)) > 1:
         return Target(kind=Program.COMMAND, text=text)
+    if Path(text).is_file() and os.access(text, os.X_OK):
+        return Target(kind=Program.COMMAND, text=shlex.quote(str(Path(text).absolute())))
     if is_python:
         raise UsageError(f"{file}: no such file, expected a Python script or test")
     return None

@@ -14,8 +14,8 @@ from conformance.errors import UsageError
 from conformance.kit import Observed
 from conformance.triage.new.case import Draft, Way, draft
 from conformance.triage.new.file import Declared, case_text
-from conformance.triage.new.paste import read_paste
 from conformance.triage.new.script import Script, read_script
+from conformance.triage.programs.paste import read_paste
 
 PROGRAM = Way(kind="program")
 BRIDGED = Way(bridged=True)

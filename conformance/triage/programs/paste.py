@@ -13,7 +13,7 @@ from conformance.corpus.source import parse
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _FENCE: Final = re.compile(
     r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+.-]*)[^\n]*\n(.*?)^[ \t]*\1", re.MULTILINE | re.DOTALL
@@ -22,13 +22,21 @@ _PYTHON: Final = frozenset({"python", "py", "python3", "ipython", "pycon"})
 _OTHER: Final = frozenset({"bash", "sh", "shell", "console", "text", "pytb", "traceback", "output"})
 _PROMPT: Final = re.compile(r"^[ \t]*(?:>>>|In \[\d+\]:)(?: |$)", re.MULTILINE)
 _ANY_PROMPT: Final = re.compile(r"[ \t]*(?:>>>|\.\.\.:?|In \[\d+\]:)(?: |$)")
-_SHELL: Final = re.compile(r"[ \t]*(?:\$[ \t]+|export[ \t]+)(.*)")
+_SHELL: Final = re.compile(r"[ \t]*(?:\$[ \t]+(?:export[ \t]+)?|export[ \t]+)(.*)")
 _MAGIC: Final = re.compile(r"[ \t]*(?:[!%][\w%!].*)")
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _THREAD: Final = re.compile(r"https?://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)")
 _RELEASE: Final = re.compile(
     r"\bjax(?:lib)?\b[^\w\n]{0,8}(?:version[^\w\n]{1,8})?v?(\d+\.\d+(?:\.\d+)+)", re.IGNORECASE
 )
+_PIN: Final = re.compile(
+    r"^[ \t>]*(?P<name>[A-Za-z][\w.-]*[A-Za-z0-9])(?:==|:?[ \t]+v?)"
+    r"(?P<version>\d+(?:\.\d+)+(?:\.?\w+)?)"
+    r"[ \t]*(?:pypi_0[ \t]+pypi|\S*site-packages\S*)?[ \t]*$",
+    re.MULTILINE,
+)
+"""A line of `pip list`, `pip freeze`, `conda list` or `jax.print_environment_info()`."""
+_JAX_FAMILY: Final = re.compile(r"jax|jaxlib|jax[-_](?:cuda|rocm|metal|tpu)\S*|libtpu|python")
 _SHORT: Final = re.compile(r"[\w.-]+/[\w.-]+#\d+")
 
 
@@ -63,12 +71,14 @@ def read_paste(text: str, name: str) -> Pasted:
     """
     notes: list[str] = []
     chosen = _block(text, notes)
-    echoes = bool(_PROMPT.search(chosen))
-    if echoes:
-        chosen = _without_prompts(chosen)
     variables: dict[str, str] = {}
     if not _parses(chosen):
         chosen = _without_shell(chosen, variables, notes)
+    echoes = bool(_PROMPT.search(chosen))
+    if echoes:
+        chosen = _without_prompts(chosen)
+        if not _parses(chosen):
+            chosen = _without_shell(chosen, variables, notes)
     chosen = textwrap.dedent(chosen.expandtabs(4) if "\t" in chosen else chosen).strip("\n") + "\n"
     _check(chosen, name)
     return Pasted(
@@ -99,6 +109,48 @@ def releases_named(text: str) -> set[str]:
         text: All of the report.
     """
     return {match[1] for match in _RELEASE.finditer(text)}
+
+
+def pins_named(text: str, script: str) -> tuple[str, ...]:
+    """Return the versions that a report lists of packages which its script imports.
+
+    Args:
+        text: All of the report.
+        script: Its script, as Python.
+
+    Returns:
+        Requirements, e.g. `flax==0.10.2`; none of jax itself, which is what is varied.
+    """
+    imported = {name.partition(".")[0].replace("-", "_") for name in _imports(script)}
+    found = {match["name"]: match["version"] for match in _PIN.finditer(text)}
+    return tuple(
+        f"{name}=={version}"
+        for name, version in sorted(found.items())
+        if name.replace("-", "_").lower() in imported and not _JAX_FAMILY.fullmatch(name.lower())
+    )
+
+
+def _imports(script: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(script)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+
+
+def with_echoes(script: str) -> str:
+    """Return a script that prints what an interpreter with prompts would show.
+
+    Args:
+        script: Plain Python, no two statements of which share a line.
+    """
+    lines = script.encode().splitlines(keepends=True)
+    for node in reversed(ast.parse(script).body):
+        if isinstance(node, ast.Expr) and node.end_lineno and node.end_col_offset is not None:
+            last, first, end = node.end_lineno - 1, node.lineno - 1, node.end_col_offset
+            lines[last] = lines[last][:end] + b"))" + lines[last][end:]
+            lines[first] = b"__import__('sys').displayhook((" + lines[first]
+    return b"".join(lines).decode()
 
 
 def _block(text: str, notes: list[str]) -> str:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+
 import pytest
 
 from conformance.errors import UsageError
-from conformance.triage.new.paste import read_paste, releases_named, thread_of
+from conformance.triage.programs.paste import (
+    pins_named,
+    read_paste,
+    releases_named,
+    thread_of,
+    with_echoes,
+)
 
 SCRIPT = "import jax\nprint(jax.devices())\n"
 
@@ -90,3 +99,32 @@ def test_what_is_no_python_is_refused(text: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_paste(text, "report.py")
     assert said in str(caught.value)
+
+
+PINS = """
+flax==0.10.2
+numpy: 1.26.4
+| optax 0.2.4
+einops                    0.8.0
+jax==0.5.0
+jaxlib: 0.5.0
+python: 3.11.7
+equinox        0.11.0         /env/lib/python3.11/site-packages
+"""
+
+
+def test_the_versions_that_a_report_lists() -> None:
+    """Of packages that its script imports; of jax itself none, for that is what is varied."""
+    script = "import jax, numpy as np\nfrom flax import nnx\ndef f():\n    import equinox.nn\n"
+    assert pins_named(PINS, script) == ("equinox==0.11.0", "flax==0.10.2", "numpy==1.26.4")
+    assert pins_named("loss 0.25\nstep 3", "import loss") == ("loss==0.25",)
+    assert pins_named(PINS, "import einops") == ("einops==0.8.0",)
+
+
+def test_what_prompts_show_is_printed() -> None:
+    """As an interpreter does: what an expression gives, unless that is nothing."""
+    pasted = read_paste(">>> x = 'é' * 2\n>>> x\n'éé'\n>>> (x +\n...  'b')\n>>> print(1)\n", "r")
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(with_echoes(pasted.text), {})  # noqa: S102 - the test's own
+    assert out.getvalue() == "'éé'\n'ééb'\n1\n"

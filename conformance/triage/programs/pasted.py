@@ -1,0 +1,59 @@
+"""A report that somebody pasted, as a script that can be run: code, variables and versions."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance.corpus.source import parse
+from conformance.files import write_atomically
+from conformance.triage.programs.paste import pins_named, read_paste, with_echoes
+from conformance.triage.programs.target import Program, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_TEXTS: Final = frozenset({".md", ".markdown", ".rst", ".txt"})
+
+
+def is_report(file: Path) -> bool:
+    """Say whether a file is text that holds a script, and not a script itself."""
+    if not file.is_file() or file.suffix not in {".py", *_TEXTS}:
+        return False
+    if file.suffix in _TEXTS:
+        return True
+    try:
+        parse(file.read_text("utf-8", "replace"))
+    except SyntaxError:
+        return True
+    return False
+
+
+def script_of_report(text: str, name: str, folder: Path, say: Callable[[str], None]) -> Target:
+    """Write the script of a report, and return it with what the report says to run it with.
+
+    Args:
+        text: The report.
+        name: What it is called, for messages.
+        folder: Where the script goes.
+        say: Gets what was read from the report, a line each.
+
+    Raises:
+        UsageError: If it holds no Python.
+        InfrastructureError: If the disk refuses.
+    """
+    pasted = read_paste(text, name)
+    script = with_echoes(pasted.text) if pasted.echoes else pasted.text
+    digest = hashlib.sha256(script.encode()).hexdigest()[:8]
+    file = folder / f"{Path(name).stem or 'report'}-{digest}.py"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, script.encode())
+    preferred = pins_named(text, pasted.text)
+    variables = [f"{name}={value}" for name, value in pasted.variables.items()]
+    parts = [f"{name}: its script is {file}", *pasted.notes]
+    parts += [f"with {' '.join((*variables, *preferred))}"] if variables or preferred else []
+    say("; ".join(parts))
+    return Target(
+        kind=Program.SCRIPT, text=str(file), variables=pasted.variables, preferred=preferred
+    )
