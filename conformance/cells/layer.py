@@ -56,6 +56,14 @@ class Layer:
         held = "".join(entry[0] for entry in _ENTRY.finditer(self.text))
         return hashlib.sha256(held.encode()).hexdigest()
 
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Version of each package that an index has, by name."""
+        pinned = (
+            (entry["name"], _PINNED.match(entry["what"])) for entry in _ENTRY.finditer(self.text)
+        )
+        return {name: found[1] for name, found in pinned if found is not None}
+
     def parts(self, cache: Path) -> tuple[str, str]:
         """Return the requirements that have hashes, and those of wheels in the cache.
 

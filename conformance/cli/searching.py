@@ -30,6 +30,8 @@ from conformance.triage.bisect.bisection import Bisection
 from conformance.triage.bisect.points import Points
 from conformance.triage.bisect.prober import CaseProber, ProgramProber, known_of
 from conformance.triage.bisect.telling import step_line
+from conformance.triage.programs.common_versions import common_versions
+from conformance.triage.programs.requirements import requirements_of
 from conformance.triage.programs.running import ProgramRunner
 from conformance.triage.questions.figures import MEMORY, METRIC, TIME, time_of, time_of_region
 
@@ -321,10 +323,16 @@ def prober_of(
             blobs=directory.blobs,
         )  # fmt: skip
         return CaseProber(case=case, trier=trier, calls=CALLS if asked.stage == CALL else 0)
+    program = subject.program
+    wanted = wanted_in(setting, asked.wanted)
+    given = [name for end in ends for name in locks[end.cell.id].pins]
+    needed = (*requirements_of(program.source, wanted, given), *program.preferred)
     runner = ProgramRunner(
-        target=subject.program, locks=locks, cache=setting.cache, outer=os.environ,
-        blobs=directory.blobs, timeout=asked.timeout,
-        wanted=wanted_in(setting, asked.wanted),
+        target=program, locks=locks, cache=setting.cache, outer=os.environ,
+        blobs=directory.blobs, timeout=asked.timeout, wanted=wanted,
+        preferred=(
+            *program.preferred, *common_versions(ends, locks, needed, setting.cache)
+        ),
         facts=bool(asked.fact) or asked.when == "facts",
         timed=bool(asked.region) or asked.when == "time", metric=asked.metric,
     )  # fmt: skip

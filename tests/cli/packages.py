@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import zipfile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 WANTS = "jax>=0.6.1"
 PROJECT = """\
@@ -52,3 +54,24 @@ def packaged(
     project, backend = (text.replace(WANTS, wants) for text in (PROJECT, BACKEND))
     files = {"pyproject.toml": project + more, "backend.py": backend, **modules}
     return {f"{folder}/{name}": text for name, text in files.items()}
+
+
+def write_wheel(folder: Path, version: str, wants: str, source: str) -> None:
+    """Write a wheel of a package `mine` into a folder that uv looks for links in.
+
+    Args:
+        folder: The folder.
+        version: Version of the package.
+        wants: What it requires.
+        source: Text of its only module.
+    """
+    folder.mkdir(exist_ok=True)
+    info = f"mine-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"mine-{version}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("mine.py", source)
+        head = f"Metadata-Version: 2.1\nName: mine\nVersion: {version}\n"
+        wheel.writestr(f"{info}/METADATA", f"{head}Requires-Dist: {wants}\n")
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{info}/RECORD", "")

@@ -11,7 +11,7 @@ import pytest
 from tests.processes import gone
 from tests.projects import HEAD
 
-from .packages import packaged
+from .packages import packaged, write_wheel
 
 if TYPE_CHECKING:
     from tests.projects import Ending, Project
@@ -391,6 +391,25 @@ def test_a_report_as_pasted(project: Project, name: str) -> None:
     answer = found(ending)
     assert (answer["last_good"], answer["first_bad"]) == ("0.6.0", "0.6.1")
     assert f"{name}: its script is " in ending.err
+
+
+@pytest.mark.parametrize(
+    ("old", "expected"),
+    [("jax<0.6.1", "mine 1.0 -> 2.0"), ("jax>=0.6", "with mine 1.0 on both sides")],
+)
+def test_a_package_does_not_float(
+    project: Project, monkeypatch: pytest.MonkeyPatch, old: str, expected: str
+) -> None:
+    """One version is taken where there is one for both ends; else it is told what differs."""
+    links = project.path / "links"
+    write_wheel(links, "1.0", old, "version = 1")
+    write_wheel(links, "2.0", "jax>=0.6.1", "version = 2")
+    monkeypatch.setenv("UV_FIND_LINKS", str(links))
+    line = "assert jax.__version__ == '0.6.0' or mine.version == 0"
+    project.write({"report.py": f"import mine, jax\n{line}"})
+    ending = project.run("bisect", "report.py", *ENDS, "--with", "mine", "--fresh")
+    assert "first bad: jax 0.6.1, last good: 0.6.0" in ending.out
+    assert expected in ending.out
 
 
 def test_a_script_that_needs_arguments(project: Project) -> None:

@@ -9,7 +9,7 @@ from conformance.triage.questions.state import Kind
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from conformance.engine.job import PlannedCell
     from conformance.model.record import Record
@@ -55,6 +55,7 @@ class Answer:
         main: The change that ends in what the bad end shows, nearest to the good end.
         flaky: States by how often they were seen, of points that do not show the same twice.
         resampled: How often the last good point was tried, because the first bad one is flaky.
+        versions: Versions of all packages before and after the change.
         turned: Whether the ends were named in the other order: the one called good fails.
     """
 
@@ -67,6 +68,7 @@ class Answer:
     changes: Sequence[Change]
     main: Change
     flaky: dict[int, Counter[State]]
+    versions: tuple[Mapping[str, str], Mapping[str, str]]
     resampled: Resampled | None = None
     turned: bool = False
 

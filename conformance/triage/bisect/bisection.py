@@ -31,7 +31,7 @@ from conformance.triage.questions.state import Kind
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from conformance.engine.blobs import BlobStore
     from conformance.engine.rundir import Results
@@ -126,11 +126,13 @@ class Bisection:
         resampled = None
         if isinstance(question, Seen) and unsure:
             resampled = self._resample(question, unsure)
+        main = self._main()
         return Answer(
             points=self.points, labels=self.points.labels,
             ends=(last, 0) if self.reverse else (0, last), question=question,
             steps=self._steps, states=self._states, changes=changes(self._states),
-            main=self._main(), flaky=unsure, resampled=resampled, turned=self._turned,
+            main=main, flaky=unsure, resampled=resampled, turned=self._turned,
+            versions=(self._versions(main.before), self._versions(main.after)),
         )  # fmt: skip
 
     def _searched(self, question: Question) -> Change:
@@ -429,6 +431,9 @@ class Bisection:
                 Step(point=point, samples=[record], state=None, said=said,
                      replayed=point in self._from_log)
             )  # fmt: skip
+
+    def _versions(self, point: int) -> Mapping[str, str]:
+        return self.prober.versions(self.points[point])
 
     def _record(self, point: int) -> Record:
         return self._samples[point][0].record

@@ -13,7 +13,7 @@ from conformance.triage.programs.inputs import ARTIFACT, are_unchanged
 from conformance.triage.programs.running import not_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.engine.blobs import BlobStore
     from conformance.engine.job import PlannedCell
@@ -29,6 +29,10 @@ class Prober(Protocol):
     @property
     def hash(self) -> str:
         """Hash of what is tried, as its records have it."""
+        ...
+
+    def versions(self, planned: PlannedCell) -> Mapping[str, str]:
+        """Return the versions of all packages that it has in a cell."""
         ...
 
     def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
@@ -63,6 +67,10 @@ class CaseProber:
         """Hash of what is tried, as its records have it."""
         return self.case.content_hash
 
+    def versions(self, planned: PlannedCell) -> Mapping[str, str]:
+        """Return the versions of all packages that it has in a cell."""
+        return planned.versions
+
     def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
         """Try the case in each cell; see `Prober.probe`."""
         jobs = []
@@ -91,6 +99,10 @@ class ProgramProber:
     def hash(self) -> str:
         """Hash of what is tried, as its records have it."""
         return self.runner.hash
+
+    def versions(self, planned: PlannedCell) -> Mapping[str, str]:
+        """Return the versions of all packages that it has in a cell."""
+        return self.runner.versions(planned)
 
     def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:  # noqa: ARG002 - nothing is known from before
         """Try the program in each cell; see `Prober.probe`."""

@@ -125,8 +125,19 @@ def _name(answer: Answer, one: Stretch) -> str:
 
 def _packages(answer: Answer, axis: str) -> Iterator[str]:
     """Yield what else changed between both sides of the change."""
-    one, other = (answer.points[n].versions for n in (answer.main.before, answer.main.after))
-    differ = moved(one, other, axis)
+    differ = moved(*answer.versions, axis)
+    # What the environment of a cell lacks was chosen beside it, and matters to the program.
+    cells = (answer.points[answer.main.before], answer.points[answer.main.after])
+    own = {name for planned in cells for name in planned.versions}
+    before, after = answer.versions
+    same = [
+        f"{name} {before[name]}"
+        for name in sorted({*before} - own)
+        if before[name] == after.get(name)
+    ]
+    if same:
+        yield f"with {', '.join(same[:PACKAGES])} on both sides"
+    differ.sort(key=lambda package: package[0] in own)
     if differ:
         named = ", ".join(f"{name} {a} -> {b}" for name, a, b in differ[:PACKAGES])
         more = f" and {len(differ) - PACKAGES} more" if len(differ) > PACKAGES else ""

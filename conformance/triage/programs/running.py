@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 from conformance.cells.in_use import in_use
 from conformance.cells.masking import Masker
-from conformance.cells.overlay import overlay
+from conformance.cells.overlay import installed_in, overlay
 from conformance.cells.provision import environment_folder, provision
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.dependencies import missing_dependency
@@ -81,6 +81,7 @@ class ProgramRunner:
         blobs: Where artifacts go.
         timeout: Seconds it may take.
         wanted: Requirements beside the packages of the cells.
+        preferred: Requirements that count wherever they can be had with the others.
         facts: Whether the facts of all that it compiles are told.
         timed: Whether it is measured without its imports, and by its own regions.
         metric: Finds a number in what it prints.
@@ -94,6 +95,7 @@ class ProgramRunner:
     blobs: BlobStore
     timeout: float
     wanted: tuple[str, ...] = ()
+    preferred: tuple[str, ...] = ()
     facts: bool = False
     timed: bool = False
     metric: re.Pattern[str] | None = None
@@ -102,7 +104,8 @@ class ProgramRunner:
     @property
     def hash(self) -> str:
         """Hash of what decides how it ends, but for the cell and the files it reads."""
-        return self.target.hash(timeout=self.timeout, wanted=self.wanted)
+        wanted = (*self.wanted, *self.preferred)
+        return self.target.hash(timeout=self.timeout, wanted=wanted)
 
     def run(
         self,
@@ -135,7 +138,7 @@ class ProgramRunner:
                     INPUTS: str(read), HANG: f"{dump_after(self.timeout)}:{hang}",
                     **({TIMES: str(times)} if self.timed else {}), **(variables or {}),
                 }  # fmt: skip
-                ended = self._ended(planned, note, flags, more)
+                ended, versions = self._ended(planned, note, flags, more)
                 inputs = encode_inputs(inputs_of(read, self.target.roots))
                 said = _read_note(note, self.target.kind, Masker(self.outer))
                 facts = facts_of_dump(dump) if self.facts else {}
@@ -157,7 +160,7 @@ class ProgramRunner:
             why = f"{usage}; give it as a command line: 'python {self.target.text} ...'"
             outcome, error_ = Outcome.UNSUPPORTED, _error("arguments needed", why)
         texts = {name: masker.content(getattr(ended, name)) for name in (STDOUT, "stderr")}
-        texts[OUTPUT] = self._normalized(texts[STDOUT], planned)
+        texts[OUTPUT] = self._normalized(texts[STDOUT], planned, versions)
         texts[ARTIFACT] = masker.content(inputs)
         return Record(
             case=name,
@@ -179,8 +182,8 @@ class ProgramRunner:
         note: Path,
         flags: tuple[str, ...],
         more: Mapping[str, str],
-    ) -> Ended:
-        """Run the program in a cell's environment; return how it ended."""
+    ) -> tuple[Ended, Mapping[str, str]]:
+        """Run the program in a cell's environment; return how it ended, and what was there."""
         cell = planned.cell
         lock = self.locks[cell.id]
         variables = worker_environment(
@@ -201,10 +204,24 @@ class ProgramRunner:
             beside = self._beside(python, lock)
             path = (str(INSTRUMENTATION), str(beside or ""), variables.get("PYTHONPATH", ""))
             variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))
-            return process.run(
+            ended = process.run(
                 self.target.command(python, RUNNER, note),
                 environment=variables, timeout=self.timeout, stopped=self.stopped.is_set,
             )  # fmt: skip
+        return ended, {**planned.versions, **(installed_in(beside) if beside else {})}
+
+    def versions(self, planned: PlannedCell) -> Mapping[str, str]:
+        """Return the versions of all packages that the program has in a cell.
+
+        Args:
+            planned: The cell, where it was run.
+        """
+        with suppress(ConformanceError):
+            lock = self.locks[planned.cell.id]
+            python = provision(planned.cell, lock=lock, cache=self.cache).python
+            beside = self._beside(python, lock)
+            return {**planned.versions, **(installed_in(beside) if beside else {})}
+        return planned.versions
 
     def _beside(self, python: Path, lock: Lock) -> Path | None:
         """Return the folder of what is wanted beside a cell's packages.
@@ -212,18 +229,20 @@ class ProgramRunner:
         What is preferred is left out where it cannot be had.
         """
         wanted = requirements_of(self.target.source, self._wanted, lock.pins)
-        named = {Requirement(text).name for text in wanted}
-        more = [text for text in self.target.preferred if Requirement(text).name not in named]
+        exact = {Requirement(text).name for text in wanted if "==" in text or " @ " in text}
+        more = [text for text in self.preferred if Requirement(text).name not in exact]
         if more:
             with suppress(NoSolutionError):
                 return overlay(python, lock, (*wanted, *more), self.cache)
         return overlay(python, lock, wanted, self.cache)
 
-    def _normalized(self, stdout: bytes, planned: PlannedCell) -> bytes:
+    def _normalized(
+        self, stdout: bytes, planned: PlannedCell, versions: Mapping[str, str]
+    ) -> bytes:
         """Return an output without the facts of a cell's environment."""
         environment = environment_folder(planned.cell, self.locks[planned.cell.id], self.cache)
         text = stdout.decode("utf-8", "surrogateescape").replace(str(environment), "<environment>")
-        normal = normalize_output(text, planned.versions)
+        normal = normalize_output(text, versions)
         return normal.encode("utf-8", "surrogateescape")
 
     def _missing(self, error: ErrorInfo, planned: PlannedCell) -> str:

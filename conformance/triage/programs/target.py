@@ -35,7 +35,7 @@ class Target:
         kind: What it is.
         text: Path of the script, node id, or command line.
         variables: Environment variables that it is run with, beside those of a cell.
-        preferred: Requirements that count wherever they can be had, e.g. of a pasted `pip list`.
+        preferred: Requirements that a pasted report lists, which count where they can be had.
     """
 
     kind: Program
@@ -63,7 +63,7 @@ class Target:
             timeout: Seconds it may take.
             wanted: Requirements beside the packages of the cells.
         """
-        more = (*sorted(wanted), *self.preferred, *map("=".join, sorted(self.variables.items())))
+        more = (*sorted(wanted), *map("=".join, sorted(self.variables.items())))
         told = (self.kind, self.text, f"{timeout:g}", *more)
         digest = hashlib.sha256("\0".join(told).encode("utf-8", "surrogateescape"))
         for file in self.files:

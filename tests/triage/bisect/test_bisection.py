@@ -29,7 +29,7 @@ from conformance.triage.questions.predicate import EndsError
 from conformance.triage.questions.state import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from conformance.triage.bisect.answer import Answer
@@ -51,6 +51,10 @@ class Told:
         self.points = points
         self.probes: list[int] = []
         self._noise = random.Random(seed)  # noqa: S311 - no secret
+
+    def versions(self, planned: PlannedCell) -> Mapping[str, str]:
+        """Return the versions of all packages in a cell."""
+        return planned.versions
 
     def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
         """Yield a record for each cell; see `conformance.triage.bisect.prober.Prober`."""

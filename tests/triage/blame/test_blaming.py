@@ -49,6 +49,10 @@ class Target:
         self._ends, self._seconds = ends, seconds
         self.tried: list[Versions] = []
 
+    def versions(self, planned: PlannedCell) -> Mapping[str, str]:
+        """Return the versions of all packages in a cell."""
+        return planned.versions
+
     def probe(self, cells: Sequence[PlannedCell], *, again: bool = False) -> Iterator[Record]:
         """Yield a record for each cell; see `conformance.triage.bisect.prober.Prober`."""
         del again
