@@ -123,6 +123,7 @@ def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str
         cells, setting.releases, subject.prepare(setting, wanted),
         locks=locks, cache=setting.cache, wanted=wanted,
     )  # fmt: skip
+    locks |= {end.planned.cell.id: end.lock for end in ends}
     for original in filter(None, originals):
         say(f"{original.planned.cell.id}: {original.stand_in} stands for it")
     name = subject.log_name(" ".join((asked.good, asked.bad, asked.words, *asked.wanted)))
