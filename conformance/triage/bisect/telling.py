@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.cells.releases import is_nightly
 from conformance.triage.bisect.timeline import timeline
 from conformance.triage.questions.predicate import quoted
-from conformance.triage.questions.state import Kind
+from conformance.triage.questions.state import BAD, Kind
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def answer_lines(answer: Answer, find: str, axis: str) -> Iterator[str]:
         axis: What was varied, e.g. `jax`.
     """
     good, bad = (answer.labels[n] for n in (answer.last_good, answer.first_bad))
-    about = f"(bad: {answer.question.about})"
+    about = f"(bad: {_about(answer)})"
     if answer.turned:
         verb = "fixed in" if answer.reverse else "broken since"
         yield f"{verb} {axis} {good if answer.reverse else bad}, {_neighbour(answer)} {about}"
@@ -73,6 +73,14 @@ def answer_lines(answer: Answer, find: str, axis: str) -> Iterator[str]:
     log = f", {logged} from the log (--fresh tries anew)" if logged else ""
     points = plural(len(answer.points), "point")
     yield f"{plural(probes, 'probe')} of {points}{log}, {spent:.1f} s in them"
+
+
+def _about(answer: Answer) -> str:
+    """Return what bad points do: first what the first of them does."""
+    state = answer.states[answer.first_bad]
+    if state == BAD or answer.question.name != "ending":
+        return answer.question.about
+    return f"ends with {quoted(state.about)}; the bad end {answer.question.about}"
 
 
 def _good_again(answer: Answer) -> int | None:
