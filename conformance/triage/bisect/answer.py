@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from conformance.model.outcome import Outcome
 from conformance.triage.questions.state import Kind
 
 if TYPE_CHECKING:
@@ -96,6 +97,15 @@ class Answer:
         first, last = sorted((self.last_good, self.first_bad))
         within = range(first + 1, last)
         return [n for n in within if n in self.states and self.states[n].kind is Kind.OTHER]
+
+    def fails(self, point: int) -> bool:
+        """Return whether the target failed at a point."""
+        step = next(step for step in self.steps if step.point == point and not step.again)
+        return step.samples[0].outcome is not Outcome.OK
+
+    def said(self, point: int) -> str:
+        """Return what was seen at a point first, in words."""
+        return next(step.said for step in self.steps if step.point == point and not step.again)
 
     @property
     def confirmed(self) -> bool:

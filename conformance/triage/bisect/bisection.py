@@ -167,6 +167,8 @@ class Bisection:
             if not self.every and (not self.scan or len(self.points) > MOST_SCANNED):
                 raise
             self._try_all()
+            if self._never_works(bad) and isinstance(error, DifferentFailuresError):
+                return Seen(chosen(self._ends(good, bad), "ending"), self.repeat)
             return self._chosen(*self._ends_within(good, bad, error))
         if self.every:
             self._try_all()
@@ -219,7 +221,10 @@ class Bisection:
 
     def _chosen(self, good: int, bad: int) -> Seen:
         """Return the question that tells two points apart."""
-        predicate = chosen(self._ends(good, bad), self.when, self.fact)
+        # What a fix mends may fail in one way before it and in another long before.
+        fails = self._turned and self._record(bad).outcome is not Outcome.OK
+        when = self.when or ("exit" if fails else "")
+        predicate = chosen(self._ends(good, bad), when, self.fact)
         if isinstance(predicate, ByOutput):
             # Lines that one cell prints differently from run to run say nothing.
             for point in (good, bad):
@@ -242,6 +247,10 @@ class Bisection:
         left = [n for n in range(len(self.points)) if n not in self._samples]
         self._announced.update(left)
         self._probe(left)
+
+    def _never_works(self, bad: int) -> bool:
+        outcomes = {self._record(n).outcome for n in self._samples}
+        return self._record(bad).outcome is not Outcome.OK and Outcome.OK not in outcomes
 
     def _ends_within(self, good: int, bad: int, error: EndsError) -> tuple[int, int]:
         """Return the good and the bad point of a scan whose own ends are not.

@@ -56,6 +56,10 @@ def answer_lines(answer: Answer, find: str, axis: str) -> Iterator[str]:
         yield f"first good: {axis} {good}, last bad: {bad} {about}"
     else:
         yield f"first bad: {axis} {bad}, last good: {good} {about}"
+    good_end = answer.states[answer.ends[0]]
+    if good_end.kind is Kind.GOOD and answer.fails(answer.ends[0]):
+        said = answer.said(answer.ends[0])
+        yield f"the good end fails, too, and no point works: it ends with {said}"
     if answer.others:
         first, last = (answer.labels[n] for n in (answer.others[0], answer.others[-1]))
         named = first if first == last else f"{first} to {last}"
@@ -78,6 +82,8 @@ def answer_lines(answer: Answer, find: str, axis: str) -> Iterator[str]:
 def _about(answer: Answer) -> str:
     """Return what bad points do: first what the first of them does."""
     state = answer.states[answer.first_bad]
+    if answer.question.name == "exit":
+        return f"ends with {answer.said(answer.first_bad)}"
     if state == BAD or answer.question.name != "ending":
         return answer.question.about
     return f"ends with {quoted(state.about)}; the bad end {answer.question.about}"

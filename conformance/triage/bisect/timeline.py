@@ -35,7 +35,6 @@ def timeline(answer: Answer) -> list[Stretch]:
     Args:
         answer: What was found.
     """
-    said = {step.point: step.said for step in reversed(answer.steps) if not step.again}
     stretches: list[Stretch] = []
     for point, state in sorted(answer.states.items()):
         last = stretches[-1] if stretches else None
@@ -44,7 +43,7 @@ def timeline(answer: Answer) -> list[Stretch]:
                 first=last.first, last=point, state=state, said=last.said, tried=last.tried + 1
             )
         else:
-            one = Stretch(first=point, last=point, state=state, said=said[point], tried=1)
+            one = Stretch(first=point, last=point, state=state, said=answer.said(point), tried=1)
             stretches.append(one)
     return stretches
 

@@ -218,15 +218,18 @@ def test_what_works_between_ends_that_fail_is_good(
 
 
 def test_nothing_works_between_ends_that_fail(tmp_path: Path) -> None:
-    """It says what each point shows."""
+    """Where the one failure became the other is found; alike, it says what each point shows."""
     with pytest.raises(EndsError, match=r"badError: m \(2\); otherError: m \(1\)"):
-        bisected(tmp_path, Told(["bad", "other", "bad"]), scan=True)
+        bisected(tmp_path / "alike", Told(["bad", "other", "bad"]), scan=True)
+    answer = bisected(tmp_path / "two", Told(["other", "other", "bad", "bad"]), scan=True)
+    assert (answer.last_good, answer.first_bad) == (1, 2)
+    assert answer.fails(answer.ends[0])
 
 
 def test_the_end_called_good_that_fails_is_the_bad_one(tmp_path: Path) -> None:
-    """What is sought is the fix."""
-    answer = bisected(tmp_path, Told(["bad", "bad", "bad", "good"]))
-    assert (answer.turned, answer.reverse) == (True, True)
+    """What is sought is the fix: of what fails last, however it failed before."""
+    answer = bisected(tmp_path, Told(["bad", "other", "third", "good"]))
+    assert (answer.turned, answer.reverse, answer.others) == (True, True, [])
     assert (answer.last_good, answer.first_bad) == (3, 2)
 
 
