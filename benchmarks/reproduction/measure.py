@@ -82,10 +82,8 @@ def main() -> None:
             continue
         result = measured(report)
         results.append(result)
-        print(
-            f"{report['file']:<24} {result.verdict:<18} {result.seconds:5.1f} s {result.said[:150]}",
-            flush=True,
-        )
+        head = f"{report['file']:<24} {result.verdict:<18} {result.seconds:5.1f} s"
+        print(f"{head}  {result.said[:150]}", flush=True)
     verdicts = [result.verdict for result in results]
     for verdict in dict.fromkeys(verdicts):
         print(f"{verdicts.count(verdict)} of {len(verdicts)} {verdict}")

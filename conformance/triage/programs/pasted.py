@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.source import parse
+from conformance.engine.rundir import RunDirectory
 from conformance.files import write_atomically
 from conformance.triage.programs.paste import pins_named, read_paste, with_echoes
 from conformance.triage.programs.target import Program, Target
@@ -36,7 +37,7 @@ def script_of_report(text: str, name: str, folder: Path, say: Callable[[str], No
     Args:
         text: The report.
         name: What it is called, for messages.
-        folder: Where the script goes.
+        folder: Where the script goes, in a folder of its own.
         say: Gets what was read from the report, a line each.
 
     Raises:
@@ -46,8 +47,9 @@ def script_of_report(text: str, name: str, folder: Path, say: Callable[[str], No
     pasted = read_paste(text, name)
     script = with_echoes(pasted.text) if pasted.echoes else pasted.text
     digest = hashlib.sha256(script.encode()).hexdigest()[:8]
-    file = folder / f"{Path(name).stem or 'report'}-{digest}.py"
-    folder.mkdir(parents=True, exist_ok=True)
+    stem = Path(name).stem
+    file = folder / f"{stem}-{digest}" / f"{stem}.py"
+    RunDirectory(file.parent).make()
     write_atomically(file, script.encode())
     preferred = pins_named(text, pasted.text)
     variables = [f"{name}={value}" for name, value in pasted.variables.items()]
