@@ -430,6 +430,17 @@ def test_what_a_command_prints_last_is_told(project: Project) -> None:
     assert answer["predicate"]["about"] == "ends with exit: status 1: no such axis"
 
 
+def test_a_secret_in_the_last_line_is_masked(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As everywhere."""
+    monkeypatch.setenv("MY_API_TOKEN", "hunter2-hunter2")
+    project.write({"report.py": SINCE.format(deed="raise SystemExit('of hunter2-hunter2')")})
+    ending = project.run("bisect", "python report.py", *ENDS)
+    assert "ends with exit: status 1: of " in ending.out
+    assert "hunter2" not in ending.out
+
+
 def test_a_hang_is_ended(project: Project) -> None:
     """And is an ending as any other; where it hangs is told."""
     deed = "import time; time.sleep(60)"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
-import xml.etree.ElementTree as ET
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import msgspec
 from packaging.requirements import Requirement
 
 from conformance.cells.in_use import in_use
@@ -21,12 +18,9 @@ from conformance.cells.provision import environment_folder, provision
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.dependencies import missing_dependency
 from conformance.engine.environment import options_of, worker_environment
-from conformance.engine.observe import raised, signal_name
 from conformance.errors import ConformanceError
-from conformance.judge.errors import signature
 from conformance.kit import script
 from conformance.kit.instrumentation.sitecustomize import HANG, INPUTS, TIMES
-from conformance.kit.refusals import refused_flags
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.scratch import temporary_folder
@@ -39,6 +33,13 @@ from conformance.triage.programs.inputs import (
     encode_inputs,
     inputs_of,
 )
+from conformance.triage.programs.outcomes import (
+    error_info,
+    given_flags,
+    outcome_of,
+    read_note,
+    usage_of,
+)
 from conformance.triage.programs.output import normalize_output
 from conformance.triage.programs.requirements import requirements_of
 from conformance.triage.programs.target import Program
@@ -46,6 +47,7 @@ from conformance.triage.programs.times import metric_of, times_of
 from conformance.triage.questions.predicate import OUTPUT, STDOUT
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Mapping
 
     from conformance.cells.lock import Lock
@@ -57,16 +59,6 @@ if TYPE_CHECKING:
 RUNNER: Final = Path(script.__file__)
 METRIC: Final = "metric"
 """Fact of a record: the number that was found in what a program printed."""
-_TRACEBACK: Final = "Traceback (most recent call last):"
-_RAISED: Final = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?\Z", re.MULTILINE)
-"""Last line of a traceback, which is the last line of what a command printed."""
-
-
-_LOGGED: Final = re.compile(r"^[WIEF]\d{4} |^WARNING:")
-"""Lines that libraries log."""
-_REFUSED: Final = 2
-"""Exit status by which programs refuse their command line."""
-_USAGE: Final = re.compile(r"^usage: .*(?:\n[ \t]+.*)*", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +131,12 @@ class ProgramRunner:
                     **({TIMES: str(times)} if self.timed else {}), **(variables or {}),
                 }  # fmt: skip
                 ended, versions = self._ended(planned, note, flags, more)
+                masker = Masker(self.outer)
+                ended = replace(
+                    ended, stdout=masker.content(ended.stdout), stderr=masker.content(ended.stderr)
+                )
                 inputs = encode_inputs(inputs_of(read, self.target.roots))
-                said = _read_note(note, self.target.kind, Masker(self.outer))
+                said = read_note(note, self.target.kind, masker)
                 facts = facts_of_dump(dump) if self.facts else {}
                 seconds = {"job": ended.seconds, **times_of(times)}
                 where = hang_of(hang, self.target.roots)
@@ -148,18 +144,17 @@ class ProgramRunner:
             return not_run(name, code, planned, str(error))
         except (NotUnderstoodError, ConformanceError) as error:
             return not_run(name, code, planned, str(error), Outcome.INFRA)
-        masker = Masker(self.outer)
-        outcome, error_ = _ending(ended, said, self.timeout, _given(planned, flags))
+        outcome, error_ = outcome_of(ended, said, self.timeout, given_flags(planned, flags))
         if error_ is not None and outcome is Outcome.TIMED_OUT:
             error_ = replace(error_, where=where)
         if self.metric is not None:
             facts = {**facts, METRIC: metric_of(ended.stdout, self.metric)}
         if error_ is not None and (why := self._missing(error_, planned)):
-            outcome, error_ = Outcome.UNSUPPORTED, _error("missing package", why)
-        if self.target.kind is Program.SCRIPT and (usage := _usage(ended)):
+            outcome, error_ = Outcome.UNSUPPORTED, error_info("missing package", why)
+        if self.target.kind is Program.SCRIPT and (usage := usage_of(ended)):
             why = f"{usage}; give it as a command line: 'python {self.target.text} ...'"
-            outcome, error_ = Outcome.UNSUPPORTED, _error("arguments needed", why)
-        texts = {name: masker.content(getattr(ended, name)) for name in (STDOUT, "stderr")}
+            outcome, error_ = Outcome.UNSUPPORTED, error_info("arguments needed", why)
+        texts = {STDOUT: ended.stdout, "stderr": ended.stderr}
         texts[OUTPUT] = self._normalized(texts[STDOUT], planned, versions)
         texts[ARTIFACT] = masker.content(inputs)
         return Record(
@@ -274,93 +269,3 @@ def not_run(
         case=name, cell=planned.cell.id, case_hash=code, cell_hash=planned.cell_hash,
         outcome=outcome, stage=Stage.PROVISION, error=error,
     )  # fmt: skip
-
-
-def _given(planned: PlannedCell, flags: tuple[str, ...]) -> set[str]:
-    """Return the names of the flags of XLA that a program is run with, whatever it sets itself."""
-    given = (*planned.cell.place.xla_flags, *planned.cell.xla_flags, *flags)
-    return {flag.removeprefix("--").partition("=")[0] for flag in given}
-
-
-def _ending(
-    ended: Ended, note: ErrorInfo | None, timeout: float, given: set[str]
-) -> tuple[Outcome, ErrorInfo | None]:
-    """Return how a program ended, as of any job."""
-    if ended.exit == 0:
-        return Outcome.OK, None
-    if ended.cut:
-        return _cut(ended.cut, timeout)
-    refused = refused_flags(ended.stderr.decode("utf-8", "replace"))
-    # One that the program sets itself is its own affair, and maybe what is sought.
-    if given.intersection(re.findall(r"\w+", refused)):
-        return Outcome.UNSUPPORTED, _error("unsupported", refused)
-    if ended.signal is not None:
-        name = signal_name(ended.signal)
-        return Outcome.CRASHED, _error(name, f"the process was ended by {name}")
-    error = note or _last_words(ended)
-    return raised(error), error
-
-
-def _last_words(ended: Ended) -> ErrorInfo:
-    """Return how a program ended that left no note: by its traceback, or its exit status."""
-    text = ended.stderr.decode("utf-8", "replace")
-    found = _RAISED.search(text.rstrip()) if _TRACEBACK in text else None
-    if found:
-        return _error(found["type"].rpartition(".")[2], found["message"] or "")
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not _LOGGED.match(line)]
-    last = f": {lines[-1]}" if lines else ""
-    return _error("exit", f"status {ended.exit}{last}")
-
-
-def _usage(ended: Ended) -> str:
-    """Return the usage line of a script that refused its command line, empty if it did not."""
-    if ended.exit != _REFUSED:
-        return ""
-    found = _USAGE.search(ended.stderr.decode("utf-8", "replace"))
-    return " ".join(found[0].split()) if found else ""
-
-
-def _cut(why: str, timeout: float) -> tuple[Outcome, ErrorInfo]:
-    """Return the ending of a program that was ended from outside."""
-    if why == "timeout":
-        late = f"no end within the timeout of {timeout:g} s"
-        return Outcome.TIMED_OUT, _error("timeout", late)
-    if why == "output":
-        much = f"printed more than {process.LARGEST >> 20} MiB"
-        return Outcome.CRASHED, _error("output", much)
-    return Outcome.NOT_RUN, _error("interrupted", "the search was interrupted")
-
-
-def _error(type_: str, message: str, where: str = "") -> ErrorInfo:
-    said = signature(type_, message)
-    return ErrorInfo(type=type_, message=message, signature=said, where=where)
-
-
-def _read_note(note: Path, kind: Program, masker: Masker) -> ErrorInfo | None:
-    """Return the exception that ended a program, None where it left no note of one."""
-    try:
-        data = masker.content(note.read_bytes())
-    except OSError:
-        return None
-    return _of_test(data) if kind is Program.TEST else _of_script(data)
-
-
-def _of_script(data: bytes) -> ErrorInfo | None:
-    try:
-        said: dict[str, Any] = msgspec.json.decode(data, type=dict[str, str])
-    except msgspec.DecodeError:  # killed while it wrote
-        return None
-    return _error(said["type"], said["message"], said["where"])
-
-
-def _of_test(data: bytes) -> ErrorInfo | None:
-    """Return the first failure of pytest's own report."""
-    try:
-        report = ET.fromstring(data)  # noqa: S314 - pytest's
-    except ET.ParseError:
-        return None
-    failed = next((one for kind in ("failure", "error") for one in report.iter(kind)), None)
-    if failed is None:
-        return None
-    type_, sign, message = failed.get("message", "").partition(": ")
-    return _error(type_, message) if sign else _error("failure", type_)

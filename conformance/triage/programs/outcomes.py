@@ -1,0 +1,151 @@
+"""How a program ended: its outcome, and the error, as of any job."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from conformance.engine.observe import raised, signal_name
+from conformance.judge.errors import signature
+from conformance.kit.refusals import refused_flags
+from conformance.model.outcome import Outcome
+from conformance.model.record import ErrorInfo
+from conformance.triage.programs import process
+from conformance.triage.programs.target import Program
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.cells.masking import Masker
+    from conformance.engine.job import PlannedCell
+    from conformance.triage.programs.process import Ended
+
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_RAISED: Final = re.compile(
+    r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?\Z", re.MULTILINE | re.DOTALL
+)
+"""The end of a traceback: its first line that is not indented, and all that follows."""
+_LOGGED: Final = re.compile(r"^[WIEF]\d{4} |^WARNING:")
+"""Lines that libraries log."""
+_REFUSED: Final = 2
+"""Exit status by which programs refuse their command line."""
+_USAGE: Final = re.compile(r"^usage: .*(?:\n[ \t]+.*)*", re.MULTILINE | re.IGNORECASE)
+
+
+def given_flags(planned: PlannedCell, flags: tuple[str, ...]) -> set[str]:
+    """Return the names of the flags of XLA that a program is run with, whatever it sets itself.
+
+    Args:
+        planned: Its cell.
+        flags: Flags that come after those of the cell.
+    """
+    given = (*planned.cell.place.xla_flags, *planned.cell.xla_flags, *flags)
+    return {flag.removeprefix("--").partition("=")[0] for flag in given}
+
+
+def outcome_of(
+    ended: Ended, note: ErrorInfo | None, timeout: float, given: set[str]
+) -> tuple[Outcome, ErrorInfo | None]:
+    """Return how a program ended, as of any job.
+
+    Args:
+        ended: How its process did.
+        note: The exception that it noted, if it did.
+        timeout: Seconds it had.
+        given: Names of the flags of XLA that it was run with.
+    """
+    if ended.exit == 0:
+        return Outcome.OK, None
+    if ended.cut:
+        return _cut(ended.cut, timeout)
+    refused = refused_flags(ended.stderr.decode("utf-8", "replace"))
+    # One that the program sets itself is its own affair, and maybe what is sought.
+    if given.intersection(re.findall(r"\w+", refused)):
+        return Outcome.UNSUPPORTED, error_info("unsupported", refused)
+    if ended.signal is not None:
+        name = signal_name(ended.signal)
+        return Outcome.CRASHED, error_info(name, f"the process was ended by {name}")
+    error = note or _last_words(ended)
+    return raised(error), error
+
+
+def _last_words(ended: Ended) -> ErrorInfo:
+    """Return how a program ended that left no note: by its traceback, or its exit status."""
+    text = ended.stderr.decode("utf-8", "replace")
+    frames = text.rpartition(_TRACEBACK)[2] if _TRACEBACK in text else ""
+    found = _RAISED.search(frames.rstrip())
+    if found:
+        return error_info(found["type"].rpartition(".")[2], found["message"] or "")
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _LOGGED.match(line)]
+    last = f": {lines[-1]}" if lines else ""
+    return error_info("exit", f"status {ended.exit}{last}")
+
+
+def usage_of(ended: Ended) -> str:
+    """Return the usage line of a script that refused its command line, empty if it did not."""
+    if ended.exit != _REFUSED:
+        return ""
+    found = _USAGE.search(ended.stderr.decode("utf-8", "replace"))
+    return " ".join(found[0].split()) if found else ""
+
+
+def _cut(why: str, timeout: float) -> tuple[Outcome, ErrorInfo]:
+    """Return the ending of a program that was ended from outside."""
+    if why == "timeout":
+        late = f"no end within the timeout of {timeout:g} s"
+        return Outcome.TIMED_OUT, error_info("timeout", late)
+    if why == "output":
+        much = f"printed more than {process.LARGEST >> 20} MiB"
+        return Outcome.CRASHED, error_info("output", much)
+    return Outcome.NOT_RUN, error_info("interrupted", "the search was interrupted")
+
+
+def error_info(type_: str, message: str, where: str = "") -> ErrorInfo:
+    """Return an error with its signature.
+
+    Args:
+        type_: Type of the exception, or kind of the ending.
+        message: Its message.
+        where: Where it was raised.
+    """
+    said = signature(type_, message)
+    return ErrorInfo(type=type_, message=message, signature=said, where=where)
+
+
+def read_note(note: Path, kind: Program, masker: Masker) -> ErrorInfo | None:
+    """Return the exception that ended a program, None where it left no note of one.
+
+    Args:
+        note: The file, JSON of a script or pytest's report.
+        kind: What kind of program it is.
+        masker: Masks secrets.
+    """
+    try:
+        data = masker.content(note.read_bytes())
+    except OSError:
+        return None
+    return _of_test(data) if kind is Program.TEST else _of_script(data)
+
+
+def _of_script(data: bytes) -> ErrorInfo | None:
+    try:
+        said: dict[str, Any] = msgspec.json.decode(data, type=dict[str, str])
+    except msgspec.DecodeError:  # killed while it wrote
+        return None
+    return error_info(said["type"], said["message"], said["where"])
+
+
+def _of_test(data: bytes) -> ErrorInfo | None:
+    """Return the first failure of pytest's own report."""
+    try:
+        report = ET.fromstring(data)  # noqa: S314 - pytest's
+    except ET.ParseError:
+        return None
+    failed = next((one for kind in ("failure", "error") for one in report.iter(kind)), None)
+    if failed is None:
+        return None
+    type_, sign, message = failed.get("message", "").partition(": ")
+    return error_info(type_, message) if sign else error_info("failure", type_)
