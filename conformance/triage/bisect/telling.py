@@ -139,23 +139,29 @@ def _name(answer: Answer, one: Stretch) -> str:
 
 def _packages(answer: Answer, axis: str) -> Iterator[str]:
     """Yield what else changed between both sides of the change."""
-    differ = moved(*answer.versions, axis)
-    # What the environment of a cell lacks was chosen beside it, and matters to the program.
-    cells = (answer.points[answer.main.before], answer.points[answer.main.after])
-    own = {name for planned in cells for name in planned.versions}
+    beside = _beside(answer)
     before, after = answer.versions
-    same = [
-        f"{name} {before[name]}"
-        for name in sorted({*before} - own)
-        if before[name] == after.get(name)
-    ]
+    same = [f"{name} {before[name]}" for name in beside if before.get(name) == after.get(name)]
     if same:
         yield f"with {', '.join(same[:PACKAGES])} on both sides"
-    differ.sort(key=lambda package: package[0] in own)
+    # What was chosen beside a cell matters to the program: it comes first.
+    differ = sorted(moved(before, after, axis), key=lambda package: package[0] not in beside)
     if differ:
         named = ", ".join(f"{name} {a} -> {b}" for name, a, b in differ[:PACKAGES])
         more = f" and {len(differ) - PACKAGES} more" if len(differ) > PACKAGES else ""
         yield f"between the two also: {named}{more}"
+
+
+def _beside(answer: Answer) -> list[str]:
+    """Return the packages that a target has beside those of the cells at the change."""
+    cells = (answer.points[answer.main.before], answer.points[answer.main.after])
+    pairs = list(zip(answer.versions, cells, strict=True))
+    names = {name for versions, _ in pairs for name in versions}
+    return sorted(
+        name
+        for name in names
+        if any(versions.get(name) != cell.versions.get(name) for versions, cell in pairs)
+    )
 
 
 def _borrowed(answer: Answer) -> Iterator[str]:
