@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance.cells.accelerators import Turns
+from conformance.cells.cell_id import is_cell_id
+from conformance.cells.selectors import split_platform
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option, with_option
 from conformance.cli.preparing import prepare_in, wanted_in
+from conformance.cli.repro_script import ScriptRepro, repro_script
 from conformance.cli.searching import Asked, Subject, searched
 from conformance.cli.setting import here
+from conformance.cli.targets import script_named
 from conformance.cli.words import CASES, CELLS
 from conformance.engine.cache import ResultCache
 from conformance.engine.comparing import compare
@@ -94,7 +98,10 @@ def command(
     wanted: tuple[str, ...],
     json_file: Path | None,
 ) -> int:
-    """Write one Python file that does what a case does on a cell, and needs nothing of ours.
+    """Write one Python file that does what a case or a script does on a cell.
+
+    CASE may be a script, or a report that holds one, as for `conformance bisect`: its file is the
+    script with a header.
 
     Its header pins the packages of the cell (PEP 723), so that `uv run FILE` is all it takes. It
     ends with status 0 where the case conforms, else as was seen: by the same exception, or by an
@@ -104,11 +111,19 @@ def command(
     \b
     conformance repro 'shard_map_while/while_carry[check_on]' --cell 0.5.3
     conformance repro CASE --cell 0.6.2 --out bug.py --issue > issue.md
+    conformance repro report.py --cell 0.6.2 --good 0.5.3 --issue > issue.md
     conformance repro CASE --cell 0.8.3 --cell 0.8.2 --issue     with how their IRs differ
     conformance repro CASE --cell 0.8.3 --good 0.5.3 --issue     with the first bad release
     conformance repro CASE --cell 'latest@tpu:v5e:2x2'           compiled, no TPU needed
     """  # noqa: D301 - \b is click's own mark
     setting = here()
+    if (script := script_named(setting, case)) is not None:
+        _refuse_of_script(cell, run_dir, good, issue=issue)
+        asked = ScriptRepro(
+            script=script, cell=setting.cell(_on_one_cpu(cell[0])), out=out, issue=issue, good=good,
+            wanted=wanted, check=not no_check, json_file=json_file,
+        )  # fmt: skip
+        return repro_script(setting, asked)
     if TEST in case and not setting.snapshots(case):
         raise UsageError(
             f"{case}: is a test of a suite, expected a case; its own file shows it: "
@@ -145,6 +160,24 @@ def command(
         write_file("--json", json_file, readable_json(told))
     _tell(file, jobs[0], written, run_by)
     return 0
+
+
+def _on_one_cpu(selector: str) -> str:
+    """Return a selector that names one CPU where it names no platform."""
+    named = is_cell_id(selector) or split_platform(selector)[1]
+    return selector if named else f"{selector}@cpu1"
+
+
+def _refuse_of_script(
+    cells: tuple[str, ...], run_dir: Path | None, good: str | None, *, issue: bool
+) -> None:
+    """Refuse what is asked of cases alone."""
+    if len(cells) > 1:
+        raise UsageError(f"got {len(cells)} cells, expected one for a script; --good compares")
+    if run_dir is not None:
+        raise UsageError("--run: goes with a case, got a script")
+    if good is not None and not issue:
+        raise UsageError(f"--good {good}: goes with --issue")
 
 
 def _run_by(cell: Cell, file: Path) -> str:

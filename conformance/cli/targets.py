@@ -11,13 +11,12 @@ from conformance.cli.searching import Subject
 from conformance.cli.suite_target import names_a_test, suite_target
 from conformance.suites.catalogue.named import NODE
 from conformance.triage.programs.pasted import is_report, script_of_report
-from conformance.triage.programs.target import target_of
+from conformance.triage.programs.target import Program, Target, target_of
 
 if TYPE_CHECKING:
     from conformance.cli.searching import Asked
     from conformance.cli.setting import Setting
     from conformance.cli.suite_target import InSuite
-    from conformance.triage.programs.target import Target
 
 STDIN: Final = "-"
 """The report is on standard input."""
@@ -45,10 +44,26 @@ def subject_named(
     if not is_command and names_a_test(target, asked.when, asked.fact):
         test = suite_target(setting, target, suite, timeout=asked.timeout, wanted=asked.wanted)
         return Subject(test=test)
-    if not is_command and (target == STDIN or is_report(Path(target))):
-        return Subject(program=_reported(setting, target))
-    program = target_of(target, command=is_command)
+    program = None if is_command else script_named(setting, target)
+    program = program or target_of(target, command=is_command)
     return Subject(program=program) if program else Subject(case=setting.case(target))
+
+
+def script_named(setting: Setting, target: str) -> Target | None:
+    """Return the script that a target names, None for anything else.
+
+    Args:
+        setting: Surroundings.
+        target: A script, or a report that holds one; `-` for one on standard input.
+
+    Raises:
+        UsageError: If a report holds no Python.
+    """
+    if target == STDIN or is_report(Path(target)):
+        return _reported(setting, target)
+    if target.endswith(".py") and Path(target).is_file():
+        return Target(kind=Program.SCRIPT, text=target)
+    return None
 
 
 def _reported(setting: Setting, target: str) -> Target:

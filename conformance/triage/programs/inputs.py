@@ -57,14 +57,22 @@ def encode_inputs(inputs: Mapping[str, str]) -> bytes:
     return msgspec.json.encode(inputs, order="sorted")
 
 
+def decode_inputs(data: bytes) -> dict[str, str]:
+    """Return the inputs of an artifact: hash by absolute path, empty for a file that was not there.
+
+    Args:
+        data: As `encode_inputs` returns it.
+    """
+    return msgspec.json.decode(data, type=dict[str, str])
+
+
 def are_unchanged(data: bytes) -> bool:
     """Say whether every file is what it was when the program read it.
 
     Args:
         data: As `encode_inputs` returns it.
     """
-    inputs = msgspec.json.decode(data, type=dict[str, str])
-    return all(_hash(Path(name)) == content for name, content in inputs.items())
+    return all(_hash(Path(name)) == content for name, content in decode_inputs(data).items())
 
 
 def _source(file: Path) -> Path:

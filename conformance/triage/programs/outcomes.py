@@ -28,6 +28,8 @@ _RAISED: Final = re.compile(
     r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?\Z", re.MULTILINE | re.DOTALL
 )
 """The end of a traceback: its first line that is not indented, and all that follows."""
+_SUGGESTION: Final = re.compile(r"\. Did you mean: .*\?\Z")
+"""What a traceback adds to a message: an exception itself does not have it."""
 _LOGGED: Final = re.compile(r"^[WIEF]\d{4} |^WARNING:")
 """Lines that libraries log."""
 _REFUSED: Final = 2
@@ -78,7 +80,8 @@ def _last_words(ended: Ended) -> ErrorInfo:
     frames = text.rpartition(_TRACEBACK)[2] if _TRACEBACK in text else ""
     found = _RAISED.search(frames.rstrip())
     if found:
-        return error_info(found["type"].rpartition(".")[2], found["message"] or "")
+        message = _SUGGESTION.sub("", found["message"] or "")
+        return error_info(found["type"].rpartition(".")[2], message)
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _LOGGED.match(line)]
     last = f": {lines[-1]}" if lines else ""
     return error_info("exit", f"status {ended.exit}{last}")

@@ -146,11 +146,22 @@ def with_echoes(script: str) -> str:
     """
     lines = script.encode().splitlines(keepends=True)
     for node in reversed(ast.parse(script).body):
-        if isinstance(node, ast.Expr) and node.end_lineno and node.end_col_offset is not None:
-            last, first, end = node.end_lineno - 1, node.lineno - 1, node.end_col_offset
-            lines[last] = lines[last][:end] + b"))" + lines[last][end:]
-            lines[first] = b"__import__('sys').displayhook((" + lines[first]
+        if not isinstance(node, ast.Expr) or _prints(node.value):
+            continue
+        # What a call gives may be nothing, which an interpreter does not show.
+        call = isinstance(node.value, ast.Call)
+        before, after = ("__import__('sys').displayhook(", ")") if call else ("print(repr((", ")))")
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+        end = node.end_col_offset
+        lines[last] = lines[last][:end] + after.encode() + lines[last][end:]
+        lines[first] = before.encode() + lines[first]
     return b"".join(lines).decode()
+
+
+def _prints(value: ast.expr) -> bool:
+    """Say whether an expression shows all it has to show itself."""
+    name = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
+    return name == "print"
 
 
 def _block(text: str, notes: list[str]) -> str:

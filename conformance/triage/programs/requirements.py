@@ -37,6 +37,15 @@ def requirements_of(script: str, wanted: Iterable[str], given: Iterable[str]) ->
     return tuple(sorted({str(requirement(text)) for text in (*own, *wanted)}))
 
 
+def without_header(script: str) -> str:
+    """Return a script without its own requirements.
+
+    Args:
+        script: Its text.
+    """
+    return _HEADER.sub("", script)
+
+
 def _declared(script: str) -> list[str]:
     match = _HEADER.search(script)
     if match is None:

@@ -60,7 +60,7 @@ def difference(written: Written, seen: SeenJob, name: str, index: str = "") -> s
         file = folder / name
         file.write_text(written.text, encoding="utf-8")
         if cell.interpreter is None:
-            ended = _run_with_uv(file, find_interpreter(cell.python), index, timeout)
+            ended = run_with_uv(file, find_interpreter(cell.python), index, timeout)
         else:
             variables = worker_environment(os.environ, {}, keep_python_path=True)
             command = [str(cell.interpreter), str(file)]
@@ -68,7 +68,18 @@ def difference(written: Written, seen: SeenJob, name: str, index: str = "") -> s
     return compare_ending(ended, seen.seen, silent=written.silent)
 
 
-def _run_with_uv(file: Path, python: Path, index: str, timeout: float) -> Ended:
+def run_with_uv(file: Path, python: Path, index: str, timeout: float) -> Ended:
+    """Run a file with `uv run`, in an environment with the packages of its header alone.
+
+    Args:
+        file: The file.
+        python: Interpreter for the environment.
+        index: URL of an index to look in, too; empty for none.
+        timeout: Seconds it may take.
+
+    Raises:
+        InfrastructureError: If its packages cannot be installed.
+    """
     script = ["--no-config", "--python", str(python)]
     script += ["--index", index] if index else []
     try:

@@ -1,0 +1,188 @@
+"""A script that somebody wrote as one file to send upstream: its header pins the packages. Pure."""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import dataclass, field
+from shlex import quote
+from typing import TYPE_CHECKING, Final
+
+from conformance.cells.standard_library import STANDARD_LIBRARY
+from conformance.model.outcome import Outcome
+from conformance.report.markup import block, code
+from conformance.triage.programs.requirements import without_header
+from conformance.triage.repro.header import CORE, IMPORTED
+from conformance.triage.repro.layout import comment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from conformance.engine.job import PlannedCell
+    from conformance.model.record import ErrorInfo
+
+MOST_FILE: Final = 60_000
+"""Characters of a file in an issue."""
+LAST_LINES: Final = 12
+"""Lines of output that an issue shows."""
+_SHOWN: Final = ("jax", "jaxlib", "numpy", "scipy", "ml-dtypes", "flax")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptRun:
+    """A script, and how it ended in a cell.
+
+    Attributes:
+        name: What the script is called.
+        source: Its text.
+        planned: The cell.
+        versions: Versions of all packages that it had there.
+        outcome: How it ended.
+        error: The error, if there was one.
+        stdout: What it printed.
+        variables: Environment variables that it was run with, beside those of the cell.
+    """
+
+    name: str
+    source: str
+    planned: PlannedCell
+    versions: Mapping[str, str]
+    outcome: Outcome
+    error: ErrorInfo | None
+    stdout: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in a line."""
+        if self.error is None:
+            return "it ends well"
+        first = next(iter(self.error.message.strip().splitlines()), "")
+        return f"{self.error.type}: {first}" if first else self.error.type
+
+    @property
+    def pins(self) -> list[str]:
+        """Requirements of the file: jax with what it imports, and the script's own packages."""
+        imported = {name.partition(".")[0] for name in _modules(self.source)}
+        names = set(self.versions)
+        if not imported - IMPORTED - STANDARD_LIBRARY:
+            names &= CORE
+        first = ["jax", "jaxlib"]
+        return [f"{name}=={self.versions[name]}" for name in (*first, *sorted(names - {*first}))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Since when a script ends as it does.
+
+    Attributes:
+        last_good: The release before, e.g. `0.6.0`.
+        first_bad: The first release that shows it.
+        good: What the script does on the release before, in a line.
+        history: The answer of the search, in lines.
+    """
+
+    last_good: str
+    first_bad: str
+    good: str
+    history: str
+
+
+def script_file(run: ScriptRun, name: str) -> str:
+    """Return the text of a file that does what a script did in a cell.
+
+    Args:
+        run: The script, and how it ended.
+        name: Name of the file.
+    """
+    return "\n".join(_lines(run, name)).rstrip() + "\n"
+
+
+def _lines(run: ScriptRun, name: str) -> Iterator[str]:
+    cell = run.planned.cell
+    yield "# /// script"
+    yield f'# requires-python = "=={cell.python}.*"'
+    yield "# dependencies = ["
+    yield from (f"#     {json.dumps(pin)}," for pin in run.pins)
+    yield "# ]"
+    yield "# ///"
+    yield "#"
+    yield from comment(f"jax {run.planned.release}, Python {cell.python}: {run.ending}")
+    yield from comment(f"Run it with `uv run {name}`, or with Python {cell.python}:")
+    yield f"#     pip install {' '.join(map(quote, run.pins))}"
+    yield f"#     python {name}"
+    yield ""
+    variables = dict(run.variables)
+    if cell.devices > 1:
+        flag = f"--xla_force_host_platform_device_count={cell.devices}"
+        variables["XLA_FLAGS"] = f"{variables.get('XLA_FLAGS', '')} {flag}".strip()
+    if variables:
+        yield "import os"
+        yield ""
+        yield from (f"os.environ[{n!r}] = {value!r}" for n, value in variables.items())
+        yield ""
+    yield without_header(run.source).strip("\n")
+
+
+def script_issue(run: ScriptRun, file: str, origin: Origin | None) -> str:
+    """Return a bug report for upstream's template.
+
+    Args:
+        run: The script, and how it ended.
+        file: Text of the file that shows it.
+        origin: Since when, None where that was not searched for.
+    """
+    return "\n\n".join(_parts(run, file, origin)) + "\n"
+
+
+def _parts(run: ScriptRun, file: str, origin: Origin | None) -> Iterator[str]:
+    release = run.planned.release
+    since = f"since jax {origin.first_bad}" if origin else f"on jax {release}"
+    what = run.ending if run.error is not None else f"another output of {run.name}"
+    yield f"**Title:** {code(f'{what} {since}')}"
+    yield "### Description"
+    if origin is not None:
+        good = "the script ends well" if origin.good == "ok" else code(origin.good)
+        yield f"Expected, as on jax {origin.last_good}: {good}"
+    elif run.error is not None:
+        yield "Expected: the script ends well."
+    yield f"Seen on jax {release}: {code(run.ending)}"
+    if run.error is not None:
+        yield block(f"{run.error.type}: {run.error.message}")
+    if run.stdout.strip():
+        lines = run.stdout.strip().splitlines()[-LAST_LINES:]
+        yield f"It prints:\n\n{block(chr(10).join(lines))}"
+    if origin is not None:
+        yield f"By bisection over releases:\n\n{block(origin.history)}"
+    yield "### Code\n\nRun it with `uv run FILE`; its header pins the versions."
+    yield block(file, MOST_FILE).replace("text\n", "python\n", 1)
+    yield "### System info (python version, jaxlib version, accelerator, etc.)"
+    cell = run.planned.cell
+    pinned = {pin.partition("==")[0] for pin in run.pins}
+    facts = [f"{name:10} {run.versions[name]}" for name in _SHOWN if name in pinned]
+    facts += [f"{'python':10} {cell.python}", f"{'platform':10} {cell.platform}"]
+    yield block("\n".join(facts))
+
+
+def same_ending(run: ScriptRun, outcome: Outcome, error: ErrorInfo | None) -> bool:
+    """Say whether a file ends as its script did.
+
+    Args:
+        run: The script.
+        outcome: How the file ended.
+        error: Its error, if there was one.
+    """
+    if outcome is not run.outcome or (error is None) is not (run.error is None):
+        return False
+    if error is None or run.error is None or outcome is not Outcome.RAISED:
+        return True
+    first, other = (one.signature.partition("\n")[0] for one in (error, run.error))
+    return first == other
+
+
+def _modules(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module

@@ -1,0 +1,97 @@
+"""`conformance repro` of a script: one file that ends as the script did, wherever it is run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.projects import Project
+
+    from .conftest import MakeProject
+
+SCRIPT = "import jax\n\nprint(jax.__name__)\nif jax.__version__ >= '0.6.1':\n    raise KeyError('axis')\n"
+CELL = ("--cell", "0.6.2")
+
+
+@pytest.fixture
+def project(new_project: MakeProject) -> Project:
+    """A project with a script that fails from 0.6.1 on."""
+    return new_project({"report.py": SCRIPT})
+
+
+@pytest.mark.cell
+def test_the_file_of_a_script(project: Project) -> None:
+    """It is the script with a header of what it imports; it was run alone."""
+    ending = project.run("repro", "report.py", *CELL, "--json", "-")
+    assert ending.code == 0
+    assert ending.json["file"] == "repro_report_0_6_2.py"
+    assert ending.json["checked"]
+    text = (project.path / "repro_report_0_6_2.py").read_text()
+    assert text.endswith(f"\n\n{SCRIPT}")
+    assert '#     "jax==0.6.2",' in text
+    assert "flax" not in text
+    assert "KeyError: 'axis'" in text
+    assert len(text.splitlines()) < len(SCRIPT.splitlines()) + 20
+
+
+@pytest.mark.cell
+def test_the_issue_of_a_script(project: Project) -> None:
+    """It has a title, what was expected by which release, and nothing to fill in."""
+    ending = project.run("repro", "report.py", *CELL, "--good", "0.6.0", "--issue", "--no-check")
+    assert ending.code == 0
+    assert ending.out.startswith("**Title:** `KeyError: 'axis' since jax 0.6.1`\n")
+    assert "Expected, as on jax 0.6.0: the script ends well" in ending.out
+    assert "first bad: jax 0.6.1, last good: 0.6.0" in ending.out
+    assert not re.search(r"TODO|FIXME|<[a-z ]+>|\bFILL\b", ending.out)
+
+
+@pytest.mark.cell
+def test_a_report_and_its_variables(project: Project) -> None:
+    """The file sets what the report exports."""
+    project.write(
+        {
+            "issue.md": "It prints:\n```\n$ export MINE=a\n>>> import os\n>>> os.environ['MINE'],\n```\n"
+        }
+    )
+    ending = project.run("repro", "issue.md", *CELL, "--out", "bug.py", "--no-check")
+    assert ending.code == 0
+    bare = getattr(sys, "_base_executable", sys.executable)
+    ran = subprocess.run(
+        [bare, project.path / "bug.py"], check=True, capture_output=True, text=True
+    )
+    assert ran.stdout == "('a',)\n"
+
+
+@pytest.mark.cell
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((*CELL, "--cell", "0.6.1"), "got 2 cells, expected one for a script"),
+        ((*CELL, "--run", "reports"), "--run: goes with a case, got a script"),
+        ((*CELL, "--good", "0.6.0"), "--good 0.6.0: goes with --issue"),
+        (("--cell", "0.6.2@tpu:v5e:2x2"), "expected a release on cpu for a script"),
+    ],
+)
+def test_what_goes_with_cases_alone(project: Project, options: tuple[str, ...], said: str) -> None:
+    """It is refused before anything runs."""
+    ending = project.run("repro", "report.py", *options)
+    assert ending.code == 2
+    assert said in ending.error
+
+
+@pytest.mark.cell
+def test_a_script_of_several_files(project: Project) -> None:
+    """One file cannot show it."""
+    project.write(
+        {"report.py": "import helper, jax\nhelper.check()", "helper.py": "def check(): 1 / 0"}
+    )
+    ending = project.run("repro", "report.py", *CELL)
+    assert ending.code == 2
+    assert re.search(
+        r"report\.py: reads \S+/helper\.py, expected a script of one file", ending.error
+    )
