@@ -17,6 +17,7 @@ from conformance.cli.searching import Asked, Subject, searched
 from conformance.engine.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import readable_json
+from conformance.report.script_issue import Origin, script_issue
 from conformance.scratch import temporary_folder
 from conformance.triage.bisect.telling import answer_lines
 from conformance.triage.programs.inputs import ARTIFACT, decode_inputs
@@ -24,13 +25,7 @@ from conformance.triage.programs.outcomes import outcome_of
 from conformance.triage.programs.running import ProgramRunner
 from conformance.triage.questions.predicate import SILENT, ending
 from conformance.triage.repro.check import NotReproducedError, run_with_uv
-from conformance.triage.repro.script_file import (
-    Origin,
-    ScriptRun,
-    same_ending,
-    script_file,
-    script_issue,
-)
+from conformance.triage.repro.script_file import ScriptRun, same_ending, script_file
 
 if TYPE_CHECKING:
     from conformance.cells.cell import Cell

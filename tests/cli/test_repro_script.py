@@ -14,7 +14,21 @@ if TYPE_CHECKING:
 
     from .conftest import MakeProject
 
-SCRIPT = "import jax\n\nprint(jax.__name__)\nif jax.__version__ >= '0.6.1':\n    raise KeyError('axis')\n"
+SCRIPT = """\
+import jax
+
+print(jax.__name__)
+if jax.__version__ >= '0.6.1':
+    raise KeyError('axis')
+"""
+REPORT = """\
+It prints:
+```
+$ export MINE=a
+>>> import os
+>>> os.environ['MINE'],
+```
+"""
 CELL = ("--cell", "0.6.2")
 
 
@@ -53,11 +67,7 @@ def test_the_issue_of_a_script(project: Project) -> None:
 @pytest.mark.cell
 def test_a_report_and_its_variables(project: Project) -> None:
     """The file sets what the report exports."""
-    project.write(
-        {
-            "issue.md": "It prints:\n```\n$ export MINE=a\n>>> import os\n>>> os.environ['MINE'],\n```\n"
-        }
-    )
+    project.write({"issue.md": REPORT})
     ending = project.run("repro", "issue.md", *CELL, "--out", "bug.py", "--no-check")
     assert ending.code == 0
     bare = getattr(sys, "_base_executable", sys.executable)

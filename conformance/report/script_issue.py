@@ -1,0 +1,76 @@
+"""A bug report on a script for upstream's template, as Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from conformance.report.markup import block, code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conformance.triage.repro.script_file import ScriptRun
+
+MOST_FILE: Final = 60_000
+"""Characters of a file in an issue."""
+LAST_LINES: Final = 12
+"""Lines of output that an issue shows."""
+_SHOWN: Final = ("jax", "jaxlib", "numpy", "scipy", "ml-dtypes", "flax")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Since when a script ends as it does.
+
+    Attributes:
+        last_good: The release before, e.g. `0.6.0`.
+        first_bad: The first release that shows it.
+        good: What the script does on the release before, in a line.
+        history: The answer of the search, in lines.
+    """
+
+    last_good: str
+    first_bad: str
+    good: str
+    history: str
+
+
+def script_issue(run: ScriptRun, file: str, origin: Origin | None) -> str:
+    """Return a bug report for upstream's template.
+
+    Args:
+        run: The script, and how it ended.
+        file: Text of the file that shows it.
+        origin: Since when, None where that was not searched for.
+    """
+    return "\n\n".join(_parts(run, file, origin)) + "\n"
+
+
+def _parts(run: ScriptRun, file: str, origin: Origin | None) -> Iterator[str]:
+    release = run.planned.release
+    since = f"since jax {origin.first_bad}" if origin else f"on jax {release}"
+    what = run.ending if run.error is not None else f"another output of {run.name}"
+    yield f"**Title:** {code(f'{what} {since}')}"
+    yield "### Description"
+    if origin is not None:
+        good = "the script ends well" if origin.good == "ok" else code(origin.good)
+        yield f"Expected, as on jax {origin.last_good}: {good}"
+    elif run.error is not None:
+        yield "Expected: the script ends well."
+    yield f"Seen on jax {release}: {code(run.ending)}"
+    if run.error is not None:
+        yield block(f"{run.error.type}: {run.error.message}")
+    if run.stdout.strip():
+        lines = run.stdout.strip().splitlines()[-LAST_LINES:]
+        yield f"It prints:\n\n{block(chr(10).join(lines))}"
+    if origin is not None:
+        yield f"By bisection over releases:\n\n{block(origin.history)}"
+    yield "### Code\n\nRun it with `uv run FILE`; its header pins the versions."
+    yield block(file, MOST_FILE).replace("text\n", "python\n", 1)
+    yield "### System info (python version, jaxlib version, accelerator, etc.)"
+    cell = run.planned.cell
+    pinned = {pin.partition("==")[0] for pin in run.pins}
+    facts = [f"{name:10} {run.versions[name]}" for name in _SHOWN if name in pinned]
+    facts += [f"{'python':10} {cell.python}", f"{'platform':10} {cell.platform}"]
+    yield block("\n".join(facts))
