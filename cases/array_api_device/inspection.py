@@ -9,6 +9,7 @@ platform but the default one.
 from __future__ import annotations
 
 import jax
+from jax._src import xla_bridge
 
 from conformance.kit import Observed, deviation, probe
 
@@ -44,6 +45,34 @@ def devices_of_each_platform(env):
     platforms = sorted({env.devices[0].platform, "cpu"})
     missing = [label(d) for p in platforms for d in jax.devices(p) if label(d) not in listed]
     return Observed({"missing": len(missing)}, reference={"missing": 0})
+
+
+@probe(
+    source="jax-ml/jax#27606",
+    devices=1,
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax<0.6",
+            outcome="ok",
+            reason="devices() is jax.devices(): only those of the default backend",
+            issue="jax-ml/jax#27606",
+        )
+    ],
+)
+def devices_of_every_backend(env):
+    """Devices of a second backend, here another CPU client, are in the list beside the default's.
+
+    A host without an accelerator has one backend, and could not tell the default from all.
+    """
+    del env
+    # The backends must not be initialised before: then it is too late to add one.
+    xla_bridge.register_backend_factory("twin", xla_bridge.make_cpu_client, priority=-100)
+    jax.config.update("jax_platforms", "cpu,twin")
+    backends = xla_bridge.backends()
+    clients = {device.client for device in info().devices() if device is not None}
+    listed = [name for name, client in backends.items() if client in clients]
+    return Observed(sorted(listed), reference=["cpu", "twin"])
 
 
 @probe(
