@@ -64,7 +64,10 @@ def _verdict(report: dict[str, Any], answer: dict[str, Any], status: int, said: 
         return "right" if status == 2 and re.search(report["says"], said) else "wrong"  # noqa: PLR2004
     if not answer:
         return "no answer"
-    named = (answer["last_good"], answer["first_bad"]) == (report["last_good"], report["first_bad"])
+    pair, truth = ([one["last_good"], one["first_bad"]] for one in (answer, report))
+    # What is printed does not say which of two outputs is the right one.
+    either = answer["predicate"]["name"] in ("output", "value")
+    named = pair == truth or (either and sorted(pair) == sorted(truth))
     if named and re.search(report["says"], f"{said}\n{json.dumps(answer['timeline'])}"):
         return "right" if status == 0 else "right, but not confirmed"
     return "falsely confirmed" if status == 0 else "wrong"

@@ -113,8 +113,8 @@ def other(record: Record) -> State:
 class ByEnding:
     """Ends as the one or as the other end does: with the same failure, or none.
 
-    A failure of the class of the bad end's, e.g. the same exception with another message, is bad,
-    too, and a state of its own, unless the good end fails in that class itself.
+    A failure of the class of an end's, e.g. the same exception with another message, is as good or
+    bad as that end, and a state of its own, unless both ends fail in one class.
 
     Args:
         ends: Both ends.
@@ -127,7 +127,7 @@ class ByEnding:
         self._exact = exact
         self._failures = Failures(self._bad, self._good)
         good, bad = failure_class(ends.good.record), failure_class(ends.bad.record)
-        self._class = bad if bad != good else ""
+        self._kinds = {bad: Kind.BAD, good: Kind.GOOD} if bad != good else {}
 
     @property
     def about(self) -> str:
@@ -142,8 +142,7 @@ class ByEnding:
             return BAD
         if failure == self._good:
             return GOOD
-        is_bad = self._class != "" and failure_class(side.record) == self._class
-        return State(Kind.BAD if is_bad else Kind.OTHER, failure)
+        return State(self._kinds.get(failure_class(side.record), Kind.OTHER), failure)
 
 
 class ByExit:
