@@ -172,8 +172,14 @@ def test_what_a_command_raises_is_told(project: Project) -> None:
     assert "KeyError: 'axis'" in answer["predicate"]["about"]
 
 
-@pytest.mark.parametrize("target", ["report.py", "python report.py"])
-@pytest.mark.parametrize("edited", ["report.py", "helper.py", "data/wanted.txt"])
+@pytest.mark.parametrize(
+    ("target", "edited"),
+    [
+        ("report.py", "helper.py"),
+        ("report.py", "data/wanted.txt"),
+        ("python report.py", "report.py"),
+    ],
+)
 def test_a_file_that_a_program_reads_counts(project: Project, target: str, edited: str) -> None:
     """Once it has changed, the log knows nothing of the program; until then everything."""
     project.write({
@@ -324,18 +330,15 @@ def test_a_good_end_that_fails_is_a_fix(project: Project) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "printed",
-    [
-        "jax.__version__", "jax.print_environment_info()", "jax.devices()", "jax.__file__",
-        "id(jax), object()", "__import__('time').time(), 's'", "__import__('sys').version",
-        "f'took {__import__(\"time\").perf_counter():.3f} s'", "jax.__version_info__",
-    ],
-)  # fmt: skip
-def test_facts_of_an_environment_are_no_change(project: Project, printed: str) -> None:
+def test_facts_of_an_environment_are_no_change(project: Project) -> None:
     """A script that prints its versions does the same everywhere, as far as one can say."""
+    printed = (
+        "jax.__version__", "jax.print_environment_info()", "jax.devices()", "jax.__file__",
+        "id(jax), object()", "time.time(), 's'", "sys.version", "jax.__version_info__",
+        "f'took {time.perf_counter():.3f} s'", "jax.numpy.sum(jax.numpy.ones(3))",
+    )  # fmt: skip
     project.write(
-        {"report.py": f"import jax\nprint({printed})\nprint(jax.numpy.sum(jax.numpy.ones(3)))"}
+        {"report.py": "import jax, sys, time\n" + "\n".join(f"print({p})" for p in printed)}
     )
     ending = project.run("bisect", "report.py", *ENDS)
     assert ending.code == 2
@@ -350,6 +353,20 @@ def test_ends_that_differ_in_versions_alone_say_so(project: Project) -> None:
     assert "prints 'jax is 0.6.2' for 'jax is 0.6.0'" in ending.error
     answer = found(project.run("bisect", "report.py", *ENDS, "--when", "text", "--json", "-"))
     assert answer["first_bad"] == "0.6.1"
+
+
+@pytest.mark.parametrize(("wrong", "headline"), [
+    ("0.6.2", "first bad: jax 0.6.2, last good: 0.6.1 (bad: prints something else"),
+    ("never", "fixed in jax 0.6.1, last bad: 0.6.0 (bad: ends with AttributeError"),
+])  # fmt: skip
+def test_an_interface_that_does_not_exist_yet(project: Project, wrong: str, headline: str) -> None:
+    """Says nothing of what the bad end prints, unless that is what all others print."""
+    lines = ("import jax", "if jax.__version__ == '0.6.0': jax.shard_mop",
+             f"print('wrong' if jax.__version__ == {wrong!r} else 'right')")  # fmt: skip
+    project.write({"report.py": "\n".join(lines)})
+    ending = project.run("bisect", "report.py", *ENDS)
+    assert ending.code == 0
+    assert headline in ending.out
 
 
 def test_an_api_that_is_missing_at_the_good_end(project: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -48,6 +49,11 @@ SLOW: Final = 5.0
 """Seconds from which a probe is worth being made before it is known that it is needed."""
 RECOUNTS: Final = 3
 """Probes more of a point that does not show the same twice."""
+_LACKS: Final = re.compile(
+    r"^AttributeError: module '[\w.]+' has no attribute|^ImportError: cannot import name"
+    r"|^ModuleNotFoundError: "
+)
+"""Endings of a program that uses an interface which a release does not have."""
 MOST_SCANNED: Final = 64
 """Points of an axis that is scanned unasked: all releases, but not the nightlies of a year."""
 
@@ -159,6 +165,8 @@ class Bisection:
         self._refuse_faults(good, bad)
         good, bad = self._testable(good, bad)
         if self._is_fix(self._record(good), self._record(bad)):
+            if (since := self._since_it_exists(good, bad)) is not None:
+                return since
             self.reverse, self._turned = not self.reverse, True
             good, bad = bad, good
         try:
@@ -186,17 +194,40 @@ class Bisection:
             known, refused = ends[that], ends[this]
             if not self._is_refused(refused) or self._is_refused(known):
                 continue
-            while abs(known - refused) > 1:
-                middle = (known + refused) // 2
-                self._probe([middle])
-                if self._is_refused(middle):
-                    refused = middle
-                else:
-                    known = middle
-            ends[this] = known
+            ends[this] = self._nearest(known, refused, self._is_refused)
         if ends[0] == ends[1]:
             return good, bad
         return ends[0], ends[1]
+
+    def _nearest(self, known: int, far: int, refused: Callable[[int], bool]) -> int:
+        """Return the point nearest to a far one, seen from a known one, that is not refused."""
+        while abs(known - far) > 1:
+            middle = (known + far) // 2
+            if middle not in self._samples:
+                self._probe([middle])
+            if refused(middle):
+                far = middle
+            else:
+                known = middle
+        return known
+
+    def _since_it_exists(self, good: int, bad: int) -> Seen | None:
+        """Return what tells the bad end from the first point that has what the good end lacks.
+
+        An interface that does not exist yet says nothing of what the bad end does.
+
+        Returns:
+            None if the good end fails for another reason, or these two do the same.
+        """
+        if not (self.scan and _LACKS.search(ending(self._record(good)))):
+            return None
+        exists = self._nearest(bad, good, lambda n: bool(_LACKS.search(ending(self._record(n)))))
+        if exists == bad:
+            return None
+        try:
+            return self._chosen(exists, bad)
+        except EndsError:
+            return None
 
     def _is_refused(self, point: int) -> bool:
         """Say whether no environment of a point has what is wanted."""
