@@ -121,7 +121,7 @@ def pins_named(text: str, script: str) -> tuple[str, ...]:
     Returns:
         Requirements, e.g. `flax==0.10.2`; none of jax itself, which is what is varied.
     """
-    imported = {name.partition(".")[0].replace("-", "_") for name in _imports(script)}
+    imported = {name.partition(".")[0].replace("-", "_") for name in imported_modules(script)}
     found = {match["name"]: match["version"] for match in _PIN.finditer(text)}
     return tuple(
         f"{name}=={version}"
@@ -130,7 +130,12 @@ def pins_named(text: str, script: str) -> tuple[str, ...]:
     )
 
 
-def _imports(script: str) -> Iterator[str]:
+def imported_modules(script: str) -> Iterator[str]:
+    """Yield the modules that a script imports, wherever it does, as it names them.
+
+    Args:
+        script: Plain Python.
+    """
     for node in ast.walk(ast.parse(script)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 from dataclasses import dataclass, field
 from shlex import quote
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from conformance.cells.standard_library import STANDARD_LIBRARY
 from conformance.model.outcome import Outcome
+from conformance.triage.programs.paste import imported_modules
 from conformance.triage.programs.requirements import without_header
 from conformance.triage.repro.header import CORE, IMPORTED
 from conformance.triage.repro.layout import comment
@@ -56,7 +56,7 @@ class ScriptRun:
     @property
     def pins(self) -> list[str]:
         """Requirements of the file: jax with what it imports, and the script's own packages."""
-        imported = {name.partition(".")[0] for name in _modules(self.source)}
+        imported = {name.partition(".")[0] for name in imported_modules(self.source)}
         names = set(self.versions)
         if not imported - IMPORTED - STANDARD_LIBRARY:
             names &= CORE
@@ -114,11 +114,3 @@ def same_ending(run: ScriptRun, outcome: Outcome, error: ErrorInfo | None) -> bo
         return True
     first, other = (one.signature.partition("\n")[0] for one in (error, run.error))
     return first == other
-
-
-def _modules(source: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
