@@ -264,7 +264,7 @@ def read_by_the_innermost_of_three(env):
     ],
 )
 def written_after_it_was_frozen(env):
-    """`jax.freeze(ref)` ends a reference; what is written to it then is silently lost from 0.12.0.
+    """Under jit `jax.freeze(ref)` ends a reference; a later write is silently lost from 0.12.0.
 
     Before, it was refused, if by an AttributeError of the tracer's.
     """
@@ -276,3 +276,26 @@ def written_after_it_was_frozen(env):
         return frozen
 
     return Observed(ending(jax.jit(f), ONES) != "accepted", reference=True)
+
+
+@probe(
+    source="jax-ml/jax@870952c65976",
+    platforms=("cpu",),
+    releases="jax>=0.8",
+    deviations=[
+        deviation(
+            "jax>=0.12",
+            outcome="ok",
+            reason="the write changes the array that `freeze` returned",
+        )
+    ],
+)
+def written_after_it_was_frozen_eagerly(env):
+    """Outside of jit an array that `jax.freeze` returned keeps its value, whatever is written.
+
+    Every release accepts the write; up to 0.11.2 it goes to the reference alone.
+    """
+    ref = reference(ONES)
+    frozen = jax.freeze(ref)
+    ref[0] = 3.0
+    return Observed(frozen, reference=np.ones_like(ONES))
