@@ -254,11 +254,18 @@ def memories_are_not_mixed(env):
     platforms=["cpu"],
     releases="jax>=0.7.1",
     deviations=[
-        deviation("jax<0.7.2", outcome="ok", reason="an array did not tell, only a tracer")
+        deviation(
+            "jax<0.7.2",
+            outcome="ok",
+            reason="the type of an array on a single device does not show it",
+        )
     ],
 )
 def space_in_the_type(env):
-    """The memory is part of the type: `float32<host>[8]`, of arrays since 0.7.2."""
+    """The memory space is part of the type: `float32<host>[8]`, on one device since 0.7.2.
+
+    The type of an array with a `NamedSharding` shows it on 0.7.1, too.
+    """
     x = np.arange(8, dtype=np.float32)
     host, device = (jax.device_put(x, memory(env, kind)) for kind in ("pinned_host", "device"))
     return Observed(
