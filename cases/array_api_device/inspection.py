@@ -9,6 +9,7 @@ platform but the default one.
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 from jax._src import xla_bridge
 
 from conformance.kit import Observed, deviation, probe
@@ -98,6 +99,29 @@ def default_device_is_listed(env):
         {"default": label(default), "listed": default in told.devices()},
         reference={"default": "None", "listed": True},
     )
+
+
+@probe(
+    source="changelog",
+    platforms=("cpu",),
+    deviations=[
+        deviation("jax<0.10", outcome="ok", reason="the name of the runtime's client: TFRT_CPU_0")
+    ],
+)
+def name_of_a_device(env):
+    """`str(device)` is `cpu:0`, as the standard's examples and other libraries name devices."""
+    return Observed(str(env.devices[0]), reference="cpu:0")
+
+
+@probe(
+    source="changelog",
+    platforms=("cpu",),
+    records="no edition is the right one; it says what `jax.numpy` claims to implement",
+)
+def edition_of_jax_numpy(env):
+    """The edition of the array API standard that `jax.numpy` claims, and none up to 0.4.31."""
+    del env
+    return Observed(getattr(jnp, "__array_api_version__", "none"))
 
 
 @probe(source="jax-ml/jax#39147", devices=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -214,10 +215,11 @@ class Bisection:
     def _since_it_exists(self, good: int, bad: int) -> Seen | None:
         """Return what tells the bad end from the first point that has what the good end lacks.
 
-        An interface that does not exist yet says nothing of what the bad end does.
+        An interface that does not exist yet says nothing of what the bad end does. Where that first
+        point and the bad end do the same, all points are tried, as between ends that are alike.
 
         Returns:
-            None if the good end fails for another reason, or these two do the same.
+            None if the good end fails for another reason, or all points that have it do the same.
         """
         if not (self.scan and _LACKS.search(ending(self._record(good)))):
             return None
@@ -226,8 +228,13 @@ class Bisection:
             return None
         try:
             return self._chosen(exists, bad)
-        except EndsError:
-            return None
+        except AlikeError as error:
+            if len(self.points) > MOST_SCANNED:
+                return None
+            self._try_all()
+            with suppress(AlikeError):
+                return self._chosen(*self._ends_within(exists, bad, error))
+        return None
 
     def _is_refused(self, point: int) -> bool:
         """Say whether no environment of a point has what is wanted."""
@@ -301,8 +308,12 @@ class Bisection:
         raise type(error)(f"{error}; all {count} were tried, and none differs more: {told}")
 
     def _worst(self, good: int) -> int | None:
-        """Return the worst point, the nearest of these to the good end; None if all are alike."""
-        ranks = {n: self._severity(n, good) for n in self._samples}
+        """Return the worst point, the nearest of these to the good end; None if all are alike.
+
+        What lacks an interface on the far side of the good point is no worse than that.
+        """
+        beyond = range(good + 1, len(self.points)) if self.reverse else range(good)
+        ranks = {n: self._severity(n, good) for n in self._samples if n not in beyond}
         top = max(ranks.values())
         if top == SAME:
             return None

@@ -69,14 +69,17 @@ class Told:
 
     def _record(self, planned: PlannedCell, told: str | float) -> Record:
         seconds = told * self._noise.uniform(0.95, 1.05) if isinstance(told, float) else 0.1
-        failed = told in {"bad", "other", "third"}
+        failed = told in {"bad", "other", "third", "lacks"}
         outcome = Outcome.RAISED if failed else Outcome.OK
         if told == "crash":
             outcome = Outcome.CRASHED
         if told == "silent":
             outcome = Outcome.UNSUPPORTED
         type_ = str(outcome) if told == "silent" else f"{told}Error"
-        error = ErrorInfo(type=type_, message="m", signature=f"{type_}: m")
+        message = "m"
+        if told == "lacks":
+            type_, message = "AttributeError", "module 'jax' has no attribute 'new'"
+        error = ErrorInfo(type=type_, message=message, signature=f"{type_}: {message}")
         return Record(
             case="script/told.py", cell=planned.cell.id, case_hash="h",
             cell_hash=planned.cell_hash, outcome=outcome, stage=Stage.EXECUTE,
@@ -198,6 +201,14 @@ def test_a_scan_shows_every_stretch(
     assert len(shown) == len(points)
     assert points[answer.first_bad] not in ("good", "silent")
     assert points[answer.last_good] == "good"
+
+
+def test_a_window_since_an_interface_exists(tmp_path: Path) -> None:
+    """The first point that has it is the good end, where the bad end does the same again."""
+    answer = bisected(tmp_path / "w", Told(["lacks", "lacks", "good", "bad", "good"]), scan=True)
+    assert (answer.last_good, answer.first_bad, answer.turned) == (2, 3, False)
+    answer = bisected(tmp_path / "f", Told(["lacks", "lacks", "good", "good", "good"]), scan=True)
+    assert (answer.last_good, answer.first_bad, answer.turned) == (2, 1, True)
 
 
 @pytest.mark.parametrize(
