@@ -61,7 +61,9 @@ def _verdict(report: dict[str, Any], answer: dict[str, Any], status: int, said: 
     if report["kind"] == ALIKE:
         if answer:
             return "falsely confirmed"
-        return "right" if status == 2 and re.search(report["says"], said) else "wrong"  # noqa: PLR2004
+        return (
+            "right" if status == 2 and re.search(report.get("says", "are alike"), said) else "wrong"
+        )  # noqa: PLR2004
     if not answer:
         return "no answer"
     pair, truth = ([one["last_good"], one["first_bad"]] for one in (answer, report))

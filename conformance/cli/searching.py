@@ -285,10 +285,17 @@ def searched_on(
             known=known_of(prober, directory.read_records(), directory.blobs),
             when="" if figure else asked.when or "", fact=asked.fact, figure=figure, width=width,
             progress=partial(_tell, say, points), scan=scan, every=asked.every,
-            repeat=asked.repeat,
+            repeat=asked.repeat, seen_on=_place_of(points, subject.program),
         ).run()  # fmt: skip
     refused = [*chosen.refused.items(), *((e.cell, e.reason) for e in points.exclusions)]
     return Found(answer=answer, axis=chosen.name, left_out=tuple(refused))
+
+
+def _place_of(points: Points, program: Target | None) -> int | None:
+    """Return the number of the point that a report names, None for any other target."""
+    if program is None or program.seen_on not in points.labels:
+        return None
+    return points.labels.index(program.seen_on)
 
 
 def _tell(say: Callable[[str], None], points: Points, step: Step) -> None:

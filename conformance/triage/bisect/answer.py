@@ -53,6 +53,7 @@ class Answer:
         steps: What was found out, in the order it was.
         states: State of each probed point.
         changes: Every change that was found, in order.
+        also: Changes of what the ends differ in, where a point between them is worse than that.
         main: The change that ends in what the bad end shows, nearest to the good end.
         flaky: States by how often they were seen, of points that do not show the same twice.
         resampled: How often the last good point was tried, because the first bad one is flaky.
@@ -67,6 +68,7 @@ class Answer:
     steps: Sequence[Step]
     states: dict[int, State]
     changes: Sequence[Change]
+    also: Sequence[Change]
     main: Change
     flaky: dict[int, Counter[State]]
     versions: tuple[Mapping[str, str], Mapping[str, str]]

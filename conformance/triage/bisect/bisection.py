@@ -79,6 +79,7 @@ class Bisection:
         scan: Whether all points are tried where the ends alone do not tell what changed.
         every: Whether all points are tried in any case.
         repeat: How often a point must be good to be so.
+        seen_on: Number of the point where a report saw what it reports, None if that is not known.
     """
 
     points: Points
@@ -96,6 +97,7 @@ class Bisection:
     scan: bool = False
     every: bool = False
     repeat: int = 1
+    seen_on: int | None = None
     _turned: bool = False
     _unstable: frozenset[int] = frozenset()
     _steps: list[Step] = field(default_factory=list)
@@ -103,6 +105,7 @@ class Bisection:
     _samples: dict[int, list[Side]] = field(default_factory=dict)
     _past: dict[int, deque[Record]] = field(default_factory=dict)
     _from_log: set[int] = field(default_factory=set)
+    _also: list[Change] = field(default_factory=list)
     _announced: set[int] = field(default_factory=set)
 
     def run(self) -> Answer:
@@ -125,6 +128,8 @@ class Bisection:
         else:
             question = self._seen(good, bad)
         self._decide(question, sorted(self._samples))
+        if isinstance(question, Seen):
+            question = self._worse_than_asked(question)
         main: Change | None = None
         unsure: dict[int, Counter[State]] = {}
         # A point that another look shows to be bad moves the change.
@@ -138,9 +143,29 @@ class Bisection:
             points=self.points, labels=self.points.labels,
             ends=(last, 0) if self.reverse else (0, last), question=question,
             steps=self._steps, states=self._states, changes=changes(self._states),
-            main=main, flaky=unsure, resampled=resampled, turned=self._turned,
+            also=self._also, main=main, flaky=unsure, resampled=resampled, turned=self._turned,
             versions=(self._versions(main.before), self._versions(main.after)),
         )  # fmt: skip
+
+    def _worse_than_asked(self, question: Seen) -> Seen:
+        """Return the question of a point that failed on the way between ends that do not.
+
+        That two outputs differ is nothing beside an error in between.
+        """
+        first = self._searched(question)
+        good = self._last_good(first)
+        if self.when or self.fact or self._record(good).outcome is not Outcome.OK:
+            return question
+        bad = first.before if self.reverse else first.after
+        worst = self._worst(good)
+        if worst is None or self._severity(worst, good) <= self._severity(bad, good):
+            return question
+        self._also.append(first)
+        again = self._chosen(good, worst)
+        self._announced.update(self._samples)  # each was shown
+        self._states.clear()
+        self._decide(again, sorted(self._samples))
+        return again
 
     def _searched(self, question: Question) -> Change:
         """Ask points until every change lies between neighbours; return the one that matters."""
@@ -165,6 +190,8 @@ class Bisection:
         self._probe(sorted((good, bad)))
         self._refuse_faults(good, bad)
         good, bad = self._testable(good, bad)
+        if (reported := self._reported(good)) is not None:
+            return reported
         if self._is_fix(self._record(good), self._record(bad)):
             if (since := self._since_it_exists(good, bad)) is not None:
                 return since
@@ -211,6 +238,19 @@ class Bisection:
             else:
                 known = middle
         return known
+
+    def _reported(self, good: int) -> Seen | None:
+        """Return what tells the good end from where a report was made, None if nothing does.
+
+        The bad end may do something else by now.
+        """
+        if self.seen_on is None or self._record(good).outcome is not Outcome.OK:
+            return None
+        if self.seen_on not in self._samples:
+            self._probe([self.seen_on])
+        with suppress(EndsError):
+            return self._chosen(good, self.seen_on)
+        return None
 
     def _since_it_exists(self, good: int, bad: int) -> Seen | None:
         """Return what tells the bad end from the first point that has what the good end lacks.
@@ -352,6 +392,13 @@ class Bisection:
             and any(n >= change.after if self.reverse else n <= change.before for n in good)
         ]
         return found[-1] if self.reverse else found[0]
+
+    def _last_good(self, main: Change) -> int:
+        """Return the good point nearest to a change, on the side of the good end."""
+        good = [n for n, state in self._states.items() if state.kind is Kind.GOOD]
+        if self.reverse:
+            return min(n for n in good if n >= main.after)
+        return max(n for n in good if n <= main.before)
 
     def _confirm(self, question: Question, main: Change) -> dict[int, Counter[State]]:
         """Ask both sides of the change once more; count what is good at times only.

@@ -67,6 +67,9 @@ def answer_lines(answer: Answer, find: str, axis: str) -> Iterator[str]:
     if (again := _good_again(answer)) is not None:
         yield f"good again from {answer.labels[again]}"
     yield from _sure(answer)
+    for change in answer.also:
+        before, after = answer.labels[change.before], answer.labels[change.after]
+        yield f"the ends themselves differ from {after} on, not as {before}: --every shows all"
     yield from _timeline_lines(answer)
     yield from _packages(answer, axis)
     yield from _borrowed(answer)

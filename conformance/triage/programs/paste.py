@@ -27,7 +27,7 @@ _MAGIC: Final = re.compile(r"[ \t]*(?:[!%][\w%!].*)")
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _THREAD: Final = re.compile(r"https?://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)")
 _RELEASE: Final = re.compile(
-    r"\bjax(?:lib)?\b[^\w\n]{0,8}(?:version[^\w\n]{1,8})?v?(\d+\.\d+(?:\.\d+)+)", re.IGNORECASE
+    r"\bjax(?:lib)?\b[^\w\n]{0,40}(?:version[^\w\n]{1,8})?v?(\d+\.\d+(?:\.\d+)+)", re.IGNORECASE
 )
 _PIN: Final = re.compile(
     r"^[ \t>]*(?P<name>[A-Za-z][\w.-]*[A-Za-z0-9])(?:==|:?[ \t]+v?)"
@@ -109,6 +109,19 @@ def releases_named(text: str) -> set[str]:
         text: All of the report.
     """
     return {match[1] for match in _RELEASE.finditer(text)}
+
+
+def release_seen_on(text: str) -> str:
+    """Return the one release of jax that a report names, empty where it names several or none.
+
+    Args:
+        text: All of the report.
+    """
+    of_jax = (
+        match for match in _RELEASE.finditer(text) if not match[0].lower().startswith("jaxlib")
+    )
+    named = {match[1] for match in of_jax}
+    return named.pop() if len(named) == 1 else ""
 
 
 def pins_named(text: str, script: str) -> tuple[str, ...]:

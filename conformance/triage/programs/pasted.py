@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.corpus.source import parse
 from conformance.engine.rundir import RunDirectory
 from conformance.files import write_atomically
-from conformance.triage.programs.paste import pins_named, read_paste, with_echoes
+from conformance.triage.programs.paste import pins_named, read_paste, release_seen_on, with_echoes
 from conformance.triage.programs.target import Program, Target
 
 if TYPE_CHECKING:
@@ -54,8 +54,14 @@ def script_of_report(text: str, name: str, folder: Path, say: Callable[[str], No
     preferred = pins_named(text, pasted.text)
     variables = [f"{name}={value}" for name, value in pasted.variables.items()]
     parts = [f"{name}: its script is {file}", *pasted.notes]
+    seen_on = release_seen_on(text)
+    parts += [f"seen on jax {seen_on}"] if seen_on else []
     parts += [f"with {' '.join((*variables, *preferred))}"] if variables or preferred else []
     say("; ".join(parts))
     return Target(
-        kind=Program.SCRIPT, text=str(file), variables=pasted.variables, preferred=preferred
+        kind=Program.SCRIPT,
+        text=str(file),
+        variables=pasted.variables,
+        preferred=preferred,
+        seen_on=seen_on,
     )

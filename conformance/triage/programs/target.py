@@ -36,12 +36,14 @@ class Target:
         text: Path of the script, node id, or command line.
         variables: Environment variables that it is run with, beside those of a cell.
         preferred: Requirements that a pasted report lists, which count where they can be had.
+        seen_on: Release of jax that a pasted report names, where it saw what it reports.
     """
 
     kind: Program
     text: str
     variables: Mapping[str, str] = field(default_factory=dict)
     preferred: tuple[str, ...] = ()
+    seen_on: str = ""
 
     @property
     def name(self) -> str:

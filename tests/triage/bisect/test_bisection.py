@@ -286,3 +286,12 @@ def test_an_end_that_no_environment_serves_is_moved(tmp_path: Path) -> None:
     answer = bisected(tmp_path, told, scan=True)
     assert (answer.last_good, answer.first_bad) == (4, 5)
     assert timeline(answer)[0].state.kind is Kind.UNKNOWN
+
+
+def test_what_a_report_saw_is_sought(tmp_path: Path) -> None:
+    """The bad end may do something else by now."""
+    told = Told(["good", "good", "other", "other", "bad"])
+    assert bisected(tmp_path / "end", told).first_bad == 4
+    answer = bisected(tmp_path / "report", told, seen_on=3)
+    assert (answer.last_good, answer.first_bad) == (1, 2)
+    assert bisected(tmp_path / "good", told, seen_on=1).first_bad == 4

@@ -11,6 +11,7 @@ from conformance.errors import UsageError
 from conformance.triage.programs.paste import (
     pins_named,
     read_paste,
+    release_seen_on,
     releases_named,
     thread_of,
     with_echoes,
@@ -77,6 +78,19 @@ def test_releases_that_a_report_names() -> None:
     """Are where it was seen."""
     text = "I use jax==0.7.1 on python 3.11.4.\njax:    0.6.2\njaxlib: 0.6.1\nJAX version 0.5.0\n"
     assert releases_named(text) == {"0.7.1", "0.6.2", "0.6.1", "0.5.0"}
+
+
+@pytest.mark.parametrize(
+    ("text", "release"),
+    [
+        ("jax              0.5.3\njaxlib           0.5.1\n", "0.5.3"),
+        ("on jax 0.5.3; it was right with jax 0.5.2", ""),
+        ("on the newest release", ""),
+    ],
+)
+def test_the_release_that_a_report_was_made_on(text: str, release: str) -> None:
+    """It is the only one that it names, whatever it says of jaxlib."""
+    assert release_seen_on(text) == release
 
 
 def test_statements_get_lines_of_their_own() -> None:
