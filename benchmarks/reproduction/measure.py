@@ -63,7 +63,7 @@ def _verdict(report: dict[str, Any], answer: dict[str, Any], status: int, said: 
             return "falsely confirmed"
         return (
             "right" if status == 2 and re.search(report.get("says", "are alike"), said) else "wrong"
-        )  # noqa: PLR2004
+        )
     if not answer:
         return "no answer"
     pair, truth = ([one["last_good"], one["first_bad"]] for one in (answer, report))

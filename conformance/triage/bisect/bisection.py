@@ -264,7 +264,7 @@ class Bisection:
         if not (self.scan and _LACKS.search(ending(self._record(good)))):
             return None
         exists = self._nearest(bad, good, lambda n: bool(_LACKS.search(ending(self._record(n)))))
-        if exists == bad:
+        if exists == bad or self._record(exists).outcome is not Outcome.OK:
             return None
         try:
             return self._chosen(exists, bad)

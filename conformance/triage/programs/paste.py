@@ -117,10 +117,8 @@ def release_seen_on(text: str) -> str:
     Args:
         text: All of the report.
     """
-    of_jax = (
-        match for match in _RELEASE.finditer(text) if not match[0].lower().startswith("jaxlib")
-    )
-    named = {match[1] for match in of_jax}
+    found = _RELEASE.finditer(text)
+    named = {match[1] for match in found if not match[0].lower().startswith("jaxlib")}
     return named.pop() if len(named) == 1 else ""
 
 
