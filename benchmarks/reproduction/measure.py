@@ -24,6 +24,8 @@ import tomllib
 HERE = Path(__file__).resolve().parent
 ENDS = ("--good", "0.4.30", "--bad", "latest")
 ALIKE = "alike"
+USAGE = 2
+"""Exit status where nothing differs."""
 
 
 class Result(NamedTuple):
@@ -61,9 +63,8 @@ def _verdict(report: dict[str, Any], answer: dict[str, Any], status: int, said: 
     if report["kind"] == ALIKE:
         if answer:
             return "falsely confirmed"
-        return (
-            "right" if status == 2 and re.search(report.get("says", "are alike"), said) else "wrong"
-        )
+        refused = status == USAGE and re.search(report.get("says", "are alike"), said)
+        return "right" if refused else "wrong"
     if not answer:
         return "no answer"
     pair, truth = ([one["last_good"], one["first_bad"]] for one in (answer, report))

@@ -209,6 +209,8 @@ def test_a_window_since_an_interface_exists(tmp_path: Path) -> None:
     assert (answer.last_good, answer.first_bad, answer.turned) == (2, 3, False)
     answer = bisected(tmp_path / "f", Told(["lacks", "lacks", "good", "good", "good"]), scan=True)
     assert (answer.last_good, answer.first_bad, answer.turned) == (2, 1, True)
+    answer = bisected(tmp_path / "o", Told(["lacks", "other", "other", "good", "good"]), scan=True)
+    assert (answer.last_good, answer.first_bad, answer.turned) == (3, 2, True)
 
 
 @pytest.mark.parametrize(
