@@ -102,7 +102,7 @@ def default_device_is_listed(env):
 
 
 @probe(
-    source="changelog",
+    source="jax-ml/jax@5be30dd56d77",
     platforms=("cpu",),
     deviations=[
         deviation("jax<0.10", outcome="ok", reason="the name of the runtime's client: TFRT_CPU_0")
@@ -114,7 +114,7 @@ def name_of_a_device(env):
 
 
 @probe(
-    source="changelog",
+    source="jax-ml/jax@c2f2b0ed2877",
     platforms=("cpu",),
     records="no edition is the right one; it says what `jax.numpy` claims to implement",
 )

@@ -198,7 +198,6 @@ def program(
 def probe(
     *,
     source: str = "",
-    records: str = "",
     params: dict[str, dict[str, Any]] | None = None,
     devices: int = 1,
     platforms: Sequence[str] = (),
@@ -214,6 +213,7 @@ def probe(
     rtol: float | None = None,
     atol: float | None = None,
     budgets: Sequence[None] = (),
+    records: str = "",
 ) -> Callable[[F], F]:
     """Mark a function as a probe case; it takes `env` and returns a pytree or `Observed`.
 

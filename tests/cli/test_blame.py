@@ -187,8 +187,8 @@ def test_an_environment_that_exists(project: Project) -> None:
     ending = project.run("blame", "own.py", path, "0.6.1")
     assert ending.code == 2  # what stands for it does not fail as it does
     assert "are alike" in ending.error
-    deed = f"import numpy\nraise KeyError(sys.prefix == {own!r}) if numpy.__version__ < '2.2.5'"
-    project.write({"own.py": f"import sys\n{deed} else OSError"})
+    deed = f"import numpy\nraise (KeyError if sys.prefix == {own!r} else ValueError)(1)"
+    project.write({"own.py": f"import sys\n{deed} if numpy.__version__ < '2.2.5' else OSError"})
     ending = project.run("blame", "own.py", path, "0.6.1", "--when", "ending")
     assert ending.code == 1
     assert "what makes the difference is no version of a package" in ending.error

@@ -42,7 +42,7 @@ def read(struct: type[msgspec.Struct]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("function", "struct", "without"),
     [
-        (program, Metadata, ()),
+        (program, Metadata, ("records",)),
         (probe, Metadata, ("facts", "policy", "same_as")),
         (deviation, DeviationMetadata, ()),
     ],

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.comparing import Side
-from conformance.errors import InfrastructureError
 from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.bisect.answer import Answer, Step
 from conformance.triage.bisect.flakiness import Resampled, runs_needed
-from conformance.triage.bisect.points import RESTART
+from conformance.triage.bisect.samples import Samples
 from conformance.triage.bisect.search import changes, wanted
 from conformance.triage.bisect.severity import SAME, severity
-from conformance.triage.questions.figures import MARGIN, between
+from conformance.triage.questions.figures import between
 from conformance.triage.questions.output import unstable_lines
 from conformance.triage.questions.predicate import (
     SILENT,
     AlikeError,
     ByOutput,
     DifferentFailuresError,
-    Ends,
     EndsError,
     ending,
     quoted,
@@ -33,14 +30,9 @@ from conformance.triage.questions.state import Kind
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from conformance.engine.blobs import BlobStore
-    from conformance.engine.rundir import Results
-    from conformance.judge.tolerance import Tolerance
     from conformance.model.record import Record
-    from conformance.triage.bisect.points import Points
-    from conformance.triage.bisect.prober import Prober
     from conformance.triage.bisect.search import Change
     from conformance.triage.questions.figures import Figure
     from conformance.triage.questions.question import Question
@@ -60,53 +52,32 @@ MOST_SCANNED: Final = 64
 
 
 @dataclass(slots=True, kw_only=True)
-class Bisection:
+class Bisection(Samples):
     """A bisection under way.
 
     Attributes:
-        points: Cells along the axis, in order; the ends are the first and the last.
         reverse: Whether the good end is the last.
-        prober: Tries the target.
-        blobs: Where artifacts are.
-        log: Gets every record before it counts.
-        known: Records of an earlier search with the same question.
-        tolerance: How far values may differ.
         when: What `--when` says, empty for what tells the ends apart.
         fact: What `--fact` says, the name of one.
-        figure: What is measured, if that is the question.
         width: Probes at the same time.
-        progress: Called with each step.
         scan: Whether all points are tried where the ends alone do not tell what changed.
         every: Whether all points are tried in any case.
         repeat: How often a point must be good to be so.
         seen_on: Number of the point where a report saw what it reports, None if that is not known.
     """
 
-    points: Points
     reverse: bool
-    prober: Prober
-    blobs: BlobStore
-    log: Results
-    known: Iterable[Record]
-    tolerance: Tolerance
     when: str = ""
     fact: str = ""
-    figure: Figure | None = None
     width: int
-    progress: Callable[[Step], None]
     scan: bool = False
     every: bool = False
     repeat: int = 1
     seen_on: int | None = None
     _turned: bool = False
-    _unstable: frozenset[int] = frozenset()
     _steps: list[Step] = field(default_factory=list)
     _states: dict[int, State] = field(default_factory=dict)
-    _samples: dict[int, list[Side]] = field(default_factory=dict)
-    _past: dict[int, deque[Record]] = field(default_factory=dict)
-    _from_log: set[int] = field(default_factory=set)
     _also: list[Change] = field(default_factory=list)
-    _announced: set[int] = field(default_factory=set)
 
     def run(self) -> Answer:
         """Search.
@@ -313,19 +284,6 @@ class Bisection:
             predicate = chosen(self._ends(good, bad), self.when, self.fact)
         return Seen(predicate, self.repeat)
 
-    def _ends(self, good: int, bad: int) -> Ends:
-        return Ends(
-            good=self._samples[good][0], bad=self._samples[bad][0],
-            names=(self._label(good), self._label(bad)), tolerance=self.tolerance,
-            unstable=self._unstable,
-        )  # fmt: skip
-
-    def _try_all(self) -> None:
-        """Try every point that was not."""
-        left = [n for n in range(len(self.points)) if n not in self._samples]
-        self._announced.update(left)
-        self._probe(left)
-
     def _never_works(self, bad: int) -> bool:
         outcomes = {self._record(n).outcome for n in self._samples}
         return self._record(bad).outcome is not Outcome.OK and Outcome.OK not in outcomes
@@ -373,14 +331,6 @@ class Bisection:
         except EndsError:
             return False
         return True
-
-    def _refuse_faults(self, *ends: int) -> None:
-        """Refuse an end that could not be tried: what stood in the way may be gone next time."""
-        for end in ends:
-            record = self._samples[end][-1].record
-            if record.outcome is Outcome.INFRA:
-                said = record.error.message if record.error else record.outcome
-                raise InfrastructureError(f"{self.points.labels[end]}: {said}; {RESTART}")
 
     def _main(self) -> Change:
         """Return the change from good to bad that is nearest to the good end."""
@@ -492,52 +442,5 @@ class Bisection:
         else:
             self.progress(step)
 
-    def _replay(self) -> None:
-        """Take from the log what it says of points that are what they were."""
-        for record in self.known:
-            point = self.points.places.get(record.cell)
-            if point is None or record.outcome in SILENT:
-                continue
-            if self.points[point].cell.interpreter is not None:
-                continue  # an environment of the user's may have changed since
-            if record.cell_hash == self.points[point].cell_hash != "":
-                self._past.setdefault(point, deque()).append(record)
-
-    def _probe(self, points: Sequence[int], *, again: bool = False) -> None:
-        """Try the target at some points; each record is in the log before it counts."""
-        cells = []
-        for point in points:
-            for _ in range(1 if self.figure is None else MARGIN):
-                if not again and self._past.get(point):
-                    self._from_log.add(point)
-                    self._add(point, self._past[point].popleft())
-                else:
-                    cells.append(self.points[point])
-        places = {self.points[point].cell.id: point for point in points}
-        # Another sample, or a figure, is no other one where the result is kept from before.
-        again = again or self.figure is not None or any(point in self._samples for point in points)
-        for record in self.prober.probe(cells, again=again):
-            self.log.append(record)
-            self._from_log.discard(places[record.cell])
-            self._add(places[record.cell], record)
-
-    def _add(self, point: int, record: Record) -> None:
-        self._samples.setdefault(point, []).append(self._side(record))
-        if point in self._announced and len(self._samples[point]) == 1:
-            said = quoted(ending(record))
-            self.progress(
-                Step(point=point, samples=[record], state=None, said=said,
-                     replayed=point in self._from_log)
-            )  # fmt: skip
-
     def _versions(self, point: int) -> Mapping[str, str]:
         return self.prober.versions(self.points[point])
-
-    def _record(self, point: int) -> Record:
-        return self._samples[point][0].record
-
-    def _side(self, record: Record) -> Side:
-        return Side(record, self.blobs)
-
-    def _label(self, point: int) -> str:
-        return self.points[point].cell.id
