@@ -12,6 +12,7 @@ import click
 
 from conformance.cells.interpreters import find_interpreter
 from conformance.cli.named_files import write_file
+from conformance.cli.options import TIMEOUT
 from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.searching import Asked, Subject, searched
 from conformance.engine.blobs import BlobStore
@@ -24,7 +25,8 @@ from conformance.triage.programs.inputs import ARTIFACT, decode_inputs
 from conformance.triage.programs.outcomes import outcome_of
 from conformance.triage.programs.running import ProgramRunner
 from conformance.triage.questions.predicate import SILENT, ending
-from conformance.triage.repro.check import NotReproducedError, run_with_uv
+from conformance.triage.repro.check import SLOWER, NotReproducedError, run_with_uv
+from conformance.triage.repro.header import of_nightlies
 from conformance.triage.repro.script_file import ScriptRun, same_ending, script_file
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ def _run(setting: Setting, asked: ScriptRepro) -> ScriptRun:
         blobs = BlobStore(folder / "blobs")
         runner = ProgramRunner(
             target=asked.script, locks=preparation.locks, cache=setting.cache, outer=os.environ,
-            blobs=blobs, timeout=60.0, wanted=wanted_in(setting, asked.wanted),
+            blobs=blobs, timeout=TIMEOUT, wanted=wanted_in(setting, asked.wanted),
             preferred=asked.script.preferred,
         )  # fmt: skip
         record = runner.run(planned)
@@ -130,8 +132,9 @@ def _check(run: ScriptRun, text: str, name: str, setting: Setting) -> None:
         file = folder / name
         file.write_text(text, encoding="utf-8")
         python = find_interpreter(run.planned.cell.python)
-        ended = run_with_uv(file, python, setting.settings.nightly_index, 300.0)
-    outcome, error = outcome_of(ended, None, 300.0, set())
+        index = setting.settings.nightly_index if of_nightlies(run.planned.versions) else ""
+        ended = run_with_uv(file, python, index, SLOWER * TIMEOUT)
+    outcome, error = outcome_of(ended, None, SLOWER * TIMEOUT, set())
     if not same_ending(run, outcome, error):
         told = outcome if error is None else error.signature
         raise NotReproducedError(f"{name}: ends alone with {told}, expected {run.ending}")

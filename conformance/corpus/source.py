@@ -21,3 +21,18 @@ def parse(source: str | bytes, filename: str = "<unknown>") -> ast.Module:
         raise SyntaxError("nested too deeply to be read") from None
     except ValueError as error:  # a null byte, up to Python 3.11.3
         raise SyntaxError(str(error)) from None
+
+
+def imported_modules(tree: ast.Module) -> set[str]:
+    """Return the top-level modules that a text imports, wherever it does; not those beside it.
+
+    Args:
+        tree: The text, parsed.
+    """
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add((node.module or "").partition(".")[0])
+    return names

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.report.markup import block, code
+from conformance.report.upstream import SHOWN, python_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.triage.repro.script_file import ScriptRun
 
-MOST_FILE: Final = 60_000
-"""Characters of a file in an issue."""
 LAST_LINES: Final = 12
 """Lines of output that an issue shows."""
-_SHOWN: Final = ("jax", "jaxlib", "numpy", "scipy", "ml-dtypes", "flax")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +65,10 @@ def _parts(run: ScriptRun, file: str, origin: Origin | None) -> Iterator[str]:
     if origin is not None:
         yield f"By bisection over releases:\n\n{block(origin.history)}"
     yield "### Code\n\nRun it with `uv run FILE`; its header pins the versions."
-    yield block(file, MOST_FILE).replace("text\n", "python\n", 1)
+    yield python_block(file)
     yield "### System info (python version, jaxlib version, accelerator, etc.)"
     cell = run.planned.cell
     pinned = {pin.partition("==")[0] for pin in run.pins}
-    facts = [f"{name:10} {run.versions[name]}" for name in _SHOWN if name in pinned]
+    facts = [f"{name:10} {run.versions[name]}" for name in SHOWN if name in pinned]
     facts += [f"{'python':10} {cell.python}", f"{'platform':10} {cell.platform}"]
     yield block("\n".join(facts))

@@ -76,7 +76,7 @@ def _parts(bug: Upstream) -> Iterator[str]:
     if bug.history:
         yield f"By bisection over releases:\n\n{block(bug.history)}"
     yield "### Code\n\nRun it with `uv run FILE`; its header pins the versions."
-    yield _python(bug.file)
+    yield python_block(bug.file)
     yield from _difference(bug)
     yield "### System info (python version, jaxlib version, accelerator, etc.)"
     yield block(_system(bug))
@@ -119,7 +119,7 @@ def _declared(bug: Upstream) -> Iterator[str]:
         yield f"{told}."
 
 
-def _python(text: str) -> str:
+def python_block(text: str) -> str:
     """Return code in a fence that nothing in it can end."""
     shown = block(text, MOST_FILE)
     return shown.replace("text\n", "python\n", 1)

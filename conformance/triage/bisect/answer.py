@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.model.outcome import Outcome
+from conformance.triage.bisect.search import last_good
 from conformance.triage.questions.state import Kind
 
 if TYPE_CHECKING:
@@ -83,10 +84,7 @@ class Answer:
     @property
     def last_good(self) -> int:
         """The good point nearest to the change: before it, or after it where a fix is sought."""
-        good = sorted(n for n, state in self.states.items() if state.kind is Kind.GOOD)
-        if self.reverse:
-            return next(n for n in good if n >= self.main.after)
-        return next(n for n in reversed(good) if n <= self.main.before)
+        return last_good(self.states, self.main, reverse=self.reverse)
 
     @property
     def first_bad(self) -> int:
@@ -102,12 +100,14 @@ class Answer:
 
     def fails(self, point: int) -> bool:
         """Return whether the target failed at a point."""
-        step = next(step for step in self.steps if step.point == point and not step.again)
-        return step.samples[0].outcome is not Outcome.OK
+        return self._first(point).samples[0].outcome is not Outcome.OK
 
     def said(self, point: int) -> str:
         """Return what was seen at a point first, in words."""
-        return next(step.said for step in self.steps if step.point == point and not step.again)
+        return self._first(point).said
+
+    def _first(self, point: int) -> Step:
+        return next(step for step in self.steps if step.point == point and not step.again)
 
     @property
     def confirmed(self) -> bool:

@@ -12,7 +12,7 @@ from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.bisect.answer import Answer, Step
 from conformance.triage.bisect.flakiness import Resampled, runs_needed
 from conformance.triage.bisect.samples import Samples
-from conformance.triage.bisect.search import changes, wanted
+from conformance.triage.bisect.search import changes, last_good, wanted
 from conformance.triage.bisect.severity import SAME, severity
 from conformance.triage.questions.figures import between
 from conformance.triage.questions.output import unstable_lines
@@ -124,7 +124,7 @@ class Bisection(Samples):
         That two outputs differ is nothing beside an error in between.
         """
         first = self._searched(question)
-        good = self._last_good(first)
+        good = last_good(self._states, first, reverse=self.reverse)
         if self.when or self.fact or self._record(good).outcome is not Outcome.OK:
             return question
         bad = first.before if self.reverse else first.after
@@ -171,7 +171,7 @@ class Bisection(Samples):
         try:
             question = self._chosen(good, bad)
         except (AlikeError, DifferentFailuresError) as error:
-            if not self.every and (not self.scan or len(self.points) > MOST_SCANNED):
+            if not (self.every or (self.scan and self._is_short)):
                 raise
             self._try_all()
             if self._never_works(bad) and isinstance(error, DifferentFailuresError):
@@ -240,7 +240,7 @@ class Bisection(Samples):
         try:
             return self._chosen(exists, bad)
         except AlikeError as error:
-            if len(self.points) > MOST_SCANNED:
+            if not self._is_short:
                 return None
             self._try_all()
             with suppress(AlikeError):
@@ -283,6 +283,11 @@ class Bisection(Samples):
                 self._unstable |= unstable_lines(one, other)
             predicate = chosen(self._ends(good, bad), self.when, self.fact)
         return Seen(predicate, self.repeat)
+
+    @property
+    def _is_short(self) -> bool:
+        """Whether all points may be tried unasked."""
+        return len(self.points) <= MOST_SCANNED
 
     def _never_works(self, bad: int) -> bool:
         outcomes = {self._record(n).outcome for n in self._samples}
@@ -343,13 +348,6 @@ class Bisection(Samples):
         ]
         return found[-1] if self.reverse else found[0]
 
-    def _last_good(self, main: Change) -> int:
-        """Return the good point nearest to a change, on the side of the good end."""
-        good = [n for n, state in self._states.items() if state.kind is Kind.GOOD]
-        if self.reverse:
-            return min(n for n in good if n >= main.after)
-        return max(n for n in good if n <= main.before)
-
     def _confirm(self, question: Question, main: Change) -> dict[int, Counter[State]]:
         """Ask both sides of the change once more; count what is good at times only.
 
@@ -390,9 +388,7 @@ class Bisection(Samples):
             self._states[point] = kinds.get(Kind.BAD, self._states[point])
         end = len(self.points) - 1 if self.reverse else 0
         while self._states[end].kind is Kind.GOOD:
-            while points := wanted(self._states, self.width):
-                self._decide(often, points)
-            main = self._main()
+            main = self._searched(often)
             good = main.after if self.reverse else main.before
             if self._states[good].kind is not Kind.GOOD:
                 return None

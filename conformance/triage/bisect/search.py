@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from conformance.triage.questions.state import Kind
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -50,6 +52,20 @@ def changes(states: States) -> list[Change]:
         for one, other in pairwise(known)
         if states[one] != states[other]
     ]
+
+
+def last_good(states: States, change: Change, *, reverse: bool) -> int:
+    """Return the good point nearest to a change, on the side of the good end.
+
+    Args:
+        states: State of each probed point, by its number.
+        change: The change.
+        reverse: Whether the good end is the last.
+    """
+    good = [number for number, state in states.items() if state.kind is Kind.GOOD]
+    if reverse:
+        return min(number for number in good if number >= change.after)
+    return max(number for number in good if number <= change.before)
 
 
 def wanted(states: States, width: int = 1, *, eager: bool = False) -> list[int]:

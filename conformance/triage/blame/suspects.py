@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING, Final
 
 from conformance.cells.standard_library import STANDARD_LIBRARY
-from conformance.corpus.source import parse
+from conformance.corpus.source import imported_modules, parse
 from conformance.triage.blame.wants import closure
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def suspects(sources: Iterable[str], ends: tuple[End, End]) -> set[str]:
     names: set[str] = set()
     for source in sources:
         try:
-            names |= _imported(parse(source))
+            names |= imported_modules(parse(source))
         except SyntaxError:
             return set()
     found = set(ALWAYS) if names else set()
@@ -41,17 +40,6 @@ def suspects(sources: Iterable[str], ends: tuple[End, End]) -> set[str]:
             return set()  # a module of the user's own, which may import anything
         found |= packages
     return closure(found, *(end.wants for end in ends))
-
-
-def _imported(tree: ast.Module) -> set[str]:
-    """Return the top-level modules that a text imports; not those beside it."""
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            names.add((node.module or "").partition(".")[0])
-    return names
 
 
 def sources_of(case: Case) -> list[str]:

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from conformance.triage.programs.process import Ended
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
-_RAISED: Final = re.compile(
-    r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?\Z", re.MULTILINE | re.DOTALL
-)
-"""The end of a traceback: its first line that is not indented, and all that follows."""
+_RAISED: Final = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.MULTILINE)
 _SUGGESTION: Final = re.compile(r"\. Did you mean: .*\?\Z")
 """What a traceback adds to a message: an exception itself does not have it."""
 _LOGGED: Final = re.compile(r"^[WIEF]\d{4} |^WARNING:")
@@ -77,14 +74,33 @@ def outcome_of(
 def _last_words(ended: Ended) -> ErrorInfo:
     """Return how a program ended that left no note: by its traceback, or its exit status."""
     text = ended.stderr.decode("utf-8", "replace")
-    frames = text.rpartition(_TRACEBACK)[2] if _TRACEBACK in text else ""
-    found = _RAISED.search(frames.rstrip())
-    if found:
-        message = _SUGGESTION.sub("", found["message"] or "")
-        return error_info(found["type"].rpartition(".")[2], message)
+    if found := exception_in(ended.stderr):
+        type_, message = found
+        return error_info(type_.rpartition(".")[2], _SUGGESTION.sub("", message))
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _LOGGED.match(line)]
     last = f": {lines[-1]}" if lines else ""
     return error_info("exit", f"status {ended.exit}{last}")
+
+
+def exception_in(stderr: bytes) -> tuple[str, str] | None:
+    """Return the exception whose traceback a process printed last.
+
+    Args:
+        stderr: What it printed.
+
+    Returns:
+        Its type, with its module as Python prints it, and its message; None without a traceback.
+    """
+    text = stderr.decode("utf-8", "replace")
+    if _TRACEBACK not in text:
+        return None
+    # Frames are indented; so may be lines of the message be, but for its first.
+    last = text.rpartition(_TRACEBACK)[2]
+    found = _RAISED.search(last)
+    if found is None:
+        return None
+    message = "" if found["message"] is None else last[found.start("message") :].strip()
+    return found["type"], message
 
 
 def usage_of(ended: Ended) -> str:

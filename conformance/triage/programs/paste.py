@@ -9,11 +9,11 @@ import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from conformance.corpus.source import parse
+from conformance.corpus.source import imported_modules, parse
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 _FENCE: Final = re.compile(
     r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+.-]*)[^\n]*\n(.*?)^[ \t]*\1", re.MULTILINE | re.DOTALL
@@ -72,12 +72,12 @@ def read_paste(text: str, name: str) -> Pasted:
     notes: list[str] = []
     chosen = _block(text, notes)
     variables: dict[str, str] = {}
-    if not _parses(chosen):
+    if not parses(chosen):
         chosen = _without_shell(chosen, variables, notes)
     echoes = bool(_PROMPT.search(chosen))
     if echoes:
         chosen = _without_prompts(chosen)
-        if not _parses(chosen):
+        if not parses(chosen):
             chosen = _without_shell(chosen, variables, notes)
     chosen = textwrap.dedent(chosen.expandtabs(4) if "\t" in chosen else chosen).strip("\n") + "\n"
     _check(chosen, name)
@@ -132,26 +132,13 @@ def pins_named(text: str, script: str) -> tuple[str, ...]:
     Returns:
         Requirements, e.g. `flax==0.10.2`; none of jax itself, which is what is varied.
     """
-    imported = {name.partition(".")[0].replace("-", "_") for name in imported_modules(script)}
+    imported = imported_modules(parse(script))
     found = {match["name"]: match["version"] for match in _PIN.finditer(text)}
     return tuple(
         f"{name}=={version}"
         for name, version in sorted(found.items())
         if name.replace("-", "_").lower() in imported and not _JAX_FAMILY.fullmatch(name.lower())
     )
-
-
-def imported_modules(script: str) -> Iterator[str]:
-    """Yield the modules that a script imports, wherever it does, as it names them.
-
-    Args:
-        script: Plain Python.
-    """
-    for node in ast.walk(ast.parse(script)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
 
 
 def with_echoes(script: str) -> str:
@@ -182,7 +169,7 @@ def _prints(value: ast.expr) -> bool:
 
 def _block(text: str, notes: list[str]) -> str:
     """Return the first fenced block that is Python; the whole text where there is none."""
-    if _parses(text):
+    if parses(text):
         return text
     found = [(kind.lower(), block) for _, kind, block in _FENCE.findall(text)]
     named = [block for kind, block in found if kind in _PYTHON]
@@ -195,10 +182,11 @@ def _block(text: str, notes: list[str]) -> str:
 
 
 def _is_code(block: str) -> bool:
-    return bool(_PROMPT.search(block)) or _parses(textwrap.dedent(block))
+    return bool(_PROMPT.search(block)) or parses(textwrap.dedent(block))
 
 
-def _parses(text: str) -> bool:
+def parses(text: str) -> bool:
+    """Say whether a text is Python as it stands."""
     try:
         parse(text)
     except SyntaxError:

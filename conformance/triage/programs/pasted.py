@@ -6,10 +6,15 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.corpus.source import parse
 from conformance.engine.rundir import RunDirectory
 from conformance.files import write_atomically
-from conformance.triage.programs.paste import pins_named, read_paste, release_seen_on, with_echoes
+from conformance.triage.programs.paste import (
+    parses,
+    pins_named,
+    read_paste,
+    release_seen_on,
+    with_echoes,
+)
 from conformance.triage.programs.target import Program, Target
 
 if TYPE_CHECKING:
@@ -24,11 +29,7 @@ def is_report(file: Path) -> bool:
         return False
     if file.suffix in _TEXTS:
         return True
-    try:
-        parse(file.read_text("utf-8", "replace"))
-    except SyntaxError:
-        return True
-    return False
+    return not parses(file.read_text("utf-8", "replace"))
 
 
 def script_of_report(text: str, name: str, folder: Path, say: Callable[[str], None]) -> Target:

@@ -203,7 +203,7 @@ class ProgramRunner:
                 self.target.command(python, RUNNER, note),
                 environment=variables, timeout=self.timeout, stopped=self.stopped.is_set,
             )  # fmt: skip
-        return ended, {**planned.versions, **(installed_in(beside) if beside else {})}
+        return ended, _versions(planned, beside)
 
     def versions(self, planned: PlannedCell) -> Mapping[str, str]:
         """Return the versions of all packages that the program has in a cell.
@@ -215,7 +215,7 @@ class ProgramRunner:
             lock = self.locks[planned.cell.id]
             python = provision(planned.cell, lock=lock, cache=self.cache).python
             beside = self._beside(python, lock)
-            return {**planned.versions, **(installed_in(beside) if beside else {})}
+            return _versions(planned, beside)
         return planned.versions
 
     def _beside(self, python: Path, lock: Lock) -> Path | None:
@@ -249,6 +249,11 @@ class ProgramRunner:
     def _wanted(self) -> tuple[str, ...]:
         """What is wanted beside a cell's packages: a test needs what runs it."""
         return (*self.wanted, *(["pytest"] if self.target.kind is Program.TEST else []))
+
+
+def _versions(planned: PlannedCell, beside: Path | None) -> Mapping[str, str]:
+    """Return the versions of a cell's packages, and of those beside them."""
+    return {**planned.versions, **(installed_in(beside) if beside else {})}
 
 
 def not_run(

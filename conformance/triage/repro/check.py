@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,6 +16,7 @@ from conformance.judge.errors import signature
 from conformance.model.outcome import Conformance, Outcome
 from conformance.scratch import temporary_folder
 from conformance.triage.programs import process
+from conformance.triage.programs.outcomes import exception_in
 
 if TYPE_CHECKING:
     from conformance.triage.programs.process import Ended
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 SLOWER: Final = 5
 """How many times the timeout of the case a file may take: it starts by importing jax."""
-_LAST: Final = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.MULTILINE)
-_TRACEBACK: Final = "Traceback (most recent call last):"
 ENVIRONMENTS: Final = "environments-"
 """How the name of uv's folder of the environments of scripts begins."""
 _SIGNALS: Final = 128
@@ -152,16 +150,8 @@ def _first_line(type_: str, message: str) -> str:
 
 def _raised(ended: Ended) -> str:
     """Return the first line of the signature of the exception that ended a file."""
-    said = ended.stderr.decode("utf-8", "replace")
-    if ended.exit == 0 or _TRACEBACK not in said:
-        return ""
-    # Frames are indented; so may be lines of the message be, but for its first.
-    last = said.rpartition(_TRACEBACK)[2]
-    found = _LAST.search(last)
-    if found is None:
-        return ""
-    message = last[found.start("message") :] if found["message"] is not None else ""
-    return _first_line(found["type"], message.strip())
+    found = exception_in(ended.stderr) if ended.exit != 0 else None
+    return _first_line(*found) if found else ""
 
 
 def _told(ended: Ended) -> str:

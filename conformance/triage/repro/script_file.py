@@ -8,8 +8,8 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from conformance.cells.standard_library import STANDARD_LIBRARY
+from conformance.corpus.source import imported_modules, parse
 from conformance.model.outcome import Outcome
-from conformance.triage.programs.paste import imported_modules
 from conformance.triage.programs.requirements import without_header
 from conformance.triage.repro.header import CORE, IMPORTED
 from conformance.triage.repro.layout import comment
@@ -56,7 +56,7 @@ class ScriptRun:
     @property
     def pins(self) -> list[str]:
         """Requirements of the file: jax with what it imports, and the script's own packages."""
-        imported = {name.partition(".")[0] for name in imported_modules(self.source)}
+        imported = imported_modules(parse(self.source))
         names = set(self.versions)
         if not imported - IMPORTED - STANDARD_LIBRARY:
             names &= CORE
