@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,7 @@ from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import jobs_option, json_option, print_note
 from conformance.cli.preparing import prepare_in
+from conformance.cli.report_input import STDIN, read_report
 from conformance.cli.setting import here
 from conformance.cli.words import CELLS, FAMILIES
 from conformance.engine.blobs import BlobStore
@@ -22,7 +22,7 @@ from conformance.engine.cache import ResultCache
 from conformance.engine.local import LocalExecutor
 from conformance.engine.prepare import Provider
 from conformance.errors import UsageError
-from conformance.files import readable_json, said_by, write_atomically
+from conformance.files import readable_json, write_atomically
 from conformance.locking import locked
 from conformance.model.outcome import ExitCode
 from conformance.scratch import temporary_folder
@@ -62,9 +62,6 @@ LOOKED_AT: Final = ("0.5.3", "0.6.2", "0.8.3")
 """Releases that are tried first, with the oldest and the newest."""
 USUAL: Final = 8
 """Devices of a cell where nothing else is said."""
-LARGEST: Final = 1 << 20
-"""Characters of a script that is read."""
-STDIN: Final = "-"
 _NEVER_REQUIRED: Final = frozenset({"jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "ml-dtypes"})
 
 
@@ -136,7 +133,7 @@ def command(
     if json_file is not None:
         check_writable("--json", json_file)
     console = open_console(json_file)
-    text, called = _read(script)
+    text, called = read_report(script)
     pasted = read_paste(text, called)
     read = read_script(pasted, called)
     folder = _cases_folder(setting, cases, dry_run=dry_run)
@@ -186,34 +183,6 @@ def _tell(console: Console, ported: Ported, *, dry_run: bool) -> None:
         console.print(f"left to you: {line}")
     for line in undeclared_lines(ported):
         console.print(line)
-
-
-def _read(script: str) -> tuple[str, str]:
-    """Return a script, and what it is called in messages.
-
-    Raises:
-        UsageError: If it cannot be read, or is no text.
-    """
-    if script == STDIN:
-        return _as_text(sys.stdin.buffer.read(LARGEST + 1), "standard input")
-    try:
-        with Path(script).open("rb") as file:
-            data = file.read(LARGEST + 1)
-    except OSError as error:
-        raise UsageError(f"{script}: cannot be read: {said_by(error)}; expected a script") from None
-    return _as_text(data, script)
-
-
-def _as_text(data: bytes, name: str) -> tuple[str, str]:
-    if len(data) > LARGEST:
-        raise UsageError(f"{name}: is larger than {LARGEST >> 20} MiB, expected a script")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError(f"{name}: is no UTF-8 text, expected a Python script") from None
-    if "\0" in text:
-        raise UsageError(f"{name}: is no text, expected a Python script")
-    return text.replace("\r\n", "\n"), name
 
 
 def _cases_folder(setting: Setting, given: Path | None, *, dry_run: bool) -> Path:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptRepro:
-    """What is asked of a script.
+    """Options of `conformance repro` for a script.
 
     Attributes:
         script: The script.

@@ -141,7 +141,7 @@ class Asked:
 
     @property
     def words(self) -> str:
-        """What a log of the question is called by."""
+        """Words that name the log of the question."""
         given = (self.when, self.fact, self.stage, self.region, _text(self.metric))
         return " ".join(word or "" for word in given)
 

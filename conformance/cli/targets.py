@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from conformance.cli.options import print_note
+from conformance.cli.report_input import STDIN, read_report
 from conformance.cli.searching import Subject
 from conformance.cli.suite_target import names_a_test, suite_target
 from conformance.suites.catalogue.named import NODE
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from conformance.cli.searching import Asked
     from conformance.cli.setting import Setting
     from conformance.cli.suite_target import InSuite
-
-STDIN: Final = "-"
-"""The report is on standard input."""
 
 
 def subject_named(
@@ -68,8 +65,6 @@ def script_named(setting: Setting, target: str) -> Target | None:
 
 def _reported(setting: Setting, target: str) -> Target:
     """Return the script that a report holds, written where it can be run."""
+    text, called = read_report(target)
     folder = setting.project.root / "reports" / "pasted"
-    if target == STDIN:
-        return script_of_report(sys.stdin.read(), "stdin", folder, print_note)
-    text = Path(target).read_text("utf-8", "replace")
-    return script_of_report(text, Path(target).name, folder, print_note)
+    return script_of_report(text, Path(called).name, folder, print_note)

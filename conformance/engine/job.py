@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 CALL: Final = "call"
-"""What the seconds of a warm call are called."""
+"""Name of the time of a warm call among the seconds of a record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

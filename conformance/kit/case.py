@@ -217,8 +217,8 @@ def probe(
 ) -> Callable[[F], F]:
     """Mark a function as a probe case; it takes `env` and returns a pytree or `Observed`.
 
-    The keywords are those of `program`, but for `facts`, `policy` and `same_as`, and `records`: why
-    the probe has no reference and only records. `conformance list` and the case's page show it.
+    The keywords are those of `program` without `facts`, `policy` and `same_as`. `records` states
+    why the probe has no reference; `conformance list` and the case's page show it.
 
     Returns:
         A decorator that leaves the function as it is.

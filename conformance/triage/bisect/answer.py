@@ -1,4 +1,4 @@
-"""What a bisection found: its steps, the state of each point, and the change that matters. Pure."""
+"""The answer of a bisection: its steps, the state of each point, and the main change. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What was found out of one point.
+    """The result of one point.
 
     Attributes:
         point: Number of the point.
@@ -44,7 +44,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a bisection found.
+    """The answer of a bisection.
 
     Attributes:
         points: The points, in order.

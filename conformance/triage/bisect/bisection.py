@@ -146,7 +146,7 @@ class Bisection(Samples):
         return self._main()
 
     def _measured(self, figure: Figure, good: int, bad: int) -> Question:
-        """Measure both ends until they are told apart."""
+        """Measure both ends until their figures differ."""
         names = (self._label(good), self._label(bad))
         question = None
         while question is None:

@@ -77,7 +77,7 @@ def answer_lines(answer: Answer, find: str, axis: str) -> Iterator[str]:
     spent = sum(record.seconds.get("job", 0.0) for record in tried)
     probes = sum(len(step.samples) for step in answer.steps if not step.again)
     logged = sum(step.replayed for step in answer.steps if not step.again)
-    log = f", {logged} from the log (--fresh tries anew)" if logged else ""
+    log = f", {logged} from the log (--fresh ignores it)" if logged else ""
     points = plural(len(answer.points), "point")
     yield f"{plural(probes, 'probe')} of {points}{log}, {spent:.1f} s in them"
 

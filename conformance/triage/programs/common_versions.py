@@ -38,7 +38,7 @@ def common_versions(
     Args:
         ends: The cells of both ends.
         locks: Their locks, by cell id.
-        requirements: What is wanted beside their own packages.
+        requirements: Requirements in addition to the packages of the cells.
         cache: Cache folder.
 
     Returns:
