@@ -16,12 +16,12 @@ from conformance.cli.options import TIMEOUT
 from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.searching import Asked, Subject, searched
 from conformance.engine.blobs import BlobStore
+from conformance.engine.inputs import READ_FILES, decode_inputs
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import readable_json
 from conformance.report.script_issue import Origin, script_issue
 from conformance.scratch import temporary_folder
 from conformance.triage.bisect.telling import answer_lines
-from conformance.triage.programs.inputs import ARTIFACT, decode_inputs
 from conformance.triage.programs.outcomes import outcome_of
 from conformance.triage.programs.running import ProgramRunner
 from conformance.triage.questions.predicate import SILENT, ending
@@ -107,7 +107,7 @@ def _run(setting: Setting, asked: ScriptRepro) -> ScriptRun:
         if record.outcome in SILENT:
             raise UsageError(f"{asked.cell.id}: {ending(record)}")
         own = Path(asked.script.text).resolve()
-        read = decode_inputs(blobs.get(record.artifacts[ARTIFACT]))
+        read = decode_inputs(blobs.get(record.artifacts[READ_FILES]))
         others = [path for path, content in read.items() if content and Path(path) != own]
         if others:
             raise UsageError(

@@ -14,6 +14,7 @@ import msgspec
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
 from conformance.engine.cache_folder import CacheFolder
+from conformance.engine.inputs import read_the_same
 from conformance.engine.job import job_key
 from conformance.engine.settled import FOLDER, Settled
 from conformance.engine.ways import cut_short
@@ -70,6 +71,8 @@ class ResultCache:
         try:
             record = msgspec.json.decode(content, type=Record)
         except MALFORMED:
+            return None
+        if not read_the_same(record, self.blobs):
             return None
         try:
             # Hashed: judging reads values alone, and a damaged IR would be found by `accept`.

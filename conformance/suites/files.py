@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from conformance.engine.inputs import content_hash
 from conformance.errors import UsageError
 from conformance.files import said_by
 
@@ -17,8 +18,6 @@ MARKS: Final = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", "setup.p
 """What stands in the uppermost folder of a project."""
 READ: Final = frozenset({".py", ".pyi", ".toml", ".cfg", ".ini"})
 """Endings of the files that count wherever they are in a project."""
-LARGE: Final = 2**23
-"""Bytes from which a file is known by its size and its time, not by its content."""
 _PASSED_OVER: Final = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
 
 
@@ -51,7 +50,7 @@ def hash_of(paths: Iterable[Path], *facts: str) -> str:
     for file in sorted(set(_files(own))):
         digest.update(f"{file}\0".encode("utf-8", "surrogateescape"))
         try:
-            digest.update(_content(file))
+            digest.update(content_hash(file).encode())
         except FileNotFoundError:  # a link to nothing, or removed just now
             continue
         except OSError as error:
@@ -114,10 +113,3 @@ def _made(folder: Path) -> bool:
     if name.startswith(".") or name in _PASSED_OVER or name.endswith(".egg-info"):
         return True
     return (folder / "pyvenv.cfg").exists() or (name == "reports" and (folder / "runs").is_dir())
-
-
-def _content(file: Path) -> bytes:
-    state = file.stat()
-    if state.st_size >= LARGE:
-        return f"{state.st_size} {state.st_mtime_ns}".encode()
-    return hashlib.sha256(file.read_bytes()).digest()

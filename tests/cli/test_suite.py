@@ -259,3 +259,41 @@ def test_the_upgrade_of_a_suite(new_project: MakeProject) -> None:
     assert said["jobs"]["tried"] < said["jobs"]["of"]
     both = project.run("upgrade", "0.5.3", "0.6.2", "shard_map_while", "--suite", "tests")
     assert (both.code, "--suite and SELECT" in both.error) == (2, True)
+
+
+@pytest.mark.cell
+def test_data_files_count(project: Project) -> None:
+    """A test that reads a changed file runs again, one that does not read it is known.
+
+    So does a collection whose parameters come from a file.
+    """
+    project.write({
+        "data/sum.json": "[1, 2]",
+        "data/ids.json": '["one"]',
+        "tests/test_data.py": """\
+import json
+from pathlib import Path
+
+import pytest
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+@pytest.mark.parametrize("name", json.loads((DATA / "ids.json").read_text()))
+def test_named(name): pass
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="no data")
+def test_sum():
+    assert sum(json.loads((DATA / "sum.json").read_text())) == 3
+""",
+    })  # fmt: skip
+    node, other = "tests/test_data.py::test_sum", "tests/test_data.py::test_named[one]"
+    assert verdicts(project, "tests/test_data.py")[0] == 0
+    project.write({"data/sum.json": "[1, 3]"})
+    assert verdicts(project, "tests/test_data.py") == (
+        1, {node: ("regressed", False), other: ("match", True)},
+    )  # fmt: skip
+    project.write({"data/sum.json": "[1, 2]", "data/ids.json": '["two"]'})
+    code, found = verdicts(project, "tests/test_data.py")
+    assert (code, set(found)) == (0, {node, "tests/test_data.py::test_named[two]"})

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from conformance.suites.inside.channel import Channel
     from conformance.suites.inside.examples import Examples
+    from conformance.suites.inside.reading import DataFiles
 
 SCOPES = ("function", "class", "module", "package")
 """Of fixtures, from the narrowest; those of a session bind no tests to one another."""
@@ -30,14 +31,21 @@ class Plugin:
     Args:
         channel: Where events go to, and where orders come from.
         examples: How Hypothesis looks for examples, None where the suite alone says so.
+        data: Notes the data files that are read.
         facts: What is told of what is tested: `module:attribute` by name.
         forks: Whether workers are forked where that is safe.
     """
 
     def __init__(
-        self, channel: Channel, examples: Examples | None, facts: Mapping[str, str], *, forks: bool
+        self,
+        channel: Channel,
+        examples: Examples | None,
+        data: DataFiles,
+        facts: Mapping[str, str],
+        *,
+        forks: bool,
     ) -> None:
-        self._channel, self._examples = channel, examples
+        self._channel, self._examples, self._data = channel, examples, data
         self._wanted_facts, self._forks = facts, forks
         self._names: dict[pytest.Item, str] = {}
         self._ending: Ending | None = None
@@ -87,6 +95,7 @@ class Plugin:
             ini="" if config.inipath is None else str(config.inipath),
             tests=tests,
             facts=self._facts(),
+            read=self._data.below(config.rootpath),
         )
 
     def _facts(self) -> dict[str, str]:
@@ -143,8 +152,9 @@ class Plugin:
         if name in self._at_collection:
             self._warned.add(self._at_collection[name])
         told = self._warned.told()
-        warnings = {"warnings": told} if told else {}
-        self._channel.say("end", **self._ending.facts(left), **warnings)
+        more = {"warnings": told, "read": self._data.below(item.config.rootpath)}
+        more = {name: value for name, value in more.items() if value}
+        self._channel.say("end", **self._ending.facts(left), **more)
         self._ending = None
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)

@@ -15,6 +15,7 @@ import pytest
 from conformance.suites.inside.channel import Channel
 from conformance.suites.inside.examples import Examples
 from conformance.suites.inside.hooks import Plugin
+from conformance.suites.inside.reading import DataFiles
 
 
 def versions() -> dict[str, str]:
@@ -42,7 +43,9 @@ def run(descriptor: int, order: dict[str, Any]) -> None:
     if loaded and importlib.util.find_spec("xdist"):
         arguments.append("-n0")  # the tests of one session are told of by one process
     examples = None if order["examples"] is None else Examples(**order["examples"])
-    plugin = Plugin(channel, examples, order["facts"], forks=order["forks"])
+    data = DataFiles()
+    data.watch()
+    plugin = Plugin(channel, examples, data, order["facts"], forks=order["forks"])
     status = pytest.main(arguments, plugins=[plugin])
     for stream in (sys.stdout, sys.stderr):  # what is over is ended at once
         with contextlib.suppress(Exception):  # whatever a test has put in their place

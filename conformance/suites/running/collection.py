@@ -73,6 +73,7 @@ class Collection(msgspec.Struct, frozen=True, kw_only=True):
         tests: The tests, in order.
         problems: What was not collected.
         told: What else is told of the cell: `workers`, `facts`, `warnings`.
+        inputs: Data files that collecting read, as `engine.inputs.hash_inputs` returns them.
         failure: Why nothing could be collected at all, empty if it could.
         infra: Whether that is no fault of the suite's.
     """
@@ -82,6 +83,7 @@ class Collection(msgspec.Struct, frozen=True, kw_only=True):
     tests: tuple[Test, ...] = ()
     problems: tuple[Problem, ...] = ()
     told: dict[str, Any] = {}
+    inputs: dict[str, str] = {}
     failure: str = ""
     infra: bool = False
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.dependencies import missing_dependency
+from conformance.engine.inputs import READ_FILES, encode_inputs, hash_inputs
 from conformance.engine.job import Finished
 from conformance.engine.observe import raised, signal_name
 from conformance.engine.suite_changes import NOT_COLLECTED, SKIPPED
@@ -77,6 +79,8 @@ def finished(job: Job, event: Mapping[str, Any]) -> Finished:
             outcome, error = Outcome.INFRA, said("unreported", NEVER)
     if warnings := event.get("warnings"):
         blobs[WARNINGS] = json.dumps(warnings, ensure_ascii=False).encode()
+    if read := event.get("read"):
+        blobs[READ_FILES] = encode_inputs(hash_inputs(map(Path, read)))
     stage = Stage.BUILD if event.get("phase") == "setup" else Stage.EXECUTE
     seconds = event.get("seconds", 0.0)
     return Finished(

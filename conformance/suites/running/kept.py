@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.engine.cache_folder import CacheFolder
+from conformance.engine.inputs import same_inputs
 from conformance.files import MALFORMED
 from conformance.suites.running.collection import Collection
 from conformance.suites.running.told import FORKED
@@ -40,7 +41,8 @@ class Collections:
         """Return what was collected before, None if that is not known."""
         if self._fresh or not _may_be_kept(planned):
             return None
-        return self._read(suite, planned)
+        before = self._read(suite, planned)
+        return before if before is not None and same_inputs(before.inputs) else None
 
     def forked(self, suite: Suite, planned: PlannedCell) -> bool | None:
         """Return whether workers were forked in a cell before, None if that is not known."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.engine.inputs import hash_inputs
 from conformance.suites.running.collection import Collection, Problem, Test, problem_of
 
 if TYPE_CHECKING:
@@ -78,4 +80,5 @@ def collection_of(told: Told) -> Collection:
             for name, file, line, bound in said["tests"]
         ),
         problems=tuple(told.problems), told=told.facts,
+        inputs=hash_inputs(map(Path, said.get("read", ()))),
     )  # fmt: skip

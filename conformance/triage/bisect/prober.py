@@ -6,10 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.inputs import read_the_same
 from conformance.engine.job import Job
 from conformance.engine.plan import why_not
-from conformance.triage.programs.inputs import ARTIFACT, are_unchanged
 from conformance.triage.programs.running import not_run
 
 if TYPE_CHECKING:
@@ -126,13 +125,4 @@ def known_of(prober: Prober, records: Iterable[Record], blobs: BlobStore) -> lis
         Those of what is tried now: none of a program that has other options, or that read a file
         which has changed since.
     """
-    return [one for one in records if one.case_hash == prober.hash and _is_current(one, blobs)]
-
-
-def _is_current(record: Record, blobs: BlobStore) -> bool:
-    if ARTIFACT not in record.artifacts:
-        return True  # of a case, whose hash covers its files; or never run
-    try:
-        return are_unchanged(blobs.get(record.artifacts[ARTIFACT]))
-    except (CorruptBlobError, ValueError):
-        return False
+    return [one for one in records if one.case_hash == prober.hash and read_the_same(one, blobs)]

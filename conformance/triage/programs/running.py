@@ -18,6 +18,12 @@ from conformance.cells.provision import environment_folder, provision
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.dependencies import missing_dependency
 from conformance.engine.environment import options_of, worker_environment
+from conformance.engine.inputs import (
+    INSTRUMENTATION,
+    READ_FILES,
+    encode_inputs,
+    inputs_of,
+)
 from conformance.errors import ConformanceError
 from conformance.kit import script
 from conformance.kit.instrumentation.sitecustomize import HANG, INPUTS, TIMES
@@ -27,12 +33,6 @@ from conformance.scratch import temporary_folder
 from conformance.triage.programs import process
 from conformance.triage.programs.dumped import NotUnderstoodError, dump_flags, facts_of_dump
 from conformance.triage.programs.hang import dump_after, hang_of
-from conformance.triage.programs.inputs import (
-    ARTIFACT,
-    INSTRUMENTATION,
-    encode_inputs,
-    inputs_of,
-)
 from conformance.triage.programs.outcomes import (
     error_info,
     given_flags,
@@ -156,7 +156,7 @@ class ProgramRunner:
             outcome, error_ = Outcome.UNSUPPORTED, error_info("arguments needed", why)
         texts = {STDOUT: ended.stdout, "stderr": ended.stderr}
         texts[OUTPUT] = self._normalized(texts[STDOUT], planned, versions)
-        texts[ARTIFACT] = masker.content(inputs)
+        texts[READ_FILES] = masker.content(inputs)
         return Record(
             case=name,
             cell=planned.cell.id,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import conformance
+from conformance.engine.inputs import INSTRUMENTATION
 from conformance.kit.instrumentation.sitecustomize import TIMES
-from conformance.triage.programs.inputs import INSTRUMENTATION
 from conformance.triage.programs.times import metric_of, times_of
 
 if TYPE_CHECKING:

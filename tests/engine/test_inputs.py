@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.kit.instrumentation.sitecustomize import INPUTS
-from conformance.triage.programs.inputs import (
+from conformance.engine.inputs import (
     INSTRUMENTATION,
-    are_unchanged,
-    encode_inputs,
     inputs_of,
+    same_inputs,
 )
+from conformance.kit.instrumentation.sitecustomize import INPUTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,18 +68,18 @@ def test_a_file_that_is_not_there_counts(folder: Path) -> None:
     code = "import contextlib\nwith contextlib.suppress(OSError): open('settings')"
     inputs = {str(folder / name): content for name, content in read_by(folder, code).items()}
     assert list(inputs.values()) == [""]
-    assert are_unchanged(encode_inputs(inputs))
+    assert same_inputs(inputs)
     (folder / "settings").write_text("1")
-    assert not are_unchanged(encode_inputs(inputs))
+    assert not same_inputs(inputs)
 
 
 def test_an_edited_file_has_changed(folder: Path) -> None:
     """What it was touched by does not count."""
     inputs = {str(folder / name): h for name, h in read_by(folder, "import helper").items()}
     os.utime(folder / "helper.py")
-    assert are_unchanged(encode_inputs(inputs))
+    assert same_inputs(inputs)
     (folder / "helper.py").write_text("x = 1")
-    assert not are_unchanged(encode_inputs(inputs))
+    assert not same_inputs(inputs)
 
 
 def test_what_is_installed_is_no_input(folder: Path) -> None:

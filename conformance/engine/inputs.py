@@ -1,0 +1,149 @@
+"""Files of the user's own that decide what a program does: those that it read."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from conformance.engine.blobs import CorruptBlobError
+from conformance.files import MALFORMED
+from conformance.kit.instrumentation import sitecustomize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from conformance.engine.blobs import BlobStore
+    from conformance.model.record import Record
+
+INSTRUMENTATION: Final = Path(sitecustomize.__file__).parent
+"""Folder for PYTHONPATH, which makes Python note what it reads."""
+READ_FILES: Final = "inputs"
+"""Artifact of a record with the files that a program, or a test, read."""
+LARGE: Final = 2**23
+"""Bytes from which a file is known by its size and its time, not by its content."""
+_ABSENT: Final = ""
+_FOREIGN: Final = frozenset({"site-packages", "dist-packages", ".git"})
+_CACHE: Final = "__pycache__"
+
+
+def inputs_of(note: Path, roots: Iterable[Path]) -> dict[str, str]:
+    """Return what a program read of the user's own, as it is now.
+
+    Args:
+        note: What the processes of the program noted.
+        roots: Folders in which files are the user's own: the working directory, and that of a
+            script. What is installed there is not.
+
+    Returns:
+        Hash by absolute path; empty for a file that was not there. Without the files that the
+        program itself wrote: they follow from the others.
+    """
+    try:
+        lines = note.read_bytes().splitlines()
+    except OSError:  # nothing of it was Python, or it was ended before its start
+        return {}
+    read: set[str] = set()
+    written: set[str] = set()
+    for line in lines:
+        try:
+            name, writes = msgspec.json.decode(line, type=tuple[str, bool])
+        except msgspec.DecodeError:  # killed while it wrote
+            continue
+        (written if writes else read).add(name)
+    folders = tuple(root.resolve() for root in roots)
+    files = {_source(Path(name)) for name in read - written}
+    return hash_inputs(
+        file
+        for file in files
+        if any(file.is_relative_to(folder) for folder in folders) and not _is_foreign(file)
+    )
+
+
+def hash_inputs(files: Iterable[Path]) -> dict[str, str]:
+    """Return the hash of each file as it is now, by absolute path; empty for a missing file.
+
+    Args:
+        files: Absolute paths; folders are left out.
+    """
+    return {str(file): _hash(file) for file in sorted(files) if not file.is_dir()}
+
+
+def encode_inputs(inputs: Mapping[str, str]) -> bytes:
+    """Return the artifact of some inputs."""
+    return msgspec.json.encode(inputs, order="sorted")
+
+
+def decode_inputs(data: bytes) -> dict[str, str]:
+    """Return the inputs of an artifact: hash by absolute path, empty for a file that was not there.
+
+    Args:
+        data: As `encode_inputs` returns it.
+    """
+    return msgspec.json.decode(data, type=dict[str, str])
+
+
+def read_the_same(record: Record, blobs: BlobStore) -> bool:
+    """Say whether every file that a program or a test read is what it was.
+
+    Args:
+        record: What came of it.
+        blobs: Its blobs.
+
+    Returns:
+        Whether that is known to be so; true for a record without such files, as that of a case,
+        whose hash covers its files.
+    """
+    if READ_FILES not in record.artifacts:
+        return True
+    try:
+        return same_inputs(decode_inputs(blobs.get(record.artifacts[READ_FILES])))
+    except (CorruptBlobError, *MALFORMED):
+        return False
+
+
+def same_inputs(inputs: Mapping[str, str]) -> bool:
+    """Say whether every file is what it was.
+
+    Args:
+        inputs: As `hash_inputs` returns it.
+    """
+    return all(_hash(Path(name)) == content for name, content in inputs.items())
+
+
+def _source(file: Path) -> Path:
+    """Return the module of a compiled one, the file itself where it is none."""
+    if file.suffix != ".pyc" or file.parent.name != _CACHE:
+        return file
+    return file.parent.parent / f"{file.name.partition('.')[0]}.py"
+
+
+def _is_foreign(file: Path) -> bool:
+    return any(part in _FOREIGN for part in file.parts)
+
+
+def content_hash(file: Path) -> str:
+    """Return the hash of a file's content; of a large file, that of its size and time.
+
+    Args:
+        file: The file; a pipe or a device has the same hash at all times.
+
+    Raises:
+        OSError: If it cannot be read.
+    """
+    state = file.stat()
+    if not stat.S_ISREG(state.st_mode):
+        return "no file"
+    if state.st_size >= LARGE:
+        return f"{state.st_size} {state.st_mtime_ns}"
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:32]
+
+
+def _hash(file: Path) -> str:
+    try:
+        return content_hash(file)
+    except OSError:
+        return _ABSENT
