@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,12 +11,13 @@ import click
 
 from conformance.cells.cell_id import is_cell_id
 from conformance.cells.selectors import split_platform
+from conformance.cells.uvtool import NoSolutionError
 from conformance.cli.console import open_console
 from conformance.cli.measure_options import measure_options
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option, program_options
 from conformance.cli.preparing import wanted_in
-from conformance.cli.searching import FIGURES, Asked, prober_of
+from conformance.cli.searching import FIGURES, Asked, needed_by, prober_of
 from conformance.cli.setting import here
 from conformance.cli.suite_target import in_suite_options
 from conformance.cli.targets import subject_named
@@ -26,10 +27,12 @@ from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 from conformance.triage.bisect.points import RESTART
 from conformance.triage.bisect.prober import known_of
+from conformance.triage.blame.additions import with_additions
 from conformance.triage.blame.blaming import Blame
 from conformance.triage.blame.ends import ends_of, provide
 from conformance.triage.blame.suspects import sources_of, suspects
 from conformance.triage.blame.telling import answer_json, answer_lines, step_line
+from conformance.triage.programs.common_versions import common_versions
 from conformance.triage.questions.predicate import EndsError
 from conformance.triage.questions.question import PREDICATES
 
@@ -41,7 +44,9 @@ if TYPE_CHECKING:
     from conformance.cli.searching import Subject
     from conformance.cli.setting import Setting
     from conformance.cli.suite_target import InSuite
+    from conformance.triage.blame.additions import Originals
     from conformance.triage.blame.blamed import Blamed, Step
+    from conformance.triage.blame.mixture import End
 
 LOGS: Final = Path("reports") / "blame"
 """Where searches are logged, below the project."""
@@ -116,13 +121,7 @@ def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str
     figure = asked.figure
     cells = (_cell(setting, subject, asked.good), _cell(setting, subject, asked.bad))
     locks: dict[str, Lock] = {}
-    # What a program needs beside is had where it runs.
-    wanted = wanted_in(setting, asked.wanted) if subject.case is not None else ()
-    wanted = subject.test.wanted if subject.test is not None else wanted
-    ends, originals = ends_of(
-        cells, setting.releases, subject.prepare(setting, wanted),
-        locks=locks, cache=setting.cache, wanted=wanted,
-    )  # fmt: skip
+    ends, originals, wanted = _ends(setting, subject, asked, cells, locks)
     locks |= {end.planned.cell.id: end.lock for end in ends}
     for original in filter(None, originals):
         say(f"{original.planned.cell.id}: {original.stand_in} stands for it")
@@ -133,13 +132,16 @@ def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str
     width = 1 if figure is not None else len(ends)
     prober = prober_of(
         setting, subject, locks, directory, asked,
-        width=width, ends=[end.planned for end in ends],
+        width=width, ends=[end.planned for end in ends], wanted=wanted,
     )  # fmt: skip
     with closing(Results(directory)) as log:
         blame = Blame(
             ends=ends, originals=originals, suspects=suspects(_sources(subject), ends),
             prober=prober, locks=locks,
-            provide=partial(provide, ends=ends, cache=setting.cache, wanted=wanted),
+            provide=partial(
+                # A program finds its requirements where it runs.
+                provide, ends=ends, cache=setting.cache, wanted=() if subject.program else wanted
+            ),
             blobs=directory.blobs, keep=log.append,
             known=known_of(prober, directory.read_records(), directory.blobs),
             tolerance=subject.tolerance, when="" if figure else asked.when or "", fact=asked.fact,
@@ -150,6 +152,35 @@ def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str
         except EndsError as error:
             stands = "; ".join(f"{one.stand_in} stands for an end" for one in originals if one)
             raise EndsError(f"{error}; {stands}" if stands else str(error)) from error
+
+
+def _ends(
+    setting: Setting,
+    subject: Subject,
+    asked: Asked,
+    cells: tuple[Cell, Cell],
+    locks: dict[str, Lock],
+) -> tuple[tuple[End, End], Originals, tuple[str, ...]]:
+    """Return both ends, what they stand for, and what else the target needs there.
+
+    A requirement that resolves to other versions at both ends is part of them. A program has one
+    version at both where one goes with both.
+    """
+    wanted = () if subject.test is not None else wanted_in(setting, asked.wanted)
+    wanted = subject.test.wanted if subject.test is not None else wanted
+    layered = () if subject.program is not None else wanted
+    ends, originals = ends_of(
+        cells, setting.releases, subject.prepare(setting, layered),
+        locks=locks, cache=setting.cache, wanted=layered,
+    )  # fmt: skip
+    if subject.program is not None:
+        both = {end.planned.cell.id: end.lock for end in ends}
+        wanted = needed_by(subject.program, wanted, both.values())
+        if common_versions([end.planned for end in ends], both, wanted, setting.cache):
+            return ends, originals, wanted
+    with suppress(NoSolutionError):  # then the record of that end says so
+        return with_additions(ends, originals, wanted, locks=locks, cache=setting.cache)
+    return ends, originals, wanted
 
 
 def _tell(say: Callable[[str], None], step: Step, packages: int) -> None:

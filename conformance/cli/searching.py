@@ -311,6 +311,7 @@ def prober_of(
     *,
     width: int,
     ends: Sequence[PlannedCell],
+    wanted: tuple[str, ...] | None = None,
 ) -> Prober:
     """Return what tries a case, a test or a program in cells.
 
@@ -322,6 +323,7 @@ def prober_of(
         asked: The question.
         width: How many are tried at the same time.
         ends: Where a test is looked for.
+        wanted: Requirements of a program, None for what the question and the project say.
     """
     if subject.program is None:
         case, executor = _tried(setting, subject, locks, width=width, ends=ends)
@@ -331,9 +333,8 @@ def prober_of(
         )  # fmt: skip
         return CaseProber(case=case, trier=trier, calls=CALLS if asked.stage == CALL else 0)
     program = subject.program
-    wanted = wanted_in(setting, asked.wanted)
-    given = [name for end in ends for name in locks[end.cell.id].pins]
-    needed = (*requirements_of(program.source, wanted, given), *program.preferred)
+    wanted = wanted_in(setting, asked.wanted) if wanted is None else wanted
+    needed = needed_by(program, wanted, [locks[end.cell.id] for end in ends])
     runner = ProgramRunner(
         target=program, locks=locks, cache=setting.cache, outer=os.environ,
         blobs=directory.blobs, timeout=asked.timeout, wanted=wanted,
@@ -344,6 +345,18 @@ def prober_of(
         timed=bool(asked.region) or asked.when == "time", metric=asked.metric,
     )  # fmt: skip
     return ProgramProber(runner=runner, slots=width)
+
+
+def needed_by(program: Target, wanted: Iterable[str], locks: Iterable[Lock]) -> tuple[str, ...]:
+    """Return what a program needs in addition to the packages of its cells.
+
+    Args:
+        program: The program.
+        wanted: Requirements that the user names.
+        locks: Locks of the cells.
+    """
+    given = [name for lock in locks for name in lock.pins]
+    return (*requirements_of(program.source, wanted, given), *program.preferred)
 
 
 def _tried(

@@ -22,7 +22,7 @@ from conformance.triage.blame.cases import blame_case
 from tests.bench import planned_cell, python_of
 from tests.projects import HEAD
 
-from .packages import packaged
+from .packages import packaged, write_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,6 +157,49 @@ def test_a_package_of_the_users_own(project: Project) -> None:
     refused = project.run("blame", "numbers/mine", "0.6.0", "0.6.2", "--with", "./mine")
     assert refused.code == 2
     assert "cannot be an end: does not go with mine: " in refused.error
+
+
+FLOATS = """\
+import mine
+if mine.version == 2:
+    raise KeyError("axis")
+"""
+NEEDS_VERSION = f"""\
+{HEAD}
+
+
+@program(devices=1, requires=["mine"])
+def versioned(env):
+    import mine
+
+    return Program(lambda x: x * (1 + mine.version), args=(np.float32([1, 2]),),
+                   reference=lambda x: x * 2)
+"""
+
+
+@pytest.mark.parametrize("oldest", ["jax", "jax<0.6.1"])
+@pytest.mark.parametrize("target", ["numbers/versioned", "floats.py"])
+def test_a_wanted_package_of_other_versions(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, oldest: str
+) -> None:
+    """It is a candidate: alone where its old version goes with the new release, else with jax.
+
+    A script gets one version where one goes with both ends.
+    """
+    links = tmp_path / "links"
+    write_wheel(links, "1.0", oldest, "version = 1")
+    write_wheel(links, "2.0", "jax>=0.6.1", "version = 2")
+    monkeypatch.setenv("UV_FIND_LINKS", str(links))
+    project.write({"floats.py": FLOATS, "cases/numbers/floating.py": NEEDS_VERSION})
+    # What a requirement resolves to is cached by its text.
+    wanted = f"mine>={0 if oldest == 'jax' else 1}"
+    ending = project.run("blame", target, "0.6.0", "0.6.1", "--with", wanted, "--json", "-")
+    if (target, oldest) == ("floats.py", "jax"):
+        assert (ending.code, "are alike: both end with ok" in ending.error) == (2, True)
+        return
+    assert ending.code == 0, ending.err
+    culprits = {one["package"] for one in ending.json["culprits"]}
+    assert culprits == ({"mine"} if oldest == "jax" else {"mine", "jax", "jaxlib"}), ending.json
 
 
 def test_a_command(project: Project) -> None:

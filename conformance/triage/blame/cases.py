@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.judge.tolerance import Tolerance
 from conformance.triage.bisect.prober import CaseProber
+from conformance.triage.blame.additions import with_additions
 from conformance.triage.blame.blaming import Blame
 from conformance.triage.blame.ends import ends_of, provide
 from conformance.triage.blame.suspects import sources_of, suspects
@@ -61,6 +62,7 @@ def blame_case(
     """
     wanted = tuple(wanted)
     ends, originals = ends_of(cells, releases, prepare, locks=locks, cache=cache, wanted=wanted)
+    ends, originals, wanted = with_additions(ends, originals, wanted, locks=locks, cache=cache)
     return Blame(
         ends=ends, originals=originals, suspects=suspects(sources_of(case), ends),
         prober=CaseProber(case=case, trier=trier), locks=locks,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.lock import MAGIC, Lock, current_host
+from conformance.cells.lock import current_host
 from conformance.cells.provision import environment_folder, is_provisioned, provision
 from conformance.cells.releases import PYTHONS
 from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, cause
@@ -15,13 +14,15 @@ from conformance.engine.prepare import planned_with
 from conformance.errors import InfrastructureError, UsageError
 from conformance.triage.bisect.points import RESTART
 from conformance.triage.blame.bytecode import lend_bytecode
-from conformance.triage.blame.mixture import End, mixed_cell
+from conformance.triage.blame.mixture import End, lock_of, mixed_cell
 from conformance.triage.blame.wants import read_installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from conformance.cells.cell import Cell
+    from conformance.cells.lock import Lock
     from conformance.cells.releases import Releases
     from conformance.engine.job import PlannedCell
     from conformance.engine.prepare import Preparation
@@ -248,9 +249,7 @@ def stand_in(
         for n in sorted(pinned)
     )
     made = mixed_cell(planned, body)
-    head = f"# {MAGIC}\n# environment: {made.env_id}\n# python: {cell.python}\n"
-    text = f"{head}# hosts: {current_host()}\n{body}"
-    found = Lock(text=text, path=Path(f"{made.env_id}.txt"))
+    found = lock_of(made, body, (current_host(),))
     said = f"; it lacks {', '.join(sorted(left_out))}, of no index" if left_out else ""
     original = Original(
         planned=planned,

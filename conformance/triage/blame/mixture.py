@@ -17,7 +17,7 @@ from conformance.engine.prepare import planned_cell
 from conformance.triage.blame.wants import admits, wants_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from conformance.engine.job import PlannedCell
     from conformance.triage.blame.wants import Installed, Wants
@@ -136,15 +136,34 @@ def mixture(before: End, after: End, moved: Collection[str]) -> tuple[PlannedCel
     cell = mixed_cell(base, body)
     hosts = before.lock.headers.get("hosts", "").split()
     both = [host for host in hosts if host in after.lock.headers.get("hosts", "").split()]
-    lines = [f"# {MAGIC}", f"# environment: {cell.env_id}", f"# python: {cell.python}"]
-    lines += [f"# hosts: {' '.join(both)}"]
-    lines += [f"# {NIGHTLIES}: {' '.join(sorted(nightly))}"] if nightly else []
-    lock = Lock(
-        text="\n".join(lines) + f"\n{body}",
-        path=Path(f"{cell.env_id}.txt"),
-        nightly_index=after.lock.nightly_index or before.lock.nightly_index,
-    )
+    index = after.lock.nightly_index or before.lock.nightly_index
+    lock = lock_of(cell, body, both, nightlies=nightly, index=index)
     return planned_cell(cell, lock, passed=base.passed), lock
+
+
+def lock_of(
+    cell: Mixed,
+    body: str,
+    hosts: Iterable[str],
+    *,
+    nightlies: Iterable[str] = (),
+    index: str = "",
+) -> Lock:
+    """Return the lock of a mixed cell.
+
+    Args:
+        cell: The cell.
+        body: Its packages, as a lock spells them.
+        hosts: Hosts that the packages have wheels for.
+        nightlies: Packages that are nightlies.
+        index: Index of the nightlies.
+    """
+    lines = [f"# {MAGIC}", f"# environment: {cell.env_id}", f"# python: {cell.python}"]
+    lines += [f"# hosts: {' '.join(hosts)}"]
+    if named := sorted(nightlies):
+        lines += [f"# {NIGHTLIES}: {' '.join(named)}"]
+    text = "\n".join(lines) + f"\n{body}"
+    return Lock(text=text, path=Path(f"{cell.env_id}.txt"), nightly_index=index)
 
 
 def mixed_cell(base: PlannedCell, packages: str) -> Mixed:

@@ -1,0 +1,94 @@
+"""Packages that a target needs in addition to a cell's, as parts of both ends.
+
+A requirement without a version, e.g. `--with optimistix`, may resolve to another version at each
+end. What then changes between them may come from that package, so it must be a candidate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+
+from conformance.cells.layer import layer_of
+from conformance.cells.lock import Lock, current_host
+from conformance.cells.provision import provision
+from conformance.engine.prepare import planned_with
+from conformance.triage.blame.ends import end_of
+from conformance.triage.blame.mixture import lock_of, mixed_cell
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from conformance.cells.layer import Layer
+    from conformance.engine.job import PlannedCell
+    from conformance.triage.blame.ends import Original
+    from conformance.triage.blame.mixture import End
+
+    Originals = tuple[Original | None, Original | None]
+
+
+def with_additions(
+    ends: tuple[End, End],
+    originals: Originals,
+    wanted: tuple[str, ...],
+    *,
+    locks: dict[str, Lock],
+    cache: Path,
+) -> tuple[tuple[End, End], Originals, tuple[str, ...]]:
+    """Make packages in addition to those of the cells part of both ends, where versions differ.
+
+    Args:
+        ends: Both ends.
+        originals: The environment that each end stands for, None for the end itself.
+        wanted: Requirements in addition to the packages of the cells.
+        locks: Gets the locks of changed originals, by cell id.
+        cache: Cache folder.
+
+    Returns:
+        The ends, what they stand for, and the requirements that remain: those of the user's own
+        wheels, which have no other version. All unchanged where each package has one version at
+        both ends, or an end stands for an environment that must not be touched.
+
+    Raises:
+        NoSolutionError: If what is wanted does not go with an end.
+        InfrastructureError: If an environment cannot be made, or the index does not answer.
+    """
+    theirs = any(one is not None and one.planned.cell.interpreter is not None for one in originals)
+    if not wanted or theirs:
+        return ends, originals, wanted
+    layers = [_layer(end.planned, end.lock, wanted, cache) for end in ends]
+    if layers[0].versions == layers[1].versions:
+        return ends, originals, wanted
+    left = tuple(text for text in wanted if Requirement(text).url)
+
+    def extended(planned: PlannedCell, lock: Lock, layer: Layer) -> tuple[PlannedCell, Lock]:
+        added = Lock(text=layer.parts(cache)[0], path=lock.path)
+        entries: Mapping[str, str] = {**lock.entries, **added.entries}
+        body = "".join(entries[name] for name in sorted(entries))
+        cell = mixed_cell(planned, body)
+        both = lock_of(
+            cell, body, (current_host(),), nightlies=lock.nightlies, index=lock.nightly_index
+        )
+        return planned_with(cell, both, left, cache, planned.passed), both
+
+    before, after = (
+        end_of(*extended(end.planned, end.lock, layer), cache)
+        for end, layer in zip(ends, layers, strict=True)
+    )
+    found: list[Original | None] = []
+    for original in originals:
+        if original is not None:
+            planned, lock = original.planned, locks[original.planned.cell.id]
+            planned, lock = extended(planned, lock, _layer(planned, lock, wanted, cache))
+            locks[planned.cell.id] = lock
+            original = replace(original, planned=planned)  # noqa: PLW2901 - the same one, extended
+        found.append(original)
+    return (before, after), (found[0], found[1]), left
+
+
+def _layer(planned: PlannedCell, lock: Lock, wanted: tuple[str, ...], cache: Path) -> Layer:
+    python = provision(planned.cell, lock=lock, cache=cache).python
+    return layer_of(python, lock, wanted, cache)
