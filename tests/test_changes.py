@@ -14,7 +14,7 @@ from conformance.cells.releases import load_releases
 from conformance.corpus.changes import load_families
 from conformance.corpus.select import select_cases
 from conformance.engine.turned import turned
-from conformance.model.change import WORDS
+from conformance.model.change import WORDS, Family
 from conformance.report.behaviour import evidence_of
 
 if TYPE_CHECKING:
@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 CASES = {case.id: case for case in select_cases((), ROOT / "cases")}
-CHANGES = [
-    (family, change)
-    for family, said in load_families(ROOT / "cases").items()
-    for change in said.change
-]
+FAMILIES = load_families(ROOT / "cases")
+CHANGES = [(family, change) for family, said in FAMILIES.items() for change in said.change]
 RELEASES = load_releases(ROOT / "matrix" / "releases.toml").versions
 SOURCE = re.compile(rf"{'|'.join(WORDS)}|[\w.-]+/[\w.-]+(#\d+|@[0-9a-f]{{12}})")
 COMMITS = tomllib.loads((ROOT / "benchmarks" / "cited_commits.toml").read_text())
@@ -51,6 +48,26 @@ def test_a_change_is_shown_by_its_cases(family: str, change: Change) -> None:
         assert name in CASES, f"{family}/changes.toml: no case {name}"
         places = {(one.release, one.shown_by) for one in shown(name)}
         assert evidence_of(change, shown(name)), f"{name} changes at {sorted(places)}"
+
+
+@pytest.mark.parametrize("family", sorted({case.family for case in CASES.values()}))
+def test_every_change_of_outcome_is_named(family: str) -> None:
+    """A line names each release at which a case starts or stops failing.
+
+    Pairs have a page of their own, as each release adds some.
+    """
+    declared = FAMILIES.get(family, Family())
+    lines = [change for change in declared.change if change.shown_by == "outcome"]
+    named = {(case, change.shown_at) for change in lines for case in change.cases}
+    changed = {
+        (one.case.id, one.release)
+        for case in CASES.values()
+        if case.family == family and case.name not in declared.pairs
+        for one in shown(case.id)
+        if one.shown_by == "outcome"
+    }
+    unnamed = sorted(changed - named)
+    assert not unnamed, f"{family}/changes.toml: no line with shown_by = 'outcome' names {unnamed}"
 
 
 @every_change
