@@ -238,7 +238,7 @@ def address_of_a_foreign_function(env, module):
             error="AttributeError",
             match="xla_client",
             reason="removed; the public name is in jax.errors",
-            issue="jax-ml/jax@7b53c2f39d4b",
+            issue="jax-ml/jax@40fe4b8797cb",
         ),
         deviation(
             "jax<0.6",

@@ -408,7 +408,7 @@ STRUCTS = {
             error="AttributeError",
             match="no attribute 'update'",
             reason="it came with immutability",
-            issue="jax-ml/jax@0605bc4a5dbe",
+            issue="jax-ml/jax@e194d532a469",
         ),
         deviation(
             "jax<0.6.2",

@@ -317,8 +317,7 @@ USES = {
             params=("lax",),
             error="TypeError",
             match="is not a valid JAX type|No constant handler",
-            reason="a Param is converted once it is traced, which lax does not expect",
-            issue="jax-ml/jax@395849bd7a1e",
+            reason="Flax 0.10.7 and later convert a Param only once it is traced",
         ),
         deviation(
             "jax>=0.8",
