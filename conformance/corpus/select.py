@@ -110,7 +110,9 @@ def matches(case: Case, name: str) -> bool:
 
 
 def _unknown(name: str, cases: Sequence[Case]) -> str:
-    known = {word for case in cases for word in (case.id, case.family, case.name)}
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else "`conformance list` shows what there is"
+    # A name without its family selects nothing, but shows which id is meant.
+    meant = {case.name: f"{case.family}/{case.name}" for case in cases}
+    meant |= {word: word for case in cases for word in (case.id, case.family)}
+    near = difflib.get_close_matches(name, sorted(meant), n=1, cutoff=0.5)
+    hint = f"did you mean {meant[near[0]]}?" if near else "`conformance list` shows what there is"
     return f"no case matches {name}: {hint}"
