@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance.cells.accelerators import Turns
-from conformance.cells.cell_id import is_cell_id
-from conformance.cells.selectors import split_platform
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option, with_option
 from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.repro_script import ScriptRepro, repro_script
 from conformance.cli.searching import Asked, Subject, searched
 from conformance.cli.setting import here
-from conformance.cli.targets import script_named
+from conformance.cli.targets import on_one_cpu, script_named
 from conformance.cli.words import CASES, CELLS
 from conformance.engine.cache import ResultCache
 from conformance.engine.comparing import compare
@@ -120,7 +118,7 @@ def command(
     if (script := script_named(setting, case)) is not None:
         _refuse_of_script(cell, run_dir, good, issue=issue)
         asked = ScriptRepro(
-            script=script, cell=setting.cell(_on_one_cpu(cell[0])), out=out, issue=issue, good=good,
+            script=script, cell=setting.cell(on_one_cpu(cell[0])), out=out, issue=issue, good=good,
             wanted=wanted, check=not no_check, json_file=json_file,
         )  # fmt: skip
         return repro_script(setting, asked)
@@ -160,12 +158,6 @@ def command(
         write_file("--json", json_file, readable_json(told))
     _tell(file, jobs[0], written, run_by)
     return 0
-
-
-def _on_one_cpu(selector: str) -> str:
-    """Return a selector that names one CPU where it names no platform."""
-    named = is_cell_id(selector) or split_platform(selector)[1]
-    return selector if named else f"{selector}@cpu1"
 
 
 def _refuse_of_script(

@@ -32,6 +32,7 @@ from conformance.triage.repro.script_file import ScriptRun, same_ending, script_
 if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cli.setting import Setting
+    from conformance.model.record import Record
     from conformance.triage.programs.target import Target
 
 
@@ -104,22 +105,36 @@ def _run(setting: Setting, asked: ScriptRepro) -> ScriptRun:
             preferred=asked.script.preferred,
         )  # fmt: skip
         record = runner.run(planned)
-        if record.outcome in SILENT:
-            raise UsageError(f"{asked.cell.id}: {ending(record)}")
-        own = Path(asked.script.text).resolve()
-        read = decode_inputs(blobs.get(record.artifacts[READ_FILES]))
-        others = [path for path, content in read.items() if content and Path(path) != own]
-        if others:
-            raise UsageError(
-                f"{own.name}: reads {', '.join(others)}, expected a script of one file; "
-                "put what it needs of them into the script"
-            )
+        refuse_other_files(record, blobs, asked.script)
         return ScriptRun(
-            name=own.name, source=asked.script.source, planned=planned,
+            name=Path(asked.script.text).name, source=asked.script.source, planned=planned,
             versions=runner.versions(planned), outcome=record.outcome, error=record.error,
             stdout=blobs.get(record.artifacts["stdout"]).decode("utf-8", "replace"),
             variables=asked.script.variables,
         )  # fmt: skip
+
+
+def refuse_other_files(record: Record, blobs: BlobStore, script: Target) -> None:
+    """Refuse a script that cannot be one file by itself.
+
+    Args:
+        record: What came of it.
+        blobs: Its blobs.
+        script: The script.
+
+    Raises:
+        UsageError: If it did not run, or reads other files of the user's own.
+    """
+    if record.outcome in SILENT:
+        raise UsageError(f"{record.cell}: {ending(record)}")
+    own = Path(script.text).resolve()
+    read = decode_inputs(blobs.get(record.artifacts[READ_FILES]))
+    others = [path for path, content in read.items() if content and Path(path) != own]
+    if others:
+        raise UsageError(
+            f"{own.name}: reads {', '.join(others)}, expected a script of one file; "
+            "put what it needs of them into the script"
+        )
 
 
 def _check(run: ScriptRun, text: str, name: str, setting: Setting) -> None:

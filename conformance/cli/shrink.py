@@ -13,9 +13,11 @@ from conformance.cells.accelerators import Turns
 from conformance.cells.selectors import cell_python
 from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
-from conformance.cli.options import json_option
+from conformance.cli.options import json_option, with_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import default_jobs, here
+from conformance.cli.shrink_script import ScriptShrink, shrink_script
+from conformance.cli.targets import on_one_cpu, script_named
 from conformance.cli.words import CASES, CELLS
 from conformance.corpus.discover import discover
 from conformance.engine.blobs import BlobStore
@@ -49,14 +51,14 @@ NONE: Final = "none"
 """What --good-cell says where none is to be looked for."""
 
 
-@click.command("shrink", short_help="Cut a case down to what makes it fail.")
+@click.command("shrink", short_help="Cut a case or a script down to what makes it fail.")
 @click.argument("case", type=CASES)
 @click.option(
     "--cell", required=True, metavar="SELECTOR", type=CELLS, help="Where the case deviates."
 )
 @click.option(
     "--good-cell", metavar="SELECTOR", type=CELLS,
-    help="Where it conforms: what is left must conform there too. `none` asks of no other cell.  "
+    help="Where it is right: what is left must be right there too. `none` asks of no other cell.  "
     "[default: the nearest release in which it does]",
 )  # fmt: skip
 @click.option(
@@ -71,6 +73,7 @@ NONE: Final = "none"
     "--repro", type=click.Path(path_type=Path), metavar="FILE",
     help="Also write one file that needs nothing of ours, as `conformance repro` does.",
 )  # fmt: skip
+@with_option
 @json_option("what was found")
 @click.option(
     "--probes", type=click.IntRange(min=1), default=400, show_default=True,
@@ -92,12 +95,17 @@ def command(
     fact: str,
     out: Path,
     repro: Path | None,
+    wanted: tuple[str, ...],
     json_file: Path | None,
     probes: int,
     seconds: float,
     jobs: int,
 ) -> int:
-    """Cut a case down to what makes it fail, give a wrong value, or state a fact.
+    """Cut a case or a script down to what makes it fail, give a wrong value, or state a fact.
+
+    CASE may be a script, or a report that holds one, as for `conformance bisect`. Of a script is
+    kept how it fails, or that it prints something else than in the other cell; each candidate runs
+    as a process of its own.
 
     What is left is a case file: fewer statements and operations, smaller shapes, fewer devices,
     and the same error, raised by the same function; or a value that is wrong in the same way.
@@ -108,6 +116,7 @@ def command(
     conformance shrink 'shard_map_while/fori_from[zeros]' --cell 0.6.2
     conformance shrink CASE --cell 0.6.2 --good-cell 0.5.3 --out cases/my_family/small.py
     conformance shrink CASE --cell 0.6.2 --repro bug.py
+    conformance shrink report.py --cell 0.6.2 --out small.py
     conformance shrink CASE --cell '0.8.3@tpu:v5e:2x2' --fact collectives.all-gather
 
     Exit status: 0 done and confirmed, 1 what is left is flaky, 2 usage, or nothing to keep,
@@ -115,23 +124,36 @@ def command(
     """  # noqa: D301 - \b is click's own mark
     setting = here()
     _check_outputs(out, json_file, repro)
+    console = open_console(stderr=True)
+    if (script := script_named(setting, case)) is not None:
+        if fact:
+            raise UsageError(f"--fact {fact}: goes with a case, got a script")
+        asked = ScriptShrink(
+            script=script, cell=setting.cell(on_one_cpu(cell)), wanted=wanted, repro=repro,
+            good_cell=_good_of_script(setting, cell, good_cell), out=out, json_file=json_file,
+            probes=probes, seconds=seconds, jobs=jobs,
+        )  # fmt: skip
+        with console.status("", spinner="line") as status:
+            progress = status.update if console.is_terminal else _Lines(console).tell
+            return shrink_script(setting, asked, console, progress)
+    if wanted:
+        raise UsageError(f"--with {wanted[0]}: goes with a script, got a case")
     chosen, place = setting.case(case), setting.cell(cell)
     others, named = _others(setting, chosen, place, good_cell)
-    wanted = Wanted(
+    question = Wanted(
         case=chosen, cell=place, others=others, named=named, fact=fact, probes=probes,
         seconds=seconds, width=jobs,
     )  # fmt: skip
-    console = open_console(stderr=True)
     with temporary_folder("shrink") as folder:
         with console.status("", spinner="line") as status:
             inquiry = Inquiry(
-                wanted=wanted, open_cell=_opener(setting, chosen), read=_read, folder=folder,
+                wanted=question, open_cell=_opener(setting, chosen), read=_read, folder=folder,
                 blobs=BlobStore(folder / "blobs"),
                 progress=status.update if console.is_terminal else _Lines(console).tell,
             )  # fmt: skip
             shrunk = inquiry.run()
         if repro is not None:
-            write_file("--repro", repro, _standalone(setting, wanted, shrunk, folder, repro.name))
+            write_file("--repro", repro, _standalone(setting, question, shrunk, folder, repro.name))
     if str(json_file) != "-" or str(out) != "-":
         write_file("--out", out, shrunk.text.encode())
     if json_file is not None:
@@ -141,6 +163,18 @@ def command(
     if shrunk.interrupted:
         return ExitCode.INTERRUPTED
     return ExitCode.OK if shrunk.confirmed else ExitCode.UNEXPECTED
+
+
+def _good_of_script(setting: Setting, cell: str, good: str | None) -> Cell | str | None:
+    """Return the other cell of a script as it was named: None where it was not, empty for none."""
+    if good is None:
+        return None
+    if good == NONE:
+        return ""
+    named = setting.cell(on_one_cpu(good))
+    if named == setting.cell(on_one_cpu(cell)):
+        raise UsageError(f"--good-cell {good}: the same cell twice, expected two")
+    return named
 
 
 class _Lines:

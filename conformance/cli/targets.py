@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.cells.cell_id import is_cell_id
+from conformance.cells.selectors import split_platform
 from conformance.cli.options import print_note
 from conformance.cli.report_input import STDIN, read_report
 from conformance.cli.searching import Subject
@@ -61,6 +63,16 @@ def script_named(setting: Setting, target: str) -> Target | None:
     if target.endswith(".py") and Path(target).is_file():
         return Target(kind=Program.SCRIPT, text=target)
     return None
+
+
+def on_one_cpu(selector: str) -> str:
+    """Return a selector that names one CPU where it names no platform.
+
+    Args:
+        selector: A selector of one cell.
+    """
+    named = is_cell_id(selector) or split_platform(selector)[1]
+    return selector if named else f"{selector}@cpu1"
 
 
 def _reported(setting: Setting, target: str) -> Target:

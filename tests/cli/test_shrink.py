@@ -304,3 +304,75 @@ def test_the_smallest_so_far_is_written_when_it_is_interrupted(project: Project)
     assert process.returncode == 130, before
     assert "interrupted: the smallest so far" in err
     assert "def slow(env)" in (project.path / "left.py").read_text()
+
+
+RANKS = """\
+import os
+import jax
+import jax.numpy as jnp
+
+shape = (3, 4)
+print("made with", os.name)
+with jax.numpy_rank_promotion("raise"):
+    total = jnp.ones(shape).sum()
+    print(total)
+    add = jnp.vectorize(jnp.add)
+    print(add(jnp.ones((3, 3)), jnp.ones(3)))
+"""
+
+
+@pytest.mark.cell
+def test_a_script(project: Project) -> None:
+    """What is left fails in the same way, and in no other release; it is a file by itself."""
+    project.write({"report.py": RANKS})
+    options = ("--cell", "0.4.31", "--out", "small.py", "--repro", "bug.py", "--json", "-")
+    ending = project.run("shrink", "report.py", *options)
+    assert ending.code == 0, ending.err
+    answer = ending.json
+    assert answer["confirmed"]
+    assert answer["good_cell"] == "jax0.4.30-py311-cpu1"
+    assert answer["kept"].startswith("ValueError: operands with shapes")
+    assert answer["after"]["lines"] <= 4 < answer["before"]["lines"]
+    text = (project.path / "small.py").read_text()
+    assert text == answer["text"]
+    assert "total" not in text
+    assert "import os" not in text
+    assert "jnp.vectorize" in text
+    ends = ("--good", "0.4.30", "--bad", "0.4.33")
+    bisected = project.run("bisect", "small.py", *ends, "--json", "-")
+    assert bisected.json["first_bad"] == "0.4.31"
+    assert '"jax==0.4.31"' in (project.path / "bug.py").read_text()
+
+
+@pytest.mark.cell
+def test_a_script_that_prints_something_else(project: Project) -> None:
+    """The cell in which it is right is the nearest one that prints something else."""
+    project.write({
+        "report.py": "import jax.numpy as jnp\nx = jnp.arange(3)\n"
+        "print(x)\nprint(jnp.ceil(x).dtype)\n"
+    })  # fmt: skip
+    ending = project.run("shrink", "report.py", "--cell", "0.4.30", "--json", "-")
+    assert ending.code == 0, ending.err
+    assert ending.json["kept"] == "prints 'float32' for 'int32'"
+    assert "print(x)" not in ending.json["text"]
+    assert "ceil" in ending.json["text"]
+
+
+@pytest.mark.cell
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("print(1)", (), "ok; expected a cell in which it does something else (jax0.6.1"),
+        ("print(1)", ("--good-cell", "0.6.2"), "the same cell twice, expected two"),
+        ("print(1)", ("--fact", "ops"), "--fact ops: goes with a case, got a script"),
+        ("def f(:", (), "report.py:1: no Python"),
+        ("import other", (), "other.py, expected a script of one file"),
+    ],
+)
+def test_scripts_that_cannot_be_cut_down(
+    project: Project, text: str, options: tuple[str, ...], said: str
+) -> None:
+    """Said before anything is cut."""
+    project.write({"report.py": text, "other.py": ""})
+    ending = project.run("shrink", "report.py", "--cell", "0.6.2", *options)
+    assert (ending.code, said in ending.err) == (2, True), ending.err

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.triage.shrink.inquiry import Shrunk
+    from conformance.triage.shrink.scripts import ShrunkScript
 
 
 def shrunk_lines(shrunk: Shrunk) -> Iterator[str]:
@@ -29,8 +30,7 @@ def shrunk_lines(shrunk: Shrunk) -> Iterator[str]:
         yield ", ".join(told)
     if shrunk.generator == "jaxpr":
         yield "its operations were said one by one: that has fewer than its own text"
-    end = "nothing more can be cut" if shrunk.complete else "more may be cut: --probes, --seconds"
-    yield f"{shrunk.probes} probes in {shrunk.seconds:.1f} s; {end}"
+    yield _spent(shrunk)
     if shrunk.interrupted:
         yield "interrupted: the smallest so far, not tried once more"
     elif not shrunk.confirmed:
@@ -39,6 +39,55 @@ def shrunk_lines(shrunk: Shrunk) -> Iterator[str]:
         yield "confirmed: a fresh worker shows the same"
         if not shrunk.alone:
             yield "by itself it does not deviate: nothing in it says what it should do"
+
+
+def script_lines(shrunk: ShrunkScript) -> Iterator[str]:
+    """Yield what is told of a script that was cut down.
+
+    Args:
+        shrunk: What is left.
+    """
+    yield f"kept: {shrunk.about}"
+    yield f"on {shrunk.cell}" + (f", not on {shrunk.good_cell}" if shrunk.good_cell else "")
+    yield f"lines {shrunk.lines[0]} -> {shrunk.lines[1]}"
+    yield _spent(shrunk)
+    if shrunk.interrupted:
+        yield "interrupted: the smallest so far, not tried once more"
+    elif not shrunk.confirmed:
+        yield "flaky: tried once more it did not show the same"
+    else:
+        yield "confirmed: it shows the same once more"
+
+
+def _spent(shrunk: Shrunk | ShrunkScript) -> str:
+    end = "nothing more can be cut" if shrunk.complete else "more may be cut: --probes, --seconds"
+    return f"{shrunk.probes} probes in {shrunk.seconds:.1f} s; {end}"
+
+
+def script_json(shrunk: ShrunkScript, script: str, file: str) -> dict[str, Any]:
+    """Return the data of a script that was cut down.
+
+    Args:
+        shrunk: What is left.
+        script: Path of the script.
+        file: File it was written to, `-` for standard output.
+    """
+    before, after = shrunk.lines
+    return {
+        "script": script,
+        "cell": shrunk.cell,
+        "good_cell": shrunk.good_cell,
+        "kept": shrunk.about,
+        "file": file,
+        "text": shrunk.text,
+        "before": {"lines": before},
+        "after": {"lines": after},
+        "probes": shrunk.probes,
+        "seconds": round(shrunk.seconds, 3),
+        "complete": shrunk.complete,
+        "interrupted": shrunk.interrupted,
+        "confirmed": shrunk.confirmed,
+    }
 
 
 def shrunk_json(shrunk: Shrunk, case: str, file: str) -> dict[str, Any]:
