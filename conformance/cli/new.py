@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -139,6 +140,7 @@ def command(
     folder = _cases_folder(setting, cases, dry_run=dry_run)
     stem = "" if script == STDIN else Path(called).stem
     place = find_place(folder, read.tree, stem=stem, family=family, topic=topic, name=name)
+    place = replace(place, is_own=folder != setting.project.cases)
     count = devices or read.settings.devices
     benches = _Benches(setting, jobs=jobs, timeout=timeout, devices=count)
     first = _first(setting, cell, good, releases_named(text))

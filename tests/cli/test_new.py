@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -149,9 +151,32 @@ def test_assertions_say_what_is_right(project: Project) -> None:
 
 
 @pytest.mark.cell
+def test_a_script_that_prints_its_environment(project: Project) -> None:
+    """Versions, devices and times are not observed: they differ, and no behaviour does."""
+    text = "import jax, time\nstart = time.time()\nprint(jax.__version__, jax.devices())\n"
+    text += "print(f'{jax.__version__}: {jax.numpy.ones(2).sum()} in {time.time() - start:.2f}')\n"
+    ending = ported(project, text, cells=CELLS)
+    assert ending.code == 0, ending.err
+    assert "the same on all 2 releases tried" in ending.out
+    assert "jax.__version__" not in cases_of(project)
+
+
+@pytest.mark.cell
+def test_a_folder_of_ones_own(project: Project) -> None:
+    """It may be a new one; the command that is proposed finds the case there."""
+    project.write({"report.py": "import jax.numpy as jnp\nprint(jnp.ones(2).sum())\n"})
+    where = ("--cases", "own", "--family", "sums", "--cell", "0.6.0", "--cell", "0.6.2")
+    ending = project.run("new", "report.py", *where)
+    assert ending.code == 0, ending.err
+    (command,) = re.findall(r"not tried: conformance (run .*)", ending.out)
+    again = project.run(*shlex.split(command.replace(">=0.4", "0.6.2")))
+    assert (again.code, "1 new" in again.out) == (0, True), again
+
+
+@pytest.mark.cell
 def test_a_script_that_does_not_show_the_same_twice(project: Project) -> None:
     """It is said, and is no success."""
-    ending = ported(project, "import os\nprint(os.getpid())\n", cells=("--cell", "0.6.2"))
+    ending = ported(project, "import os\nprint(os.urandom(4).hex())\n", cells=("--cell", "0.6.2"))
     assert ending.code == 1
     assert "not declared: 0.6.2: does not show the same twice: out " in ending.out
 
@@ -216,7 +241,7 @@ def test_a_script_that_makes_no_case(project: Project, script: str, said: str) -
         (("ok.py", "--family", "numbers", "--topic", "_x"), "--topic _x: no file of cases has"),
         (("ok.py", "--family", "numbers", "--cell", "9.9"), "9.9"),
         (("ok.py", "--family", "numbers", "--good", ">=0.5"), "releases, expected one"),
-        (("ok.py", "--cases", "gone"), "gone: no such folder, expected one of families"),
+        (("ok.py", "--cases", "gone"), "gone: has no families yet; name one: --family NAME"),
         (("ok.py", "--json", "no/where"), "--json no/where: cannot be written"),
         (
             ("3.py", "--family", "numbers", "--name", "class"),

@@ -19,9 +19,14 @@ _SUBJECTS: Final = ("jax", "jaxlib", "flax", "optax", "orbax", "equinox")
 _NUMBERS: Final = frozenset({"jax.numpy", "jax.tree_util", "jax.tree"})
 _PLACES: Final = frozenset({
     "lax", "experimental", "sharding", "numpy", "jit", "_src", "Mesh", "devices", "device_put",
-    "PartitionSpec", "NamedSharding", "config",
+    "PartitionSpec", "NamedSharding",
 })  # fmt: skip
 """Names that only set the scene, or say where others are."""
+_SETTINGS: Final = "config"
+_ENVIRONMENT: Final = frozenset({
+    "print_environment_info", "block_until_ready", "platform", "device_kind", "default_backend",
+})  # fmt: skip
+"""Names that show where a program runs, or wait for it."""
 _ARRAY: Final = frozenset({
     "T", "shape", "dtype", "size", "ndim", "sum", "mean", "max", "min", "reshape", "astype", "at",
     "set", "add", "copy", "append", "items", "keys", "values", "update", "format", "join",
@@ -81,7 +86,7 @@ def uses(tree: ast.AST) -> frozenset[str]:
                 found.update(path[path.index(_COMPAT) + 1 :])
             elif path[0] in _SUBJECTS:
                 found.update(_telling(path))
-            elif root not in names and node.attr not in _ARRAY and not node.attr.startswith("__"):
+            elif root not in names and node.attr not in _ARRAY and _is_telling(node.attr):
                 found.add(f".{node.attr}")
         elif isinstance(node, ast.Name) and node.id in names:
             path = names[node.id].split(".")
@@ -94,9 +99,13 @@ def uses(tree: ast.AST) -> frozenset[str]:
 
 def _telling(path: Sequence[str]) -> list[str]:
     """Return the parts of a dotted name that say what it is about."""
-    if ".".join(path[:2]) in _NUMBERS:
+    if ".".join(path[:2]) in _NUMBERS or path[1:2] == [_SETTINGS]:
         return []
-    return [part for part in path[1:] if part not in _PLACES]
+    return [part for part in path[1:] if part not in _PLACES and _is_telling(part)]
+
+
+def _is_telling(name: str) -> bool:
+    return name not in _ENVIRONMENT and not name.startswith("__")
 
 
 def _path(node: ast.Attribute) -> tuple[str, list[str]]:

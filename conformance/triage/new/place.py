@@ -36,6 +36,7 @@ class Place:
         why: Why this family.
         there: What the file holds now; None where there is none yet.
         new_family: Whether the family is a new one.
+        is_own: Whether the folder of cases is another one than the project's.
     """
 
     folder: Path
@@ -44,6 +45,12 @@ class Place:
     why: str
     there: str | None
     new_family: bool
+    is_own: bool = False
+
+    @property
+    def target(self) -> str:
+        """What `conformance run` calls it: its id, or its file where that is not the project's."""
+        return str(self.file) if self.is_own else self.id
 
     @property
     def file(self) -> Path:
@@ -107,8 +114,8 @@ def named_after(stem: str) -> str:
 
 
 def _folders(cases: Path) -> list[Path]:
-    if not cases.is_dir():
-        raise UsageError(f"{cases}: no such folder, expected one of families of cases")
+    if not cases.exists():
+        return []  # a new folder
     found = (path for path in cases.iterdir() if path.is_dir())
     return [path for path in found if not path.name.startswith((".", "_"))]
 
@@ -119,6 +126,8 @@ def _fitting(cases: Path, tree: ast.AST, families: list[str]) -> Fit:
     fit = chosen(found)
     if fit is not None:
         return fit
+    if not families:
+        raise UsageError(f"{cases}: has no families yet; name one: --family NAME")
     near = [one for one in found[:_NAMED] if one.names]
     told = "; ".join(f"{one.family}: {one.reason}" for one in near) or ", ".join(families)
     raise UsageError(

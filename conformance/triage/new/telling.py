@@ -67,8 +67,8 @@ def summary_lines(ported: Ported) -> Iterator[str]:
             f"; its own is not in {where}" if where else ""
         )
     if skipped := len(releases) - len(seen.records):
-        place = ported.order.place
-        yield f"{skipped} releases were not tried: conformance run {quote(place.id)} --cell '>=0.4'"
+        target = quote(ported.order.place.target)
+        yield f"{skipped} releases were not tried: conformance run {target} --cell '>=0.4'"
     if script.caught:
         yield "the case raises what the script catches at its end"
     if script.settings.dropped:

@@ -74,6 +74,21 @@ def test_scripts(script: str, family: str) -> None:
     assert found is None or found.reason.startswith("its cases use ")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "print(jax.__version__, jax.devices()[0].platform)",
+        'jax.config.update("jax_enable_x64", True)',
+        "jax.config.jax_debug_nans = True",
+        "jax.print_environment_info()",
+        "jax.block_until_ready(jax.numpy.ones(3)).block_until_ready()",
+    ],
+)
+def test_what_a_program_runs_in_does_not_count(line: str) -> None:
+    """A setting, or a fact of the environment, is not what the program does."""
+    assert uses(ast.parse(f"import jax\n{line}")) == frozenset()
+
+
 def test_how_a_case_is_judged_does_not_count() -> None:
     """A script has no keywords of the kit, so they would only make it unlike all that do."""
     case = """

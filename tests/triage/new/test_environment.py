@@ -1,0 +1,58 @@
+"""Prints of facts of the environment: versions, devices and times are no behaviour."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from conformance.triage.new.environment import without_environment
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("print(jax.__version__)", "pass"),
+        ('print("jax", jax.__version__, "on", jax.devices())', "pass"),
+        ('print(f"jax {jax.__version__} on {jax.devices()[0].platform}")', "pass"),
+        ("print(sys.version.split()[0], platform.python_version(), np.__version__)", "pass"),
+        ("jax.print_environment_info()", "pass"),
+        ("print(jax.print_environment_info(return_string=True))", "pass"),
+        ("print(jax.__version__, x)", "print(x)"),
+        ('print(f"{jax.__version__}: {x.sum()} {y:.3f}")', "print(x.sum(), y)"),
+        ('print("%s: %s" % (jax.__version__, x))', 'print("%s: %s" % (jax.__version__, x))'),
+        ("print(x.devices())", "print(x.devices())"),
+        ("print('done')", "print('done')"),
+        ("jax.__version__", "pass"),
+        ("y = jax.__version__", "y = jax.__version__"),
+    ],
+)
+def test_what_is_left_of_a_line(line: str, expected: str) -> None:
+    """What is printed beside a fact of the environment stays, and so do texts alone."""
+    head = "import jax, sys, platform\nimport numpy as np\nx = 1\n"
+    assert without_environment(head + line + "\n") == f"{head}{expected}\n"
+
+
+def test_names_of_times() -> None:
+    """A name that holds a fact of the environment alone is one."""
+    text = dedent("""\
+        import time
+        from time import perf_counter
+        start = time.time()
+        x = f()
+        took = time.time() - start
+        print(f"took {took:.3f} s", x)
+        print(round(took, 2))
+        took = x
+        """)
+    assert 'print(f"took' in without_environment(text)
+    changed = without_environment(text.replace("took = x\n", ""))
+    assert changed.splitlines()[-2:] == ["print(x)", "pass"]
+
+
+def test_a_text_without_them_is_the_same() -> None:
+    """Also where a statement spans lines, or is in a block."""
+    text = "if x:\n    print(\n        x,  # one\n        y,\n    )\n"
+    assert without_environment(text) == text
+    text = "import jax\nfor x in y:\n    print(jax.__version__)\n    print(x)\n"
+    assert without_environment(text) == "import jax\nfor x in y:\n    pass\n    print(x)\n"
