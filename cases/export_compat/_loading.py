@@ -25,10 +25,14 @@ BACKWARD, FORWARD = timedelta(days=180), timedelta(days=21)
 """For how long JAX says that what it exported can be loaded: by newer releases, and by older."""
 RTOL = 1e-5
 CODE = "code "
+BARE = "_without_tracebacks"
+"""What the name of an export ends with whose module holds no tracebacks."""
 LOCATION = re.compile(
     r' loc\((?:#loc\d*|"[^"]*"(?:\(#loc\d*\))?|unknown)\)|^#loc.*\n', re.MULTILINE
 )
 """Where in its source something is, in the text of a module."""
+PLACE = re.compile(r"(?:<unknown>|[\w/]+\.py):\d+:\d+: (?:error: )?")
+"""Where in its source something is, in the message of an error."""
 
 
 @cache
@@ -69,7 +73,7 @@ def outcomes(name, among):
     Releases whose exports are the same to who calls them are called once.
 
     Args:
-        name: Name of a program.
+        name: Name of a program, maybe with `BARE` at its end.
         among: The releases that exported it.
     """
     loaded = each(lambda writer: load(name, writer), among)
@@ -88,7 +92,7 @@ def told(name, said):
     process ends or the call is refused, as it happens.
     """
     missing = said.startswith("crashed") or "NOT_FOUND: No registered implementation" in said
-    return "kernels missing" if name == "solve" and missing else said
+    return "kernels missing" if plain(name) == "solve" and missing else said
 
 
 def each(work, items):
@@ -122,9 +126,14 @@ def in_a_child(work, items):
     return dict(lines), os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
 
+def plain(name):
+    """Return the name of a program, however it was exported."""
+    return name.removesuffix(BARE)
+
+
 def was_refused(name, writer):
     """Say whether a release could not export a program."""
-    return name in manifests()[writer]["refused"]
+    return plain(name) in manifests()[writer]["refused"]
 
 
 def load(name, writer):
@@ -133,8 +142,8 @@ def load(name, writer):
         return "not exported"
     try:
         exported = deserialized(name, writer)
-        found = [code(exported), manifests()[writer]["results"].get(name)]
-        if PROGRAMS[name].gradient:
+        found = [code(exported), manifests()[writer]["results"].get(plain(name))]
+        if PROGRAMS[plain(name)].gradient:
             found.append(code(exported.vjp()))
     except Exception as error:  # noqa: BLE001 - how it is refused is what is asked
         return f"load: {type(error).__name__}: {first_words(error)}"
@@ -178,16 +187,16 @@ def deserialized(name, writer):
 
 def called(name, exported):
     """Return what an exported program gives, or its gradient."""
-    program = PROGRAMS[name]
+    program = PROGRAMS[plain(name)]
     args = called_with(program)
     return jax.jit(jax.grad(exported.call))(*args) if program.gradient else exported.call(*args)
 
 
 def is_right(name, result, manifest):
     """Say whether a result is what the program means, or what its writer got."""
-    program = PROGRAMS[name]
+    program = PROGRAMS[plain(name)]
     wanted = (
-        np.asarray(manifest["results"][name])
+        np.asarray(manifest["results"][plain(name)])
         if program.reference is None
         else program.reference(*program.args)
     )
@@ -199,6 +208,6 @@ def is_right(name, result, manifest):
 
 
 def first_words(error):
-    """Return how an error's message begins, without what differs from run to run."""
-    lines = str(error).strip().splitlines()
+    """Return how an error's message begins, without the place in the source that it names."""
+    lines = PLACE.sub("", str(error).strip()).splitlines()
     return lines[0][:80] if lines else ""

@@ -1,7 +1,8 @@
 """Export every program with the jax at hand, into one file; run by `.ci/exports.py`.
 
-What a module says of places in its source travels with it, so this is compiled under a name that is
-the same on every host, and programs are read, not imported.
+A module carries the source lines of its operations, with their tracebacks: this file and the
+programs are compiled under names that are the same on every host. Each program is exported twice:
+as JAX does by default, and without tracebacks (`jax_traceback_in_locations_limit=0`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ import numpy as np
 from jax import export
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
+LIMIT = "jax_traceback_in_locations_limit"
+BARE = "_without_tracebacks"
+"""What the name of a file ends with that holds an export without tracebacks."""
 
 
 def write(programs: Any, target: str, date: str) -> None:
@@ -29,7 +33,7 @@ def write(programs: Any, target: str, date: str) -> None:
 
     Args:
         programs: The module of the programs.
-        target: The file, a zip: `manifest.json`, and a serialised export for each program that
+        target: The file, a zip: `manifest.json`, and two serialised exports for each program that
             can be exported here.
         date: Day of the release.
     """
@@ -38,6 +42,12 @@ def write(programs: Any, target: str, date: str) -> None:
     for name, program in programs.PROGRAMS.items():
         try:
             exported, files[name] = exported_bytes(programs, program)
+            limit = getattr(jax.config, LIMIT)
+            jax.config.update(LIMIT, 0)
+            jax.clear_caches()
+            _, files[name + BARE] = exported_bytes(programs, program)
+            jax.config.update(LIMIT, limit)
+            jax.clear_caches()
         except Exception as error:  # noqa: BLE001 - what a release cannot export is told, not hidden
             manifest["refused"][name] = f"{type(error).__name__}: {error}".splitlines()[0]
             continue
@@ -67,5 +77,4 @@ if __name__ == "__main__":
     with open(f"{folder}/_programs.py") as source:  # noqa: PTH123 - one line
         code = compile(source.read(), "export_compat/_programs.py", "exec")
     exec(code, found.__dict__)  # noqa: S102 - it is ours, under a name of no host
-    jax.config.update("jax_traceback_in_locations_limit", 0)
     write(found, target, date)

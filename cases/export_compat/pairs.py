@@ -3,7 +3,8 @@
 JAX promises that what `jax.export` wrote can be loaded for six months by newer releases, and for
 three weeks by older ones. `promised` holds it to that: all must give what the program means.
 `beyond` has no reference, as nothing is promised there: it records what happens, which is what
-somebody with an old file wants to know. What each release exported lies in `_exports/`.
+somebody with an old file wants to know. What each release exported lies in `_exports/`: as it does
+by default, and `_without_tracebacks`, with `jax_traceback_in_locations_limit` 0.
 """
 
 from __future__ import annotations
@@ -34,11 +35,36 @@ from ._loading import outcomes, was_refused, writers
         "special_function": {"name": "special_function"},
         "two_platforms": {"name": "two_platforms"},
         "narrow_types": {"name": "narrow_types"},
+        "elementwise_without_tracebacks": {"name": "elementwise_without_tracebacks"},
+        "dynamic_shape_without_tracebacks": {"name": "dynamic_shape_without_tracebacks"},
+        "control_flow_without_tracebacks": {"name": "control_flow_without_tracebacks"},
+        "gradient_without_tracebacks": {"name": "gradient_without_tracebacks"},
+        "sharded_without_tracebacks": {"name": "sharded_without_tracebacks"},
+        "shard_map_without_tracebacks": {"name": "shard_map_without_tracebacks"},
+        "cholesky_without_tracebacks": {"name": "cholesky_without_tracebacks"},
+        "solve_without_tracebacks": {"name": "solve_without_tracebacks"},
+        "eigenvalues_without_tracebacks": {"name": "eigenvalues_without_tracebacks"},
+        "singular_values_without_tracebacks": {"name": "singular_values_without_tracebacks"},
+        "random_bits_without_tracebacks": {"name": "random_bits_without_tracebacks"},
+        "typed_key_without_tracebacks": {"name": "typed_key_without_tracebacks"},
+        "top_k_without_tracebacks": {"name": "top_k_without_tracebacks"},
+        "special_function_without_tracebacks": {"name": "special_function_without_tracebacks"},
+        "two_platforms_without_tracebacks": {"name": "two_platforms_without_tracebacks"},
+        "narrow_types_without_tracebacks": {"name": "narrow_types_without_tracebacks"},
     },
     deviations=[
         deviation(
             "jax<0.10",
-            params=["cholesky", "solve", "eigenvalues", "singular_values"],
+            params=[
+                "cholesky",
+                "cholesky_without_tracebacks",
+                "solve",
+                "solve_without_tracebacks",
+                "eigenvalues",
+                "eigenvalues_without_tracebacks",
+                "singular_values",
+                "singular_values_without_tracebacks",
+            ],
             outcome="ok",
             match="crashed|NOT_FOUND|kernels missing",
             reason="what LAPACK needs was set up where a program is traced, not where it is loaded",
@@ -80,6 +106,22 @@ def promised(env, name):
         "special_function": {"name": "special_function"},
         "two_platforms": {"name": "two_platforms"},
         "narrow_types": {"name": "narrow_types"},
+        "elementwise_without_tracebacks": {"name": "elementwise_without_tracebacks"},
+        "dynamic_shape_without_tracebacks": {"name": "dynamic_shape_without_tracebacks"},
+        "control_flow_without_tracebacks": {"name": "control_flow_without_tracebacks"},
+        "gradient_without_tracebacks": {"name": "gradient_without_tracebacks"},
+        "sharded_without_tracebacks": {"name": "sharded_without_tracebacks"},
+        "shard_map_without_tracebacks": {"name": "shard_map_without_tracebacks"},
+        "cholesky_without_tracebacks": {"name": "cholesky_without_tracebacks"},
+        "solve_without_tracebacks": {"name": "solve_without_tracebacks"},
+        "eigenvalues_without_tracebacks": {"name": "eigenvalues_without_tracebacks"},
+        "singular_values_without_tracebacks": {"name": "singular_values_without_tracebacks"},
+        "random_bits_without_tracebacks": {"name": "random_bits_without_tracebacks"},
+        "typed_key_without_tracebacks": {"name": "typed_key_without_tracebacks"},
+        "top_k_without_tracebacks": {"name": "top_k_without_tracebacks"},
+        "special_function_without_tracebacks": {"name": "special_function_without_tracebacks"},
+        "two_platforms_without_tracebacks": {"name": "two_platforms_without_tracebacks"},
+        "narrow_types_without_tracebacks": {"name": "narrow_types_without_tracebacks"},
     },
 )
 def beyond(env, name):
