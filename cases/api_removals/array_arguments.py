@@ -541,3 +541,35 @@ def complex_range(env):
     """`jnp.arange` of complex numbers is a ValueError since 0.10.0; it gave whatever."""
     ended = refusal(lambda: jnp.arange(0, 5, 1 + 1j), "complex start/stop/step")
     return Observed(ended, refused("ValueError"))
+
+
+@probe(
+    source="jax-ml/jax@e1375a7dc1a5",
+    platforms=("cpu",),
+    params={
+        "atleast_1d": {"name": "atleast_1d"},
+        "atleast_2d": {"name": "atleast_2d"},
+        "atleast_3d": {"name": "atleast_3d"},
+        "column_stack": {"name": "column_stack"},
+        "hstack": {"name": "hstack"},
+        "vstack": {"name": "vstack"},
+    },
+    deviations=[
+        deviation(
+            "jax>=0.10",
+            error="TypeError",
+            match="requires ndarray or scalar arguments, got <class 'list'>",
+            reason="lists are refused, after a DeprecationWarning",
+            issue="jax-ml/jax@e1375a7dc1a5",
+        )
+    ],
+)
+def rows_of_lists(env, name):
+    """`jnp.vstack([[1, 2], [3, 4]])` and its like are a TypeError from 0.10.0; NumPy takes them.
+
+    `stack`, `dstack` and `concatenate` always refused lists, `array` and `block` always took them.
+    """
+    rows = [[1, 2], [3, 4]]
+    with quiet():
+        found = getattr(jnp, name)(rows)
+    return Observed(found, getattr(np, name)(np.int32(rows)))

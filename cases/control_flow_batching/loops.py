@@ -329,3 +329,37 @@ def idle_loop_in_a_loop(env):
         return lax.while_loop(lambda x: jnp.any(x != zeros), body, jnp.array([0, 0]))
 
     return Observed(jax.jit(loop)(), zeros)
+
+
+class Node:
+    """Two numbers, and what is said of them beside: something else with keys and without."""
+
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+
+jax.tree_util.register_pytree_with_keys(
+    Node,
+    lambda node: ((("x", node.x), ("y", node.y)), "with keys"),
+    lambda _, children: Node(*children),
+    lambda node: ((node.x, node.y), "without keys"),
+)
+
+
+@probe(
+    source="jax-ml/jax#25355",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax==0.4.36",
+            error="IndexError",
+            match="list index out of range",
+            reason="the carry is compared with and without keys; no difference was found to report",
+            issue="jax-ml/jax#25355",
+        )
+    ],
+)
+def node_of_two_kinds_of_data(env):
+    """A carry whose auxiliary data differ with and without keys: an IndexError on 0.4.36 alone."""
+    last = lax.while_loop(lambda n: n.x > 0, lambda n: Node(n.x - 1, n.y * 2), Node(3.0, 1.0))
+    return Observed([float(last.x), float(last.y)], [0.0, 8.0])

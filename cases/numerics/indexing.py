@@ -398,3 +398,26 @@ def scaled_by_powers_of_two(env):
     }
     made = scaled(f32(2.0**-100, 1, 0.75), np.int32([200, 127, -100]), f32(0, -8, 0.75))
     return Observed(made, reference=wanted)
+
+
+@probe(
+    source="jax-ml/jax#26888",
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax>=0.4.36,<0.5.3",
+            outcome="ok",
+            match="1 of 25 elements differ",
+            reason="before and after all axes at once, not one axis after the other",
+            issue="jax-ml/jax#26888",
+        )
+    ],
+)
+def corners_of_a_pad(env):
+    """`pad` with one constant before and another after: a corner is that of the last axis.
+
+    From 0.4.36 to 0.5.2 the corner before the last axis and after the first had the other one.
+    """
+    x = np.arange(9, dtype=np.float32).reshape(3, 3)
+    made = jax.jit(lambda x: jnp.pad(x, 1, constant_values=(-1, -2)))(x)
+    return Observed(made, reference=np.pad(x, 1, constant_values=(-1, -2)))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.ir.analysis import analyse
 from conformance.ir.difference import diff_modules
 from conformance.ir.excerpts import Excerpts
-from conformance.ir.fact_table import STATED_BY
+from conformance.ir.fact_table import STATED_BY, sharding_text
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError, kind_of_artifact
+from conformance.ir.hlo.lexing import Unexpected
+from conformance.ir.hlo.shardings import sharding
 from conformance.ir.normal.forms import VERSION
 from conformance.ir.normal.text import loads
 from conformance.model.record import IrRecord
@@ -20,13 +23,17 @@ if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.model.record import Record
 
+_SHARDINGS: Final = {"parameters": "input", "results": "output"}
+"""Facts that state shardings, and what the compiled object calls them."""
 _ESTIMATES: Final = {
     "cost": {"flops": "flops", "bytes": "bytes accessed", "optimal_seconds": "optimal_seconds"},
     "memory": {"temp_bytes": "temp_size_in_bytes", "peak_bytes": "peak_memory_in_bytes"},
 }
 """Facts that XLA's analyses state, by the artifact and by its names for them."""
 
-ANALYSED: Final = frozenset({*IRS, *CROSS_LOWERED, *_ESTIMATES})
+LAYOUT: Final = "layout"
+"""Where a compiled object says its inputs and outputs lie."""
+ANALYSED: Final = frozenset({*IRS, *CROSS_LOWERED, *_ESTIMATES, LAYOUT})
 """The artifacts that `analysed` looks at."""
 
 
@@ -37,8 +44,8 @@ def analysed(artifacts: Mapping[str, bytes]) -> tuple[dict[str, IrRecord], dict[
         artifacts: What the job produced, by name.
 
     Returns:
-        What is kept of each IR; and the facts, stated by the optimised HLO and, of time, work
-        and memory, by the cost and memory analyses.
+        What is kept of each IR; and the facts, stated by the optimised HLO, of shardings also by
+        the compiled object, and of time, work and memory by the cost and memory analyses.
     """
     irs: dict[str, IrRecord] = {}
     facts: dict[str, Any] = {}
@@ -51,7 +58,7 @@ def analysed(artifacts: Mapping[str, bytes]) -> tuple[dict[str, IrRecord], dict[
         if text not in known:
             known[text], said = _one(text, kind_of_artifact(ir))
             if ir == STATED_BY and known[text].neutral:
-                facts = {**said, **_estimates(artifacts)}
+                facts = {**_with_shardings(said, artifacts), **_estimates(artifacts)}
         irs[ir] = known[text]
     return irs, facts
 
@@ -136,6 +143,28 @@ def differing(ir: str, one: bytes, other: bytes) -> tuple[str, ...]:
 
 def _text(artifact: bytes) -> str:
     return artifact.decode("utf-8", "surrogatepass")
+
+
+def _with_shardings(facts: Mapping[str, Any], artifacts: Mapping[str, bytes]) -> dict[str, Any]:
+    """Return facts with the shardings of the compiled object where the HLO states none.
+
+    Optimised HLO states no shardings of results, and from jax 0.12.0 on none of parameters.
+    """
+    stated = dict(facts)
+    said = json.loads(artifacts.get(LAYOUT, b"{}"))
+    for name, key in _SHARDINGS.items():
+        pairs = zip(said.get(f"{key}s", ()), said.get(f"{key}_hlo", ()), strict=False)
+        # An input that the program does not use is no parameter.
+        texts = [text for place, text in pairs if place is not None]
+        rows = facts.get(name, [])
+        if len(texts) != len(rows) or any("sharding" in row for row in rows):
+            continue
+        with suppress(Unexpected):  # another spelling states nothing
+            stated[name] = [
+                row if text is None else {**row, "sharding": sharding_text(sharding(text)[0])}
+                for row, text in zip(rows, texts, strict=True)
+            ]
+    return stated
 
 
 def _estimates(artifacts: Mapping[str, bytes]) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from conformance.engine import irs
@@ -40,6 +41,45 @@ def test_the_same_text_is_analysed_once(monkeypatch: pytest.MonkeyPatch) -> None
     texts: Mapping[str, bytes] = dict.fromkeys(names, SINE)
     assert len(analysed(texts)[0]) == len(names)
     assert kinds == ["stablehlo"]
+
+
+HLO = b"""\
+HloModule jit_f, entry_computation_layout={(f32[2]{0}, f32[])->f32[2]{0}}, num_partitions=4
+
+ENTRY %main (a: f32[2], b: f32[]) -> f32[2] {
+  %a = f32[2]{0} parameter(0)SHARDING
+  %b = f32[] parameter(1)
+  ROOT %r = f32[2]{0} negate(%a)
+}
+"""
+LAYOUT = {
+    "inputs": ["0:0:2", None, "0:"],
+    "outputs": ["0:0:2"],
+    "input_hlo": ["{devices=[4]<=[4]}", None, "{replicated}"],
+    "output_hlo": ["{devices=[4]<=[4]}"],
+}
+
+
+def test_shardings_of_the_compiled_object() -> None:
+    """Are facts where the HLO states none; an input that is not used is no parameter."""
+    silent = HLO.replace(b"SHARDING", b"")
+    _, facts = analysed({"hlo": silent, "layout": json.dumps(LAYOUT).encode()})
+    assert facts["parameters"] == [
+        {"type": "f32[2]", "sharding": "tiled [4] over 0,1,2,3"},
+        {"type": "f32[]", "sharding": "replicated"},
+    ]
+    assert facts["results"] == [{"type": "f32[2]", "sharding": "tiled [4] over 0,1,2,3"}]
+
+
+def test_shardings_that_the_hlo_states_count() -> None:
+    """Whatever the compiled object says, and what cannot be read states nothing."""
+    stating = HLO.replace(b"SHARDING", b", sharding={replicated}")
+    _, facts = analysed({"hlo": stating, "layout": json.dumps(LAYOUT).encode()})
+    assert facts["parameters"] == [{"type": "f32[2]", "sharding": "replicated"}, {"type": "f32[]"}]
+    odd = {**LAYOUT, "output_hlo": ["{of its own kind}"], "input_hlo": []}
+    _, facts = analysed({"hlo": HLO.replace(b"SHARDING", b""), "layout": json.dumps(odd).encode()})
+    assert facts["results"] == [{"type": "f32[2]"}]
+    assert facts["parameters"] == [{"type": "f32[2]"}, {"type": "f32[]"}]
 
 
 def test_what_is_not_understood_of_a_platform_is_said() -> None:

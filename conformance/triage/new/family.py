@@ -43,6 +43,8 @@ _NEAREST: Final = 2
 """Files of a family that count."""
 ENOUGH: Final = 0.2
 """Score from which a family is meant."""
+GUESSED: Final = 0.1
+"""Score from which a family is worth a guess, which is said to be one."""
 AHEAD: Final = 1.3
 """How far the best family must be ahead of the second."""
 
@@ -164,13 +166,14 @@ def _named(used: Iterable[str], family: str) -> float:
     return len(words & said) / len(words)
 
 
-def chosen(found: Sequence[Fit]) -> Fit | None:
+def chosen(found: Sequence[Fit], enough: float = ENOUGH) -> Fit | None:
     """Return the family that is meant, None where none is, or two are alike.
 
     Args:
         found: How well each fits, the best first.
+        enough: Score from which a family is meant.
     """
-    if not found or found[0].score < ENOUGH:
+    if not found or found[0].score < enough:
         return None
     second = found[1].score if len(found) > 1 else 0.0
     return found[0] if found[0].score >= AHEAD * second else None

@@ -13,12 +13,10 @@ from conformance.corpus.project import FOR_CASES
 from conformance.corpus.source import parse
 from conformance.errors import UsageError
 from conformance.files import said_by
-from conformance.triage.new.family import chosen, fits, uses
+from conformance.triage.new.family import GUESSED, chosen, fits, uses
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from conformance.triage.new.family import Fit
 
 TOPIC: Final = "reported"
 """The file that a case goes to where no other is named."""
@@ -84,8 +82,7 @@ def find_place(
     if family:
         _check("--family", family)
     else:
-        fit = _fitting(cases, tree, families)
-        family, why = fit.family, fit.reason
+        family, why = _fitting(cases, tree, families)
     topic = _check("--topic", topic or TOPIC)
     if topic == "conftest" or topic.startswith("_"):
         raise UsageError(
@@ -120,12 +117,14 @@ def _folders(cases: Path) -> list[Path]:
     return [path for path in found if not path.name.startswith((".", "_"))]
 
 
-def _fitting(cases: Path, tree: ast.AST, families: list[str]) -> Fit:
+def _fitting(cases: Path, tree: ast.AST, families: list[str]) -> tuple[str, str]:
+    """Return the family of a script, and why that one."""
     used = {family: _uses_of(cases / family) for family in families}
     found = fits(uses(tree), {family: files for family, files in used.items() if files})
-    fit = chosen(found)
-    if fit is not None:
-        return fit
+    if (fit := chosen(found)) is not None:
+        return fit.family, fit.reason
+    if (fit := chosen(found, GUESSED)) is not None:
+        return fit.family, f"a guess, for {fit.reason}; --family names another"
     if not families:
         raise UsageError(f"{cases}: has no families yet; name one: --family NAME")
     near = [one for one in found[:_NAMED] if one.names]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.triage.new.family import chosen, fits, uses
+from conformance.triage.new.family import GUESSED, chosen, fits, uses
 from conformance.triage.new.place import uses_in
 from tests.projects import ROOT
 
@@ -87,6 +87,17 @@ def test_scripts(script: str, family: str) -> None:
 def test_what_a_program_runs_in_does_not_count(line: str) -> None:
     """A setting, or a fact of the environment, is not what the program does."""
     assert uses(ast.parse(f"import jax\n{line}")) == frozenset()
+
+
+def test_a_guess() -> None:
+    """What is not told for sure is a guess, where one family is ahead of the others."""
+    families = {name: list(files.values()) for name, files in FAMILIES.items()}
+    script = "import jax\nfrom einops import a\njax.numpy.clip(a, a_min=0, a_max=1).round(3)"
+    found = fits(uses(ast.parse(script)), families)
+    assert chosen(found) is None
+    guess = chosen(found, GUESSED)
+    assert guess is not None
+    assert guess.family == "api_removals"
 
 
 def test_how_a_case_is_judged_does_not_count() -> None:

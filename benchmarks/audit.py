@@ -1,0 +1,184 @@
+"""Statements drawn at random from the pages, each tried again on the two releases at its border.
+
+    python benchmarks/audit.py [--count 60] [--seed 0]
+
+A third each is drawn from the table of the README, the history and `docs/coverage.md`, as far as
+there are so many. A statement about a case holds where a fresh run shows its goldens on both
+releases, and what it says differs; one with a script where the script prints the same on both, or
+something else where `statements/statements.toml` says so. Each is printed with what was before and
+since, for you to judge its words. Exit status 1: one does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from functools import cache
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from audit_sources import RELEASES, of_coverage, of_history, of_readme, script_of
+from common import ROOT, prepared, setting
+
+from conformance.cells.provision import provision
+from conformance.engine.environment import worker_environment
+from conformance.engine.rundir import RunDirectory
+from conformance.model.outcome import Verdict
+from conformance.report.behaviour_words import before_and_since
+from conformance.report.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from audit_sources import Statement
+
+    from conformance.model.record import Record
+
+    Records = Mapping[tuple[str, str], Record]
+
+EXPECTED = {Verdict.MATCH, Verdict.KNOWN, Verdict.DRIFTED}
+NOTHING_RAN = 3
+PATIENCE = 120.0
+WIDTH = 200
+
+
+def main() -> int:
+    """Draw, run, compare, print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    start = time.monotonic()
+    statements = drawn([[*of_readme()], [*of_history()], [*of_coverage()]], given.count, given.seed)
+    records = fresh_records(statements)
+    held = 0
+    for statement in statements:
+        lines, holds = by_script(statement) if statement.script else by_cases(statement, records)
+        held += holds
+        print(f"{'holds' if holds else 'FALSE'}  {statement.last} to {statement.first}, ", end="")
+        print(f"{statement.source}: {statement.text}")
+        print(*(f"       {one_line(line, WIDTH)}" for line in lines), sep="\n")
+    seconds = time.monotonic() - start
+    print(f"{held} of {len(statements)} hold (seed {given.seed}, {seconds:.0f} s)")
+    return 0 if held == len(statements) else 1
+
+
+def drawn(sources: Sequence[list[Statement]], count: int, seed: int) -> list[Statement]:
+    """Return so many statements, one from each source in turn."""
+    draw = random.Random(seed)  # noqa: S311 - the same statements for the same seed
+    shuffled = [draw.sample(source, len(source)) for source in sources]
+    return [one for one in chain.from_iterable(zip_longest(*shuffled)) if one][:count]
+
+
+def fresh_records(statements: Iterable[Statement]) -> Records:
+    """Return what the cases of all statements show now, by case and release."""
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for statement in statements:
+        cases = {*statement.starts, *(one.case.id for one in statement.evidence)}
+        for release in (statement.last, statement.first):
+            wanted[release] |= cases
+    with tempfile.TemporaryDirectory() as folder:
+        return {
+            (record.case, release): record
+            for release in sorted(wanted, key=RELEASES.index)
+            if wanted[release]
+            for record in run_cases(sorted(wanted[release]), release, Path(folder) / release)
+        }
+
+
+def run_cases(cases: Sequence[str], release: str, folder: Path) -> list[Record]:
+    """Run cases on a release; those that are not for it are left out."""
+    command = [sys.executable, "-m", "conformance", "run", *cases, "--cell", release]
+    command += ["--fresh", "--run-dir", str(folder)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if ended.returncode not in {0, 1, NOTHING_RAN}:
+        sys.exit(f"conformance run on {release} ends with {ended.returncode}: {ended.stderr}")
+    return [] if ended.returncode == NOTHING_RAN else RunDirectory(folder).read_records()
+
+
+def by_cases(statement: Statement, records: Records) -> tuple[list[str], bool]:
+    """Return what the cases of a statement show, and whether it holds."""
+    lines, holds = [], bool(statement.evidence or statement.starts)
+    for one in statement.evidence:
+        before, after = (records.get((one.case.id, r)) for r in (statement.last, statement.first))
+        good = is_expected(before) and is_expected(after) and is_other(before, after, one.shown_by)
+        holds = holds and good
+        problem = "" if good else f" (seen: {verdict_of(before)}, {verdict_of(after)})"
+        lines.append(f"{one.case.id}, {one.shown_by}: {before_and_since(one)}{problem}")
+    for case in statement.starts:
+        before, after = (records.get((case, r)) for r in (statement.last, statement.first))
+        good = not (before and before.outcome.observed) and is_expected(after)
+        holds = holds and good
+        lines.append(f"{case}: {verdict_of(before)} → {verdict_of(after)}")
+    return lines or ["no golden shows it"], holds
+
+
+def is_expected(record: Record | None) -> bool:
+    """Say whether a job shows what its golden has."""
+    return record is not None and record.verdict in EXPECTED
+
+
+def verdict_of(record: Record | None) -> str:
+    """Return what became of a job, if it was run."""
+    return str(record.verdict) if record else "not for this release"
+
+
+def is_other(before: Record | None, after: Record | None, shown_by: str) -> bool:
+    """Say whether two jobs differ in what shows a change."""
+    assert before
+    assert after
+    if shown_by == "outcome":
+        return before.outcome != after.outcome
+    if shown_by == "error":
+        one, other = (
+            (r.outcome, r.error and (r.error.type, r.error.signature)) for r in (before, after)
+        )
+        return one != other
+    if shown_by == "value":
+        return before.artifacts.get("value") != after.artifacts.get("value")
+    if shown_by == "facts":
+        return before.facts != after.facts
+    name, _, structure = shown_by.partition("-")
+    irs = [record.ir[name] for record in (before, after)]
+    return len({ir.structure if structure else ir.neutral for ir in irs}) > 1
+
+
+def by_script(statement: Statement) -> tuple[list[str], bool]:
+    """Return what the script of a statement prints, and whether it holds."""
+    before, after = (printed(statement, r) for r in (statement.last, statement.first))
+    shown = " / ".join(before.splitlines())
+    if statement.differs:
+        return [f"{statement.script}: {shown} → {' / '.join(after.splitlines())}"], before != after
+    alike = before == after and "exit status" not in before
+    return [f"{statement.script}: {shown}" if alike else f"{shown} → {after}"], alike
+
+
+def printed(statement: Statement, release: str) -> str:
+    """Return what the script of a statement prints on a release, and how it ends if it fails."""
+    command = [str(interpreter(release)), "-s", "-W", "ignore", str(script_of(statement))]
+    variables = worker_environment(os.environ, {}, keep_python_path=False)
+    ended = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=variables, timeout=PATIENCE
+    )
+    failed = f"exit status {ended.returncode}" if ended.returncode else ""
+    return f"{ended.stdout}{failed}".strip()
+
+
+@cache
+def interpreter(release: str) -> Path:
+    """Return the interpreter of a release's environment, which is made if it is missing."""
+    preparation = prepared(f"{release}@cpu8")
+    (planned,) = preparation.cells
+    lock = preparation.locks[planned.cell.id]
+    return provision(planned.cell, lock=lock, cache=setting().cache).python
+
+
+if __name__ == "__main__":
+    sys.exit(main())
