@@ -143,16 +143,7 @@ def uneven_shift(env):
 @program(
     source="jax-ml/jax#26946",
     devices=4,
-    facts={"collectives": {"all-gather": 1, "collective-permute": 3}},
-    deviations=[
-        deviation(
-            "jax<0.5.3",
-            platform="tpu",
-            outcome="ok",
-            match="collectives",
-            reason="two all-gathers where one is enough",
-        )
-    ],
+    # No claim on collectives: how many XLA takes differs by its release and platform.
 )
 def uneven_halves(env):
     """Ten rows on four devices, the halves added: neither half begins where a shard does."""

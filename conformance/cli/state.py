@@ -82,7 +82,8 @@ def _history(setting: Setting, dates: Mapping[str, str]) -> Iterator[tuple[str, 
         if family.pairs:
             members = [case for case in cases if case.family == name]
             tables = recorded_pairs(members, family.pairs, setting.releases.versions)
-            yield f"{name}_pairs.md", pairs_markdown(f"{name}: who reads what", tables)
+            title = f"{name}: who reads what"
+            yield f"{name}_pairs.md", pairs_markdown(title, tables, family.about_pairs)
 
 
 def _state(setting: Setting, dates: Mapping[str, str]) -> str:

@@ -70,9 +70,11 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         about: What it watches, in a sentence or two.
         pairs: Names of its cases whose values say, by the release that made something, what
             becomes of that in the release at hand: the first are promised to be right.
+        about_pairs: What a reader of the page of pairs should know first, empty for nothing.
         change: The changes that it shows.
     """
 
     about: str = ""
     pairs: tuple[str, ...] = ()
+    about_pairs: str = ""
     change: tuple[Change, ...] = ()

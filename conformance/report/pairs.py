@@ -27,14 +27,16 @@ HEAD: Final = (
 BROKEN: Final = {WRONG: "‼", CRASHED: "‡"}
 
 
-def pairs_markdown(title: str, tables: Mapping[str, Pairs]) -> str:
+def pairs_markdown(title: str, tables: Mapping[str, Pairs], about: str = "") -> str:
     """Return a page with a matrix for each parameter.
 
     Args:
         title: What is written and read.
         tables: What becomes of it, by parameter.
+        about: What a reader should know first, empty for nothing.
     """
-    parts = [f"# {title}", paragraph(HEAD), "## All", _share(tables)]
+    said = [paragraph(about)] if about else []
+    parts = [f"# {title}", paragraph(HEAD), *said, "## All", _share(tables)]
     for name, pairs in tables.items():
         parts += [f"## {name}", "\n".join(("```text", *_matrix(pairs), "```"))]
     return "\n\n".join(parts) + "\n"

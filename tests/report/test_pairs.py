@@ -17,7 +17,8 @@ PAIRS = {
 
 def test_writers_down_readers_across() -> None:
     """In order of release; a promise that is broken stands out, a refusal has a legend."""
-    page = pairs_markdown("who reads what", {"sine": PAIRS})
+    page = pairs_markdown("who reads what", {"sine": PAIRS}, "The newest are first.")
+    assert "The newest are first." in page
     matrix = page.partition("## sine\n\n```text\n")[2].partition("\n```")[0]
     assert matrix.splitlines() == [
         "        0",
