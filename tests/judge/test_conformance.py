@@ -172,6 +172,16 @@ def test_a_claim_of_none_is_met_by_absence() -> None:
     assert list(unmet_claims(claims, {"collectives": {"all-reduce": 1, "all-gather": 2}}))
 
 
+def test_a_claim_on_results_need_not_state_shardings() -> None:
+    """Releases and platforms differ in whether their HLO does; one that is stated must hold."""
+    seen = {"results": [{"type": "f32[2]", "sharding": "replicated"}]}
+    assert not list(unmet_claims({"results": [{"type": "f32[2]"}]}, seen))
+    assert not list(unmet_claims({"results": [{"type": "f32[2]", "sharding": "replicated"}]}, seen))
+    assert list(unmet_claims({"results": [{"type": "f32[3]"}]}, seen))
+    assert list(unmet_claims({"results": [{"type": "f32[2]", "sharding": "tiled"}]}, seen))
+    assert list(unmet_claims({"results": []}, seen))
+
+
 def test_a_pattern_is_a_claim_of_its_own() -> None:
     """It is matched in the text of its IR; without that text it is not met."""
     claims = {"filecheck": {"hlo": "CHECK: add", "jaxpr": "CHECK: sin"}}
