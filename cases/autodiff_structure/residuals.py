@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.ad_checkpoint import checkpoint_name
 
 from conformance.kit import Observed, deviation, probe
 from conformance.kit.equations import counts, equations, size, types
@@ -220,3 +221,30 @@ def checkpoints_of_a_loop(env):
     again = jax.checkpoint(step)
     seen = [kept(loop(again, 64)), kept(loop(jax.checkpoint(loop(again, 8)), 8))]
     return Observed([64 <= seen[0] < 68, 16 <= seen[1] < 20], [True, True])
+
+
+@probe(
+    source="jax-ml/jax#22244",
+    rtol=1e-4,
+    deviations=[
+        deviation(
+            "jax>=0.4.31",
+            error="TypeError",
+            match="reduce_precision does not accept dtype complex",
+            reason="what a policy saves is rounded to its dtype, which complex numbers cannot be",
+            issue="jax-ml/jax#22244",
+        )
+    ],
+)
+def complex_number_saved_by_a_policy(env):
+    """The gradient of a checkpoint whose policy saves a complex value by its name."""
+
+    def loss(x, sin=jnp.sin, exp=jnp.exp, name=checkpoint_name):
+        return abs(sin(name(exp(1j * x), "wave"))).sum()
+
+    policy = jax.checkpoint_policies.save_only_these_names("wave")
+    x = np.arange(3, dtype=np.float32)
+    made = jax.grad(jax.checkpoint(loss, policy=policy))(x)
+    step = 1e-6 * np.eye(3)
+    rises = [loss(x + one, np.sin, np.exp, lambda y, _: y) for one in (*step, *-step)]
+    return Observed(made, reference=(np.array(rises[:3]) - np.array(rises[3:])) / 2e-6)

@@ -506,6 +506,37 @@ def exponential_of_a_product_with_nan(env):
 
 
 @probe(
+    source="jax-ml/jax#29537",
+    platforms=("cpu",),
+    params={
+        "float32": {"dtype": "float32"},
+        "bfloat16": {"dtype": "bfloat16"},
+        "float16": {"dtype": "float16"},
+    },
+    deviations=[
+        deviation(
+            "jax<0.11.2",
+            params=["float32", "bfloat16"],
+            outcome="ok",
+            reason="the result was never written: what lay in memory",
+            issue="jax-ml/jax#29537",
+        ),
+        deviation(
+            "jax>=0.5.1,<0.11.2",
+            params=["float16"],
+            outcome="ok",
+            reason="the result was never written: what lay in memory",
+            issue="jax-ml/jax#29537",
+        ),
+    ],
+)
+def exponential_of_nan_by_dtype(env, dtype):
+    """`exp(x * nan)` under jit is NaN; on a CPU, up to 0.11.1, it is what lies in memory."""
+    made = jax.jit(lambda x: jnp.exp(x * nan))(jnp.ones(64, dtype))
+    return Observed(bool(jnp.isnan(made).all()), reference=True)
+
+
+@probe(
     source="jax-ml/jax#30426",
     platforms=("cpu",),
     deviations=[
