@@ -150,7 +150,7 @@ def quantile_interpolation(env, name, at, keyword="interpolation"):
     ],
 )
 def batch_of_right_hand_sides(env, rows, explicit):
-    """`solve` of n systems with n vectors: from 0.5.0 refused, or for 2x2 silently a matrix.
+    """`solve` of a batch with as many vectors: from 0.5.0 refused, or silently a matrix.
 
     `solve(a, b[..., None])[..., 0]` means a batch of vectors on both sides.
     """

@@ -325,8 +325,8 @@ def hypergeometric(env):
 def determinant(env):
     """The gradient of the determinant of a singular matrix: its cofactors, one of them not 0.
 
-    It is all zero, silently, where a zero pivot comes before the last. The closed formula for
-    3 by 3 was right; it was given up in 0.11.1. Of larger matrices it is wrong on all releases.
+    It is all zero, silently, where a zero pivot comes before the last. The closed formulas for
+    2 by 2 and 3 by 3 were right until 0.11.1. Of larger matrices it is wrong on all releases.
     """
     seen = jax.jit(jax.grad(lambda a: jnp.linalg.det(a).sum()))(
         np.stack([np.diag(floats(1, 2, 0)), np.diag(floats(0, 1, 2))])

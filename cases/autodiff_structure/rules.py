@@ -169,7 +169,7 @@ def transposes(env, group):
     ],
 )
 def transpose_of_a_scan(env):
-    """`linear_transpose` of a scan that starts from one of its rows: an error up to 0.9.2.
+    """`linear_transpose` of a scan over rows of the argument: an error up to 0.9.2.
 
     Differentiate it, by `jax.vjp`, and it works everywhere.
     """

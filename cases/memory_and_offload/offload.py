@@ -152,8 +152,8 @@ def offloaded_products(env):
 def gradient_through_device_put(env, loss):
     """Differentiating through device_put to the host and back: 2x, until 0.9.0.
 
-    Since 0.9.1 cotangents are checked for their memory, and the transpose of an eager `device_put`
-    gives one in the wrong place. Offload by a policy of jax.checkpoint instead.
+    From 0.9.1 cotangents are checked for their memory, and the transpose of `device_put`, eager or
+    under jit, gives one in the wrong place. Offload by a policy of jax.checkpoint instead.
     """
     x = np.arange(8, dtype=np.float32)
     host, device = memory(env, "pinned_host"), memory(env)

@@ -75,7 +75,7 @@ def least_squares_of_zero(env):
     ],
 )
 def norms_of_the_empty(env):
-    """Norms of an empty matrix are 0 since 0.5.3; some were refused."""
+    """Norms of an empty matrix that are sums or maxima are 0 from 0.5.3; some were refused."""
     empty, words = np.zeros((0, 3), np.float32), ("zero-size array",)
     orders = {"none": None, "fro": "fro", "two": 2, "nuclear": "nuc", "inf": np.inf}
     made = {

@@ -32,7 +32,7 @@ from ._helpers import bits, drawn, gumbel, randint, seeded, split, unit
     ],
 )
 def narrow(env):
-    """`randint` of 8 and 16 bits: drawn with 32 bits since 0.7.2, so all values changed."""
+    """`randint` of 8 and 16 bits: drawn with 32 bits from 0.7.2, so that most values changed."""
     types = ("int8", "uint8", "int16", "uint16")
     made = drawn(lambda key: {t: jax.random.randint(key, (8,), 0, 100, t) for t in types})
     wanted = randint(seeded(), 8, 0, 100)

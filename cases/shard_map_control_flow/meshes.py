@@ -93,7 +93,7 @@ def loop_with_one_manual_axis(env, loop):
         deviation(
             "jax>=0.5.3,<0.8.1",
             outcome="crashed",
-            reason="without the check, the compiler ended the process",
+            reason="the compiler ended the process",
             issue="jax-ml/jax#23019",
         ),
     ],
