@@ -416,7 +416,7 @@ def branch_cuts(env):
     ],
 )
 def complex_square_roots(env):
-    """`sqrt(complex(-4, -0.0))` is -2j, the conjugate of `sqrt(-4)`, up to 0.4.38; then it is 2j."""
+    """`sqrt(complex(-4, -0.0))` is -2j, the conjugate of `sqrt(-4)`, up to 0.4.38; then 2j."""
     z = np.array([complex(-4, 0.0), complex(-4, -0.0), 2j, -2j], np.complex64)
     return Observed(jax.jit(jnp.sqrt)(z), reference=np.array([2j, -2j, 1 + 1j, 1 - 1j]))
 

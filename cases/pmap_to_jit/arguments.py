@@ -203,7 +203,7 @@ def donated_argument(env, how):
     ],
 )
 def donation_that_does_not_fit(env):
-    """Donating an argument that no output can take: a warning up to 0.7.2, none on 0.8.0."""
+    """Donating an argument that no output can take: a warning up to 0.7.2, none from 0.8.0."""
     state = mapped(env, lambda row: row)(rows())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
