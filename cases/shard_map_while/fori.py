@@ -49,8 +49,8 @@ def trip_count(env, count, check):
     """Five explicit steps, where five is a constant, an argument, or a `pmax` over shards.
 
     Only the constant makes a scan, and under jit only that passed the check up to 0.5.3. The error
-    spoke of `while` to people who had written none. With the check off, 0.4.30 and 0.4.31 got as far
-    as XLA, whose verifier refused the loop's shardings.
+    spoke of `while` to people who had written none. With the check off, 0.4.30 and 0.4.31 got as
+    far as XLA, whose verifier refused the loop's shardings.
     """
 
     def run(u, wanted):
