@@ -103,9 +103,9 @@ def command(
 ) -> int:
     """Cut a case or a script down to what makes it fail, give a wrong value, or state a fact.
 
-    CASE may be a script, or a report that holds one, as for `conformance bisect`. Of a script is
-    kept how it fails, or that it prints something else than in the other cell; each candidate runs
-    as a process of its own.
+    CASE may be a script, or a report that holds one, as for `conformance bisect`. Shrinking a
+    script keeps its error, or the difference between its output here and in the other cell. Each
+    candidate runs as a process of its own.
 
     What is left is a case file: fewer statements and operations, smaller shapes, fewer devices,
     and the same error, raised by the same function; or a value that is wrong in the same way.
