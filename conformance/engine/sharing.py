@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from conformance.model.record import Record
 
-    Key: TypeAlias = tuple[str, str | None, str | None]
+    Key: TypeAlias = tuple[str | None, ...]
 
 
 class SharedFacts:
@@ -20,10 +20,11 @@ class SharedFacts:
         """Return a record's facts, the same object for all records that state the same.
 
         Args:
-            record: The record; facts are stated by its HLO and by the analyses of XLA.
+            record: The record; facts are stated by its HLO, by the compiled object's layout and by
+                the analyses of XLA.
         """
         hlo = record.ir.get("hlo")
         if hlo is None or not hlo.structure:
             return record.facts
-        key = (hlo.structure, record.artifacts.get("cost"), record.artifacts.get("memory"))
+        key = (hlo.structure, *map(record.artifacts.get, ("layout", "cost", "memory")))
         return self._known.setdefault(key, record.facts)

@@ -33,7 +33,8 @@ def run(descriptor: int, order: dict[str, Any]) -> None:
     Args:
         descriptor: Where events are told, and orders come from.
         order: `arguments` of pytest, `facts` that are wanted, `examples` as Hypothesis is to look
-            for them or null, and whether a worker may be forked: `forks`.
+            for them or null, whether a worker may be forked: `forks`, and whether the data files
+            that tests read are noted: `data`.
     """
     channel = Channel(descriptor)
     python = ".".join(map(str, sys.version_info[:3]))
@@ -44,7 +45,8 @@ def run(descriptor: int, order: dict[str, Any]) -> None:
         arguments.append("-n0")  # the tests of one session are told of by one process
     examples = None if order["examples"] is None else Examples(**order["examples"])
     data = DataFiles()
-    data.watch()
+    if order["data"]:
+        data.watch()
     plugin = Plugin(channel, examples, data, order["facts"], forks=order["forks"])
     status = pytest.main(arguments, plugins=[plugin])
     for stream in (sys.stdout, sys.stderr):  # what is over is ended at once

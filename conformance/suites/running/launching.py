@@ -50,4 +50,6 @@ def launch(
         facts=suite.facts,
         forks=forks,
         seed_random=suite.seed_random,
+        # A pinned checkout is restored before each run: its files are those of its commit.
+        data=not suite.is_in_cache,
     )

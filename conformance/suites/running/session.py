@@ -41,6 +41,7 @@ class Launch:
         facts: What is told of what is tested: `module:attribute` by name.
         forks: Whether it may fork workers.
         seed_random: Whether `random` begins each test with its name.
+        data: Whether the data files that tests read are noted.
     """
 
     python: Path
@@ -53,6 +54,7 @@ class Launch:
     facts: Mapping[str, str] = field(default_factory=dict)
     forks: bool = False
     seed_random: bool = False
+    data: bool = True
 
     def order(self, scratch: Path) -> bytes:
         """Return it as the process reads it.
@@ -66,6 +68,7 @@ class Launch:
             "arguments": [*self.arguments, "-o", keep],
             "facts": dict(self.facts),
             "forks": self.forks,
+            "data": self.data,
             "examples": how and {**asdict(how), "seed_random": self.seed_random},
         }).encode()  # fmt: skip
 

@@ -111,5 +111,13 @@ class Answer:
 
     @property
     def confirmed(self) -> bool:
-        """Whether both sides of the change showed the same twice, or often enough."""
+        """Whether the two are neighbours, and showed the same twice, or often enough."""
+        if self.others:
+            return False
         return not self.flaky or (self.resampled is not None and self.resampled.is_enough)
+
+    @property
+    def works_nowhere(self) -> bool:
+        """Whether the target failed at each point that was tried."""
+        tried = (record for step in self.steps for record in step.samples)
+        return all(record.outcome is not Outcome.OK for record in tried)

@@ -14,6 +14,7 @@ from conformance.triage.bisect.flakiness import Resampled, runs_needed
 from conformance.triage.bisect.samples import Samples
 from conformance.triage.bisect.search import changes, last_good, wanted
 from conformance.triage.bisect.severity import SAME, severity
+from conformance.triage.questions.failure import same_failure
 from conformance.triage.questions.figures import between
 from conformance.triage.questions.output import unstable_lines
 from conformance.triage.questions.predicate import (
@@ -161,7 +162,7 @@ class Bisection(Samples):
         self._probe(sorted((good, bad)))
         self._refuse_faults(good, bad)
         good, bad = self._testable(good, bad)
-        if (reported := self._reported(good)) is not None:
+        if (reported := self._reported(good, bad)) is not None:
             return reported
         if self._is_fix(self._record(good), self._record(bad)):
             if (since := self._since_it_exists(good, bad)) is not None:
@@ -210,18 +211,48 @@ class Bisection(Samples):
                 known = middle
         return known
 
-    def _reported(self, good: int) -> Seen | None:
-        """Return what tells the good end from where a report was made, None if nothing does.
+    def _reported(self, good: int, bad: int) -> Seen | None:
+        """Return what tells a good point from where a report was made, None if nothing does.
 
-        The bad end may do something else by now.
+        The bad end may do something else by now, and the good end may do the same already: then
+        what the report saw was mended.
         """
-        if self.seen_on is None or self._record(good).outcome is not Outcome.OK:
+        if self.seen_on is None:
             return None
         if self.seen_on not in self._samples:
             self._probe([self.seen_on])
+        if self._record(good).outcome is not Outcome.OK:
+            return self._reported_failure(bad)
         with suppress(EndsError):
-            return self._chosen(good, self.seen_on)
+            try:
+                return self._chosen(good, self.seen_on)
+            except AlikeError:
+                if not (self.when or self.fact or self._fails(bad)):
+                    question = self._chosen(bad, self.seen_on)
+                    self.reverse, self._turned = not self.reverse, True
+                    return question
         return None
+
+    def _reported_failure(self, bad: int) -> Seen | None:
+        """Return what tells a point that works from a reported failure; the good end fails, too.
+
+        Returns:
+            None where the bad end fails alike, which is then searched, or nothing works.
+        """
+        seen = self.seen_on
+        assert seen is not None  # noqa: S101 - see _reported
+        endings = ending(self._record(seen)), ending(self._record(bad))
+        if not (self._fails(seen) and self.scan and self._is_short) or same_failure(*endings):
+            return None
+        self._try_all()
+        works = [n for n in self._samples if self._record(n).outcome is Outcome.OK]
+        if not works:
+            return None
+        before = [n for n in works if (n < seen) is not self.reverse]
+        good = min(before or works, key=lambda n: abs(n - seen))
+        if not before:
+            self.reverse, self._turned = not self.reverse, True
+        return Seen(chosen(self._ends(good, seen), "ending"), self.repeat)
 
     def _since_it_exists(self, good: int, bad: int) -> Seen | None:
         """Return what tells the bad end from the first point that has what the good end lacks.
@@ -346,7 +377,29 @@ class Bisection(Samples):
             if self._states[change.before if self.reverse else change.after].kind is Kind.BAD
             and any(n >= change.after if self.reverse else n <= change.before for n in good)
         ]
-        return found[-1] if self.reverse else found[0]
+        return self._since_it_fails(found[-1] if self.reverse else found[0])
+
+    def _since_it_fails(self, main: Change) -> Change:
+        """Return the change to the first of the failures that lead to the bad end's.
+
+        A target that works at the good end is bad from its first failure on, of whatever kind, if
+        it does not work again before it fails as the bad end does.
+        """
+        all_ = list(changes(self._states))
+        at = all_.index(main)
+        if self.when or self.fact or self.reverse or self.figure is not None:
+            return main
+        while self._states[all_[at].before].kind is Kind.OTHER and self._fails(all_[at].before):
+            if at == 0:
+                return main
+            at -= 1
+        before = all_[at].before
+        works = self._states[before].kind is Kind.GOOD and not self._fails(before)
+        return all_[at] if works else main
+
+    def _fails(self, point: int) -> bool:
+        outcome = self._record(point).outcome
+        return outcome is not Outcome.OK and outcome not in SILENT
 
     def _confirm(self, question: Question, main: Change) -> dict[int, Counter[State]]:
         """Ask both sides of the change once more; count what is good at times only.

@@ -59,7 +59,8 @@ def answer_lines(answer: Answer, find: str, axis: str) -> Iterator[str]:
     good_end = answer.states[answer.ends[0]]
     if good_end.kind is Kind.GOOD and answer.fails(answer.ends[0]):
         said = answer.said(answer.ends[0])
-        yield f"the good end fails, too, and no point works: it ends with {said}"
+        nowhere = ", and no point works" if answer.works_nowhere else ""
+        yield f"the good end fails, too{nowhere}: it ends with {said}"
     if answer.others:
         first, last = (answer.labels[n] for n in (answer.others[0], answer.others[-1]))
         named = first if first == last else f"{first} to {last}"

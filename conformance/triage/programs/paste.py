@@ -29,6 +29,10 @@ _THREAD: Final = re.compile(r"https?://github\.com/([\w.-]+/[\w.-]+)/(?:issues|p
 _RELEASE: Final = re.compile(
     r"\bjax(?:lib)?\b[^\w\n]{0,40}(?:version[^\w\n]{1,8})?v?(\d+\.\d+(?:\.\d+)+)", re.IGNORECASE
 )
+_SHOWN_RELEASE: Final = re.compile(
+    r"\bjax\.__version__\)?[ \t]*\n\s*'?(\d+\.\d+(?:\.\d+)+)'?[ \t]*$", re.MULTILINE
+)
+"""The release as a session shows it below `jax.__version__`."""
 _PIN: Final = re.compile(
     r"^[ \t>]*(?P<name>[A-Za-z][\w.-]*[A-Za-z0-9])(?:==|:?[ \t]+v?)"
     r"(?P<version>\d+(?:\.\d+)+(?:\.?\w+)?)"
@@ -46,7 +50,8 @@ class Pasted:
 
     Attributes:
         text: The Python.
-        echoes: Whether it came with prompts, which print what an expression gives.
+        echoes: Whether what an expression gives is shown: it came with prompts, or is a block of a
+            text that shows nothing else.
         variables: Environment variables that shell lines set.
         thread: Upstream thread that it names, `owner/repo#N`; empty for none.
         notes: What was left out, one sentence each.
@@ -83,7 +88,7 @@ def read_paste(text: str, name: str) -> Pasted:
     _check(chosen, name)
     return Pasted(
         text=_unjoined(chosen),
-        echoes=echoes,
+        echoes=echoes or (chosen.strip() != text.strip() and _ends_in_a_value(chosen)),
         variables=variables,
         thread=thread_of(text),
         notes=tuple(notes),
@@ -119,6 +124,7 @@ def release_seen_on(text: str) -> str:
     """
     found = _RELEASE.finditer(text)
     named = {match[1] for match in found if not match[0].lower().startswith("jaxlib")}
+    named |= set(_SHOWN_RELEASE.findall(text))
     return named.pop() if len(named) == 1 else ""
 
 
@@ -182,7 +188,7 @@ def _block(text: str, notes: list[str]) -> str:
 
 
 def _is_code(block: str) -> bool:
-    return bool(_PROMPT.search(block)) or parses(textwrap.dedent(block))
+    return bool(_PROMPT.search(block)) or parses(_without_shell(textwrap.dedent(block), {}, []))
 
 
 def parses(text: str) -> bool:
@@ -238,6 +244,13 @@ def _check(text: str, name: str) -> None:
         ) from None
     if not tree.body:
         raise UsageError(f"{name}: holds no statement, expected a Python script")
+
+
+def _ends_in_a_value(script: str) -> bool:
+    """Say whether a script prints nothing, and ends in an expression as a notebook shows it."""
+    tree = ast.parse(script)
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return isinstance(tree.body[-1], ast.Expr) and not any(map(_prints, calls))
 
 
 def _unjoined(text: str) -> str:

@@ -12,6 +12,11 @@ ALIKE: Final = 0.6
 """Share of words in common from which two messages are wordings of one."""
 WORDS: Final = 60
 """Words of a message that are looked at: its beginning says why, its end where."""
+_NAMED: Final = re.compile(
+    r"(?:has no attribute|cannot import name|No module named|unexpected keyword argument"
+    r"|missing \d+ required (?:positional|keyword-only) arguments?:|name) '([^']+)'"
+)
+"""What a message says that is missing or unknown."""
 _WORD: Final = re.compile(r"[A-Za-z_]+|#|[^\w\s]")
 
 
@@ -31,10 +36,21 @@ def same_failure(one: str, other: str) -> bool:
     if type_ != other_type or not message or not other_message:
         return False
     words, other_words = _words(message), _words(other_message)
+    if _names_differ(message, other_message):
+        return False
     shorter = min(len(words), len(other_words))
     # Advice that was appended says nothing against what stands before it.
     heads = words[: shorter + shorter // 2], other_words[: shorter + shorter // 2]
     return SequenceMatcher(None, *heads, autojunk=False).ratio() >= ALIKE
+
+
+def _names_differ(one: str, other: str) -> bool:
+    """Say whether two messages name different things that are missing or unknown.
+
+    Python words such errors alike whatever the name is, so that only the name tells them apart.
+    """
+    found, others = ({m[1] for m in _NAMED.finditer(cause_of(text))} for text in (one, other))
+    return bool(found and others and not found & others)
 
 
 def _words(message: str) -> list[str]:

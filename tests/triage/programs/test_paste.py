@@ -53,6 +53,22 @@ def test_the_first_block_is_taken() -> None:
     assert (pasted.text, pasted.notes) == ("x = 1\n", ("1 more block of code left out",))
 
 
+def test_a_block_of_a_notebook() -> None:
+    """Its magic lines are left out, in a fence that names no language, too."""
+    pasted = read_paste("It fails.\n\n```\n%pip install jax\nx = 1\n```\n", "report.md")
+    assert (pasted.text, pasted.notes) == ("x = 1\n", ("`%pip install jax` left out",))
+
+
+@pytest.mark.parametrize(
+    ("code", "echoes"),
+    [("x = 1\nx + 1\n", True), ("x = 1\nprint(x)\nx\n", False), ("x = 1\n", False)],
+)
+def test_a_block_that_ends_in_a_value_shows_it(code: str, echoes: bool) -> None:
+    """As a notebook does, where it prints nothing; a script by itself does not."""
+    assert read_paste(f"This gives nan:\n```python\n{code}```\n", "report.md").echoes is echoes
+    assert not read_paste(code, "report.py").echoes
+
+
 def test_variables_of_a_command_line_count() -> None:
     """So do those that are exported."""
     text = '$ XLA_FLAGS="--a=1 --b" python report.py\nexport JAX_ENABLE_X64=1\nprint(1)\n'
@@ -86,6 +102,8 @@ def test_releases_that_a_report_names() -> None:
         ("jax              0.5.3\njaxlib           0.5.1\n", "0.5.3"),
         ("on jax 0.5.3; it was right with jax 0.5.2", ""),
         ("on the newest release", ""),
+        (">>> jax.__version__\n'0.4.33'\n", "0.4.33"),
+        (">>> print(jax.__version__)\n0.4.33\n", "0.4.33"),
     ],
 )
 def test_the_release_that_a_report_was_made_on(text: str, release: str) -> None:

@@ -22,6 +22,10 @@ SCAN = (
         (SCAN, SCAN.replace("component has", "has").replace("loop_carry[1]", "loop_carry[7]")),
         ("ValueError: got 3 axes", "ValueError: got 12 axes"),
         ("timeout: no end", "timeout: no end"),
+        (
+            "ImportError: cannot import name 'a' from 'jax.x' (x.py)",
+            "ImportError: cannot import name 'a' from 'jax._src.x' (x.py)",
+        ),
     ],
 )
 def test_another_wording_is_the_same_failure(one: str, other: str) -> None:
@@ -37,6 +41,18 @@ def test_another_wording_is_the_same_failure(one: str, other: str) -> None:
         ("AttributeError: module 'jax' has no attribute 'tree_map'", "ok"),
         ("SIGSEGV: the process was ended by SIGSEGV", "SIGABRT: the process was ended by SIGABRT"),
         ("exit: status 1", "ok"),
+        (
+            "AttributeError: module 'jax.api_util' has no attribute 'debug_info'",
+            "AttributeError: module 'jax.core' has no attribute 'get_opaque_trace_state'",
+        ),
+        (
+            "ImportError: cannot import name 'a' from 'jax.x' (x.py)",
+            "ImportError: cannot import name 'b' from 'jax.x' (x.py)",
+        ),
+        (
+            "TypeError: f() got an unexpected keyword argument 'check_rep'",
+            "TypeError: f() got an unexpected keyword argument 'axis_types'",
+        ),
     ],
 )
 def test_another_type_or_message_is_another_failure(one: str, other: str) -> None:
