@@ -385,10 +385,10 @@ class Bisection(Samples):
         A target that works at the good end is bad from its first failure on, of whatever kind, if
         it does not work again before it fails as the bad end does.
         """
+        if self.when or self.fact or self.reverse or not self._fails(main.after):
+            return main
         all_ = list(changes(self._states))
         at = all_.index(main)
-        if self.when or self.fact or self.reverse or self.figure is not None:
-            return main
         while self._states[all_[at].before].kind is Kind.OTHER and self._fails(all_[at].before):
             if at == 0:
                 return main

@@ -31,6 +31,8 @@ MARGIN: Final = 3
 """How many more samples on one side decide: 64 to 1 where four of five samples are right. As many
 more samples of an end forgive one of it that is on the other's side."""
 MIB: Final = 2**20
+SHORTEST: Final = 1e-5
+"""Seconds that a clock of microseconds, on a host that does other work, too, cannot tell apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +43,13 @@ class Figure:
         name: What it is called.
         of: Returns it of a record, None where it was not measured.
         told: Returns it in words.
+        resolution: Medians that differ by no more than this are the same.
     """
 
     name: str
     of: Callable[[Record], float | None]
     told: Callable[[float], str]
+    resolution: float = 0.0
 
 
 def time_of(stage: str) -> Figure:
@@ -68,7 +72,7 @@ def _time(name: str, *keys: str) -> Figure:
     def of(record: Record) -> float | None:
         return next((record.seconds[key] for key in keys if key in record.seconds), None)
 
-    return Figure(name=name, of=of, told=_seconds)
+    return Figure(name=name, of=of, told=_seconds, resolution=SHORTEST)
 
 
 TIME: Final = _time("time", "regions", "own", "job")
@@ -114,15 +118,16 @@ class Split:
         return (sample < self.threshold) == (self.good < self.bad)
 
 
-def split(good: Sequence[float], bad: Sequence[float]) -> Split | None:
+def split(good: Sequence[float], bad: Sequence[float], resolution: float = 0.0) -> Split | None:
     """Return what tells two ends apart, None as long as they overlap.
 
     Args:
         good: Samples of the good end.
         bad: Samples of the bad one.
+        resolution: Medians that differ by no more than this are the same.
     """
     found = Split(good=median(good), bad=median(bad))
-    if found.good == found.bad:
+    if abs(found.good - found.bad) <= resolution:
         return None
     astray = sum(not found.is_good(x) for x in good), sum(found.is_good(x) for x in bad)
     enough = all(
@@ -205,7 +210,7 @@ def between(
             )
     if min(map(len, ends)) < FIRST:
         return None
-    found = split(measured(figure, ends[0]), measured(figure, ends[1]))
+    found = split(measured(figure, ends[0]), measured(figure, ends[1]), figure.resolution)
     if found is not None:
         return ByFigure(figure, found)
     if min(map(len, ends)) < MOST:

@@ -106,6 +106,13 @@ def test_ends_that_overlap_are_ambiguous(sides: MakeSides) -> None:
     )
 
 
+def test_times_below_the_resolution_are_alike(sides: MakeSides) -> None:
+    """A microsecond is what rounding makes of a warm call, and what else the host does."""
+    with pytest.raises(EndsError, match="the ends overlap"):
+        asked(sides, [4e-6] * MOST, [5e-6] * MOST)
+    assert asked(sides, [4e-6] * FIRST, [4e-5] * FIRST) is not None
+
+
 def test_a_point_in_between_is_ambiguous(sides: MakeSides) -> None:
     """It says nothing, and is told with counts."""
     question = asked(sides, [1.0] * FIRST, [4.0] * FIRST)
