@@ -183,6 +183,8 @@ def _tell(console: Console, ported: Ported, *, dry_run: bool) -> None:
         console.print(f"\nwrote {place.file}: {place.id}, a {made.draft.way.kind}")
     for line in todo_lines(ported):
         console.print(f"left to you: {line}")
+    if dry_run:
+        console.print("a dry run: these commands find the case once it is written")
     for line in undeclared_lines(ported):
         console.print(line)
 

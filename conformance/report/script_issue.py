@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.report.markup import block, code
+from conformance.report.text import one_line
 from conformance.report.upstream import SHOWN, python_block
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
     from conformance.triage.repro.script_file import ScriptRun
 
+TITLE: Final = 100
+"""Characters of a title that say what happens."""
 LAST_LINES: Final = 12
 """Lines of output that an issue shows."""
 
@@ -49,7 +52,7 @@ def _parts(run: ScriptRun, file: str, origin: Origin | None) -> Iterator[str]:
     release = run.planned.release
     since = f"since jax {origin.first_bad}" if origin else f"on jax {release}"
     what = run.ending if run.error is not None else f"another output of {run.name}"
-    yield f"**Title:** {code(f'{what} {since}')}"
+    yield f"**Title:** {code(one_line(what, TITLE))} {since}"
     yield "### Description"
     if origin is not None:
         good = "the script ends well" if origin.good == "ok" else code(origin.good)

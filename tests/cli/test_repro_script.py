@@ -58,7 +58,7 @@ def test_the_issue_of_a_script(project: Project) -> None:
     """It has a title, what was expected by which release, and nothing to fill in."""
     ending = project.run("repro", "report.py", *CELL, "--good", "0.6.0", "--issue", "--no-check")
     assert ending.code == 0
-    assert ending.out.startswith("**Title:** `KeyError: 'axis' since jax 0.6.1`\n")
+    assert ending.out.startswith("**Title:** `KeyError: 'axis'` since jax 0.6.1\n")
     assert "Expected, as on jax 0.6.0: the script ends well" in ending.out
     assert "first bad: jax 0.6.1, last good: 0.6.0" in ending.out
     assert not re.search(r"TODO|FIXME|<[a-z ]+>|\bFILL\b", ending.out)
