@@ -137,6 +137,18 @@ class Releases:
             raise InfrastructureError(NO_NIGHTLIES)
         return self.find_nightlies()
 
+    def nearest_to(self, version: str) -> tuple[str, ...]:
+        """Return the other versions by their distance from one, the older first of two as near.
+
+        Args:
+            version: Exact version; of one that is no known release there are none.
+        """
+        if version not in self.versions:
+            return ()
+        here = self.versions.index(version)
+        near = sorted(range(len(self.versions)), key=lambda n: (abs(n - here), n))
+        return tuple(self.versions[n] for n in near[1:])
+
     def get(self, version: str) -> Release:
         """Return a release by its version.
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from conformance.cells.cell_id import is_cell_id
-from conformance.cells.selectors import split_platform
 from conformance.cells.uvtool import NoSolutionError
 from conformance.cli.console import open_console
 from conformance.cli.measure_options import measure_options
@@ -20,7 +19,7 @@ from conformance.cli.preparing import wanted_in
 from conformance.cli.searching import FIGURES, Asked, needed_by, prober_of
 from conformance.cli.setting import here
 from conformance.cli.suite_target import in_suite_options
-from conformance.cli.targets import subject_named
+from conformance.cli.targets import on_one_cpu, subject_named
 from conformance.cli.words import CASES, RELEASES
 from conformance.engine.rundir import RESULTS, Results, RunDirectory
 from conformance.files import readable_json
@@ -166,8 +165,8 @@ def _ends(
     A requirement that resolves to other versions at both ends is part of them. A program has one
     version at both where one goes with both.
     """
-    wanted = () if subject.test is not None else wanted_in(setting, asked.wanted)
-    wanted = subject.test.wanted if subject.test is not None else wanted
+    test = subject.test
+    wanted = test.wanted if test is not None else wanted_in(setting, asked.wanted)
     layered = () if subject.program is not None else wanted
     ends, originals = ends_of(
         cells, setting.releases, subject.prepare(setting, layered),
@@ -191,8 +190,7 @@ def _cell(setting: Setting, subject: Subject, text: str) -> Cell:
     """Return the cell that a selector names: of its newest release, for a program on one CPU."""
     if is_cell_id(text):
         return setting.cell(text)
-    if subject.program is not None and not split_platform(text)[1]:
-        text = f"{text}@cpu1"
+    text = on_one_cpu(text) if subject.program is not None else text
     found, _ = setting.cells(None, [text])
     return found[-1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -33,17 +33,23 @@ from conformance.triage.repro.run import run_now
 from conformance.triage.repro.source import extract
 from conformance.triage.repro.writing import write
 from conformance.triage.shrink.inquiry import Inquiry, Wanted
-from conformance.triage.shrink.telling import shrunk_json, shrunk_lines
+from conformance.triage.shrink.telling import (
+    script_json,
+    script_lines,
+    shrunk_json,
+    shrunk_lines,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from rich.console import Console
 
     from conformance.cells.cell import Cell
     from conformance.cli.setting import Setting
-    from conformance.model.case import Case
+    from conformance.model.case import Case, Deviation
     from conformance.triage.shrink.inquiry import Shrunk
+    from conformance.triage.shrink.scripts import ShrunkScript
 
 INTERVAL: Final = 2.0
 """Seconds between two lines where there is no terminal."""
@@ -128,18 +134,22 @@ def command(
     if (script := script_named(setting, case)) is not None:
         if fact:
             raise UsageError(f"--fact {fact}: goes with a case, got a script")
+        place = setting.cell(on_one_cpu(cell))
+        good = good_cell if good_cell in {None, NONE} else on_one_cpu(str(good_cell))
+        others, named = _others(setting, place, good)
         asked = ScriptShrink(
-            script=script, cell=setting.cell(on_one_cpu(cell)), wanted=wanted, repro=repro,
-            good_cell=_good_of_script(setting, cell, good_cell), out=out, json_file=json_file,
+            script=script, cell=place, others=others, named=named, wanted=wanted, repro=repro,
             probes=probes, seconds=seconds, jobs=jobs,
         )  # fmt: skip
         with console.status("", spinner="line") as status:
             progress = status.update if console.is_terminal else _Lines(console).tell
-            return shrink_script(setting, asked, console, progress)
+            left = shrink_script(setting, asked, progress)
+        data = script_json(left, script.text, str(out))
+        return _end(console, left, script_lines(left), data, out=out, json_file=json_file)
     if wanted:
         raise UsageError(f"--with {wanted[0]}: goes with a script, got a case")
     chosen, place = setting.case(case), setting.cell(cell)
-    others, named = _others(setting, chosen, place, good_cell)
+    others, named = _others(setting, place, good_cell, chosen.deviations)
     question = Wanted(
         case=chosen, cell=place, others=others, named=named, fact=fact, probes=probes,
         seconds=seconds, width=jobs,
@@ -154,27 +164,29 @@ def command(
             shrunk = inquiry.run()
         if repro is not None:
             write_file("--repro", repro, _standalone(setting, question, shrunk, folder, repro.name))
+    data = shrunk_json(shrunk, chosen.id, str(out))
+    return _end(console, shrunk, shrunk_lines(shrunk), data, out=out, json_file=json_file)
+
+
+def _end(
+    console: Console,
+    shrunk: Shrunk | ShrunkScript,
+    lines: Iterable[str],
+    data: Mapping[str, Any],
+    *,
+    out: Path,
+    json_file: Path | None,
+) -> int:
+    """Write what is left, report it, and return the exit status."""
     if str(json_file) != "-" or str(out) != "-":
         write_file("--out", out, shrunk.text.encode())
     if json_file is not None:
-        write_file("--json", json_file, readable_json(shrunk_json(shrunk, chosen.id, str(out))))
-    for line in shrunk_lines(shrunk):
+        write_file("--json", json_file, readable_json(data))
+    for line in lines:
         console.print(line, soft_wrap=True)
     if shrunk.interrupted:
         return ExitCode.INTERRUPTED
     return ExitCode.OK if shrunk.confirmed else ExitCode.UNEXPECTED
-
-
-def _good_of_script(setting: Setting, cell: str, good: str | None) -> Cell | str | None:
-    """Return the other cell of a script as it was named: None where it was not, empty for none."""
-    if good is None:
-        return None
-    if good == NONE:
-        return ""
-    named = setting.cell(on_one_cpu(good))
-    if named == setting.cell(on_one_cpu(cell)):
-        raise UsageError(f"--good-cell {good}: the same cell twice, expected two")
-    return named
 
 
 class _Lines:
@@ -202,9 +214,9 @@ def _read(file: Path) -> str:
 
 
 def _others(
-    setting: Setting, case: Case, cell: Cell, good: str | None
+    setting: Setting, cell: Cell, good: str | None, deviations: Iterable[Deviation] = ()
 ) -> tuple[tuple[Cell, ...], bool]:
-    """Return cells in which a case may conform, the likeliest first, and whether it is named."""
+    """Return cells in which a target may be right, the likeliest first, and whether it is named."""
     if good == NONE:
         return (), False
     if good is not None:
@@ -212,18 +224,12 @@ def _others(
         if named == cell:
             raise UsageError(f"--good-cell {good}: the same cell twice, expected two")
         return (named,), True
-    versions = setting.releases.versions
-    if cell.release not in versions:
-        return (), False
-    here_ = versions.index(cell.release)
-    near = sorted(range(len(versions)), key=lambda number: (abs(number - here_), number))
-    found = []
-    for number in near[1:]:
-        release = versions[number]
-        packages = {"jax": release}
-        if not any(one.covers(release, cell.platform, packages) for one in case.deviations):
-            python = cell_python(release, setting.releases)
-            found.append(replace(cell, release=release, python=python))
+    declared = tuple(deviations)
+    found = [
+        replace(cell, release=release, python=cell_python(release, setting.releases))
+        for release in setting.releases.nearest_to(cell.release)
+        if not any(one.covers(release, cell.platform, {"jax": release}) for one in declared)
+    ]
     return tuple(found), False
 
 

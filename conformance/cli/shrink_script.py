@@ -6,7 +6,6 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from conformance.cells.selectors import cell_python
 from conformance.cli.named_files import write_file
 from conformance.cli.options import TIMEOUT
 from conformance.cli.preparing import prepare_in, wanted_in
@@ -14,20 +13,15 @@ from conformance.cli.repro_script import refuse_other_files
 from conformance.cli.searching import needed_by
 from conformance.engine.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.files import readable_json
-from conformance.model.outcome import ExitCode
 from conformance.scratch import temporary_folder
 from conformance.triage.programs.running import ProgramRunner
 from conformance.triage.repro.script_file import ScriptRun, script_file
 from conformance.triage.shrink.inquiry import NEAR
 from conformance.triage.shrink.scripts import ScriptShrinker
-from conformance.triage.shrink.telling import script_json, script_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Sequence
     from pathlib import Path
-
-    from rich.console import Console
 
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
@@ -44,11 +38,10 @@ class ScriptShrink:
     Attributes:
         script: The script.
         cell: Where it fails, or prints something else.
-        good_cell: Where it is right; None for the nearest release in which it is, empty for none.
+        others: Cells in which it may be right, the likeliest first.
+        named: Whether the other cell was named: then it must be right there.
         wanted: Requirements in addition to the packages of the cells.
-        out: Where what is left goes.
         repro: File with a header that pins its packages, None for none.
-        json_file: Where data go.
         probes: How many candidates may be tried.
         seconds: How long that may take.
         jobs: How many are tried at the same time.
@@ -56,23 +49,19 @@ class ScriptShrink:
 
     script: Target
     cell: Cell
-    good_cell: Cell | str | None
+    others: Sequence[Cell]
+    named: bool
     wanted: tuple[str, ...]
-    out: Path
     repro: Path | None
-    json_file: Path | None
     probes: int
     seconds: float
     jobs: int
 
 
 def shrink_script(
-    setting: Setting, asked: ScriptShrink, console: Console, progress: Callable[[str], None]
-) -> int:
-    """Cut a script down, and write what is left.
-
-    Returns:
-        The exit status.
+    setting: Setting, asked: ScriptShrink, progress: Callable[[str], None]
+) -> ShrunkScript:
+    """Cut a script down, and write the file of `--repro`.
 
     Raises:
         UsageError: If there is nothing to keep, or the script reads files of its own.
@@ -89,24 +78,15 @@ def shrink_script(
         )  # fmt: skip
         refuse_other_files(runner.run(cell), blobs, asked.script)
         shrunk = ScriptShrinker(
-            runner=runner, cell=cell, others=_others(setting, asked, locks),
-            named=bool(asked.good_cell), folder=folder, blobs=blobs, probes=asked.probes,
+            runner=runner, cell=cell, named=asked.named, folder=folder, probes=asked.probes,
+            others=(_planned(setting, one, locks) for one in asked.others[:NEAR]),
             seconds=asked.seconds, width=asked.jobs, progress=progress,
         ).run()  # fmt: skip
         if asked.repro is not None:
             file = folder / asked.repro.name
             text = _standalone(runner, cell, shrunk, file)
             write_file("--repro", asked.repro, text.encode())
-    if str(asked.json_file) != "-" or str(asked.out) != "-":
-        write_file("--out", asked.out, shrunk.text.encode())
-    if asked.json_file is not None:
-        data = script_json(shrunk, asked.script.text, str(asked.out))
-        write_file("--json", asked.json_file, readable_json(data))
-    for line in script_lines(shrunk):
-        console.print(line, soft_wrap=True)
-    if shrunk.interrupted:
-        return ExitCode.INTERRUPTED
-    return ExitCode.OK if shrunk.confirmed else ExitCode.UNEXPECTED
+    return shrunk
 
 
 def _planned(setting: Setting, cell: Cell, locks: dict[str, Lock]) -> PlannedCell:
@@ -117,22 +97,6 @@ def _planned(setting: Setting, cell: Cell, locks: dict[str, Lock]) -> PlannedCel
         raise NothingSelectedError(f"{cell.id}: {left_out.reason}")
     locks |= preparation.locks
     return preparation.cells[0]
-
-
-def _others(setting: Setting, asked: ScriptShrink, locks: dict[str, Lock]) -> Iterator[PlannedCell]:
-    """Yield the cells in which the script may be right: the named one, or the nearest releases."""
-    if asked.good_cell is None:
-        versions = setting.releases.versions
-        if asked.cell.release not in versions:
-            return
-        here = versions.index(asked.cell.release)
-        near = sorted(range(len(versions)), key=lambda number: (abs(number - here), number))
-        for number in near[1 : NEAR + 1]:
-            release = versions[number]
-            python = cell_python(release, setting.releases)
-            yield _planned(setting, replace(asked.cell, release=release, python=python), locks)
-    elif not isinstance(asked.good_cell, str):
-        yield _planned(setting, asked.good_cell, locks)
 
 
 def _standalone(runner: ProgramRunner, cell: PlannedCell, shrunk: ShrunkScript, file: Path) -> str:

@@ -6,6 +6,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from conformance.engine.sharing import SOURCES
 from conformance.ir.analysis import analyse
 from conformance.ir.difference import diff_modules
 from conformance.ir.excerpts import Excerpts
@@ -31,9 +32,7 @@ _ESTIMATES: Final = {
 }
 """Facts that XLA's analyses state, by the artifact and by its names for them."""
 
-LAYOUT: Final = "layout"
-"""Where a compiled object says its inputs and outputs lie."""
-ANALYSED: Final = frozenset({*IRS, *CROSS_LOWERED, *_ESTIMATES, LAYOUT})
+ANALYSED: Final = frozenset({*IRS, *CROSS_LOWERED, *SOURCES})
 """The artifacts that `analysed` looks at."""
 
 
@@ -151,7 +150,7 @@ def _with_shardings(facts: Mapping[str, Any], artifacts: Mapping[str, bytes]) ->
     Optimised HLO states no shardings of results, and from jax 0.12.0 on none of parameters.
     """
     stated = dict(facts)
-    said = json.loads(artifacts.get(LAYOUT, b"{}"))
+    said = json.loads(artifacts.get("layout", b"{}"))
     for name, key in _SHARDINGS.items():
         pairs = zip(said.get(f"{key}s", ()), said.get(f"{key}_hlo", ()), strict=False)
         # An input that the program does not use is no parameter.

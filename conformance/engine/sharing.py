@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from conformance.model.record import Record
 
     Key: TypeAlias = tuple[str | None, ...]
+
+SOURCES: Final = ("layout", "cost", "memory")
+"""Artifacts that state facts in addition to the optimised HLO: the compiled object's layout, and
+XLA's analyses. Records whose HLO and sources are the same state the same facts."""
 
 
 class SharedFacts:
@@ -20,11 +24,10 @@ class SharedFacts:
         """Return a record's facts, the same object for all records that state the same.
 
         Args:
-            record: The record; facts are stated by its HLO, by the compiled object's layout and by
-                the analyses of XLA.
+            record: The record.
         """
         hlo = record.ir.get("hlo")
         if hlo is None or not hlo.structure:
             return record.facts
-        key = (hlo.structure, *map(record.artifacts.get, ("layout", "cost", "memory")))
+        key = (hlo.structure, *map(record.artifacts.get, SOURCES))
         return self._known.setdefault(key, record.facts)

@@ -44,6 +44,14 @@ def test_a_release_has_the_lowest_python_it_admits(
     assert real_releases.python_for(version) == python
 
 
+def test_the_nearest_releases(real_releases: Releases) -> None:
+    """By their place in the order, the older first; none of a version that is no release."""
+    near = real_releases.nearest_to("0.6.1")
+    assert near[:4] == ("0.6.0", "0.6.2", "0.5.3", "0.7.0")
+    assert sorted({*near, "0.6.1"}) == sorted(real_releases.versions)
+    assert real_releases.nearest_to("0.6.99") == ()
+
+
 def test_versions_are_compared_not_spelled() -> None:
     """0.11 is newer than 0.9, and 0.6 is 0.6.0 by another name only where the index says so."""
     releases = parse_releases(_rows("0.11.0", "0.9.0"), table("0.5.3").path)

@@ -78,15 +78,18 @@ def with_additions(
         end_of(*extended(end.planned, end.lock, layer), cache)
         for end, layer in zip(ends, layers, strict=True)
     )
-    found: list[Original | None] = []
-    for original in originals:
-        if original is not None:
-            planned, lock = original.planned, locks[original.planned.cell.id]
-            planned, lock = extended(planned, lock, _layer(planned, lock, wanted, cache))
-            locks[planned.cell.id] = lock
-            original = replace(original, planned=planned)  # noqa: PLW2901 - the same one, extended
-        found.append(original)
-    return (before, after), (found[0], found[1]), left
+
+    def extended_original(original: Original | None) -> Original | None:
+        if original is None:
+            return None
+        lock = locks[original.planned.cell.id]
+        layer = _layer(original.planned, lock, wanted, cache)
+        planned, lock = extended(original.planned, lock, layer)
+        locks[planned.cell.id] = lock
+        return replace(original, planned=planned)
+
+    first, last = map(extended_original, originals)
+    return (before, after), (first, last), left
 
 
 def _layer(planned: PlannedCell, lock: Lock, wanted: tuple[str, ...], cache: Path) -> Layer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from conformance.triage.new.edits import Edits
@@ -82,28 +83,21 @@ def _formatted(text: ast.JoinedStr) -> list[ast.expr]:
 
 def _names_of_facts(tree: ast.AST, names: Mapping[str, str]) -> frozenset[str]:
     """Return the names that are bound to facts of the environment, and to nothing else."""
-    bound: dict[str, list[ast.expr | None]] = {}
+    values: dict[str, list[ast.expr]] = {}
+    bindings: Counter[str] = Counter()
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                bound.setdefault(name, []).append(value)
+                values.setdefault(name, []).append(value)
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                bindings[name] += 1
             case _:
                 pass
-    others = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    counts: dict[str, int] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            counts[node.id] = counts.get(node.id, 0) + 1
+    plain = {name: given for name, given in values.items() if len(given) == bindings[name]}
     found: frozenset[str] = frozenset()
     while True:
         facts = _Facts(names, found)
-        more = found | {
-            name
-            for name, values in bound.items()
-            if name not in others
-            and counts[name] == len(values)
-            and all(value is not None and facts.is_fact(value) for value in values)
-        }
+        more = found | {name for name, given in plain.items() if all(map(facts.is_fact, given))}
         if more == found:
             return found
         found = more

@@ -16,7 +16,7 @@ _NAMED: Final = re.compile(
     r"(?:has no attribute|cannot import name|No module named|unexpected keyword argument"
     r"|missing \d+ required (?:positional|keyword-only) arguments?:|name) '([^']+)'"
 )
-"""What a message says that is missing or unknown."""
+"""The name of the thing that is missing or unknown, in a message."""
 _WORD: Final = re.compile(r"[A-Za-z_]+|#|[^\w\s]")
 
 

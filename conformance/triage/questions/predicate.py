@@ -249,8 +249,7 @@ class ByOutput:
 
     def text(self, side: Side) -> str:
         """Return what a target printed, empty where it is no program."""
-        blob = side.record.artifacts.get(self._artifact)
-        return side.blobs.get(blob).decode("utf-8", "replace") if blob else ""
+        return output_of(side, self._artifact)
 
     def difference(self, side: Side) -> str:
         """Return the first line that differs from what the good end printed, empty if none."""
@@ -258,6 +257,17 @@ class ByOutput:
         lines = differing_lines(self.text(side), good, self._unstable, exact=self.is_exact)
         _, line, before = next(lines, (0, "", ""))
         return f"prints {quoted(line)!r} for {quoted(before)!r}" if line or before else ""
+
+
+def output_of(side: Side, artifact: str = OUTPUT) -> str:
+    """Return what a program printed, empty where the target is none.
+
+    Args:
+        side: The record of the target, with its blobs.
+        artifact: `OUTPUT`, without the facts of its environment, or `STDOUT`.
+    """
+    blob = side.record.artifacts.get(artifact)
+    return side.blobs.get(blob).decode("utf-8", "replace") if blob else ""
 
 
 def printed(side: Side) -> str:

@@ -74,5 +74,5 @@ class Cutting:
 
     def _tell(self, way: str, text: str) -> None:
         lines = len(text.splitlines())
-        told = f"{lines} lines after {self.prober.tried} probes"
+        told = f"{lines} lines after {self.prober.budget.tried} probes"
         self.progress(f"{told}; {way}" if way else told)

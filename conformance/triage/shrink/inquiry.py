@@ -12,7 +12,7 @@ from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.questions.predicate import quoted
 from conformance.triage.repro.source import extract
 from conformance.triage.shrink.cutting import Cutting
-from conformance.triage.shrink.prober import Prober, driver
+from conformance.triage.shrink.prober import Budget, Prober, driver
 from conformance.triage.shrink.shrinking import (
     TIMES,
     confirm,
@@ -158,7 +158,7 @@ class Inquiry:
         (home / "driver.py").write_text(driver(imports), encoding="utf-8")
         prober = Prober(
             case=case, workers=[self._opened(wanted.cell)], folder=home, blobs=self.blobs,
-            probes=wanted.probes, deadline=start + wanted.seconds,
+            budget=Budget(probes=wanted.probes, deadline=start + wanted.seconds),
         )  # fmt: skip
         self.progress("trying the case as it is")
         tried = [prober.original() for _ in range(TIMES)]
@@ -234,7 +234,7 @@ class Inquiry:
             good_cell=prober.cells[1].cell.id if len(prober.cells) > 1 else "",
             before=before,
             after=confirmed.measures if confirmed is not None else None,
-            probes=prober.tried,
+            probes=prober.budget.tried,
             jobs=prober.jobs,
             seconds=time.monotonic() - start,
             generator=cutting.generator,

@@ -74,6 +74,45 @@ def driver(imports: Sequence[str]) -> str:
 
 
 @dataclass(kw_only=True)
+class Budget:
+    """How many candidates may be tried, and until when.
+
+    Attributes:
+        probes: How many candidates may be tried.
+        deadline: When it must be over, as `time.monotonic` counts.
+        tried: How many were tried.
+    """
+
+    probes: int
+    deadline: float
+    tried: int = 0
+
+    def take(self, texts: Sequence[str]) -> Sequence[str]:
+        """Count texts as tried, and return those that may be.
+
+        Raises:
+            SpentError: If the budget is spent.
+        """
+        if self.tried >= self.probes or time.monotonic() >= self.deadline:
+            raise SpentError
+        granted = texts[: self.probes - self.tried]
+        self.tried += len(granted)
+        return granted
+
+
+def time_limit(outcome: Outcome, seconds: float, most: float) -> float:
+    """Return the seconds that a candidate may take: little more than the original.
+
+    Args:
+        outcome: How the original ended.
+        seconds: How long it took.
+        most: How long anything may take.
+    """
+    limit = max(SLOWER * seconds, LEAST_SECONDS)
+    return min(HANG_SECONDS if outcome is Outcome.TIMED_OUT else limit, most)
+
+
+@dataclass(kw_only=True)
 class Prober:
     """Tries texts of one case in one cell, or in two.
 
@@ -82,8 +121,7 @@ class Prober:
         workers: Worker of the cell, and of the one in which the case conforms.
         folder: A folder of its own, with `driver.py` in it.
         blobs: Where what is looked at goes.
-        probes: How many candidates may be tried.
-        deadline: When it must be over, as `time.monotonic` counts.
+        budget: What the search may take.
         question: What a candidate must show; set before the first is tried.
     """
 
@@ -91,10 +129,8 @@ class Prober:
     workers: Sequence[CellWorker]
     folder: Path
     blobs: BlobStore
-    probes: int
-    deadline: float
+    budget: Budget
     question: Question | None = None
-    tried: int = 0
     jobs: int = 0
     _timeouts: dict[str, float] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
@@ -107,10 +143,8 @@ class Prober:
     def expect(self, shown: Sequence[Shown]) -> None:
         """Note how long the case takes in each cell: candidates get little more."""
         for worker, one in zip(self.workers, shown, strict=True):
-            seconds = max(SLOWER * one.seconds, LEAST_SECONDS)
-            if one.outcome is Outcome.TIMED_OUT:
-                seconds = HANG_SECONDS
-            self._timeouts[worker.planned.cell.id] = min(seconds, self.case.timeout)
+            limit = time_limit(one.outcome, one.seconds, self.case.timeout)
+            self._timeouts[worker.planned.cell.id] = limit
 
     def original(self, number: int = 0, *, alone: bool = False) -> Shown:
         """Run the case itself, from its own file, in one of the cells."""
@@ -124,10 +158,7 @@ class Prober:
         Raises:
             SpentError: If what was granted is spent.
         """
-        if self.tried >= self.probes or time.monotonic() >= self.deadline:
-            raise SpentError
-        texts = texts[: self.probes - self.tried]
-        self.tried += len(texts)
+        texts = self.budget.take(texts)
         # Read here, one after the other: on Python 3.11 two threads that parse break each other.
         cases = [self._read(text) for text in texts]
         with ThreadPoolExecutor(len(texts)) as pool:

@@ -18,19 +18,18 @@ from typing import TYPE_CHECKING, Final, Protocol
 from conformance.engine.comparing import Side
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import Outcome
-from conformance.triage.programs.target import Program, Target
 from conformance.triage.questions.failure import same_failure
 from conformance.triage.questions.output import differing_lines, same_output
-from conformance.triage.questions.predicate import OUTPUT, SILENT, ending, quoted
+from conformance.triage.questions.predicate import SILENT, ending, output_of, quoted
 from conformance.triage.repro.layout import comment
-from conformance.triage.shrink.prober import HANG_SECONDS, LEAST_SECONDS, SLOWER
-from conformance.triage.shrink.search import Search, SpentError
+from conformance.triage.shrink.prober import Budget, time_limit
+from conformance.triage.shrink.search import Search
+from conformance.triage.shrink.text import lines_of_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from conformance.engine.blobs import BlobStore
     from conformance.engine.job import PlannedCell
     from conformance.triage.programs.running import ProgramRunner
 
@@ -82,11 +81,11 @@ def _is_future(node: ast.stmt) -> bool:
 
 
 class ScriptQuestion(Protocol):
-    """What a candidate must show."""
+    """A condition on candidates: they must show the same failure or difference."""
 
     @property
     def about(self) -> str:
-        """What is kept, in a few words."""
+        """The failure or difference, in a few words."""
         ...
 
     def may_hold(self, bad: Side) -> bool:
@@ -97,8 +96,8 @@ class ScriptQuestion(Protocol):
         """Say whether a candidate still shows it.
 
         Args:
-            bad: What the cell shows.
-            good: What the cell shows in which the script is right, if there is one.
+            bad: The candidate in the cell.
+            good: The candidate in the cell where the script is right, None if there is none.
         """
         ...
 
@@ -143,7 +142,7 @@ class DiffersAlike:
     @property
     def about(self) -> str:
         """The first line that differs."""
-        _, line, other = next(differing_lines(printed_by(self.bad), printed_by(self.good)))
+        _, line, other = next(differing_lines(output_of(self.bad), output_of(self.good)))
         return f"prints {quoted(line)!r} for {quoted(other)!r}"
 
     def may_hold(self, bad: Side) -> bool:
@@ -154,10 +153,10 @@ class DiffersAlike:
         """Say whether it differs as the script does."""
         if good is None or not self.may_hold(bad) or not self.may_hold(good):
             return False
-        one, other = printed_by(bad), printed_by(good)
+        one, other = output_of(bad), output_of(good)
         if same_output(one, other):
             return False
-        words = _words_between(printed_by(self.bad), printed_by(self.good))
+        words = _words_between(output_of(self.bad), output_of(self.good))
         return not words or bool(words & _words_between(one, other))
 
 
@@ -168,18 +167,12 @@ def _words_between(one: str, other: str) -> set[tuple[str, bool]]:
     return only | {(word, False) for word in others - counts}
 
 
-def printed_by(side: Side) -> str:
-    """Return what a script printed, without the facts of its environment."""
-    blob = side.record.artifacts.get(OUTPUT, "")
-    return side.blobs.get(blob).decode("utf-8", "replace") if blob else ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShrunkScript:
-    """What is left of a script.
+    """A script that was cut down.
 
     Attributes:
-        text: A script.
+        text: The script.
         about: What was kept.
         cell: Where it fails, or prints something else.
         good_cell: Where it does not, empty if there is no such cell.
@@ -204,6 +197,64 @@ class ShrunkScript:
 
 
 @dataclass(kw_only=True)
+class ScriptProber:
+    """Runs candidates, and says which of them still show it.
+
+    Attributes:
+        runner: Runs the script; a candidate runs as it does.
+        cell: Where the script fails, or prints something else.
+        good_cell: Where it does not, None if there is no such cell.
+        question: What a candidate must show.
+        folder: A folder of its own.
+        budget: What the search may take.
+    """
+
+    runner: ProgramRunner
+    cell: PlannedCell
+    good_cell: PlannedCell | None
+    question: ScriptQuestion
+    folder: Path
+    budget: Budget
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def first(self, texts: Sequence[str]) -> int | None:
+        """Try some texts at a time; return the number of the first that still shows it.
+
+        Args:
+            texts: Scripts as `wrapped` returns them.
+
+        Raises:
+            SpentError: If the budget is spent.
+        """
+        scripts = [unwrapped(text) for text in self.budget.take(texts)]
+        with ThreadPoolExecutor(len(scripts)) as pool:
+            found = list(pool.map(self.shows, scripts))
+        return found.index(True) if True in found else None
+
+    def shows(self, script: str) -> bool:
+        """Say whether a script still shows it."""
+        file = self.folder / f"candidate_{next(self._numbers)}.py"
+        file.write_text(script, encoding="utf-8")
+        target = replace(self.runner.target, text=str(file))
+        runner = replace(self.runner, target=target)
+        bad = run_in(runner, self.cell)
+        if not self.question.may_hold(bad):
+            return False
+        good = None if self.good_cell is None else run_in(runner, self.good_cell)
+        return self.question.holds(bad, good)
+
+
+def run_in(runner: ProgramRunner, planned: PlannedCell) -> Side:
+    """Run a program in a cell.
+
+    Args:
+        runner: Runs the program.
+        planned: The cell.
+    """
+    return Side(runner.run(planned), runner.blobs)
+
+
+@dataclass(kw_only=True)
 class ScriptShrinker:
     """A script that is being cut down.
 
@@ -213,28 +264,21 @@ class ScriptShrinker:
         others: Cells in which it may be right, the likeliest first.
         named: Whether the other cell was named: then it must be right there.
         folder: A folder of its own.
-        blobs: Where artifacts go.
         probes: How many candidates may be tried.
         seconds: How long that may take.
         width: How many are tried at a time.
-        progress: Told what is done.
+        progress: Called with each step, in words.
     """
 
     runner: ProgramRunner
     cell: PlannedCell
-    others: Iterator[PlannedCell]
+    others: Iterable[PlannedCell]
     named: bool
     folder: Path
-    blobs: BlobStore
     probes: int
     seconds: float
     width: int
     progress: Callable[[str], None] = field(default=lambda _: None)
-    _good_cell: PlannedCell | None = None
-    _question: ScriptQuestion | None = None
-    _tried: int = 0
-    _deadline: float = 0.0
-    _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def run(self) -> ShrunkScript:
         """Cut the script down.
@@ -244,123 +288,89 @@ class ScriptShrinker:
             InfrastructureError: If a cell cannot be had.
         """
         start = time.monotonic()
-        self._deadline = start + self.seconds
         source = self.runner.target.source
-        text = self._begin(source)
+        text = self._wrapped(source)
+        prober = self._prober(start + self.seconds)
+        self._refuse_flaky(prober, unwrapped(text))
         search = Search(
-            text=text, keep=BODY, probe=self._first, width=self.width, progress=self._tell
-        )
+            text=text, keep=BODY, probe=prober.first, width=self.width,
+            progress=lambda way, text: self._tell(prober, way, text),
+        )  # fmt: skip
         complete = interrupted = confirmed = False
         try:
             complete = search.run()
-            confirmed = self._shows(unwrapped(search.text))
+            confirmed = prober.shows(unwrapped(search.text))
         except KeyboardInterrupt:
             interrupted = True
-        assert self._question is not None  # noqa: S101 - _begin sets it
+        left, about = unwrapped(search.text), prober.question.about
+        good = prober.good_cell.cell.id if prober.good_cell is not None else ""
+        head = [f"On {self.cell.cell.id}: {about}", *([f"Not so on {good}."] if good else [])]
         return ShrunkScript(
-            text=self._headed(unwrapped(search.text)), about=self._question.about,
-            cell=self.cell.cell.id, good_cell=self._good_id,
-            lines=(_lines_of(source), _lines_of(unwrapped(search.text))), probes=self._tried,
+            text="\n".join(line for one in head for line in comment(one)) + f"\n\n{left}",
+            about=about, cell=self.cell.cell.id, good_cell=good,
+            lines=(lines_of_code(source), lines_of_code(left)), probes=prober.budget.tried,
             seconds=time.monotonic() - start, complete=complete, interrupted=interrupted,
             confirmed=confirmed,
         )  # fmt: skip
 
-    @property
-    def _good_id(self) -> str:
-        return self._good_cell.cell.id if self._good_cell is not None else ""
-
-    def _begin(self, source: str) -> str:
-        """Run the script as it is, find out what must stay, and return the text to cut."""
-        name = self.runner.target.text
+    def _wrapped(self, source: str) -> str:
         try:
-            text = wrapped(source)
+            return wrapped(source)
         except SyntaxError as error:
+            name = self.runner.target.text
             raise UsageError(f"{name}:{error.lineno}: no Python: {error.msg}") from None
-        self.progress("running the script as it is")
-        seen = self._run(self.cell)
-        if seen.record.outcome is Outcome.INFRA:
-            raise InfrastructureError(f"{name} on {self.cell.cell.id}: {ending(seen.record)}")
-        if seen.record.outcome in SILENT:
-            raise UsageError(f"{name} on {self.cell.cell.id}: {ending(seen.record)}")
-        self._question = self._asked(name, seen)
-        self._limit(seen)
-        if not self._shows(unwrapped(text)):
-            raise UsageError(
-                f"{name} on {self.cell.cell.id}: does not do the same twice, expected "
-                f"{self._question.about}; make it deterministic first (seeds, threads)"
-            )
-        return text
 
-    def _asked(self, name: str, seen: Side) -> ScriptQuestion:
-        """Find the cell in which the script is right; return what must stay."""
+    @property
+    def _where(self) -> str:
+        """The script and the cell, for messages."""
+        return f"{self.runner.target.text} on {self.cell.cell.id}"
+
+    def _prober(self, deadline: float) -> ScriptProber:
+        """Run the script as it is, find out what must stay, and return what tries candidates."""
+        self.progress("running the script as it is")
+        seen = run_in(self.runner, self.cell)
+        record = seen.record
+        if record.outcome is Outcome.INFRA:
+            raise InfrastructureError(f"{self._where}: {ending(record)}")
+        if record.outcome in SILENT:
+            raise UsageError(f"{self._where}: {ending(record)}")
+        good_cell, question = self._asked(seen)
+        limit = time_limit(record.outcome, record.seconds.get("job", 0.0), self.runner.timeout)
+        return ScriptProber(
+            runner=replace(self.runner, timeout=limit), cell=self.cell, good_cell=good_cell,
+            question=question, folder=self.folder,
+            budget=Budget(probes=self.probes, deadline=deadline),
+        )  # fmt: skip
+
+    def _asked(self, seen: Side) -> tuple[PlannedCell | None, ScriptQuestion]:
+        """Return the cell in which the script is right, and what must stay."""
         fails = seen.record.outcome is not Outcome.OK
         tried = []
         for planned in self.others:
             self.progress(f"looking for a cell in which it is right: {planned.cell.id}")
-            other = self._run(planned)
+            other = run_in(self.runner, planned)
             tried.append(f"{planned.cell.id}: {quoted(ending(other.record))}")
             if other.record.outcome is not Outcome.OK:
                 continue
             if fails:
-                self._good_cell = planned
-                return FailsAlike(seen)
-            if not same_output(printed_by(seen), printed_by(other)):
-                self._good_cell = planned
-                return DiffersAlike(seen, other)
+                return planned, FailsAlike(seen)
+            if not same_output(output_of(seen), output_of(other)):
+                return planned, DiffersAlike(seen, other)
         if fails and not self.named:
-            return FailsAlike(seen)
+            return None, FailsAlike(seen)
         told = "; ".join(tried) if tried else "none was looked for"
         raise UsageError(
-            f"{name} on {self.cell.cell.id}: {quoted(ending(seen.record))}; expected a cell in "
-            f"which it does something else ({told}); name one with --good-cell"
+            f"{self._where}: {quoted(ending(seen.record))}; expected a cell in which it does "
+            f"something else ({told}); name one with --good-cell"
         )
 
-    def _limit(self, seen: Side) -> None:
-        """Give candidates little more time than the script takes."""
-        seconds = max(SLOWER * seen.record.seconds.get("job", 0.0), LEAST_SECONDS)
-        if seen.record.outcome is Outcome.TIMED_OUT:
-            seconds = HANG_SECONDS
-        self.runner = replace(self.runner, timeout=min(seconds, self.runner.timeout))
+    def _refuse_flaky(self, prober: ScriptProber, script: str) -> None:
+        if not prober.shows(script):
+            raise UsageError(
+                f"{self._where}: does not do the same twice, expected {prober.question.about}; "
+                "make it deterministic first (seeds, threads)"
+            )
 
-    def _run(self, planned: PlannedCell, file: Path | None = None) -> Side:
-        target = self.runner.target
-        if file is not None:
-            target = Target(kind=Program.SCRIPT, text=str(file), variables=target.variables)
-        return Side(replace(self.runner, target=target).run(planned), self.blobs)
-
-    def _first(self, texts: Sequence[str]) -> int | None:
-        """Try some texts at a time; return the number of the first that still shows it."""
-        if self._tried >= self.probes or time.monotonic() >= self._deadline:
-            raise SpentError
-        texts = texts[: self.probes - self._tried]
-        self._tried += len(texts)
-        scripts = [unwrapped(text) for text in texts]
-        with ThreadPoolExecutor(len(texts)) as pool:
-            found = list(pool.map(self._shows, scripts))
-        return found.index(True) if True in found else None
-
-    def _shows(self, script: str) -> bool:
-        assert self._question is not None  # noqa: S101 - _begin sets it
-        file = self.folder / f"candidate_{next(self._numbers)}.py"
-        file.write_text(script, encoding="utf-8")
-        bad = self._run(self.cell, file)
-        if not self._question.may_hold(bad):
-            return False
-        good = None if self._good_cell is None else self._run(self._good_cell, file)
-        return self._question.holds(bad, good)
-
-    def _tell(self, way: str, text: str) -> None:
-        told = f"{_lines_of(unwrapped(text))} lines after {self._tried} probes"
+    def _tell(self, prober: ScriptProber, way: str, text: str) -> None:
+        told = f"{lines_of_code(unwrapped(text))} lines after {prober.budget.tried} probes"
         self.progress(f"{told}; {way}" if way else told)
-
-    def _headed(self, script: str) -> str:
-        assert self._question is not None  # noqa: S101 - _begin sets it
-        head = [f"On {self.cell.cell.id}: {self._question.about}"]
-        head += [f"Not so on {self._good_id}."] if self._good_id else []
-        return "\n".join(line for one in head for line in comment(one)) + f"\n\n{script}"
-
-
-def _lines_of(text: str) -> int:
-    return sum(
-        bool(line.strip()) and not line.lstrip().startswith("#") for line in text.split("\n")
-    )

@@ -18,7 +18,13 @@ from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.questions.predicate import SILENT, quoted
 from conformance.triage.shrink.question import RunsAnyway, SameFact, SameFailure, SameMistake
-from conformance.triage.shrink.text import laid_out, literal, with_claim, with_reference
+from conformance.triage.shrink.text import (
+    laid_out,
+    lines_of_code,
+    literal,
+    with_claim,
+    with_reference,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,9 +66,10 @@ def measured(text: str, devices: int, shown: Shown) -> Measures:
         devices: Devices it needs.
         shown: What came of it.
     """
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     equations, elements = shown.measures or (None, None)
-    return Measures(lines=len(lines), devices=devices, equations=equations, elements=elements)
+    return Measures(
+        lines=lines_of_code(text), devices=devices, equations=equations, elements=elements
+    )
 
 
 def refuse_flaky(case: Case, cell: str, shown: Sequence[Shown]) -> None:

@@ -1,4 +1,4 @@
-"""What is told of a case that was cut down: lines for people, data for machines. Pure."""
+"""Reports on a case or script that was cut down: lines for people, data for machines. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def shrunk_lines(shrunk: Shrunk) -> Iterator[str]:
-    """Yield what is told of a case that was cut down.
+    """Yield the report on a case that was cut down, line by line.
 
     Args:
         shrunk: What is left.
@@ -42,10 +42,10 @@ def shrunk_lines(shrunk: Shrunk) -> Iterator[str]:
 
 
 def script_lines(shrunk: ShrunkScript) -> Iterator[str]:
-    """Yield what is told of a script that was cut down.
+    """Yield the report on a script that was cut down, line by line.
 
     Args:
-        shrunk: What is left.
+        shrunk: The script.
     """
     yield f"kept: {shrunk.about}"
     yield f"on {shrunk.cell}" + (f", not on {shrunk.good_cell}" if shrunk.good_cell else "")
@@ -68,7 +68,7 @@ def script_json(shrunk: ShrunkScript, script: str, file: str) -> dict[str, Any]:
     """Return the data of a script that was cut down.
 
     Args:
-        shrunk: What is left.
+        shrunk: The script.
         script: Path of the script.
         file: File it was written to, `-` for standard output.
     """

@@ -32,6 +32,16 @@ OPENING: Final = "([{"
 CLOSING: Final = ")]}"
 
 
+def lines_of_code(text: str) -> int:
+    """Return how many lines of a text are neither empty nor a comment.
+
+    Args:
+        text: Python.
+    """
+    lines = (line.strip() for line in text.splitlines())
+    return sum(bool(line) and not line.startswith("#") for line in lines)
+
+
 def laid_out(text: str, head: Iterable[str] = ()) -> str:
     """Return a text as a formatter leaves it.
 
