@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 _SUBJECTS: Final = ("jax", "jaxlib", "flax", "optax", "orbax", "equinox")
 """Packages whose names say what a script is about."""
 _NUMBERS: Final = frozenset({"jax.numpy", "jax.tree_util", "jax.tree"})
+_MAKERS: Final = frozenset({
+    "array", "asarray", "arange", "linspace", "ones", "zeros", "full", "eye", "ndarray", "newaxis",
+    "ones_like", "zeros_like", "pi", "inf", "nan", "bool_", "bfloat16", "float16", "float32",
+    "float64", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64", "complex64",
+})  # fmt: skip
+"""Names of `jax.numpy` by which a script makes its arguments, whatever it is about."""
 _PLACES: Final = frozenset({
     "lax", "experimental", "sharding", "numpy", "jit", "_src", "Mesh", "devices", "device_put",
     "PartitionSpec", "NamedSharding",
@@ -70,13 +76,13 @@ class Fit:
         return f"its cases use {told}" if told else "nothing the script uses is its own"
 
 
-def uses(tree: ast.AST) -> frozenset[str]:
-    """Return what a script or a case file uses: names of jax and of libraries upon it, keywords.
-
-    What makes and reads numbers does not count, for every script does that.
+def uses(tree: ast.AST, *, numbers: bool = False) -> frozenset[str]:
+    """Return the names of jax, and of libraries built on it, that a script or a case file uses.
 
     Args:
-        tree: It.
+        tree: The syntax tree of the file.
+        numbers: Whether functions of `jax.numpy` and of pytrees count, too. Nearly every script
+            uses some, so they only tell families apart where a script uses nothing else.
     """
     names = imported_names(tree)
     found: set[str] = set()
@@ -87,22 +93,24 @@ def uses(tree: ast.AST) -> frozenset[str]:
             if _COMPAT in path:
                 found.update(path[path.index(_COMPAT) + 1 :])
             elif path[0] in _SUBJECTS:
-                found.update(_telling(path))
+                found.update(_telling(path, numbers=numbers))
             elif root not in names and node.attr not in _ARRAY and _is_telling(node.attr):
                 found.add(f".{node.attr}")
         elif isinstance(node, ast.Name) and node.id in names:
             path = names[node.id].split(".")
-            found.update(_telling(path) if path[0] in _SUBJECTS else ())
+            found.update(_telling(path, numbers=numbers) if path[0] in _SUBJECTS else ())
         elif isinstance(node, ast.Call) and not called(node, names).startswith(_KIT):
             given = {keyword.arg for keyword in node.keywords if keyword.arg}
             found.update(f"{name}=" for name in given - _BESIDE)
     return frozenset(found)
 
 
-def _telling(path: Sequence[str]) -> list[str]:
+def _telling(path: Sequence[str], *, numbers: bool) -> list[str]:
     """Return the parts of a dotted name that say what it is about."""
-    if ".".join(path[:2]) in _NUMBERS or path[1:2] == [_SETTINGS]:
+    if path[1:2] == [_SETTINGS]:
         return []
+    if ".".join(path[:2]) in _NUMBERS:
+        return [part for part in path[2:] if part not in _MAKERS] if numbers else []
     return [part for part in path[1:] if part not in _PLACES and _is_telling(part)]
 
 
@@ -166,14 +174,23 @@ def _named(used: Iterable[str], family: str) -> float:
     return len(words & said) / len(words)
 
 
-def chosen(found: Sequence[Fit], enough: float = ENOUGH) -> Fit | None:
+def chosen(found: Sequence[Fit]) -> Fit | None:
     """Return the family that is meant, None where none is, or two are alike.
 
     Args:
         found: How well each fits, the best first.
-        enough: Score from which a family is meant.
     """
-    if not found or found[0].score < enough:
+    if not found or found[0].score < ENOUGH:
         return None
     second = found[1].score if len(found) > 1 else 0.0
     return found[0] if found[0].score >= AHEAD * second else None
+
+
+def guessed(found: Sequence[Fit], enough: float = GUESSED) -> Fit | None:
+    """Return the best of the families where it shares names worth a guess, else None.
+
+    Args:
+        found: How well each fits, the best first.
+        enough: Score from which names are worth a guess.
+    """
+    return found[0] if found and found[0].names and found[0].score >= enough else None

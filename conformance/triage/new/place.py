@@ -13,10 +13,12 @@ from conformance.corpus.project import FOR_CASES
 from conformance.corpus.source import parse
 from conformance.errors import UsageError
 from conformance.files import said_by
-from conformance.triage.new.family import GUESSED, chosen, fits, uses
+from conformance.triage.new.family import chosen, fits, guessed, uses
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from conformance.triage.new.family import Fit
 
 TOPIC: Final = "reported"
 """The file that a case goes to where no other is named."""
@@ -118,15 +120,18 @@ def _folders(cases: Path) -> list[Path]:
 
 
 def _fitting(cases: Path, tree: ast.AST, families: list[str]) -> tuple[str, str]:
-    """Return the family of a script, and why that one."""
-    used = {family: _uses_of(cases / family) for family in families}
-    found = fits(uses(tree), {family: files for family, files in used.items() if files})
-    if (fit := chosen(found)) is not None:
-        return fit.family, fit.reason
-    if (fit := chosen(found, GUESSED)) is not None:
-        return fit.family, f"a guess, for {fit.reason}; --family names another"
+    """Return the family of a script, and why that one.
+
+    A script that uses nothing but `jax.numpy` is compared by the functions it takes from there.
+    """
     if not families:
         raise UsageError(f"{cases}: has no families yet; name one: --family NAME")
+    found = _fits(cases, tree, families, numbers=False)
+    if (fit := chosen(found)) is not None:
+        return fit.family, fit.reason
+    fit = guessed(found) or guessed(_fits(cases, tree, families, numbers=True), enough=0)
+    if fit is not None:
+        return fit.family, f"a guess, for {fit.reason}; --family names another"
     near = [one for one in found[:_NAMED] if one.names]
     told = "; ".join(f"{one.family}: {one.reason}" for one in near) or ", ".join(families)
     raise UsageError(
@@ -134,24 +139,31 @@ def _fitting(cases: Path, tree: ast.AST, families: list[str]) -> tuple[str, str]
     )
 
 
-def _uses_of(folder: Path) -> list[frozenset[str]]:
+def _fits(cases: Path, tree: ast.AST, families: list[str], *, numbers: bool) -> list[Fit]:
+    used = {family: _uses_of(cases / family, numbers=numbers) for family in families}
+    return fits(uses(tree, numbers=numbers), {name: files for name, files in used.items() if files})
+
+
+def _uses_of(folder: Path, *, numbers: bool) -> list[frozenset[str]]:
     """Return what each file of a family uses, with what its helpers use for it."""
-    helpers = frozenset(name for file in folder.glob("_*.py") for name in uses_in(file))
-    return [uses_in(file) | helpers for file in case_files(folder)]
+    helpers = [uses_in(file, numbers=numbers) for file in folder.glob("_*.py")]
+    return [uses_in(file, numbers=numbers).union(*helpers) for file in case_files(folder)]
 
 
-def uses_in(file: Path) -> frozenset[str]:
+def uses_in(file: Path, *, numbers: bool = False) -> frozenset[str]:
     """Return what a case file uses, itself and by functions of the kit; nothing if it is broken.
 
     Args:
         file: The file.
+        numbers: Whether functions of `jax.numpy` count, too.
     """
     try:
         tree = parse(file.read_bytes())
     except (OSError, SyntaxError):
         return frozenset()
     froms = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    return uses(tree).union(*(uses_in(FOR_CASES[one]) for one in froms & FOR_CASES.keys()))
+    kit = (uses_in(FOR_CASES[one], numbers=numbers) for one in froms & FOR_CASES.keys())
+    return uses(tree, numbers=numbers).union(*kit)
 
 
 def _check(option: str, text: str) -> str:

@@ -10,6 +10,7 @@ from conformance.errors import UsageError
 from conformance.triage.new.edits import body_text
 from conformance.triage.new.environment import without_environment
 from conformance.triage.new.names import bound_names, called, imported_names, own_nodes
+from conformance.triage.new.seeds import seeded
 from conformance.triage.new.settings import settings_of
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def read_script(pasted: Pasted, name: str) -> Script:
     Raises:
         UsageError: If it cannot be the inside of a function.
     """
-    text = without_environment(_unended(_inlined(_unguarded(pasted.text))))
+    text = seeded(without_environment(_unended(_inlined(_unguarded(pasted.text)))))
     text, caught = _uncaught(text)
     tree = ast.parse(text)
     doc = ast.get_docstring(tree) or ""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.triage.new.family import GUESSED, chosen, fits, uses
-from conformance.triage.new.place import uses_in
+from conformance.errors import UsageError
+from conformance.triage.new.family import chosen, fits, guessed, uses
+from conformance.triage.new.place import find_place, uses_in
 from tests.projects import ROOT
 
 if TYPE_CHECKING:
@@ -95,9 +97,32 @@ def test_a_guess() -> None:
     script = "import jax\nfrom einops import a\njax.numpy.clip(a, a_min=0, a_max=1).round(3)"
     found = fits(uses(ast.parse(script)), families)
     assert chosen(found) is None
-    guess = chosen(found, GUESSED)
+    guess = guessed(found)
     assert guess is not None
     assert guess.family == "api_removals"
+
+
+@pytest.mark.parametrize(
+    ("line", "family"),
+    [
+        ("print(jnp.trunc(jnp.arange(3)))", "numerics"),
+        ("print(jnp.meshgrid(jnp.arange(2), None))", "api_removals"),
+        ("print(jnp.zeros(3, jnp.int8))", ""),
+    ],
+)
+def test_a_script_of_jax_numpy_alone(line: str, family: str) -> None:
+    """Its functions give a guess; what makes its arguments does not."""
+    tree = ast.parse(f"import jax.numpy as jnp\n{line}")
+    place = partial(
+        find_place, ROOT / "cases", tree, stem="script", family="", topic="reported", name=""
+    )
+    assert fits(uses(tree), {"loops": [frozenset({"scan"})]})[0].score == 0
+    if family:
+        assert place().folder.name == family
+        assert place().why.startswith("a guess, for its cases use ")
+    else:
+        with pytest.raises(UsageError, match="no family fits for sure"):
+            place()
 
 
 def test_how_a_case_is_judged_does_not_count() -> None:
