@@ -100,7 +100,7 @@ def functions_in(trees: dict[Path, ast.Module]) -> Iterator[tuple[ast.FunctionDe
 
 def code_lines(file: Path, tree: ast.Module) -> set[int]:
     """Return the numbers of the lines with code."""
-    found = set()
+    found: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(file.read_text()).readline):
         if token.type not in NO_CODE:
             found.update(range(token.start[0], token.end[0] + 1))

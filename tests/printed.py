@@ -14,7 +14,8 @@ import click
 
 from conformance.cells.releases import Releases, load_releases
 from conformance.cells.selectors import select_cells, split_platform
-from conformance.cli import COMMANDS, cli
+from conformance.cli import cli
+from conformance.cli.commands import COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

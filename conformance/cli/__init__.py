@@ -16,6 +16,7 @@ import click
 from conformance import __version__
 from conformance.cells.children import CHILDREN
 from conformance.cells.suggest import did_you_mean
+from conformance.cli.commands import COMMANDS, GROUPS
 from conformance.cli.environment_block import erase_environment_block
 from conformance.cli.guarded_output import guarded_output
 from conformance.engine.environment import is_allowed
@@ -26,37 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-COMMANDS = {
-    "run": "conformance.cli.run",
-    "list": "conformance.cli.list_cases",
-    "matrix": "conformance.cli.matrix",
-    "diff": "conformance.cli.diff",
-    "report": "conformance.cli.report",
-    "history": "conformance.cli.history",
-    "notify": "conformance.cli.notify",
-    "review": "conformance.cli.review",
-    "accept": "conformance.cli.accept",
-    "plan": "conformance.cli.plan",
-    "merge": "conformance.cli.merge",
-    "upgrade": "conformance.cli.upgrade",
-    "suite": "conformance.cli.suite",
-    "repro": "conformance.cli.repro",
-    "new": "conformance.cli.new",
-    "bisect": "conformance.cli.bisect",
-    "blame": "conformance.cli.blame",
-    "passes": "conformance.cli.passes",
-    "shrink": "conformance.cli.shrink",
-    "triage": "conformance.cli.triage",
-    "calibrate": "conformance.cli.calibrate",
-    "doctor": "conformance.cli.doctor",
-}
-"""Module of each subcommand; only the one that is called is imported, for it is start-up time."""
-
-
 COMPLETING = "_CONFORMANCE_COMPLETE"
 """Variable that a shell sets to complete a line."""
 COMPLETION = "conformance.cli.completion"
-SCOPE = "conformance.cli.scope"
 
 REPORT = (
     "conformance: internal error; this is a bug of jax-conformance and says nothing about JAX; "
@@ -79,19 +52,27 @@ class Commands(click.Group):
         """Import a subcommand and return it, None when there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
+        entry = COMMANDS[cmd_name]
         if COMPLETING in os.environ:
             completed = importlib.import_module(COMPLETION).command_to_complete
-            found: click.Command = completed(cmd_name, COMMANDS[cmd_name])
+            found: click.Command = completed(cmd_name, entry.module)
             return found
-        command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
+        command: click.Command = importlib.import_module(entry.module).command
+        command.short_help = entry.summary
         return command
 
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the text of `--help`, with the figures of the project."""
-        text = self.help or ""
-        self.help = text.format_map(importlib.import_module(SCOPE).help_figures())
-        super().format_help_text(ctx, formatter)
-        self.help = text
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        formatter: click.HelpFormatter,
+    ) -> None:
+        """Write the subcommands in their groups, without importing one."""
+        width = max(map(len, COMMANDS))
+        for group, entries in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl(
+                    [(name.ljust(width), entry.summary) for name, entry in entries.items()]
+                )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -111,8 +92,9 @@ def cli() -> None:
     """What a JAX version really does, before you ship on it.
 
     \b
-    conformance run                          {scope}, judged
-    conformance run --matrix releases        ... on every release{since}
+    conformance run                          a sample of every family, on four releases
+    conformance run --all                    every case, on these releases
+    conformance run --matrix releases        every case, on every release
     conformance run shard_map_while --cell '>=0.6,<0.7'
     conformance run path/to/your/cases       your own cases, in your own repository
 

@@ -40,7 +40,7 @@ class Left(NamedTuple):
     reason: str
 
 
-@click.command("accept", short_help="Make what a run saw the golden.")
+@click.command("accept")
 @click.argument("select", nargs=-1, type=CASES)
 @recorded_options
 @click.option("--gone", is_flag=True, help="Remove the goldens of cases that are gone instead.")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from conformance.cli.suite_target import InSuite
 
 
-@click.command("bisect", short_help="Find the release that changed what a target does.")
+@click.command("bisect")
 @click.argument("target", type=CASES)
 @click.option("--good", required=True, metavar="RELEASE", type=CELLS, help="Where it is right.")
 @click.option("--bad", required=True, metavar="RELEASE", type=CELLS, help="Where it is wrong.")

@@ -51,7 +51,7 @@ LOGS: Final = Path("reports") / "blame"
 """Where searches are logged, below the project."""
 
 
-@click.command("blame", short_help="Find the package that changed what a target does.")
+@click.command("blame")
 @click.argument("target", type=CASES)
 @click.argument("before", metavar="FROM", type=RELEASES)
 @click.argument("after", metavar="TO", type=RELEASES)

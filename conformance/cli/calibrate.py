@@ -45,7 +45,7 @@ LONGEST: Final = 2_000
 """Characters that are shown of how attempts differ."""
 
 
-@click.command("calibrate", short_help="Learn which jobs are not stable on this host.")
+@click.command("calibrate")
 @click.argument("select", nargs=-1, type=CASES)
 @cells_options
 @click.option(

@@ -87,7 +87,7 @@ class Wanted:
     only_changed: bool = False
 
 
-@click.command("diff", short_help="Say how two IRs, cells or runs differ.")
+@click.command("diff")
 @click.argument("what", nargs=-1, type=CASES, metavar="[A B | SELECT... | RUN RUN [SELECT...] | A]")
 @click.option(
     "--cell", multiple=True, metavar="SELECTOR", type=CELLS,

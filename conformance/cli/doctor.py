@@ -65,7 +65,7 @@ _MARKS = {
 }
 
 
-@click.command("doctor", short_help="Check that this machine can run the matrix.")
+@click.command("doctor")
 @click.option("--disk", is_flag=True, help="Show what the cache takes of the disk instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, disk: bool, as_json: bool) -> int:

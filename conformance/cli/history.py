@@ -56,7 +56,7 @@ class History(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group("history", cls=History, short_help="Keep what runs showed, night after night.")
+@click.group("history", cls=History)
 def command() -> None:
     """Keep what runs showed in a database, and tell what changed when.
 

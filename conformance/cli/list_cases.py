@@ -16,10 +16,12 @@ from conformance.files import readable_json
 from conformance.wording import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from conformance.model.case import Case
 
 
-@click.command("list", short_help="List cases, without importing them.")
+@click.command("list")
 @click.argument("select", nargs=-1, type=CASES)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 @click.option(
@@ -46,18 +48,24 @@ def command(*, select: tuple[str, ...], as_json: bool, template: str | None) -> 
         click.echo(readable_json(data))
         return 0
     console = open_console()
+    console.print(_listing(cases), soft_wrap=True)
+    return 0
+
+
+def _listing(cases: Sequence[Case]) -> Text:
+    """Return the cases below their families; as one text, which rich renders much faster."""
+    text = Text()
     family = ""
     for case in cases:
         if case.family != family:
             family = case.family
-            console.print(family, style="bold")
-        summary = case.doc.partition("\n")[0]
-        line = Text("  ").append(case.id, style="cyan").append(f"  {summary}")
+            text.append(f"{family}\n", style="bold")
+        text.append("  ").append(case.id, style="cyan")
+        text.append(f"  {case.doc.partition(chr(10))[0]}")
         if case.records:
-            line.append(f"  only records: {case.records}", style="dim")
-        console.print(line, soft_wrap=True)
-    console.print(plural(len(cases), "case"))
-    return 0
+            text.append(f"  only records: {case.records}", style="dim")
+        text.append("\n")
+    return text.append(plural(len(cases), "case"))
 
 
 def listed(case: Case) -> dict[str, Any]:

@@ -37,7 +37,7 @@ PACKAGES = ("jaxlib", "numpy", "flax")
 """Packages whose versions are shown beside a cell."""
 
 
-@click.command("matrix", short_help="Show matrices and cells; refresh releases and locks.")
+@click.command("matrix")
 @click.argument("name", required=False, type=MATRICES)
 @click.option(
     "--cell", multiple=True, metavar="SELECTOR", type=CELLS, help="Show these cells instead."

@@ -20,7 +20,7 @@ from conformance.engine.merging import in_order, merged
 from conformance.engine.rundir import RunDirectory, new_run
 
 
-@click.command("merge", short_help="Put the shards of a run together.")
+@click.command("merge")
 @click.argument(
     "parts", metavar="DIR...", nargs=-1, required=True,
     type=click.Path(path_type=Path, exists=True, file_okay=False),

@@ -66,7 +66,7 @@ USUAL: Final = 8
 _NEVER_REQUIRED: Final = frozenset({"jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "ml-dtypes"})
 
 
-@click.command("new", short_help="Make a case of a script that somebody pasted.")
+@click.command("new")
 @click.argument("script")
 @click.option(
     "--family",

@@ -45,7 +45,7 @@ _LABEL: Final = re.compile(r"[^\s,][^,]{0,48}")
 _LONGEST: Final = 100
 
 
-@click.command("notify", short_help="Open, update and close an issue for each root cause.")
+@click.command("notify")
 @click.argument(
     "run", required=False, type=click.Path(path_type=Path, exists=True, file_okay=False)
 )

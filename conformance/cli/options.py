@@ -51,6 +51,18 @@ def cells_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return matrix(cell(no_downloads_option(command)))
 
 
+def all_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option `--all` of commands about the cases of a run; its value is `everything`.
+
+    Args:
+        command: The command.
+    """
+    return click.option(
+        "--all", "everything", is_flag=True,
+        help="Every case, not only the sample that a run without arguments takes.",
+    )(command)  # fmt: skip
+
+
 def no_downloads_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option `--no-python-downloads` of commands that set up cells.
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from conformance.triage.questions.predicate import Predicate
 
 
-@click.command("passes", short_help="Find the HLO pass or XLA flag that makes a difference.")
+@click.command("passes")
 @click.argument("target", type=CASES)
 @click.option(
     "--cell", metavar="SELECTOR", type=CELLS, help="The cell in which TARGET does what is asked."

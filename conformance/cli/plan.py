@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from conformance.cli.nights import newest_night
-from conformance.cli.options import cells_options, night_option, print_note, with_option
+from conformance.cli.options import all_option, cells_options, night_option, print_note, with_option
 from conformance.cli.preparing import prepare_in
 from conformance.cli.run import nothing_to_run
 from conformance.cli.setting import here
@@ -41,8 +41,9 @@ RUNNERS: Final[Mapping[str, str | list[str]]] = {
 """Labels of runners, by the accelerator that they must have."""
 
 
-@click.command("plan", short_help="What a run would do, and how it is divided among runners.")
+@click.command("plan")
 @click.argument("select", nargs=-1, type=CASES)
+@all_option
 @cells_options
 @with_option
 @night_option
@@ -67,6 +68,7 @@ RUNNERS: Final[Mapping[str, str | list[str]]] = {
 def command(
     *,
     select: tuple[str, ...],
+    everything: bool,
     matrix: str | None,
     cell: tuple[str, ...],
     wanted: tuple[str, ...],
@@ -92,7 +94,7 @@ def command(
     durations = _learned(setting, runs) if runs else durations_of(setting)
     cells, left_out = setting.cells(matrix, cell)
     preparation = prepare_in(setting, cells, wanted)
-    cases = setting.cases(select)
+    cases, _ = setting.cases_of_run(select, given=(matrix, cell), everything=everything)
     plan = make_plan(cases, preparation.cells, (*left_out, *preparation.exclusions))
     for planned in preparation.cells:
         if planned.failure:  # another runner may have what this host lacks
@@ -100,7 +102,9 @@ def command(
     if not plan.jobs:
         raise NothingSelectedError(nothing_to_run(plan.exclusions))
     parts = parts_of(plan, possible_jobs(cases, cells), count, durations)
-    asked = _arguments(select, matrix, cell, wanted, newest_night(cells))
+    asked = _arguments(
+        ["--all"] if everything else select, matrix, cell, wanted, newest_night(cells)
+    )
     if form == "text":
         for line in shard_lines(parts, plan.exclusions, labels):
             click.echo(line)

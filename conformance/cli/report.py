@@ -85,7 +85,7 @@ def _file(name: str, what: str) -> Callable[[Any], Any]:
     )
 
 
-@click.command("report", short_help="Show what runs came to, as a site and in other formats.")
+@click.command("report")
 @click.argument("runs", nargs=-1, metavar="[RUN|DIR]...", type=click.Path(path_type=Path))
 @click.option(
     "--out", metavar="DIR", type=click.Path(path_type=Path),

@@ -58,7 +58,7 @@ TEST = ".py::"
 _NO_NAME = re.compile(r"[^A-Za-z0-9]+")
 
 
-@click.command("repro", short_help="Write one file to send upstream.")
+@click.command("repro")
 @click.argument("case", type=CASES)
 @click.option(
     "--cell", multiple=True, required=True, metavar="SELECTOR", type=CELLS,

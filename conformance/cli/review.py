@@ -56,7 +56,7 @@ class _Asked:
         return bool(self.accept or self.reject or self.deviation or self.everything)
 
 
-@click.command("review", short_help="Decide on what a run showed: golden, deviation, or neither.")
+@click.command("review")
 @click.argument("select", nargs=-1, type=CASES)
 @recorded_options
 @click.option("--accept", multiple=True, metavar="ID", help="Make a group golden; repeatable.")

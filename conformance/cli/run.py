@@ -16,6 +16,7 @@ from conformance.cli.console import open_console
 from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.nights import drop_untold, nights_of, with_its_nights
 from conformance.cli.options import (
+    all_option,
     cells_options,
     json_option,
     night_option,
@@ -71,6 +72,8 @@ class Request:
     """What was asked for: kept in `run.json`, so that a run can be resumed."""
 
     select: tuple[str, ...] = ()
+    everything: bool = False
+    """Whether it is about every case, though it names none."""
     matrix: str | None = None
     cell: tuple[str, ...] = ()
     shard: str = "1/1"
@@ -82,8 +85,9 @@ class Request:
     """Ids of the cells of nightlies that it began with."""
 
 
-@click.command("run", short_help="Run cases in cells and judge what they do.")
+@click.command("run")
 @click.argument("select", nargs=-1, type=CASES)
+@all_option
 @cells_options
 @click.option(
     "--jobs", "-j", type=click.IntRange(1, 256), default=default_jobs,
@@ -111,6 +115,7 @@ class Request:
 def command(
     *,
     select: tuple[str, ...],
+    everything: bool,
     matrix: str | None,
     cell: tuple[str, ...],
     jobs: int,
@@ -131,11 +136,13 @@ def command(
 ) -> int:
     """Run cases in cells and judge what they do.
 
-    SELECT is a family, a case id, a glob, or the path of a file or folder of cases; all families
-    by default.
+    SELECT is a family, a case id, a glob, or the path of a file or folder of cases. The default is
+    a smoke run: a sample of every family on four releases. With --all, --matrix or --cell it is
+    every case.
 
     \b
-    conformance run                                     the smoke matrix
+    conformance run                                     the smoke run
+    conformance run --all                               every case on these releases
     conformance run shard_map_while aot_placement       two families
     conformance run 'linearize_transpose/*grad*' --cell 0.5.3 --cell 0.6.2
     conformance run --matrix releases --json result.json
@@ -148,7 +155,7 @@ def command(
     conformance run --resume                            after a crash or Ctrl-C
     """  # noqa: D301 - \b is click's own mark
     request = Request(
-        select=select, matrix=matrix, cell=cell, shard=shard,
+        select=select, everything=everything, matrix=matrix, cell=cell, shard=shard,
         require_platform=require_platform, wanted=wanted, fail_on=fail_on, night=night,
     )  # fmt: skip
     root = here().project.root
@@ -159,7 +166,7 @@ def command(
     directory, request = _opened(root, request, run_dir, resume=resume)
     setting = here(request.night)
     console = open_console(json_file)
-    request, planned, preparation = _plan(setting, request)
+    request, planned, preparation = _plan(setting, request, console)
     required = request.require_platform
     provider = Provider(preparation.locks, setting.cache, spawn=spawn, require_platform=required)
     executor = LocalExecutor(provider.open, slots=jobs, turns=Turns(setting.cache))
@@ -195,8 +202,8 @@ def _opened(
         return _directory(root, run_dir, resume=False), request
     if request != Request():
         raise UsageError(
-            "--resume continues a run as it was asked for: give no SELECT, --matrix, --cell, "
-            "--shard, --require-platform, --with, --night or --fail-on with it"
+            "--resume continues a run as it was asked for: give no SELECT, --all, --matrix, "
+            "--cell, --shard, --require-platform, --with, --night or --fail-on with it"
         )
     directory = _directory(root, run_dir, resume=True)
     return directory, request_of(directory)
@@ -312,9 +319,15 @@ def request_of(directory: RunDirectory) -> Request:
         ) from None
 
 
-def _plan(setting: Setting, request: Request) -> tuple[Request, Plan, Preparation]:
+def _plan(
+    setting: Setting, request: Request, console: Console
+) -> tuple[Request, Plan, Preparation]:
     """Return what is asked for with the nights that it means, what to run, and in what cells."""
-    cases = setting.cases(request.select)
+    cases, count = setting.cases_of_run(
+        request.select, given=(request.matrix, request.cell), everything=request.everything
+    )
+    if len(cases) < count:
+        console.print(f"smoke run: {len(cases)} of {count:,} case ids; all: conformance run --all")
     meant, left_out = setting.cells(request.matrix, request.cell)
     cells = with_its_nights(meant, request.nights, setting.releases)
     preparation = prepare_in(setting, cells, request.wanted)

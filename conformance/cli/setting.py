@@ -22,6 +22,7 @@ from conformance.cells.suggest import did_you_mean
 from conformance.corpus.discover import discover
 from conformance.corpus.functions import NAMED, folder_of, written
 from conformance.corpus.project import PACKAGE, Project, find_project
+from conformance.corpus.sample import sample_of
 from conformance.corpus.select import absolute_selects, matches, select_cases
 from conformance.corpus.settings import Settings, find_settings, settings_file
 from conformance.corpus.snapshots import family_of, snapshot_cases, snapshots_in
@@ -32,7 +33,7 @@ from conformance.model.run import Exclusion
 from conformance.report.text import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from conformance.cells.cell import Cell
     from conformance.cells.releases import Nightlies, Releases
@@ -129,6 +130,29 @@ class Setting:
         if others or not selects:
             chosen += select_cases(others, self.project.cases)
         return tuple({case.id: case for case in chosen}.values())
+
+    def cases_of_run(
+        self, selects: Sequence[str], *, given: Iterable[object], everything: bool
+    ) -> tuple[tuple[Case, ...], int]:
+        """Return the cases of a run: without any argument, the sample of the project.
+
+        Args:
+            selects: What SELECT says.
+            given: Other arguments by which a run is no smoke run: a matrix, cells.
+            everything: Whether all cases are asked for.
+
+        Returns:
+            The cases, and how many there are to choose from.
+
+        Raises:
+            UsageError: If both all cases and some are asked for.
+        """
+        if everything and selects:
+            raise UsageError(f"--all with SELECT ({' '.join(selects)}): give one of them")
+        cases = self.cases(selects)
+        if everything or selects or any(given):
+            return cases, len(cases)
+        return sample_of(cases, self.project.cases), len(cases)
 
     @property
     def _is_within(self) -> bool:

@@ -57,7 +57,7 @@ NONE: Final = "none"
 """What --good-cell says where none is to be looked for."""
 
 
-@click.command("shrink", short_help="Cut a case or a script down to what makes it fail.")
+@click.command("shrink")
 @click.argument("case", type=CASES)
 @click.option(
     "--cell", required=True, metavar="SELECTOR", type=CELLS, help="Where the case deviates."

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from conformance.suites.suite import Examples
 
 
-@click.group("suite", short_help="Run your own pytest suite in cells.")
+@click.group("suite")
 def command() -> None:
     """Run your own pytest suite in cells, each test a case of its own.
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
 
 
-@click.command("triage", short_help="Find out since when, and by what, a run is not as expected.")
+@click.command("triage")
 @click.argument("run", required=False, type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--limit", type=click.IntRange(min=1), metavar="N",

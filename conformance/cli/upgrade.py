@@ -68,7 +68,7 @@ ASKED: Final = {None: frozenset[Effect](), "breaking": BREAKING, "all": frozense
 INTERRUPTED: Final = f"conformance: interrupted; {RESTART}"
 
 
-@click.command("upgrade", short_help="What breaks and what changes from one release to another.")
+@click.command("upgrade")
 @click.argument("before", metavar="FROM", type=RELEASES)
 @click.argument("after", metavar="TO", type=RELEASES)
 @click.argument("select", nargs=-1, type=CASES)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import gc
 import hashlib
 import re
 from dataclasses import dataclass
@@ -93,14 +95,27 @@ def discover(files: Iterable[Path]) -> tuple[Case, ...]:
     cases: list[Case] = []
     errors: list[FileError] = []
     helpers: dict[Path, bytes] = {}
-    for file in files:
-        if file.parent not in helpers:
-            helpers[file.parent] = _helpers(file.parent)
-        cases.extend(_read_file(file, helpers[file.parent], errors))
+    with _without_collection():
+        for file in files:
+            if file.parent not in helpers:
+                helpers[file.parent] = _helpers(file.parent)
+            cases.extend(_read_file(file, helpers[file.parent], errors))
     errors.extend(duplicates(cases))
     if errors:
         raise BrokenCasesError(errors)
     return tuple(cases)
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Pause the cyclic garbage collector: it takes a tenth of the time and frees nothing here."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _helpers(folder: Path) -> bytes:

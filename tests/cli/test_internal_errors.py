@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cli import COMMANDS, main
+from conformance.cli import main
+from conformance.cli.commands import COMMANDS
 from conformance.model.outcome import ExitCode
 from tests.projects import ROOT, case
 
@@ -64,8 +65,9 @@ def test_a_terminal_without_the_characters_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
     script = (
         "import click, sys\nfrom conformance import cli\n"
+        "from conformance.cli.commands import Entry\n"
         "@cli.cli.command('odd')\ndef odd(): click.echo('caf\\xe9 \\udcff')\n"
-        "cli.COMMANDS['odd'] = 'odd'\nimport types\n"
+        "cli.COMMANDS['odd'] = Entry('odd', 'Odd.')\nimport types\n"
         "sys.modules['odd'] = types.SimpleNamespace(command=odd)\nsys.exit(cli.main(['odd']))\n"
     )
     done = subprocess.run(
@@ -91,6 +93,6 @@ def test_an_odd_exception_is_recorded_and_the_run_goes_on(new_project: MakeProje
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_that_lists_exit_statuses_lists_this_one(name: str) -> None:
     """Where a command may be interrupted it may also fail by a bug of ours."""
-    command = importlib.import_module(COMMANDS[name]).command
+    command = importlib.import_module(COMMANDS[name].module).command
     text = command.help or ""
     assert ("130 interrupted" in text) == ("70 internal error" in text), text
