@@ -445,6 +445,24 @@ def many_small_products(env):
 
 
 @probe(
+    platforms=("cpu",),
+    deviations=[
+        deviation(
+            "jax>=0.9.1,<0.11",
+            outcome="ok",
+            reason="the last row got another one's sum: a miscompiled loop",
+        )
+    ],
+)
+def many_small_sums(env):
+    """The same without the squares: on 0.9.1 to 0.10.2 the last row is wrong."""
+    rows, eye = np.zeros((32_769, 3), np.float32), np.eye(3, dtype=np.float32)
+    rows[:, 0] = np.arange(len(rows))
+    sums = jax.jit(jax.vmap(lambda row: (eye @ row).sum()))(rows)
+    return Observed(sums[-3:], reference=rows[-3:, 0].astype(np.float64))
+
+
+@probe(
     source="jax-ml/jax#31619",
     platforms=("cpu",),
     rtol=0,
