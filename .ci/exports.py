@@ -10,9 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conformance.cells.provision import provision
 from conformance.cli.preparing import prepare_in
 from conformance.cli.setting import Setting
+
+from conformance.cells.provision import provision
 
 ROOT = Path(__file__).resolve().parents[1]
 FAMILY = ROOT / "cases" / "export_compat"

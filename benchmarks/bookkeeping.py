@@ -56,7 +56,7 @@ def fill_cache(cases: Path, cwd: Path, cache: Path, selector: str) -> int:
     code = f"""
 import dataclasses, sys
 from pathlib import Path
-from conformance.cli.setting import Setting
+from conformance.app.context import ProjectContext
 from conformance.corpus.discover import case_files, discover
 from conformance.engine.cache import ResultCache
 from conformance.engine.job import Finished, Job
@@ -66,7 +66,7 @@ from conformance.engine.prepare import prepare
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.value import Leaf, Value
-here = Setting(Path({str(cwd)!r}))
+here = ProjectContext(Path({str(cwd)!r}))
 cells, _ = here.cells(None, ({selector!r},))
 ready = prepare(cells, here.releases, folders=here.matrix_folders, cache=here.cache)
 cache = ResultCache(here.cache)

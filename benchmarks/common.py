@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.cli.preparing import prepare_in
-from conformance.cli.setting import Setting
+from conformance.app.context import ProjectContext
+from conformance.app.session import Session
 from conformance.corpus.discover import case_files, discover
 from conformance.engine.job import Job
 from conformance.engine.prepare import Provider
@@ -23,16 +23,16 @@ ROOT = Path(__file__).resolve().parent.parent
 THROUGHPUT = Path(__file__).resolve().parent / "cases_throughput"
 
 
-def setting() -> Setting:
-    """Return the setting of this checkout."""
-    return Setting(ROOT)
+def setting() -> ProjectContext:
+    """Return the context of this checkout."""
+    return ProjectContext(ROOT)
 
 
 def prepared(*selectors: str) -> Preparation:
     """Return the cells that selectors name, with their locks."""
     here = setting()
     cells, _ = here.cells(None, selectors)
-    return prepare_in(here, cells)
+    return Session(context=here).prepare(cells)
 
 
 def provider(preparation: Preparation, *, spawn: bool = False) -> Provider:

@@ -20,11 +20,11 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.app.context import load_context
+from conformance.app.diff_inputs import cases_of, cells_of, named_run, records_of
+from conformance.app.session import Session
 from conformance.cells.provision import environment_folder
 from conformance.cli import main as conformance
-from conformance.cli.diff_inputs import cases_of, cells_of, named_run, records_of
-from conformance.cli.preparing import prepare_in
-from conformance.cli.setting import here
 from conformance.model.outcome import Conformance, Outcome
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ LEFT = ("JAX_", "XLA_", "PYTHON")
 def main() -> None:
     """Compare, and print what differs and how many agree."""
     name, selector, *selects = sys.argv[1:]
-    setting = here()
-    run = named_run(setting, name)
-    (cell,) = cells_of(setting, run, [selector])
+    context = load_context()
+    run = named_run(context, name)
+    (cell,) = cells_of(context, run, [selector])
     records = records_of(run)
-    planned = prepare_in(setting, [setting.cell(cell)])
+    planned = Session(context=context).prepare([context.cell(cell)])
     (lock,) = planned.locks.values()
-    folder = environment_folder(planned.cells[0].cell, lock, setting.cache)
+    folder = environment_folder(planned.cells[0].cell, lock, context.cache)
     chosen = [case for case in cases_of(selects, records, name) if (case, cell) in records]
     told = [records[case, cell] for case in chosen if records[case, cell].outcome.observed]
     found: Counter[str] = Counter()

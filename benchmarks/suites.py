@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from common import ROOT, line, seconds, setting
 
-from conformance.cli.suites import prepare_suite, suite_wanted
+from conformance.app.suites import prepare_suite, suite_wanted
 from conformance.suites.catalogue.definition import named_suite
 from conformance.suites.running.cells import SuiteCells
 from conformance.suites.suite import Suite

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from conformance.cells.accelerators import Turns
-from conformance.cli.preparing import prepare_in
+from conformance.app.context import ProjectContext
+from conformance.app.session import Session
 from conformance.cli.run import Request, info_of
-from conformance.cli.setting import Setting
 from conformance.corpus.discover import BrokenCasesError, discover, duplicates
-from conformance.engine.cache import ResultCache
 from conformance.engine.calibration import load_calibration
 from conformance.engine.comparing import Side
 from conformance.engine.confirming import is_enough, settle, to_be_confirmed
@@ -28,7 +26,6 @@ from conformance.engine.job import Job
 from conformance.engine.judging import Judge, record_of
 from conformance.engine.local import CellWorker
 from conformance.engine.plan import Plan, why_not
-from conformance.engine.prepare import Provider
 from conformance.engine.rundir import Results, RunDirectory, new_run
 from conformance.engine.runner import judged_from_cache, unexpected
 from conformance.errors import ConformanceError
@@ -39,8 +36,10 @@ from conformance.report.tracebacks import traceback_lines
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
+    from conformance.engine.cache import ResultCache
     from conformance.engine.calibration import Calibration
     from conformance.engine.job import PlannedCell
+    from conformance.engine.local import OpenWorker
     from conformance.model.case import Case
 
 RECORD = "conformance_record"
@@ -93,10 +92,10 @@ class Bench:
         given = self.config.option.run_dir
         if self.writes and given is not None:
             RunDirectory(given).check_empty()
-        self.setting = Setting(self.config.invocation_params.dir)
+        self.context = ProjectContext(self.config.invocation_params.dir)
         matrix, selectors = self.config.option.matrix, tuple(self.config.option.cell)
-        cells, _ = self.setting.cells(matrix, selectors)
-        self.preparation = prepare_in(self.setting, cells)
+        cells, _ = self.context.cells(matrix, selectors)
+        self.preparation = Session(context=self.context).prepare(cells)
 
     @property
     def writes(self) -> bool:
@@ -119,18 +118,18 @@ class Bench:
         """The run directory, the same in every xdist worker."""
         given = getattr(self.config, "workerinput", {}).get(DIRECTORY)
         if given is None and self.config.option.run_dir is None:
-            return new_run(self.setting.project.root)
+            return new_run(self.context.project.root)
         return RunDirectory(Path(given or self.config.option.run_dir))
 
     @cached_property
     def cache(self) -> ResultCache:
         """Observations of earlier runs."""
-        return ResultCache(self.setting.cache, fresh=self.config.option.fresh)
+        return self.session.results
 
     @cached_property
     def calibration(self) -> Calibration:
         """What is known not to be stable on this host."""
-        return load_calibration(self.setting.cache)
+        return load_calibration(self.context.cache)
 
     @cached_property
     def judge(self) -> Judge:
@@ -138,10 +137,17 @@ class Bench:
         return Judge(self.directory.blobs)
 
     @cached_property
-    def provider(self) -> Provider:
-        """Opens the cells' workers."""
-        required = self.config.option.require_platform
-        return Provider(self.preparation.locks, self.setting.cache, require_platform=required)
+    def session(self) -> Session:
+        """What opens the cells' workers and keeps their results."""
+        option = self.config.option
+        return Session(
+            context=self.context, fresh=option.fresh, require_platform=option.require_platform
+        )
+
+    @cached_property
+    def open_worker(self) -> OpenWorker:
+        """Opens a worker of a cell, which it tries when it opens it first."""
+        return self.session.opener(self.preparation.locks)
 
     def run(self, job: Job) -> Record:
         """Run one job, again when what it does is unexpected, and judge it."""
@@ -161,7 +167,7 @@ class Bench:
     def _execute(self, job: Job) -> Record:
         if self._current is None or self._current.planned is not job.planned:
             self.close()
-            self._current = CellWorker(job.planned, self.provider.open, Turns(self.setting.cache))
+            self._current = CellWorker(job.planned, self.open_worker, self.session.device_lock)
         return record_of(self._current.run(job), self.directory.blobs)
 
     def close(self) -> None:
@@ -239,7 +245,7 @@ class Bench:
             cell=tuple(self.config.option.cell),
         )
         plan = Plan(jobs=(), exclusions=self.preparation.exclusions, cells=self.preparation.cells)
-        root = self.setting.project.root
+        root = self.context.project.root
         # Only xdist's workers know the jobs before they end.
         ran = {case for case, _ in self._plan}
         cases = [case for case in discover(dict.fromkeys(self._plan.values())) if case.id in ran]
@@ -328,7 +334,7 @@ class CaseItem(pytest.Item):
         reasons = "\n".join(self.record.reasons)
         if unexpected(self.record) or self.record.verdict is Verdict.INFRA:
             side = Side(self.record, bench.directory.blobs)
-            lines = traceback_lines(side, [str(bench.setting.project.root)])
+            lines = traceback_lines(side, [str(bench.context.project.root)])
             raise UnexpectedError("\n".join([f"{self.record.verdict}: {reasons}", *lines]))
         if self.record.verdict is Verdict.EXCLUDED:
             pytest.skip(reasons)

@@ -25,6 +25,7 @@ MODULES = {
 }
 LAYERS = (
     {"cli", "pytest_plugin", "__main__"},
+    {"app"},
     {"review"},
     {"notify"},
     {"triage", "suites", "report", "store"},

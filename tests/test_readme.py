@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.app.context import ProjectContext
 from conformance.cells.matrix import load_matrix
 from conformance.cells.releases import load_releases
 from conformance.cli.commands import COMMANDS
-from conformance.cli.setting import Setting
 from conformance.engine.plan import possible_jobs
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def test_every_subcommand_named_in_the_docs_exists() -> None:
 
 def test_figures_of_the_readme_come_from_the_corpus() -> None:
     """The table has the families of the default run, and each release of the matrix is counted."""
-    setting = Setting(ROOT)
-    cells, _ = setting.cells(None, ())
-    cases, count = setting.cases_of_run((), given=(), everything=False)
+    context = ProjectContext(ROOT)
+    cells, _ = context.cells(None, ())
+    cases, count = context.cases_of_run((), given=(), everything=False)
     jobs = possible_jobs(cases, cells)
     readme = _read("README.md")
     assert f"smoke run: {len(cases)} of {count:,} case ids; all: conformance run --all" in readme

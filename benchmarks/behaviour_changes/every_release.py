@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tomllib
 
+from conformance.app.context import ProjectContext
+from conformance.app.session import Session
 from conformance.cells.provision import provision
-from conformance.cli.preparing import prepare_in
-from conformance.cli.setting import Setting
 from conformance.engine.environment import worker_environment
 from conformance.judge.errors import normalise, signature
 
@@ -66,12 +66,12 @@ class Ending(NamedTuple):
 
 def interpreters() -> dict[str, Path]:
     """Return the interpreter of every release's environment, by release from old to new."""
-    setting = Setting(HERE)
-    cells, _ = setting.cells("releases", ())
-    preparation = prepare_in(setting, cells)
+    context = ProjectContext(HERE)
+    cells, _ = context.cells("releases", ())
+    preparation = Session(context=context).prepare(cells)
     return {
         planned.cell.release: provision(
-            planned.cell, lock=preparation.locks[planned.cell.id], cache=setting.cache
+            planned.cell, lock=preparation.locks[planned.cell.id], cache=context.cache
         ).python
         for planned in preparation.cells
     }

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from conformance.app.context import load_context
+from conformance.app.notes import print_note
 from conformance.cells.suggest import did_you_mean
-from conformance.cli.options import print_note, recorded_options
+from conformance.cli.options import recorded_options
 from conformance.cli.run import request_of
-from conformance.cli.setting import here
 from conformance.cli.words import CASES
 from conformance.corpus.select import matches, select_cases
 from conformance.engine.rundir import RunDirectory, latest_run
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
     from conformance.engine.job import Job
     from conformance.model.record import Record
 
@@ -68,16 +69,16 @@ def command(
     conformance accept --run reports/runs/ID --dry-run
     conformance accept --gone                            after cases were renamed or removed
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
+    context = load_context()
     if gone:
         if select or run_dir or cell:
             raise UsageError("--gone is about all cases of the project: no SELECT, --run or --cell")
-        remove_gone(setting, dry_run=dry_run, as_json=as_json)
+        remove_gone(context, dry_run=dry_run, as_json=as_json)
         return 0
-    directory = RunDirectory(run_dir) if run_dir else latest_run(setting.project.root)
+    directory = RunDirectory(run_dir) if run_dir else latest_run(context.project.root)
     seen = [
         (job, record)
-        for job, record in judged(setting, directory, select)
+        for job, record in judged(context, directory, select)
         if not cell or record.cell in cell
     ]
     if not seen:
@@ -89,11 +90,11 @@ def command(
         for (job, record), reason in zip(seen, reasons, strict=True)
         if reason and not passed_over(record, job.planned.versions)
     ]
-    known = setting.releases.versions
+    known = context.releases.versions
     if dry_run:
         plans = accept_plans(chosen, directory.blobs, known)
     else:
-        check_goldens_writable(setting, (job.case.file for job, _ in chosen))
+        check_goldens_writable(context, (job.case.file for job, _ in chosen))
         with locked({job.case.families for job, _ in chosen}, print_note):
             plans = accept_plans(chosen, directory.blobs, known)
             for plan in plans:
@@ -102,11 +103,11 @@ def command(
     return 1 if refused else 0
 
 
-def remove_gone(setting: Setting, *, dry_run: bool, as_json: bool) -> None:
+def remove_gone(context: ProjectContext, *, dry_run: bool, as_json: bool) -> None:
     """Remove the goldens of cases that the project's folder of cases has no more.
 
     Args:
-        setting: Surroundings of the command.
+        context: Surroundings of the command.
         dry_run: Only say which they are.
         as_json: Say it as JSON.
 
@@ -114,10 +115,10 @@ def remove_gone(setting: Setting, *, dry_run: bool, as_json: bool) -> None:
         UsageError: If they are data of an installed package, the variable CI is set, or a case
             file is broken: its goldens may be in use.
     """
-    folder = setting.project.cases
+    folder = context.project.cases
     found = of_no_case(folder, select_cases((), folder))
     if found and not dry_run:
-        check_goldens_writable(setting, found)
+        check_goldens_writable(context, found)
         refuse_in_ci()
         with locked({folder}, print_note):
             remove(found)
@@ -131,12 +132,12 @@ def remove_gone(setting: Setting, *, dry_run: bool, as_json: bool) -> None:
 
 
 def judged(
-    setting: Setting, directory: RunDirectory, select: Sequence[str] = ()
+    context: ProjectContext, directory: RunDirectory, select: Sequence[str] = ()
 ) -> list[tuple[Job, Record]]:
     """Return the records of a run with their jobs, judged against the goldens as they are now.
 
     Args:
-        setting: Surroundings of the command.
+        context: Surroundings of the command.
         directory: The run.
         select: Families, case ids or globs; empty is every case of the run.
 
@@ -148,9 +149,9 @@ def judged(
         UsageError: If a case changed since the run.
         CorruptRunError: If the directory cannot be read.
     """
-    cases = setting.cases(request_of(directory).select)
+    cases = context.cases(request_of(directory).select)
     wanted = [case for case in cases if not select or any(matches(case, s) for s in select)]
-    found = judged_run(directory, wanted, setting.releases)
+    found = judged_run(directory, wanted, context.releases)
     if found.changed:
         case = found.changed[0]
         raise UsageError(f"{case.file} changed since {directory.path}: run {case.id} again first")
@@ -168,18 +169,18 @@ def _nothing(directory: RunDirectory, select: Sequence[str], cells: Sequence[str
     )
 
 
-def check_goldens_writable(setting: Setting, files: Iterable[Path]) -> None:
+def check_goldens_writable(context: ProjectContext, files: Iterable[Path]) -> None:
     """Make sure that goldens beside some case files may be written.
 
     Args:
-        setting: Surroundings of the command.
+        context: Surroundings of the command.
         files: The case files, or files of their goldens.
 
     Raises:
         UsageError: If they are data of an installed package.
     """
-    own = setting.project.cases
-    if not setting.project.writable and any(own in file.parents for file in files):
+    own = context.project.cases
+    if not context.project.writable and any(own in file.parents for file in files):
         raise UsageError(
             f"{own}: goldens of an installed package cannot be changed; accept in a checkout, or "
             "keep the cases in a folder of yours"

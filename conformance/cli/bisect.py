@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from conformance.app.bisect import FIGURES, Asked, searched
+from conformance.app.context import load_context
+from conformance.app.output_files import check_writable, write_file
+from conformance.app.targets import subject_named
 from conformance.cli.console import open_console
 from conformance.cli.measure_options import measure_options
-from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import jobs_option, json_option, program_options
-from conformance.cli.searching import FIGURES, Asked, searched
-from conformance.cli.setting import here
-from conformance.cli.suite_target import in_suite_options
-from conformance.cli.targets import subject_named
+from conformance.cli.suite_options import in_suite_options
 from conformance.cli.words import CASES, CELLS, PLATFORM
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
@@ -24,7 +24,7 @@ from conformance.triage.questions.question import PREDICATES
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.cli.suite_target import InSuite
+    from conformance.app.suite_target import InSuite
 
 
 @click.command("bisect")
@@ -97,14 +97,14 @@ def command(
     Both ends are tried first, and what was found once more. Every probe is logged: a search that
     was interrupted goes on where it was.
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
+    context = load_context()
     if json_file is not None:
         check_writable("--json", json_file)
     asked = Asked(**options)
     console = open_console(json_file)
-    subject = subject_named(setting, target, asked, suite, is_command=is_command)
+    subject = subject_named(context, target, asked, suite, is_command=is_command)
     try:
-        found = searched(setting, subject, asked, console.print, scan=True)
+        found = searched(context, subject, asked, console.print, scan=True)
     except KeyboardInterrupt:
         click.echo("conformance: interrupted; the same command goes on where it was", err=True)
         return ExitCode.INTERRUPTED

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from conformance.app.bisect import FIGURES, Asked, needed_by, prober_of
+from conformance.app.context import load_context
+from conformance.app.output_files import check_writable, write_file
+from conformance.app.session import Session
+from conformance.app.targets import on_one_cpu, subject_named
 from conformance.cells.cell_id import is_cell_id
 from conformance.cells.uvtool import NoSolutionError
 from conformance.cli.console import open_console
 from conformance.cli.measure_options import measure_options
-from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option, program_options
-from conformance.cli.preparing import wanted_in
-from conformance.cli.searching import FIGURES, Asked, needed_by, prober_of
-from conformance.cli.setting import here
-from conformance.cli.suite_target import in_suite_options
-from conformance.cli.targets import on_one_cpu, subject_named
+from conformance.cli.suite_options import in_suite_options
 from conformance.cli.words import CASES, RELEASES
 from conformance.engine.rundir import RESULTS, Results, RunDirectory
 from conformance.files import readable_json
@@ -38,11 +38,11 @@ from conformance.triage.questions.question import PREDICATES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from conformance.app.bisect import Subject
+    from conformance.app.context import ProjectContext
+    from conformance.app.suite_target import InSuite
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
-    from conformance.cli.searching import Subject
-    from conformance.cli.setting import Setting
-    from conformance.cli.suite_target import InSuite
     from conformance.triage.blame.additions import Originals
     from conformance.triage.blame.blamed import Blamed, Step
     from conformance.triage.blame.mixture import End
@@ -97,14 +97,14 @@ def command(
     interrupted goes on where it was. Exit status: 0 found, 1 flaky or not to be found, 2 usage,
     4 infrastructure, 70 internal error, 130 interrupted.
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
+    context = load_context()
     if json_file is not None:
         check_writable("--json", json_file)
     asked = Asked(good=before, bad=after, **options)
     console = open_console(json_file)
-    subject = subject_named(setting, target, asked, suite, is_command=is_command)
+    subject = subject_named(context, target, asked, suite, is_command=is_command)
     try:
-        found = _blamed(setting, subject, asked, console.print)
+        found = _blamed(context, subject, asked, console.print)
     except KeyboardInterrupt:
         click.echo(f"conformance: interrupted; {RESTART}", err=True)
         return ExitCode.INTERRUPTED
@@ -115,22 +115,24 @@ def command(
     return ExitCode.OK if found.confirmed else ExitCode.UNEXPECTED
 
 
-def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str], None]) -> Blamed:
+def _blamed(
+    context: ProjectContext, subject: Subject, asked: Asked, say: Callable[[str], None]
+) -> Blamed:
     """Search, going on where an earlier search with the same question was."""
     figure = asked.figure
-    cells = (_cell(setting, subject, asked.good), _cell(setting, subject, asked.bad))
+    cells = (_cell(context, subject, asked.good), _cell(context, subject, asked.bad))
     locks: dict[str, Lock] = {}
-    ends, originals, wanted = _ends(setting, subject, asked, cells, locks)
+    ends, originals, wanted = _ends(context, subject, asked, cells, locks)
     locks |= {end.planned.cell.id: end.lock for end in ends}
     for original in filter(None, originals):
         say(f"{original.planned.cell.id}: {original.stand_in} stands for it")
     name = subject.log_name(" ".join((asked.good, asked.bad, asked.words, *asked.wanted)))
-    directory = RunDirectory(setting.project.root / LOGS / name)
+    directory = RunDirectory(context.project.root / LOGS / name)
     if asked.fresh:
         (directory.path / RESULTS).unlink(missing_ok=True)
     width = 1 if figure is not None else len(ends)
     prober = prober_of(
-        setting, subject, locks, directory, asked,
+        context, subject, locks, directory, asked,
         width=width, ends=[end.planned for end in ends], wanted=wanted,
     )  # fmt: skip
     with closing(Results(directory)) as log:
@@ -139,7 +141,7 @@ def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str
             prober=prober, locks=locks,
             provide=partial(
                 # A program finds its requirements where it runs.
-                provide, ends=ends, cache=setting.cache, wanted=() if subject.program else wanted
+                provide, ends=ends, cache=context.cache, wanted=() if subject.program else wanted
             ),
             blobs=directory.blobs, keep=log.append,
             known=known_of(prober, directory.read_records(), directory.blobs),
@@ -154,7 +156,7 @@ def _blamed(setting: Setting, subject: Subject, asked: Asked, say: Callable[[str
 
 
 def _ends(
-    setting: Setting,
+    context: ProjectContext,
     subject: Subject,
     asked: Asked,
     cells: tuple[Cell, Cell],
@@ -166,19 +168,21 @@ def _ends(
     version at both where one goes with both.
     """
     test = subject.test
-    wanted = test.wanted if test is not None else wanted_in(setting, asked.wanted)
+    wanted = (
+        test.wanted if test is not None else Session(context=context).requirements(asked.wanted)
+    )
     layered = () if subject.program is not None else wanted
     ends, originals = ends_of(
-        cells, setting.releases, subject.prepare(setting, layered),
-        locks=locks, cache=setting.cache, wanted=layered,
+        cells, context.releases, subject.prepare(context, layered),
+        locks=locks, cache=context.cache, wanted=layered,
     )  # fmt: skip
     if subject.program is not None:
         both = {end.planned.cell.id: end.lock for end in ends}
         wanted = needed_by(subject.program, wanted, both.values())
-        if common_versions([end.planned for end in ends], both, wanted, setting.cache):
+        if common_versions([end.planned for end in ends], both, wanted, context.cache):
             return ends, originals, wanted
     with suppress(NoSolutionError):  # then the record of that end says so
-        return with_additions(ends, originals, wanted, locks=locks, cache=setting.cache)
+        return with_additions(ends, originals, wanted, locks=locks, cache=context.cache)
     return ends, originals, wanted
 
 
@@ -186,12 +190,12 @@ def _tell(say: Callable[[str], None], step: Step, packages: int) -> None:
     say(step_line(step, packages))
 
 
-def _cell(setting: Setting, subject: Subject, text: str) -> Cell:
+def _cell(context: ProjectContext, subject: Subject, text: str) -> Cell:
     """Return the cell that a selector names: of its newest release, for a program on one CPU."""
     if is_cell_id(text):
-        return setting.cell(text)
+        return context.cell(text)
     text = on_one_cpu(text) if subject.program is not None else text
-    found, _ = setting.cells(None, [text])
+    found, _ = context.cells(None, [text])
     return found[-1]
 
 

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from conformance.cells.accelerators import Turns
+from conformance.app.context import default_jobs, load_context
+from conformance.app.notes import print_note
+from conformance.app.output_files import check_writable, write_file
+from conformance.app.session import Session
 from conformance.cli.console import open_console
-from conformance.cli.named_files import check_writable, write_file
-from conformance.cli.options import cells_options, json_option, print_note, with_option
-from conformance.cli.preparing import prepare_in
+from conformance.cli.options import cells_options, json_option, with_option
 from conformance.cli.run import nothing_to_run
-from conformance.cli.setting import default_jobs, here
 from conformance.cli.words import CASES
 from conformance.engine.blobs import BlobStore
 from conformance.engine.calibrating import Calibrator
 from conformance.engine.calibration import load_calibration, update_calibration
-from conformance.engine.local import LocalExecutor
 from conformance.engine.plan import make_plan
-from conformance.engine.prepare import Provider
 from conformance.errors import NothingSelectedError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
     from conformance.engine.calibration import Calibration
     from conformance.engine.plan import Plan
     from conformance.engine.prepare import Preparation
@@ -83,21 +81,20 @@ def command(
     conformance calibrate nnx_vmap_while --cell latest
     conformance calibrate --show
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
+    context = load_context()
     if json_file is not None:
         check_writable("--json", json_file)
-    known = load_calibration(setting.cache)
+    known = load_calibration(context.cache)
     console = open_console(json_file)
     looked_at = 0
     if not show:
-        plan, preparation = _plan(setting, select, matrix, cell, wanted)
-        provider = Provider(preparation.locks, setting.cache)
-        executor = LocalExecutor(provider.open, slots=jobs, turns=Turns(setting.cache))
-        with temporary_folder("calibrate", setting.cache) as folder:
+        plan, preparation = _plan(context, select, matrix, cell, wanted)
+        executor = Session(context=context).executor(preparation.locks, slots=jobs)
+        with temporary_folder("calibrate", context.cache) as folder:
             tried = Calibrator(plan.jobs, executor, BlobStore(folder))
             _try(tried, plan, attempts, console)
         looked_at = len(tried.looked_at)
-        known = update_calibration(setting.cache, tried.looked_at, tried.unstable, print_note)
+        known = update_calibration(context.cache, tried.looked_at, tried.unstable, print_note)
         console.print(f"{len(tried.unstable)} of {looked_at} jobs are not stable")
     for line in _lines(known):
         console.print(line, markup=False)
@@ -107,16 +104,16 @@ def command(
 
 
 def _plan(
-    setting: Setting,
+    context: ProjectContext,
     select: tuple[str, ...],
     matrix: str | None,
     cell: tuple[str, ...],
     wanted: tuple[str, ...],
 ) -> tuple[Plan, Preparation]:
-    cells, left_out = setting.cells(matrix, cell)
-    preparation = prepare_in(setting, cells, wanted)
+    cells, left_out = context.cells(matrix, cell)
+    preparation = Session(context=context).prepare(cells, wanted)
     exclusions = (*left_out, *preparation.exclusions)
-    plan = make_plan(setting.cases(select), preparation.cells, exclusions)
+    plan = make_plan(context.cases(select), preparation.cells, exclusions)
     if not plan.jobs:
         raise NothingSelectedError(nothing_to_run(plan.exclusions))
     return plan, preparation

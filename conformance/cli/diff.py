@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.progress import track
 
-from conformance.cli import diff_suite
-from conformance.cli.console import open_console
-from conformance.cli.diff_inputs import (
+from conformance.app.context import load_context
+from conformance.app.diff_inputs import (
     STDIN,
     cases_of,
     cells_of,
@@ -22,7 +21,8 @@ from conformance.cli.diff_inputs import (
     run_of,
     wrong,
 )
-from conformance.cli.setting import here
+from conformance.cli import diff_suite
+from conformance.cli.console import open_console
 from conformance.cli.words import CASES, CELLS
 from conformance.engine.comparing import (
     NORMAL,
@@ -50,7 +50,7 @@ from conformance.report.ir_terminal import Detail, DiffReport
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
     from conformance.engine.blobs import BlobStore
     from conformance.engine.comparing import ComparedJobs, IrText
     from conformance.engine.rundir import RunDirectory
@@ -166,7 +166,7 @@ def command(
     if patterns and full:
         raise UsageError("--patterns and --full: give one of them")
     detail = Detail.PATTERNS if patterns else Detail.FULL if full else Detail.SHORT
-    setting = here()
+    context = load_context()
     wanted = Wanted(
         cells=cell,
         irs=ir or None,
@@ -189,15 +189,15 @@ def command(
         return _files(what, kind, wanted)
     if kind is not None:
         raise UsageError("--kind says what files hold; jobs of runs are chosen with --ir")
-    runs = [(name, run) for name in what[:PAIR] if (run := run_of(setting, name)) is not None]
+    runs = [(name, run) for name in what[:PAIR] if (run := run_of(context, name)) is not None]
     if runs and run_dir is not None:
         raise UsageError(f"--run {run_dir}: {runs[0][0]} is a run already, expected only one")
     if len(runs) == PAIR:
-        return _runs(setting, runs[0][1], runs[1][1], what[PAIR:], wanted)
+        return _runs(context, runs[0][1], runs[1][1], what[PAIR:], wanted)
     if runs or not cell:
-        raise UsageError(wrong(setting, what, [name for name, _ in runs]))
-    directory = named_run(setting, run_dir) if run_dir else latest_run(setting.project.root)
-    return _cells(setting, directory, what, wanted)
+        raise UsageError(wrong(context, what, [name for name, _ in runs]))
+    directory = named_run(context, run_dir) if run_dir else latest_run(context.project.root)
+    return _cells(context, directory, what, wanted)
 
 
 def _files(names: tuple[str, ...], kind: str | None, wanted: Wanted) -> int:
@@ -231,13 +231,13 @@ def _files(names: tuple[str, ...], kind: str | None, wanted: Wanted) -> int:
 
 
 def _cells(
-    setting: Setting, directory: RunDirectory, selects: Sequence[str], wanted: Wanted
+    context: ProjectContext, directory: RunDirectory, selects: Sequence[str], wanted: Wanted
 ) -> int:
     if wanted.between is not None:
-        return _between(setting, directory, selects, wanted.between, wanted)
+        return _between(context, directory, selects, wanted.between, wanted)
     records = records_of(directory)
     cases = cases_of(selects, records, directory.id)
-    base, *others = cells_of(setting, directory, wanted.cells)
+    base, *others = cells_of(context, directory, wanted.cells)
     if not others:
         found = [records[case, base] for case in cases if (case, base) in records]
         return _one_cell(found, directory, wanted)
@@ -259,7 +259,7 @@ def _cells(
 
 
 def _between(
-    setting: Setting,
+    context: ProjectContext,
     directory: RunDirectory,
     selects: Sequence[str],
     names: tuple[str, str],
@@ -273,7 +273,7 @@ def _between(
     chosen = [
         Side(records[case, cell], directory.blobs)
         for case in cases
-        for cell in cells_of(setting, directory, wanted.cells)
+        for cell in cells_of(context, directory, wanted.cells)
         if (case, cell) in records
     ]
     jobs = [job for side in chosen if (job := compare_within(side, *names)) is not None]
@@ -285,7 +285,11 @@ def _between(
 
 
 def _runs(
-    setting: Setting, a: RunDirectory, b: RunDirectory, selects: Sequence[str], wanted: Wanted
+    context: ProjectContext,
+    a: RunDirectory,
+    b: RunDirectory,
+    selects: Sequence[str],
+    wanted: Wanted,
 ) -> int:
     if wanted.between is not None:
         raise UsageError(f"--between is about jobs of one run, got two; choose it: --run {a.id}")
@@ -294,7 +298,7 @@ def _runs(
     cases = set(cases_of(selects, both, f"{a.id} and {b.id}"))
     cells = {cell for _, cell in both}
     if wanted.cells:
-        named = [cells_of(setting, run, wanted.cells, strict=False) for run in (a, b)]
+        named = [cells_of(context, run, wanted.cells, strict=False) for run in (a, b)]
         cells = {*named[0], *named[1]}
         if not cells:
             raise UsageError(no_cell(wanted.cells[0], f"{a.id} and {b.id}", {c for _, c in both}))

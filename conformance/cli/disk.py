@@ -36,9 +36,9 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from conformance.app.context import ProjectContext
     from conformance.cells.disk import Usage
     from conformance.cells.prune import Pruned
-    from conformance.cli.setting import Setting
 
 BESIDE: Final = (OVERLAYS, LOCKS, WHEELS)
 """Folders of the cache that hold what cells have beside their own packages."""
@@ -64,29 +64,29 @@ class _Row:
         }
 
 
-def show_disk(setting: Setting, *, as_json: bool) -> None:
+def show_disk(context: ProjectContext, *, as_json: bool) -> None:
     """Show what each environment in the cache takes of the disk, and all of them together.
 
     Args:
-        setting: Surroundings: cache and matrices.
+        context: Surroundings: cache and matrices.
         as_json: Whether to print JSON.
     """
-    locks, wanted = known_locks(setting.matrix_folders, setting.cache), wanted_environments(setting)
+    locks, wanted = known_locks(context.matrix_folders, context.cache), wanted_environments(context)
     rows = [
         _Row(stored, usage_of(stored.folder), unwanted(stored, locks=locks, wanted=wanted))
-        for stored in stored_environments(setting.cache)
+        for stored in stored_environments(context.cache)
     ]
     usages = [row.usage for row in rows]
     data = {
-        "cache": str(setting.cache),
+        "cache": str(context.cache),
         "environments": [row.data() for row in rows],
         "apparent": sum(usage.apparent for usage in usages),
         "on_disk": disk_bytes(usages),
         "own": own_bytes(usages),
-        "results": disk_bytes(usage_of(setting.cache / name) for name in RESULTS),
-        "beside": disk_bytes(usage_of(setting.cache / name) for name in BESIDE),
-        "checkouts": disk_bytes([usage_of(setting.cache / CHECKOUTS)]),
-        "free": shutil.disk_usage(setting.cache).free,
+        "results": disk_bytes(usage_of(context.cache / name) for name in RESULTS),
+        "beside": disk_bytes(usage_of(context.cache / name) for name in BESIDE),
+        "checkouts": disk_bytes([usage_of(context.cache / CHECKOUTS)]),
+        "free": shutil.disk_usage(context.cache).free,
     }
     if as_json:
         click.echo(readable_json(data))
@@ -123,23 +123,23 @@ def _ago(used: str) -> str:
     return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
 
 
-def wanted_environments(setting: Setting) -> set[str]:
+def wanted_environments(context: ProjectContext) -> set[str]:
     """Return the environments of the cells of every matrix, as `Cell.env_id` spells them."""
-    folders = setting.matrix_folders
+    folders = context.matrix_folders
     return {
         cell.env_id
         for name in matrix_names(folders)
-        for cell in load_matrix(name, folders, setting.releases).cells
+        for cell in load_matrix(name, folders, context.releases).cells
     }
 
 
 def prune_cache(
-    setting: Setting, *, unused_days: float | None, dry_run: bool, as_json: bool
+    context: ProjectContext, *, unused_days: float | None, dry_run: bool, as_json: bool
 ) -> int:
     """Remove the environments that nothing wants, and say what that freed.
 
     Args:
-        setting: Surroundings: cache and matrices.
+        context: Surroundings: cache and matrices.
         unused_days: Days after which an environment that was not used goes too.
         dry_run: Whether to say only what would be removed.
         as_json: Whether to print JSON.
@@ -148,12 +148,12 @@ def prune_cache(
         Exit status.
     """
     found = candidates(
-        setting.cache,
-        locks=known_locks(setting.matrix_folders, setting.cache),
-        wanted=wanted_environments(setting),
+        context.cache,
+        locks=known_locks(context.matrix_folders, context.cache),
+        wanted=wanted_environments(context),
         unused_days=unused_days,
     )
-    pruned = prune([*found, *_unpinned(setting)], dry_run=dry_run)
+    pruned = prune([*found, *_unpinned(context)], dry_run=dry_run)
     if as_json:
         click.echo(readable_json(_pruned(pruned, dry_run)))
         return 0
@@ -189,16 +189,16 @@ def _told(removal: Removal) -> dict[str, str]:
     return {what: _name(removal), "reason": removal.reason, "kept": removal.kept}
 
 
-def _unpinned(setting: Setting) -> list[Removal]:
+def _unpinned(context: ProjectContext) -> list[Removal]:
     """Return the checkouts in the cache that no suite is pinned to."""
-    folder = setting.project.suites
+    folder = context.project.suites
     pinned = {(name, named_suite(name, folder).definition.revision) for name in suite_names(folder)}
     return [
         Removal(
             environment=StoredEnvironment(folder=path, lock="", used=last_used(path) or 0.0),
             reason="no suite is pinned to it",
         )
-        for path in stored_checkouts(setting.cache)
+        for path in stored_checkouts(context.cache)
         if (path.parent.name, path.name) not in pinned
     ]
 

@@ -16,6 +16,7 @@ from packaging.version import Version
 from rich.text import Text
 
 from conformance import __version__
+from conformance.app.context import DEFAULT_MATRIX, load_context
 from conformance.cells.accelerators import missing_accelerator
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
 from conformance.cells.platform.platform import REAL, get_platform
@@ -23,7 +24,6 @@ from conformance.cells.releases import FILE_NAME as RELEASES
 from conformance.cells.uvtool import run_uv
 from conformance.cli.console import open_console
 from conformance.cli.disk import show_disk
-from conformance.cli.setting import DEFAULT_MATRIX, here
 from conformance.errors import ConformanceError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
@@ -32,7 +32,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 _ONLINE = "nightly"
@@ -80,9 +80,9 @@ def command(*, disk: bool, as_json: bool) -> int:
     conformance doctor --disk     what each environment takes, and what nothing wants any more
     """  # noqa: D301 - \b is click's own mark
     if disk:
-        show_disk(here(), as_json=as_json)
+        show_disk(load_context(), as_json=as_json)
         return ExitCode.OK
-    findings = list(examine(here()))
+    findings = list(examine(load_context()))
     if as_json:
         click.echo(readable_json(findings))
     else:
@@ -94,11 +94,11 @@ def command(*, disk: bool, as_json: bool) -> int:
     return ExitCode.INFRA if wrong else ExitCode.OK
 
 
-def examine(setting: Setting) -> Iterator[Finding]:
+def examine(context: ProjectContext) -> Iterator[Finding]:
     """Look at everything a run needs.
 
     Args:
-        setting: Surroundings of the command.
+        context: Surroundings of the command.
 
     Yields:
         What was found, thing by thing; a fault in one does not hide the next.
@@ -112,14 +112,14 @@ def examine(setting: Setting) -> Iterator[Finding]:
         f"{platform.system()} {platform.machine()}, {plural(os.cpu_count() or 1, 'core')}",
         status="ok" if os.name == "posix" else "wrong",
     )
-    yield _finding("uv", lambda: run_uv(["--version"], cwd=setting.start).strip())
-    yield from _interpreters(setting)
+    yield _finding("uv", lambda: run_uv(["--version"], cwd=context.start).strip())
+    yield from _interpreters(context)
     looks: dict[str, Callable[[], str]] = {
         **{name: _accelerator(name) for name in sorted(REAL)},
-        "cache": lambda: _disk(setting),
-        "cases": lambda: f"{len(setting.cases(()))} in {setting.project.cases}",
-        "releases": lambda: _releases(setting),
-        "matrix": lambda: f"{DEFAULT_MATRIX} has {plural(len(setting.cells(None, ())[0]), 'cell')}",
+        "cache": lambda: _disk(context),
+        "cases": lambda: f"{len(context.cases(()))} in {context.project.cases}",
+        "releases": lambda: _releases(context),
+        "matrix": lambda: f"{DEFAULT_MATRIX} has {plural(len(context.cells(None, ())[0]), 'cell')}",
     }
     for what, look in looks.items():
         yield _finding(what, look)
@@ -136,9 +136,9 @@ def _finding(what: str, look: Callable[[], str]) -> Finding:
         return _found(what, str(error), "wrong")
 
 
-def _interpreters(setting: Setting) -> Iterator[Finding]:
+def _interpreters(context: ProjectContext) -> Iterator[Finding]:
     """Yield what was found of each Python; of one that is missing, whether a cell needs it."""
-    needed = _needed_by_releases(setting)
+    needed = _needed_by_releases(context)
     for version in sorted({*PYTHONS, *needed}, key=Version):
         what = f"python {version}"
         try:
@@ -147,27 +147,27 @@ def _interpreters(setting: Setting) -> Iterator[Finding]:
         except MissingInterpreterError as error:
             if version in needed:
                 yield _found(what, str(error), "wrong")
-            elif cells := _cells_on(setting, version):
+            elif cells := _cells_on(context, version):
                 yield _found(what, f"{cells}: {error}", "absent")
             else:
                 yield _found(what, "not on this host, and no cell of a matrix needs it")
 
 
-def _needed_by_releases(setting: Setting) -> set[str]:
+def _needed_by_releases(context: ProjectContext) -> set[str]:
     """Return the Pythons that releases run on unless a cell says otherwise."""
     try:
-        return {setting.releases.python_for(version) for version in setting.releases.versions}
+        return {context.releases.python_for(version) for version in context.releases.versions}
     except ConformanceError:  # reported as the finding on releases
         return set()
 
 
-def _cells_on(setting: Setting, python: str) -> str:
+def _cells_on(context: ProjectContext, python: str) -> str:
     """Return how many cells of which matrices need a Python, empty if none does."""
     found = {}
-    names = {file.stem for folder in setting.matrix_folders for file in folder.glob("*.toml")}
+    names = {file.stem for folder in context.matrix_folders for file in folder.glob("*.toml")}
     for name in sorted(names - {Path(RELEASES).stem, _ONLINE}):
         with suppress(ConformanceError):
-            cells, _ = setting.cells(name, ())
+            cells, _ = context.cells(name, ())
             found[name] = sum(cell.python == python for cell in cells)
     told = [f"{plural(count, 'cell')} of matrix {name}" for name, count in found.items() if count]
     need = "needs" if sum(found.values()) == 1 else "need"
@@ -178,15 +178,15 @@ def _accelerator(name: str) -> Callable[[], str]:
     return lambda: missing_accelerator(get_platform(name)) or "a driver is here"
 
 
-def _disk(setting: Setting) -> str:
-    free = shutil.disk_usage(setting.cache).free
+def _disk(context: ProjectContext) -> str:
+    free = shutil.disk_usage(context.cache).free
     if free < ENOUGH:
         raise ConformanceError(
-            f"{setting.cache} has {free / 2**30:.1f} GiB free, expected {ENOUGH >> 30} or more"
+            f"{context.cache} has {free / 2**30:.1f} GiB free, expected {ENOUGH >> 30} or more"
         )
-    return f"{setting.cache}, {free / 2**30:.0f} GiB free"
+    return f"{context.cache}, {free / 2**30:.0f} GiB free"
 
 
-def _releases(setting: Setting) -> str:
-    versions = setting.releases.versions
+def _releases(context: ProjectContext) -> str:
+    versions = context.releases.versions
     return f"{len(versions)}, {versions[0]} to {versions[-1]}"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from conformance.cli.history_data import case_data, regression_data
-from conformance.cli.history_text import case_lines, regression_lines, run_lines
-from conformance.cli.setting import default_jobs, here
+from conformance.app.context import default_jobs, load_context
+from conformance.app.history_data import case_data, regression_data
+from conformance.app.history_text import case_lines, regression_lines, run_lines
 from conformance.cli.words import CASES
 from conformance.engine.digest_store import DigestStore
 from conformance.engine.loading import runs_in
@@ -85,10 +85,10 @@ def add(*, folders: tuple[Path, ...], store: str | None) -> int:
     DIR is the directory of a run, or a folder of them; the newest run by default. Of parts of a
     run add what `conformance merge` makes of them.
     """
-    setting = here()
+    context = load_context()
     found = [run for folder in folders for run in runs_in(folder)]
-    found = found if folders else [latest_run(setting.project.root)]
-    digests, problems = DigestStore(setting.cache / "digests", default_jobs()).get_all(found)
+    found = found if folders else [latest_run(context.project.root)]
+    digests, problems = DigestStore(context.cache / "digests", default_jobs()).get_all(found)
     entries: list[Entry] = []
     for directory, digest in digests.items():
         try:
@@ -190,7 +190,7 @@ def opened_store(store: str | None) -> Store:
     Args:
         store: What the option was given.
     """
-    address = address_of(store or str(here().project.root / DEFAULT))
+    address = address_of(store or str(load_context().project.root / DEFAULT))
     return Store(address, lambda said: click.echo(f"conformance: {said}", err=True))
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
+from conformance.app.context import load_context
 from conformance.cli.console import open_console
-from conformance.cli.setting import here
 from conformance.cli.words import CASES, FAMILIES
 from conformance.corpus.template import template as topic_template
 from conformance.errors import UsageError
@@ -40,9 +40,9 @@ def command(*, select: tuple[str, ...], as_json: bool, template: str | None) -> 
     if template is not None:
         if select or as_json:
             raise UsageError("--template prints one file: say neither SELECT nor --json with it")
-        click.echo(topic_template(here().cases(()), template), nl=False)
+        click.echo(topic_template(load_context().cases(()), template), nl=False)
         return 0
-    cases = here().cases(select)
+    cases = load_context().cases(select)
     if as_json:
         data = [listed(case) for case in cases]
         click.echo(readable_json(data))

@@ -8,6 +8,8 @@ import click
 import msgspec
 from rich.text import Text
 
+from conformance.app.context import RELEASES, load_context
+from conformance.app.session import Session
 from conformance.cells.index import refresh_releases
 from conformance.cells.lock import store_lock
 from conformance.cells.locks import find_lock
@@ -16,8 +18,6 @@ from conformance.cells.provision import is_provisioned, provision
 from conformance.cli.console import open_console
 from conformance.cli.disk import prune_cache
 from conformance.cli.options import no_downloads_option
-from conformance.cli.preparing import prepare_in
-from conformance.cli.setting import RELEASES, here
 from conformance.cli.topologies import show_topologies
 from conformance.cli.words import CELLS, MATRICES
 from conformance.errors import UsageError
@@ -28,7 +28,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
     from conformance.engine.job import PlannedCell
     from conformance.engine.prepare import Preparation
     from conformance.model.run import Exclusion
@@ -80,32 +80,36 @@ def command(
                                              ... and which of them that release's libtpu knows
     conformance matrix --prune --dry-run     what is in the cache for nothing
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
+    context = load_context()
     if prune:
-        return prune_cache(setting, unused_days=unused, dry_run=dry_run, as_json=as_json)
+        return prune_cache(context, unused_days=unused, dry_run=dry_run, as_json=as_json)
     if unused is not None or dry_run:
         raise UsageError("--unused and --dry-run are for --prune: give it too, or leave them out")
     if topologies:
-        return show_topologies(setting, cell, as_json=as_json)
+        return show_topologies(context, cell, as_json=as_json)
     if refresh:
-        return _refresh(setting)
+        return _refresh(context)
     if name is None and not (cell or lock or make):
-        return _names(setting, as_json=as_json)
-    cells, left_out = setting.cells(name, cell)
+        return _names(context, as_json=as_json)
+    cells, left_out = context.cells(name, cell)
     if lock:
-        return _lock(setting, name, cell)
-    preparation = prepare_in(setting, cells, download=make)
+        return _lock(context, name, cell)
+    preparation = Session(context=context).prepare(cells, download=make)
     return (
-        _make(setting, preparation)
+        _make(context, preparation)
         if make
-        else _show(setting, preparation, left_out, as_json=as_json)
+        else _show(context, preparation, left_out, as_json=as_json)
     )
 
 
 def _show(
-    setting: Setting, preparation: Preparation, left_out: Sequence[Exclusion], *, as_json: bool
+    context: ProjectContext,
+    preparation: Preparation,
+    left_out: Sequence[Exclusion],
+    *,
+    as_json: bool,
 ) -> int:
-    rows = [_row(planned, preparation, setting) for planned in preparation.cells]
+    rows = [_row(planned, preparation, context) for planned in preparation.cells]
     exclusions = [*left_out, *preparation.exclusions]
     if as_json:
         data = {"cells": rows, "exclusions": exclusions}
@@ -121,7 +125,7 @@ def _show(
     return 0
 
 
-def _make(setting: Setting, preparation: Preparation) -> int:
+def _make(context: ProjectContext, preparation: Preparation) -> int:
     code = ExitCode.OK
     for planned in preparation.cells:
         if planned.failure:
@@ -132,21 +136,21 @@ def _make(setting: Setting, preparation: Preparation) -> int:
             click.echo(f"{planned.cell.id}: not made: {planned.missing}")
             continue
         lock = preparation.locks[planned.cell.id]
-        made = provision(planned.cell, lock=lock, cache=setting.cache)
+        made = provision(planned.cell, lock=lock, cache=context.cache)
         click.echo(f"{planned.cell.id}: {made.python}")
     for exclusion in preparation.exclusions:
         click.echo(f"excluded {exclusion.cell}: {exclusion.reason}")
     return code
 
 
-def _row(planned: PlannedCell, preparation: Preparation, setting: Setting) -> dict[str, Any]:
+def _row(planned: PlannedCell, preparation: Preparation, context: ProjectContext) -> dict[str, Any]:
     lock = preparation.locks.get(planned.cell.id)
     return {
         "cell": planned.cell.id,
         "jax": planned.release,
         "lock": planned.lock_hash,
         "versions": planned.versions,
-        "provisioned": lock is not None and is_provisioned(planned.cell, lock, setting.cache),
+        "provisioned": lock is not None and is_provisioned(planned.cell, lock, context.cache),
         "failure": planned.failure or planned.missing,
     }
 
@@ -159,29 +163,29 @@ def _described(row: Mapping[str, Any]) -> str:
     return ", ".join([*known, "provisioned" if row["provisioned"] else "not provisioned yet"])
 
 
-def _names(setting: Setting, *, as_json: bool) -> int:
-    names = matrix_names(setting.matrix_folders)
+def _names(context: ProjectContext, *, as_json: bool) -> int:
+    names = matrix_names(context.matrix_folders)
     click.echo(msgspec.json.encode(names) if as_json else "\n".join(names))
     return 0
 
 
-def _refresh(setting: Setting) -> int:
-    _must_be_writable(setting, "the table of releases")
-    changed = refresh_releases(setting.project.matrices / RELEASES)
+def _refresh(context: ProjectContext) -> int:
+    _must_be_writable(context, "the table of releases")
+    changed = refresh_releases(context.project.matrices / RELEASES)
     added, removed = ", ".join(changed.added), ", ".join(changed.removed)
     click.echo(f"added: {added or 'none'}; removed: {removed or 'none'}")
     click.echo(f"newest: {changed.releases.newest.version}")
     return 0
 
 
-def _lock(setting: Setting, name: str | None, selectors: tuple[str, ...]) -> int:
-    _must_be_writable(setting, "locks")
-    folder = setting.project.matrices / "locks"
-    for cell in setting.cells(name, selectors)[0]:
+def _lock(context: ProjectContext, name: str | None, selectors: tuple[str, ...]) -> int:
+    _must_be_writable(context, "locks")
+    folder = context.project.matrices / "locks"
+    for cell in context.cells(name, selectors)[0]:
         # What is committed stays; what is not is resolved, or taken from the cache.
         try:
             lock = find_lock(
-                cell, setting.releases, folders=(setting.project.matrices,), cache=setting.cache
+                cell, context.releases, folders=(context.project.matrices,), cache=context.cache
             )
         except UsageError as error:  # it has none; the next one may
             click.echo(f"excluded {cell.id}: {str(error).removeprefix(f'{cell.id}: ')}")
@@ -191,9 +195,9 @@ def _lock(setting: Setting, name: str | None, selectors: tuple[str, ...]) -> int
     return 0
 
 
-def _must_be_writable(setting: Setting, what: str) -> None:
-    if not setting.project.writable:
+def _must_be_writable(context: ProjectContext, what: str) -> None:
+    if not context.project.writable:
         raise UsageError(
-            f"{setting.project.matrices}: {what} of an installed package cannot be changed; "
+            f"{context.project.matrices}: {what} of an installed package cannot be changed; "
             "do it in a checkout"
         )

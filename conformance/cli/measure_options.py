@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.cli.searching import TIMED
+from conformance.app.bisect import TIMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
+from conformance.app.context import load_context
+from conformance.app.output_files import check_writable
 from conformance.cli.console import open_console
-from conformance.cli.named_files import check_writable
 from conformance.cli.options import json_option, site_option
 from conformance.cli.run import show
-from conformance.cli.setting import here
 from conformance.cli.since import Asked, concluded, fail_on_option, since_options
 from conformance.collecting import uncollected
 from conformance.engine.loading import LoadedRun, runs_in
@@ -57,12 +57,12 @@ def command(
     conformance merge shard-* --run-dir night --json night.json
     conformance merge shard-* --since yesterday --fail-on new
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
-    asked = Asked(since=since, store=store, folder=setting.project.root / "reports" / "runs")
+    context = load_context()
+    asked = Asked(since=since, store=store, folder=context.project.root / "reports" / "runs")
     asked.check()
     if json_file is not None:
         check_writable("--json", json_file)
-    directory = RunDirectory(run_dir) if run_dir else new_run(setting.project.root)
+    directory = RunDirectory(run_dir) if run_dir else new_run(context.project.root)
     directory.check_empty()
     with uncollected():
         ordered = in_order(map(_as_written, chain.from_iterable(map(runs_in, parts))))

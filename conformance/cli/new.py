@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from conformance.cells.accelerators import Turns
+from conformance.app.context import load_context
+from conformance.app.notes import print_note
+from conformance.app.output_files import check_writable, write_file
+from conformance.app.report_input import STDIN, read_report
+from conformance.app.session import Session
 from conformance.cells.selectors import resolve_selector, select_cells
 from conformance.cli.console import open_console
-from conformance.cli.named_files import check_writable, write_file
-from conformance.cli.options import jobs_option, json_option, print_note
-from conformance.cli.preparing import prepare_in
-from conformance.cli.report_input import STDIN, read_report
-from conformance.cli.setting import here
+from conformance.cli.options import jobs_option, json_option
 from conformance.cli.words import CELLS, FAMILIES
 from conformance.engine.blobs import BlobStore
-from conformance.engine.cache import ResultCache
-from conformance.engine.local import LocalExecutor
-from conformance.engine.prepare import Provider
 from conformance.errors import UsageError
 from conformance.files import readable_json, write_atomically
 from conformance.locking import locked
@@ -50,8 +47,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from conformance.app.context import ProjectContext
     from conformance.cells.lock import Lock
-    from conformance.cli.setting import Setting
     from conformance.engine.job import PlannedCell
     from conformance.triage.bisect.prober import Prober
     from conformance.triage.new.making import Made
@@ -130,22 +127,22 @@ def command(
     Nothing is written until all of it was tried; what stands in a file stays as it is. Exit status:
     0 made, 1 made, but something is seen that it does not declare.
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
+    context = load_context()
     if json_file is not None:
         check_writable("--json", json_file)
     console = open_console(json_file)
     text, called = read_report(script)
     pasted = read_paste(text, called)
     read = read_script(pasted, called)
-    folder = _cases_folder(setting, cases, dry_run=dry_run)
+    folder = _cases_folder(context, cases, dry_run=dry_run)
     stem = "" if script == STDIN else Path(called).stem
     place = find_place(folder, read.tree, stem=stem, family=family, topic=topic, name=name)
-    place = replace(place, is_own=folder != setting.project.cases)
+    place = replace(place, is_own=folder != context.project.cases)
     count = devices or read.settings.devices
-    benches = _Benches(setting, jobs=jobs, timeout=timeout, devices=count)
-    first = _first(setting, cell, good, releases_named(text))
-    ends = sorted(setting.releases.versions.index(release) for release in first)
-    between = setting.releases.versions[ends[0] : ends[-1] + 1]
+    benches = _Benches(context, jobs=jobs, timeout=timeout, devices=count)
+    first = _first(context, cell, good, releases_named(text))
+    ends = sorted(context.releases.versions.index(release) for release in first)
+    between = context.releases.versions[ends[0] : ends[-1] + 1]
     planned, locks = benches.prepared(between, f"cpu{max(count, USUAL)}")
     releases = [one.release for one in planned]
     if missing := sorted(first - set(releases)):
@@ -158,7 +155,7 @@ def command(
         pasted=pasted, script=read, called=called, place=place,
         declared=Declared(doc=doc_of(read, Path(called).name), keywords=keywords),
         first=[number for number, release in enumerate(releases) if release in first],
-        good=releases.index(setting.release(good, "--good")) if good else None,
+        good=releases.index(context.release(good, "--good")) if good else None,
     )  # fmt: skip
     console.print(f"{place.id}: family {place.folder.name}, {place.why}")
     with temporary_folder("new") as path:
@@ -189,14 +186,14 @@ def _tell(console: Console, ported: Ported, *, dry_run: bool) -> None:
         console.print(line)
 
 
-def _cases_folder(setting: Setting, given: Path | None, *, dry_run: bool) -> Path:
+def _cases_folder(context: ProjectContext, given: Path | None, *, dry_run: bool) -> Path:
     if given is not None:
         return given.absolute()
-    if not (setting.project.writable or dry_run):
+    if not (context.project.writable or dry_run):
         raise UsageError(
             "no project here to write a case to; name a folder of your own families: --cases DIR"
         )
-    return setting.project.cases
+    return context.project.cases
 
 
 def _write(place: Place, made: Made) -> None:
@@ -208,14 +205,16 @@ def _write(place: Place, made: Made) -> None:
         write_atomically(place.file, made.file.encode())
 
 
-def _first(setting: Setting, selectors: Sequence[str], good: str, named: set[str]) -> set[str]:
+def _first(
+    context: ProjectContext, selectors: Sequence[str], good: str, named: set[str]
+) -> set[str]:
     """Return the releases that are tried first: the first and the last are the ends."""
-    known = setting.releases.versions
-    found = {one for text in selectors for one in resolve_selector(text, setting.releases)}
+    known = context.releases.versions
+    found = {one for text in selectors for one in resolve_selector(text, context.releases)}
     if unknown := found - set(known):
         raise UsageError(f"--cell {min(unknown)}: expected releases of jax, on CPUs")
     usual = {known[0], known[-1], *(set(known) & {*LOOKED_AT, *named})}
-    return (found or usual) | ({setting.release(good, "--good")} if good else set())
+    return (found or usual) | ({context.release(good, "--good")} if good else set())
 
 
 def _required(script: Script, locks: Mapping[str, Lock]) -> list[str]:
@@ -228,8 +227,8 @@ def _required(script: Script, locks: Mapping[str, Lock]) -> list[str]:
 class _Benches:
     """Makes what cases and scripts are run by."""
 
-    def __init__(self, setting: Setting, *, jobs: int, timeout: float, devices: int) -> None:
-        self._setting, self._jobs, self._timeout, self._devices = setting, jobs, timeout, devices
+    def __init__(self, context: ProjectContext, *, jobs: int, timeout: float, devices: int) -> None:
+        self._context, self._jobs, self._timeout, self._devices = context, jobs, timeout, devices
 
     def prepared(
         self, releases: Iterable[str], place: str
@@ -238,21 +237,20 @@ class _Benches:
         cells = [
             cell
             for release in releases
-            for cell in select_cells(f"{release}@{place}", self._setting.releases)
+            for cell in select_cells(f"{release}@{place}", self._context.releases)
         ]
-        preparation = prepare_in(self._setting, cells)
+        preparation = Session(context=self._context).prepare(cells)
         return list(preparation.cells), preparation.locks
 
     def of_cases(
         self, planned: Sequence[PlannedCell], locks: Mapping[str, Lock], scratch: Path
     ) -> Bench:
         """Return where drafts are tried."""
-        cache = self._setting.cache
-        provider = Provider(locks, cache)
+        session = Session(context=self._context)
         return Bench(
             cells=planned,
-            executor=LocalExecutor(provider.open, slots=self._jobs, turns=Turns(cache)),
-            cache=ResultCache(cache),
+            executor=session.executor(locks, slots=self._jobs),
+            cache=session.results,
             blobs=BlobStore(scratch / "blobs"),
             width=self._jobs,
         )
@@ -266,7 +264,7 @@ class _Benches:
             runner = ProgramRunner(
                 target=Target(kind=Program.SCRIPT, text=str(file)),
                 locks=locks,
-                cache=self._setting.cache,
+                cache=self._context.cache,
                 outer=os.environ,
                 blobs=BlobStore(scratch / "blobs"),
                 timeout=self._timeout,

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from conformance.app.context import load_context
+from conformance.app.notes import print_note
+from conformance.app.output_files import check_writable, write_file
 from conformance.cli.history import opened_store, store_option
-from conformance.cli.named_files import check_writable, write_file
-from conformance.cli.options import json_option, print_note
-from conformance.cli.setting import here
+from conformance.cli.options import json_option
 from conformance.engine.digests import digest_of
 from conformance.engine.rundir import RunDirectory, latest_run
 from conformance.errors import ConformanceError, UsageError
@@ -101,7 +102,7 @@ def command(
     tracker = _tracker(repository, yes=yes, api=api, label=label) if repository else None
     if yes and tracker is None:
         raise UsageError("--yes: expected --github OWNER/REPO with it")
-    directory = RunDirectory(run) if run else latest_run(here().project.root)
+    directory = RunDirectory(run) if run else latest_run(load_context().project.root)
     opened = opened_store(store)
     problem = None
     # What is decided holds until it is done: another process would open the same issues.

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from conformance.app.context import TIMEOUT, default_jobs
 from conformance.cells.interpreters import DOWNLOADS
-from conformance.cli.setting import default_jobs
 from conformance.cli.words import CELLS, MATRICES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-TIMEOUT: Final = 120.0
-"""Seconds that a script may take."""
 
 
 def json_option(what: str) -> Decorator:
@@ -172,12 +169,3 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(options):
         command = option(command)
     return command
-
-
-def print_note(text: str) -> None:
-    """Print a note on standard error: standard output may be read by a program.
-
-    Args:
-        text: One line.
-    """
-    click.echo(f"conformance: {text}", err=True)

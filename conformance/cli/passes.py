@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from conformance.cells.accelerators import Turns
+from conformance.app.context import load_context
+from conformance.app.output_files import check_writable, write_file
+from conformance.app.session import Session
 from conformance.cli.console import open_console
-from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option, program_options
-from conformance.cli.preparing import prepare_in, wanted_in
-from conformance.cli.setting import here
 from conformance.cli.words import CASES, CELLS
 from conformance.engine.blobs import BlobStore
 from conformance.engine.comparing import Side
 from conformance.engine.job import Job
-from conformance.engine.local import LocalExecutor
 from conformance.engine.plan import why_not
-from conformance.engine.prepare import Provider
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import readable_json
 from conformance.judge.tolerance import Tolerance
@@ -43,7 +40,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
+    from conformance.cells.accelerators import Turns
     from conformance.engine.job import PlannedCell
     from conformance.engine.prepare import Preparation
     from conformance.model.case import Case
@@ -109,29 +107,30 @@ def command(
     Exit status: 0 found and confirmed, 1 nothing found or flaky, 2 usage, 4 infrastructure,
     70 internal error, 130 interrupted.
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
+    context = load_context()
     if json_file is not None:
         check_writable("--json", json_file)
     console = open_console(json_file)
     program = target_of(target, command=is_command)
     names = _cells(cell, good_cell, bad_cell)
-    cells = [setting.cell(name) for name in names]
-    preparation = prepare_in(setting, cells, wanted if program is None else ())
+    cells = [context.cell(name) for name in names]
+    session = Session(context=context)
+    preparation = session.prepare(cells, wanted if program is None else ())
     places = [_place(preparation, number, name) for number, name in enumerate(names)]
     try:
         with _blobs() as blobs:
             tried: Tried
             if program is None:
-                tried = TriedCase(setting, preparation, _case(setting, target), blobs)
+                tried = TriedCase(context, preparation, _case(context, target), blobs)
             else:
                 runner = ProgramRunner(
-                    target=program, locks=preparation.locks, cache=setting.cache, outer=os.environ,
-                    blobs=blobs, timeout=timeout, wanted=wanted_in(setting, wanted),
+                    target=program, locks=preparation.locks, cache=context.cache, outer=os.environ,
+                    blobs=blobs, timeout=timeout, wanted=session.requirements(wanted),
                     facts=bool(fact),
                 )  # fmt: skip
                 tried = TriedProgram(runner)
             answers = _asked(
-                tried, places, turns=Turns(setting.cache), when=when or "", fact=fact,
+                tried, places, turns=session.device_lock, when=when or "", fact=fact,
                 console=console, verbose=verbose, settings=settings,
             )  # fmt: skip
             console.print(f"{tried.name} on {' and '.join(place.cell.id for place in places)}")
@@ -161,8 +160,8 @@ def _wrapped(line: str, width: int) -> str:
     )
 
 
-def _case(setting: Setting, text: str) -> Case:
-    case = setting.case(text)
+def _case(context: ProjectContext, text: str) -> Case:
+    case = context.case(text)
     if case.kind != "program":
         raise UsageError(
             f"{text}: is a {case.kind}, expected a program: what it compiles is its own affair"
@@ -222,18 +221,18 @@ class TriedCase:
     """A case that is a program."""
 
     def __init__(
-        self, setting: Setting, preparation: Preparation, case: Case, blobs: BlobStore
+        self, context: ProjectContext, preparation: Preparation, case: Case, blobs: BlobStore
     ) -> None:
         self.name = case.id
         self.tolerance = Tolerance.of(case)
         self._case, self._blobs = case, blobs
-        self._open = Provider(preparation.locks, setting.cache).open
-        self._turns = Turns(setting.cache)
+        session = Session(context=context)
+        self._open = session.opener(preparation.locks)
+        self._executor = session.executor(preparation.locks)
 
     def seen(self, planned: PlannedCell) -> Side:
         """Return what comes of it in a cell."""
-        executor = LocalExecutor(self._open, slots=1, turns=self._turns)
-        return judged(next(executor.run([self._job(planned)])), self._blobs)
+        return judged(next(self._executor.run([self._job(planned)])), self._blobs)
 
     def prober(self, planned: PlannedCell) -> PassProber:
         """Return what tries it in a cell again and again."""

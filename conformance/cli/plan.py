@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from conformance.cli.nights import newest_night
-from conformance.cli.options import all_option, cells_options, night_option, print_note, with_option
-from conformance.cli.preparing import prepare_in
+from conformance.app.context import load_context
+from conformance.app.nightlies import newest_night
+from conformance.app.notes import print_note
+from conformance.app.session import Session
+from conformance.app.shards import durations_file, durations_of, parts_of
+from conformance.cli.options import all_option, cells_options, night_option, with_option
 from conformance.cli.run import nothing_to_run
-from conformance.cli.setting import here
-from conformance.cli.sharding import durations_file, durations_of, parts_of
 from conformance.cli.words import CASES
 from conformance.engine.durations import learned
 from conformance.engine.loading import load, runs_in
@@ -28,7 +29,7 @@ from conformance.report.shards import github_matrix, shard_lines, shards_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
     from conformance.engine.durations import Durations
     from conformance.engine.rundir import RunDirectory
 
@@ -89,12 +90,12 @@ def command(
     conformance plan --learn reports/runs                     keep how long jobs took
     conformance plan --matrix nightly --shards 8 --format github --runner gpu=self-hosted,h100
     """  # noqa: D301 - \b is click's own mark
-    setting = here(night)
+    context = load_context(night)
     labels = _labels(runners)
-    durations = _learned(setting, runs) if runs else durations_of(setting)
-    cells, left_out = setting.cells(matrix, cell)
-    preparation = prepare_in(setting, cells, wanted)
-    cases, _ = setting.cases_of_run(select, given=(matrix, cell), everything=everything)
+    durations = _learned(context, runs) if runs else durations_of(context)
+    cells, left_out = context.cells(matrix, cell)
+    preparation = Session(context=context).prepare(cells, wanted)
+    cases, _ = context.cases_of_run(select, given=(matrix, cell), everything=everything)
     plan = make_plan(cases, preparation.cells, (*left_out, *preparation.exclusions))
     for planned in preparation.cells:
         if planned.failure:  # another runner may have what this host lacks
@@ -115,12 +116,12 @@ def command(
     return 0
 
 
-def _learned(setting: Setting, runs: Iterable[Path]) -> Durations:
+def _learned(context: ProjectContext, runs: Iterable[Path]) -> Durations:
     """Add how long jobs took to what is known of them, and return that."""
     records = tuple(chain.from_iterable(load(one).records for one in _found(runs)))
-    file = durations_file(setting)
+    file = durations_file(context)
     with locked({file.parent}, print_note):
-        durations = learned(records, durations_of(setting))
+        durations = learned(records, durations_of(context))
         write_atomically(file, durations.encoded())
     return durations
 

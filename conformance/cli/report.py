@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from conformance.app.context import default_jobs, load_context
+from conformance.app.golden_state import write_state
+from conformance.app.output_files import write_file
+from conformance.app.site_folder import write_site
 from conformance.cli.console import open_console
-from conformance.cli.named_files import write_file
-from conformance.cli.setting import default_jobs, here
 from conformance.cli.since import STORE_NIGHTS
-from conformance.cli.site import write_site
-from conformance.cli.state import write_state
 from conformance.cli.suite_history import committed
 from conformance.engine.diff_cache import DiffCache
 from conformance.engine.digest_store import DigestStore
@@ -42,7 +42,7 @@ from conformance.report.upgrade_file import upgrade_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
     from conformance.engine.digests import Digest
     from conformance.engine.loading import LoadedRun
     from conformance.model.since import Since
@@ -134,13 +134,13 @@ def command(
     conformance report --markdown "$GITHUB_STEP_SUMMARY" --junit junit.xml
     conformance report --goldens                        the state of JAX, as reviewed
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
+    context = load_context()
     if goldens:
         if runs:
             raise UsageError("--goldens tells of no run: name none with it")
-        write_state(setting, out or setting.project.root / STATE, check=check)
+        write_state(context, out or context.project.root / STATE, check=check)
         return ExitCode.OK
-    chosen = _chosen(setting, runs, store)
+    chosen = _chosen(context, runs, store)
     asked = {name: file for name, file in files.items() if file is not None}
     console = open_console(stderr="-" in map(str, asked.values()))
     if terminal:
@@ -149,7 +149,7 @@ def command(
         write_file(f"--{name.replace('_', '-')}", file, FORMATS[name](chosen.report))
     if out is not None or not (asked or terminal):
         folder = out or chosen.newest / SITE
-        diffs = DiffCache(setting.cache, default_jobs())
+        diffs = DiffCache(context.cache, default_jobs())
         write_site(site(chosen.report, chosen.history, diffs, address=url), folder)
         first = folder / first_page(chosen.report)
         console.print(f"report in {first.absolute().as_uri()}", soft_wrap=True)
@@ -169,11 +169,11 @@ def _stored(store: str | None) -> tuple[list[Digest], list[str]]:
         return [], [f"{error}; its runs are no history here"]
 
 
-def _chosen(setting: Setting, given: Sequence[Path], store: str | None) -> Chosen:
+def _chosen(context: ProjectContext, given: Sequence[Path], store: str | None) -> Chosen:
     """Return what is told of the runs that were named, and of those of a store."""
-    found = list(_directories(setting, given))
+    found = list(_directories(context, given))
     every = [run for runs in found for run in runs]
-    digests, problems = DigestStore(setting.cache / "digests", default_jobs()).get_all(every)
+    digests, problems = DigestStore(context.cache / "digests", default_jobs()).get_all(every)
     wanted: list[RunDirectory] = []
     for runs in found:
         known = {id(digests[run]): run for run in runs if run in digests}
@@ -189,7 +189,7 @@ def _chosen(setting: Setting, given: Sequence[Path], store: str | None) -> Chose
     if since is not None:
         since = merged_since(since, {cause: one.found for cause, one in evidence.items()})
     stored, unstored = _stored(store)
-    conformance, unkept = _conformance(setting, ordered)
+    conformance, unkept = _conformance(context, ordered)
     problems += [*worse, *worst, *worst_of_all, *unread, *unstored, *unkept]
     return Chosen(
         report=Report(
@@ -201,13 +201,13 @@ def _chosen(setting: Setting, given: Sequence[Path], store: str | None) -> Chose
 
 
 def _conformance(
-    setting: Setting, runs: Iterable[LoadedRun]
+    context: ProjectContext, runs: Iterable[LoadedRun]
 ) -> tuple[dict[str, Conformance], list[str]]:
     """Return what is kept of the suites that runs are of, and what cannot be read of it."""
     found, problems = {}, []
     for suite in {run.info.suite.name: run.info.suite for run in runs if run.info.suite}.values():
         try:
-            kept = committed(setting, suite.title)
+            kept = committed(context, suite.title)
         except ConformanceError as error:
             problems.append(str(error))
             continue
@@ -264,9 +264,9 @@ def _evidence(runs: Iterable[RunDirectory]) -> tuple[dict[str, LookedInto], list
     return found, problems
 
 
-def _directories(setting: Setting, given: Sequence[Path]) -> Iterator[list[RunDirectory]]:
+def _directories(context: ProjectContext, given: Sequence[Path]) -> Iterator[list[RunDirectory]]:
     """Yield the runs of each folder that was named; the newest one if none was."""
     if not given:
-        yield [latest_run(setting.project.root)]
+        yield [latest_run(context.project.root)]
     for path in given:
         yield runs_in(path)

@@ -10,20 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from conformance.cells.accelerators import Turns
-from conformance.cli.named_files import check_writable, write_file
+from conformance.app.bisect import Asked, Subject, searched
+from conformance.app.context import load_context
+from conformance.app.output_files import check_writable, write_file
+from conformance.app.session import Session
+from conformance.app.targets import on_one_cpu, script_named
 from conformance.cli.options import json_option, with_option
-from conformance.cli.preparing import prepare_in, wanted_in
 from conformance.cli.repro_script import ScriptRepro, repro_script
-from conformance.cli.searching import Asked, Subject, searched
-from conformance.cli.setting import here
-from conformance.cli.targets import on_one_cpu, script_named
 from conformance.cli.words import CASES, CELLS
-from conformance.engine.cache import ResultCache
 from conformance.engine.comparing import compare
-from conformance.engine.local import LocalExecutor
 from conformance.engine.plan import make_plan
-from conformance.engine.prepare import Provider
 from conformance.engine.rundir import RunDirectory
 from conformance.errors import (
     ConformanceError,
@@ -45,8 +41,8 @@ from conformance.triage.repro.writing import Written, write
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
-    from conformance.cli.setting import Setting
     from conformance.engine.plan import Plan
     from conformance.engine.prepare import Preparation
     from conformance.model.case import Case
@@ -114,41 +110,41 @@ def command(
     conformance repro CASE --cell 0.8.3 --good 0.5.3 --issue     with the first bad release
     conformance repro CASE --cell 'latest@tpu:v5e:2x2'           compiled, no TPU needed
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
-    if (script := script_named(setting, case)) is not None:
+    context = load_context()
+    if (script := script_named(context, case)) is not None:
         _refuse_of_script(cell, run_dir, good, issue=issue)
         asked = ScriptRepro(
-            script=script, cell=setting.cell(on_one_cpu(cell[0])), out=out, issue=issue, good=good,
+            script=script, cell=context.cell(on_one_cpu(cell[0])), out=out, issue=issue, good=good,
             wanted=wanted, check=not no_check, json_file=json_file,
         )  # fmt: skip
-        return repro_script(setting, asked)
-    if TEST in case and not setting.snapshots(case):
+        return repro_script(context, asked)
+    if TEST in case and not context.snapshots(case):
         raise UsageError(
             f"{case}: is a test of a suite, expected a case; its own file shows it: "
             f"conformance suite run --cell {cell[0]} --shrink {quote(case)}"
         )
-    chosen = setting.case(case)
-    cells = [setting.cell(text) for text in cell]
+    chosen = context.case(case)
+    cells = [context.cell(text) for text in cell]
     if len(cells) > MOST:
         raise UsageError(f"got {len(cells)} cells, expected the one, and maybe one to compare with")
     if good is not None and not issue:
         raise UsageError(f"--good {good}: goes with --issue")
     file = out or Path(_file_name(chosen, cells[0]))
     name = _file_name(chosen, cells[0]) if str(file) == "-" else file.name
-    beside = wanted_in(setting, wanted)
+    beside = Session(context=context).requirements(wanted)
     source, own = load_source(chosen, beside, _read)
-    plan, preparation = _plan(setting, chosen, cells, beside)
+    plan, preparation = _plan(context, chosen, cells, beside)
     _check_outputs(file, json_file, issue=issue)
-    with _seen(setting, plan, preparation, run_dir) as jobs:
+    with _seen(context, plan, preparation, run_dir) as jobs:
         if no_check:
             written, failure = write(jobs[0].job, source, jobs[0].seen, name, own), None
         else:
-            written, failure = _checked(setting, jobs[0], beside, name)
+            written, failure = _checked(context, jobs[0], beside, name)
         write_file("--out", file, written.text.encode())
         if failure is not None:
             raise failure
         if issue:
-            history = "" if good is None else _history(setting, chosen, cells[0], good)
+            history = "" if good is None else _history(context, chosen, cells[0], good)
             click.echo(issue_text(_upstream(jobs, written, history)), nl=False)
     run_by = _run_by(cells[0], file)
     if json_file is not None:
@@ -179,20 +175,20 @@ def _run_by(cell: Cell, file: Path) -> str:
 
 
 def _checked(
-    setting: Setting, job: SeenJob, beside: tuple[str, ...], name: str
+    context: ProjectContext, job: SeenJob, beside: tuple[str, ...], name: str
 ) -> tuple[Written, ConformanceError | None]:
     """Return the file, and the error if it does not end alone as the case did.
 
     One that carries packages in vain is tried with packages that are required: they may come with
     more than their modules.
     """
-    index = setting.settings.nightly_index if of_nightlies(job.job.planned.versions) else ""
+    index = context.settings.nightly_index if of_nightlies(job.job.planned.versions) else ""
     tried: list[tuple[Written, ConformanceError]] = []
     for largest in (LARGEST, 0):
         source, own = load_source(job.job.case, beside, _read, largest=largest)
         written = write(job.job, source, job.seen, name, own)
         try:
-            with Turns(setting.cache).of(job.job.planned.cell.place, lambda: None):
+            with Session(context=context).device_lock.of(job.job.planned.cell.place, lambda: None):
                 told = difference(written, job, name, index)
         except InfrastructureError as error:
             tried.append((written, InfrastructureError(f"{name}: could not be checked: {error}")))
@@ -243,9 +239,9 @@ def _file_name(case: Case, cell: Cell) -> str:
 
 
 def _plan(
-    setting: Setting, case: Case, cells: list[Cell], wanted: tuple[str, ...]
+    context: ProjectContext, case: Case, cells: list[Cell], wanted: tuple[str, ...]
 ) -> tuple[Plan, Preparation]:
-    preparation = prepare_in(setting, cells, wanted)
+    preparation = Session(context=context).prepare(cells, wanted)
     plan = make_plan([case], preparation.cells, preparation.exclusions)
     for left_out in plan.exclusions:
         raise NothingSelectedError(f"{case.id} on {left_out.cell}: {left_out.reason}")
@@ -259,24 +255,23 @@ def _plan(
 
 @contextlib.contextmanager
 def _seen(
-    setting: Setting, plan: Plan, preparation: Preparation, run_dir: Path | None
+    context: ProjectContext, plan: Plan, preparation: Preparation, run_dir: Path | None
 ) -> Iterator[list[SeenJob]]:
     if run_dir is not None:
         yield recorded(plan, RunDirectory(run_dir))
         return
-    provider = Provider(preparation.locks, setting.cache)
-    executor = LocalExecutor(provider.open, slots=1, turns=Turns(setting.cache))
-    with run_now(plan, executor, ResultCache(setting.cache)) as jobs:
+    session = Session(context=context)
+    with run_now(plan, session.executor(preparation.locks), session.results) as jobs:
         yield jobs
 
 
-def _history(setting: Setting, case: Case, cell: Cell, good: str) -> str:
+def _history(context: ProjectContext, case: Case, cell: Cell, good: str) -> str:
     """Search for the release from which on a case does what it does in a cell."""
     if not cell.is_plain:
         raise UsageError(f"--good {good}: goes with a plain cell of a release, got {cell.id}")
     place = f"cpu{cell.devices}" if cell.platform == "cpu" else cell.platform
     asked = Asked(good=good, bad=cell.release, platform=place)
-    found = searched(setting, Subject(case=case), asked, lambda line: click.echo(line, err=True))
+    found = searched(context, Subject(case=case), asked, lambda line: click.echo(line, err=True))
     return "\n".join(answer_lines(found.answer, asked.find, found.axis))
 
 

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from conformance.app.bisect import Asked, Subject, searched
+from conformance.app.context import TIMEOUT
+from conformance.app.output_files import write_file
+from conformance.app.session import Session
 from conformance.cells.interpreters import find_interpreter
-from conformance.cli.named_files import write_file
-from conformance.cli.options import TIMEOUT
-from conformance.cli.preparing import prepare_in, wanted_in
-from conformance.cli.searching import Asked, Subject, searched
 from conformance.engine.blobs import BlobStore
-from conformance.engine.inputs import READ_FILES, decode_inputs
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import readable_json
 from conformance.report.script_issue import Origin, script_issue
@@ -24,15 +23,14 @@ from conformance.scratch import temporary_folder
 from conformance.triage.bisect.telling import answer_lines
 from conformance.triage.programs.outcomes import outcome_of
 from conformance.triage.programs.running import ProgramRunner
-from conformance.triage.questions.predicate import SILENT, ending
+from conformance.triage.programs.single_file import refuse_other_files
 from conformance.triage.repro.check import SLOWER, NotReproducedError, run_with_uv
 from conformance.triage.repro.header import of_nightlies
 from conformance.triage.repro.script_file import ScriptRun, same_ending, script_file
 
 if TYPE_CHECKING:
+    from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
-    from conformance.cli.setting import Setting
-    from conformance.model.record import Record
     from conformance.triage.programs.target import Target
 
 
@@ -61,7 +59,7 @@ class ScriptRepro:
     json_file: Path | None
 
 
-def repro_script(setting: Setting, asked: ScriptRepro) -> int:
+def repro_script(context: ProjectContext, asked: ScriptRepro) -> int:
     """Write the file of a script, and what is asked in addition to it.
 
     Raises:
@@ -72,17 +70,17 @@ def repro_script(setting: Setting, asked: ScriptRepro) -> int:
     cell = asked.cell
     if cell.interpreter is not None or cell.place.processes > 1 or cell.place.compile_only:
         raise UsageError(f"{cell.id}: expected a release on cpu for a script")
-    run = _run(setting, asked)
+    run = _run(context, asked)
     stem = Path(run.name).stem
     file = asked.out or Path(f"repro_{stem}_{cell.release.replace('.', '_')}.py")
     name = file.name if str(file) != "-" else f"repro_{stem}.py"
     text = script_file(run, name)
     write_file("--out", file, text.encode())
     if asked.check:
-        _check(run, text, name, setting)
+        _check(run, text, name, context)
     command = f"uv run {quote(str(file))}"
     if asked.issue:
-        click.echo(script_issue(run, text, _origin(setting, asked)), nl=False)
+        click.echo(script_issue(run, text, _origin(context, asked)), nl=False)
     if asked.json_file is not None:
         told = {"file": str(file), "cell": cell.id, "command": command, "checked": asked.check}
         write_file("--json", asked.json_file, readable_json(told))
@@ -91,17 +89,18 @@ def repro_script(setting: Setting, asked: ScriptRepro) -> int:
     return 0
 
 
-def _run(setting: Setting, asked: ScriptRepro) -> ScriptRun:
+def _run(context: ProjectContext, asked: ScriptRepro) -> ScriptRun:
     """Run the script in its cell."""
-    preparation = prepare_in(setting, [asked.cell])
+    session = Session(context=context)
+    preparation = session.prepare([asked.cell])
     for left_out in preparation.exclusions:
         raise NothingSelectedError(f"{asked.cell.id}: {left_out.reason}")
     (planned,) = preparation.cells
     with temporary_folder("repro") as folder:
         blobs = BlobStore(folder / "blobs")
         runner = ProgramRunner(
-            target=asked.script, locks=preparation.locks, cache=setting.cache, outer=os.environ,
-            blobs=blobs, timeout=TIMEOUT, wanted=wanted_in(setting, asked.wanted),
+            target=asked.script, locks=preparation.locks, cache=context.cache, outer=os.environ,
+            blobs=blobs, timeout=TIMEOUT, wanted=session.requirements(asked.wanted),
             preferred=asked.script.preferred,
         )  # fmt: skip
         record = runner.run(planned)
@@ -114,30 +113,7 @@ def _run(setting: Setting, asked: ScriptRepro) -> ScriptRun:
         )  # fmt: skip
 
 
-def refuse_other_files(record: Record, blobs: BlobStore, script: Target) -> None:
-    """Refuse a script that cannot be one file by itself.
-
-    Args:
-        record: What came of it.
-        blobs: Its blobs.
-        script: The script.
-
-    Raises:
-        UsageError: If it did not run, or reads other files of the user's own.
-    """
-    if record.outcome in SILENT:
-        raise UsageError(f"{record.cell}: {ending(record)}")
-    own = Path(script.text).resolve()
-    read = decode_inputs(blobs.get(record.artifacts[READ_FILES]))
-    others = [path for path, content in read.items() if content and Path(path) != own]
-    if others:
-        raise UsageError(
-            f"{own.name}: reads {', '.join(others)}, expected a script of one file; "
-            "put what it needs of them into the script"
-        )
-
-
-def _check(run: ScriptRun, text: str, name: str, setting: Setting) -> None:
+def _check(run: ScriptRun, text: str, name: str, context: ProjectContext) -> None:
     """Run the file where nothing else is.
 
     Raises:
@@ -147,7 +123,7 @@ def _check(run: ScriptRun, text: str, name: str, setting: Setting) -> None:
         file = folder / name
         file.write_text(text, encoding="utf-8")
         python = find_interpreter(run.planned.cell.python)
-        index = setting.settings.nightly_index if of_nightlies(run.planned.versions) else ""
+        index = context.settings.nightly_index if of_nightlies(run.planned.versions) else ""
         ended = run_with_uv(file, python, index, SLOWER * TIMEOUT)
     outcome, error = outcome_of(ended, None, SLOWER * TIMEOUT, set())
     if not same_ending(run, outcome, error):
@@ -155,7 +131,7 @@ def _check(run: ScriptRun, text: str, name: str, setting: Setting) -> None:
         raise NotReproducedError(f"{name}: ends alone with {told}, expected {run.ending}")
 
 
-def _origin(setting: Setting, asked: ScriptRepro) -> Origin | None:
+def _origin(context: ProjectContext, asked: ScriptRepro) -> Origin | None:
     """Search for the release from which on the script does what it does."""
     if asked.good is None:
         return None
@@ -164,7 +140,7 @@ def _origin(setting: Setting, asked: ScriptRepro) -> Origin | None:
         wanted=asked.wanted,
     )  # fmt: skip
     found = searched(
-        setting, Subject(program=asked.script), question,
+        context, Subject(program=asked.script), question,
         lambda line: click.echo(line, err=True), scan=True,
     )  # fmt: skip
     answer = found.answer

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import click
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from conformance.app.context import load_context
+from conformance.app.notes import print_note
+from conformance.app.output_files import check_writable, write_file
+from conformance.app.review_data import review_data, review_lines
 from conformance.cli.accept import check_goldens_writable
-from conformance.cli.named_files import check_writable, write_file
-from conformance.cli.options import print_note, recorded_options
-from conformance.cli.review_data import review_data, review_lines
+from conformance.cli.options import recorded_options
 from conformance.cli.review_screen import in_terminal, review_in_terminal
 from conformance.cli.run import request_of
-from conformance.cli.setting import here
 from conformance.cli.words import CASES
 from conformance.corpus.metadata import specifier
 from conformance.corpus.select import matches
@@ -34,7 +35,7 @@ from conformance.review.proposing import Wish
 from conformance.review.session import Session
 
 if TYPE_CHECKING:
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
     from conformance.review.decisions import Decision
     from conformance.review.groups import Member
     from conformance.review.writing import Outcomes
@@ -130,11 +131,11 @@ def command(
     for option, file in (("--export", patch), ("--body", markdown)):
         if file is not None:
             check_writable(option, file)
-    setting = here()
-    session = _session(setting, run_dir, select, cell, by)
+    context = load_context()
+    session = _session(context, run_dir, select, cell, by)
     scripted = asked.any or dry_run or patch is not None or markdown is not None or as_data
     if session.groups and not scripted and in_terminal():
-        return review_in_terminal(session, lambda done: _check(setting, done))
+        return review_in_terminal(session, lambda done: _check(context, done))
     for decision in _decisions(session, asked):
         session.take(decision)
     done = session.outcomes()
@@ -142,7 +143,7 @@ def command(
         _export(session, done, patch, markdown)
     writes = asked.any and patch is None and not dry_run
     if writes:
-        done = session.write(os.environ, lambda found: _check(setting, found), print_note)
+        done = session.write(os.environ, lambda found: _check(context, found), print_note)
     elif asked.any and not dry_run:
         session.keep()
     about = done if asked.any or patch is not None else None
@@ -167,14 +168,14 @@ def _range(text: str | None) -> str | None:
 
 
 def _session(
-    setting: Setting,
+    context: ProjectContext,
     run_dir: Path | None,
     select: tuple[str, ...],
     cells: tuple[str, ...],
     by: str | None,
 ) -> Session:
     """Return the review of a run, or of some of its cases and cells."""
-    directory = RunDirectory(run_dir) if run_dir else latest_run(setting.project.root)
+    directory = RunDirectory(run_dir) if run_dir else latest_run(context.project.root)
     request = request_of(directory)
 
     def wanted(member: Member) -> bool:
@@ -183,10 +184,10 @@ def _session(
 
     session = Session(
         directory,
-        lambda: setting.cases(request.select),
-        setting.releases,
+        lambda: context.cases(request.select),
+        context.releases,
         wanted=wanted,
-        by=by or author(setting.project.root),
+        by=by or author(context.project.root),
         inform=print_note,
     )
     if (select or cells) and not any(map(wanted, session.files.everything)):
@@ -223,11 +224,11 @@ def _decisions(session: Session, asked: _Asked) -> list[Decision]:
     ]
 
 
-def _check(setting: Setting, done: Outcomes) -> None:
+def _check(context: ProjectContext, done: Outcomes) -> None:
     """Make sure that what would be written may be."""
     refuse_in_ci()
     folders = [folder for plan in done.plans for folder in plan.documents]
-    check_goldens_writable(setting, [*done.sources, *folders])
+    check_goldens_writable(context, [*done.sources, *folders])
 
 
 def _export(session: Session, done: Outcomes, patch: Path | None, markdown: Path | None) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from rich.console import Console
 
-from conformance.cli.review_data import outcome_lines
+from conformance.app.review_data import outcome_lines
 from conformance.cli.terminal_keys import Keys
 from conformance.errors import UsageError
 from conformance.model.outcome import ExitCode

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from conformance.cells.accelerators import Turns
+from conformance.app.context import DEFAULT_MATRIX, default_jobs, load_context
+from conformance.app.nightlies import drop_untold, nights_of, with_its_nights
+from conformance.app.output_files import check_writable, write_file
+from conformance.app.session import Session
+from conformance.app.shards import durations_of, part_of
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.requirements import absolute_wanted
 from conformance.cli.console import open_console
-from conformance.cli.named_files import check_writable, write_file
-from conformance.cli.nights import drop_untold, nights_of, with_its_nights
 from conformance.cli.options import (
     all_option,
     cells_options,
@@ -23,20 +25,13 @@ from conformance.cli.options import (
     site_option,
     with_option,
 )
-from conformance.cli.preparing import prepare_in
 from conformance.cli.progress import live_progress
-from conformance.cli.setting import DEFAULT_MATRIX, default_jobs, here
-from conformance.cli.sharding import durations_of, part_of
 from conformance.cli.since import Asked, concluded, fail_on_option, since_options
 from conformance.cli.words import CASES
-from conformance.engine.cache import ResultCache
-from conformance.engine.calibration import load_calibration
 from conformance.engine.describing import describe, ended
 from conformance.engine.loading import LoadedRun
-from conformance.engine.local import LocalExecutor
 from conformance.engine.plan import Plan, make_plan, possible_jobs
 from conformance.engine.policy import FailOn
-from conformance.engine.prepare import Provider
 from conformance.engine.rundir import (
     ANEW,
     RUN,
@@ -45,7 +40,6 @@ from conformance.engine.rundir import (
     latest_run,
     new_run,
 )
-from conformance.engine.runner import Run
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
@@ -58,8 +52,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
     from conformance.engine.prepare import Preparation
+    from conformance.engine.runner import Run
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunInfo
     from conformance.model.since import Since
@@ -158,34 +153,28 @@ def command(
         select=select, everything=everything, matrix=matrix, cell=cell, shard=shard,
         require_platform=require_platform, wanted=wanted, fail_on=fail_on, night=night,
     )  # fmt: skip
-    root = here().project.root
+    root = load_context().project.root
     asked = Asked(since=since, store=store, folder=root / "reports" / "runs")
     asked.check()
     if json_file is not None:
         check_writable("--json", json_file)
     directory, request = _opened(root, request, run_dir, resume=resume)
-    setting = here(request.night)
+    context = load_context(request.night)
     console = open_console(json_file)
-    request, planned, preparation = _plan(setting, request, console)
-    required = request.require_platform
-    provider = Provider(preparation.locks, setting.cache, spawn=spawn, require_platform=required)
-    executor = LocalExecutor(provider.open, slots=jobs, turns=Turns(setting.cache))
-    info = info_of(_from_anywhere(request, setting), planned, root)
-    info = _begun(directory, info, planned, resume=resume)
-    run = Run(
-        plan=planned,
-        directory=directory,
-        executor=executor,
-        cache=ResultCache(setting.cache, fresh=fresh or spawn),
-        calibration=load_calibration(setting.cache),
+    request, planned, preparation = _plan(context, request, console)
+    session = Session(
+        context=context, fresh=fresh, spawn=spawn, require_platform=request.require_platform
     )
+    run = session.run(planned, directory, preparation.locks, slots=jobs)
+    info = info_of(_from_anywhere(request, context), planned, root)
+    info = _begun(directory, info, planned, resume=resume)
     try:
         records = _executed(run, console)
     except KeyboardInterrupt:
         click.echo(f"conformance: interrupted; {_how_to_resume(directory)}", err=True)
         return ExitCode.INTERRUPTED
     came = concluded(directory, info, records, asked)
-    info = came.told_by(ended(info, came.decision.code, executor.identities))
+    info = came.told_by(ended(info, came.decision.code, run.executor.identities))
     directory.write_run(info)
     show(
         directory, info, records, console, came.since,
@@ -285,11 +274,11 @@ def _begun(directory: RunDirectory, info: RunInfo, plan: Plan, *, resume: bool) 
 
 def write_site_of(run: Path) -> None:
     """Write the site of a run by the command that does, which is imported only now."""
-    context = click.get_current_context()
-    group = context.find_root().command
-    command = group.get_command(context, "report") if isinstance(group, click.Group) else None
+    click_context = click.get_current_context()
+    group = click_context.find_root().command
+    command = group.get_command(click_context, "report") if isinstance(group, click.Group) else None
     if command is not None:
-        context.invoke(command, runs=(run,))
+        click_context.invoke(command, runs=(run,))
 
 
 def _directory(root: Path, given: Path | None, *, resume: bool) -> RunDirectory:
@@ -320,23 +309,23 @@ def request_of(directory: RunDirectory) -> Request:
 
 
 def _plan(
-    setting: Setting, request: Request, console: Console
+    context: ProjectContext, request: Request, console: Console
 ) -> tuple[Request, Plan, Preparation]:
     """Return what is asked for with the nights that it means, what to run, and in what cells."""
-    cases, count = setting.cases_of_run(
+    cases, count = context.cases_of_run(
         request.select, given=(request.matrix, request.cell), everything=request.everything
     )
     if len(cases) < count:
         console.print(f"smoke run: {len(cases)} of {count:,} case ids; all: conformance run --all")
-    meant, left_out = setting.cells(request.matrix, request.cell)
-    cells = with_its_nights(meant, request.nights, setting.releases)
-    preparation = prepare_in(setting, cells, request.wanted)
+    meant, left_out = context.cells(request.matrix, request.cell)
+    cells = with_its_nights(meant, request.nights, context.releases)
+    preparation = Session(context=context).prepare(cells, request.wanted)
     whole = make_plan(cases, preparation.cells, (*left_out, *preparation.exclusions))
     if not whole.jobs:
         raise NothingSelectedError(nothing_to_run(whole.exclusions))
     request = replace(request, nights=nights_of(cells))
     possible = possible_jobs(cases, cells)
-    part = part_of(whole, possible, request.shard, durations_of(setting))
+    part = part_of(whole, possible, request.shard, durations_of(context))
     return request, part, preparation
 
 
@@ -367,7 +356,7 @@ def info_of(request: Request, plan: Plan, root: Path) -> RunInfo:
     return describe(plan, request=msgspec.to_builtins(request), matrix=matrix, root=root)
 
 
-def _from_anywhere(request: Request, setting: Setting) -> Request:
+def _from_anywhere(request: Request, context: ProjectContext) -> Request:
     """Return a request that means the same when it is resumed in another working directory."""
     matrix = request.matrix
     if matrix is not None and (matrix.endswith(".toml") or len(Path(matrix).parts) > 1):
@@ -379,7 +368,7 @@ def _from_anywhere(request: Request, setting: Setting) -> Request:
         for text in request.cell
     )
     return replace(
-        request, select=setting.absolute(request.select), matrix=matrix, cell=cell,
+        request, select=context.absolute(request.select), matrix=matrix, cell=cell,
         wanted=tuple(map(absolute_wanted, request.wanted)),
     )  # fmt: skip
 

@@ -9,22 +9,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from conformance.cells.accelerators import Turns
+from conformance.app.context import default_jobs, load_context
+from conformance.app.output_files import check_writable, write_file
+from conformance.app.session import Session
+from conformance.app.shrink_script import ScriptShrink, shrink_script
+from conformance.app.targets import on_one_cpu, script_named
 from conformance.cells.selectors import cell_python
 from conformance.cli.console import open_console
-from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import json_option, with_option
-from conformance.cli.preparing import prepare_in
-from conformance.cli.setting import default_jobs, here
-from conformance.cli.shrink_script import ScriptShrink, shrink_script
-from conformance.cli.targets import on_one_cpu, script_named
 from conformance.cli.words import CASES, CELLS
 from conformance.corpus.discover import discover
 from conformance.engine.blobs import BlobStore
 from conformance.engine.cache import ResultCache
-from conformance.engine.local import CellWorker, LocalExecutor
+from conformance.engine.local import CellWorker
 from conformance.engine.plan import make_plan, why_not
-from conformance.engine.prepare import Provider
 from conformance.errors import UsageError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
@@ -45,8 +43,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
-    from conformance.cli.setting import Setting
     from conformance.model.case import Case, Deviation
     from conformance.triage.shrink.inquiry import Shrunk
     from conformance.triage.shrink.scripts import ShrunkScript
@@ -128,28 +126,28 @@ def command(
     Exit status: 0 done and confirmed, 1 what is left is flaky, 2 usage, or nothing to keep,
     4 infrastructure, 70 internal error, 130 interrupted: the smallest so far is written.
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
+    context = load_context()
     _check_outputs(out, json_file, repro)
     console = open_console(stderr=True)
-    if (script := script_named(setting, case)) is not None:
+    if (script := script_named(context, case)) is not None:
         if fact:
             raise UsageError(f"--fact {fact}: goes with a case, got a script")
-        place = setting.cell(on_one_cpu(cell))
+        place = context.cell(on_one_cpu(cell))
         good = good_cell if good_cell in {None, NONE} else on_one_cpu(str(good_cell))
-        others, named = _others(setting, place, good)
+        others, named = _others(context, place, good)
         asked = ScriptShrink(
             script=script, cell=place, others=others, named=named, wanted=wanted, repro=repro,
             probes=probes, seconds=seconds, jobs=jobs,
         )  # fmt: skip
         with console.status("", spinner="line") as status:
             progress = status.update if console.is_terminal else _Lines(console).tell
-            left = shrink_script(setting, asked, progress)
+            left = shrink_script(context, asked, progress)
         data = script_json(left, script.text, str(out))
         return _end(console, left, script_lines(left), data, out=out, json_file=json_file)
     if wanted:
         raise UsageError(f"--with {wanted[0]}: goes with a script, got a case")
-    chosen, place = setting.case(case), setting.cell(cell)
-    others, named = _others(setting, place, good_cell, chosen.deviations)
+    chosen, place = context.case(case), context.cell(cell)
+    others, named = _others(context, place, good_cell, chosen.deviations)
     question = Wanted(
         case=chosen, cell=place, others=others, named=named, fact=fact, probes=probes,
         seconds=seconds, width=jobs,
@@ -157,13 +155,13 @@ def command(
     with temporary_folder("shrink") as folder:
         with console.status("", spinner="line") as status:
             inquiry = Inquiry(
-                wanted=question, open_cell=_opener(setting, chosen), read=_read, folder=folder,
+                wanted=question, open_cell=_opener(context, chosen), read=_read, folder=folder,
                 blobs=BlobStore(folder / "blobs"),
                 progress=status.update if console.is_terminal else _Lines(console).tell,
             )  # fmt: skip
             shrunk = inquiry.run()
         if repro is not None:
-            write_file("--repro", repro, _standalone(setting, question, shrunk, folder, repro.name))
+            write_file("--repro", repro, _standalone(context, question, shrunk, folder, repro.name))
     data = shrunk_json(shrunk, chosen.id, str(out))
     return _end(console, shrunk, shrunk_lines(shrunk), data, out=out, json_file=json_file)
 
@@ -214,53 +212,55 @@ def _read(file: Path) -> str:
 
 
 def _others(
-    setting: Setting, cell: Cell, good: str | None, deviations: Iterable[Deviation] = ()
+    context: ProjectContext, cell: Cell, good: str | None, deviations: Iterable[Deviation] = ()
 ) -> tuple[tuple[Cell, ...], bool]:
     """Return cells in which a target may be right, the likeliest first, and whether it is named."""
     if good == NONE:
         return (), False
     if good is not None:
-        named = setting.cell(good)
+        named = context.cell(good)
         if named == cell:
             raise UsageError(f"--good-cell {good}: the same cell twice, expected two")
         return (named,), True
     declared = tuple(deviations)
     found = [
-        replace(cell, release=release, python=cell_python(release, setting.releases))
-        for release in setting.releases.nearest_to(cell.release)
+        replace(cell, release=release, python=cell_python(release, context.releases))
+        for release in context.releases.nearest_to(cell.release)
         if not any(one.covers(release, cell.platform, {"jax": release}) for one in declared)
     ]
     return tuple(found), False
 
 
-def _opener(setting: Setting, case: Case) -> Callable[[Cell], CellWorker]:
+def _opener(context: ProjectContext, case: Case) -> Callable[[Cell], CellWorker]:
     """Return what opens a worker of a cell, once it is known that the case runs there."""
+    session = Session(context=context)
 
     def open_cell(cell: Cell) -> CellWorker:
         if cell.place.processes > 1:
             raise UsageError(f"{cell.id}: several processes; name one cell of one process")
-        preparation = prepare_in(setting, [cell])
+        preparation = session.prepare([cell])
         for exclusion in preparation.exclusions:
             raise UsageError(f"{exclusion.cell}: {exclusion.reason}")
         (planned,) = preparation.cells
         if reason := why_not(case, planned):
             raise UsageError(f"{case.id} on {cell.id}: {reason}")
-        provider = Provider(preparation.locks, setting.cache)
-        return CellWorker(planned, provider.open, Turns(setting.cache))
+        return CellWorker(planned, session.opener(preparation.locks), session.device_lock)
 
     return open_cell
 
 
-def _standalone(setting: Setting, wanted: Wanted, shrunk: Shrunk, folder: Path, name: str) -> bytes:
+def _standalone(
+    context: ProjectContext, wanted: Wanted, shrunk: Shrunk, folder: Path, name: str
+) -> bytes:
     """Return what is left as one file that needs nothing of ours."""
     file = folder / "file" / wanted.case.family / f"{wanted.case.topic}.py"
     file.parent.mkdir(parents=True)
     file.write_text(shrunk.text, encoding="utf-8")
     (case,) = discover([file])
-    preparation = prepare_in(setting, [wanted.cell])
+    session = Session(context=context)
+    preparation = session.prepare([wanted.cell])
     plan = make_plan([case], preparation.cells, preparation.exclusions)
-    provider = Provider(preparation.locks, setting.cache)
-    executor = LocalExecutor(provider.open, slots=1, turns=Turns(setting.cache))
+    executor = session.executor(preparation.locks)
     with run_now(plan, executor, ResultCache(folder / "cache")) as jobs:
         source = extract(file, case.name, _read)
         return write(jobs[0].job, source, jobs[0].seen, name).text.encode()

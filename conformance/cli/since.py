@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 NONE: Final = "none"
 WHOLE: Final = "1/1"
-STORE_NIGHTS: Final = "conformance.cli.store_nights"
+STORE_NIGHTS: Final = "conformance.app.stored_nights"
 _SAME: Final = ("select", "cell", "wanted")
 """What two runs of a matrix must have been asked for alike, to be compared."""
 

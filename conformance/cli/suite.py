@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from conformance.app.context import DEFAULT_MATRIX, default_jobs, load_context
+from conformance.app.output_files import check_writable
+from conformance.app.session import Session
+from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.cli import suite_accept, suite_fetch
 from conformance.cli.console import open_console
-from conformance.cli.named_files import check_writable
 from conformance.cli.options import cells_options, json_option, site_option, with_option
 from conformance.cli.progress import live_progress
 from conformance.cli.run import hand_out
-from conformance.cli.setting import DEFAULT_MATRIX, default_jobs, here
 from conformance.cli.suite_history import history
 from conformance.cli.suite_options import suite_options
 from conformance.cli.suite_repeat import repeat_options
-from conformance.cli.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.cli.words import SUITES
-from conformance.engine.cache import ResultCache
 from conformance.engine.describing import describe, ended
 from conformance.engine.loading import LoadedRun
 from conformance.engine.plan import make_plan
@@ -124,20 +124,20 @@ def run(
     suite cannot be collected, 3 no tests, 4 infrastructure, 70 internal
     error, 130 interrupted.
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
+    context = load_context()
     if json_file is not None:
         check_writable("--json", json_file)
     suite = suite_of(
         words, timeout=timeout, wanted=wanted, start=Path.cwd(), examples=examples,
-        standard=standard, home=SuiteHome(setting=setting, path=suite_path),
+        standard=standard, home=SuiteHome(context=context, path=suite_path),
     )  # fmt: skip
     console = open_console(json_file)
-    cells, left_out = setting.cells(matrix, cell)
-    preparation = prepare_suite(setting, cells, suite_wanted(setting, wanted, suite))
+    cells, left_out = context.cells(matrix, cell)
+    preparation = prepare_suite(context, cells, suite_wanted(context, wanted, suite))
     exclusions = (*left_out, *preparation.exclusions)
     _refuse_nothing(preparation, exclusions)
-    inside = SuiteInCells(suite, setting, preparation.locks, slots=jobs, fresh=fresh)
-    directory = new_run(setting.project.root)
+    inside = SuiteInCells(suite, context, preparation.locks, slots=jobs, fresh=fresh)
+    directory = new_run(context.project.root)
     try:
         with console.status("collecting", spinner="line"):
             cases, executor = inside.collected(preparation.cells)
@@ -146,7 +146,7 @@ def run(
         told = repeat.described(suite.described())
         info = describe(plan, request={}, matrix=chosen, root=suite.root, suite=told)
         directory.write_run(info)
-        cache = ResultCache(setting.cache, fresh=fresh)
+        cache = Session(context=context, fresh=fresh).results
         with live_progress(console, len(plan.jobs) * repeat.each, len(plan.cells)) as progress:
             records = repeat.run(plan, directory, executor, cache, progress).execute()
     except KeyboardInterrupt:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from conformance.cli.options import print_note
-from conformance.cli.setting import here
+from conformance.app.context import load_context
+from conformance.app.notes import print_note
 from conformance.cli.words import SUITES
 from conformance.engine.loading import load
 from conformance.engine.rundir import CorruptRunError, RunDirectory
@@ -31,7 +31,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
     from conformance.suites.known.deviations import Generated
     from conformance.suites.known.evidence import Shown
 
@@ -60,14 +60,14 @@ def command(*, name: str, runs: tuple[Path, ...], dry_run: bool) -> int:
     Read what comes of it: a new reason is the first line of the error until you write the true
     one. Exit status: 0 all was taken in, 1 some was not, for the reasons that are told.
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
-    suite = named_suite(name, setting.project.suites)
-    directories = _directories(runs, setting.project.root, name)
+    context = load_context()
+    suite = named_suite(name, context.project.suites)
+    directories = _directories(runs, context.project.root, name)
     pinned = suite.definition.revision
     found = [shown_by(load(one), name, pinned) for one in directories]
     # What is only shown changes nothing, and waits for nobody.
     with nullcontext() if dry_run else locked({suite.folder}, print_note):
-        known, after = _take_in(setting, suite.folder, name, found, dry_run=dry_run)
+        known, after = _take_in(context, suite.folder, name, found, dry_run=dry_run)
     refused = [sentence for shown in found for sentence in shown.refused]
     for sentence in refused:
         click.echo(visible(f"not accepted: {sentence}"))
@@ -77,7 +77,7 @@ def command(*, name: str, runs: tuple[Path, ...], dry_run: bool) -> int:
 
 
 def _take_in(
-    setting: Setting, folder: Path, name: str, found: Sequence[Shown], *, dry_run: bool
+    context: ProjectContext, folder: Path, name: str, found: Sequence[Shown], *, dry_run: bool
 ) -> tuple[Deviations, Deviations]:
     """Return the known failures before and after, and write or show the difference."""
     known = load_known(folder)
@@ -90,7 +90,7 @@ def _take_in(
     if dry_run:
         _print_difference(old, new, file)
     elif after != replace(known, entries=ordered(known.entries)):
-        if not setting.project.writable:
+        if not context.project.writable:
             raise UsageError(f"{file}: data of an installed package; accept in a checkout")
         refuse_in_ci()
         write_atomically(file, new.encode(), durable=True)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from conformance.app.context import load_context
+from conformance.app.notes import print_note
+from conformance.app.suites import SuiteHome
 from conformance.cells.masking import masked
-from conformance.cli.setting import here
-from conformance.cli.suite_traces import told
-from conformance.cli.suites import SuiteHome
 from conformance.cli.words import SUITES
 from conformance.errors import UsageError
 from conformance.files import readable_json
@@ -42,13 +42,13 @@ def fetch(*, name: str, revision: str, url: str) -> int:
 
     Exit status: 0 it is there, 2 usage, or there is no such commit, 4 it cannot be fetched.
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
-    suite = named_suite(name, SuiteHome(setting=setting).folder)
+    context = load_context()
+    suite = named_suite(name, SuiteHome(context=context).folder)
     if revision:
         revision = checked_revision(revision, "--revision")
     if url.startswith("-"):
         raise UsageError(f"--url {url}: expected a URL, or the path of a repository")
-    checkout = Checkouts(setting.cache, told).get(suite, revision=revision, url=url)
+    checkout = Checkouts(context.cache, print_note).get(suite, revision=revision, url=url)
     click.echo(f"{name} {checkout.revision} is in {checkout.folder}")
     click.echo(f"licence: {suite.definition.licence}, from {masked(url or suite.definition.url)}")
     return 0
@@ -65,9 +65,9 @@ def list_suites(*, as_json: bool) -> int:
 
     Exit status: 0.
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
-    folder = SuiteHome(setting=setting).folder
-    checkouts = Checkouts(setting.cache, told)
+    context = load_context()
+    folder = SuiteHome(context=context).folder
+    checkouts = Checkouts(context.cache, print_note)
     rows = [_row(name, checkouts, named_suite(name, folder)) for name in suite_names(folder)]
     if as_json:
         click.echo(readable_json(rows))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from conformance.cli.options import print_note
-from conformance.cli.preparing import recorded_in
-from conformance.cli.setting import here
+from conformance.app.context import load_context
+from conformance.app.notes import print_note
+from conformance.app.session import Session
 from conformance.cli.words import SUITES
 from conformance.engine.loading import load, runs_in
 from conformance.engine.plan import make_plan
@@ -37,7 +37,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
     from conformance.engine.job import Job
     from conformance.engine.loading import LoadedRun
     from conformance.suites.catalogue.definition import NamedSuite
@@ -83,15 +83,15 @@ def history(*, name: str, runs: tuple[Path, ...], file: Path | None, check: bool
     Exit status: 0 written, or current; 1 with --check: not current; 2 usage, as a run that is not
     complete.
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
-    suite = named_suite(name, setting.project.suites)
-    file = file or setting.project.root / FOLDER / f"{_slug(suite.definition.title)}.json"
+    context = load_context()
+    suite = named_suite(name, context.project.suites)
+    file = file or context.project.root / FOLDER / f"{_slug(suite.definition.title)}.json"
     if check and runs:
         raise UsageError("--check tells of what is there: name no run with it")
     if file.suffix != ".json":
         raise UsageError(f"--file: expected a name that ends in .json, got {file}")
     with nullcontext() if check else locked({file.parent}, print_note):
-        known, told, files = _made(setting, suite, file, runs)
+        known, told, files = _made(context, suite, file, runs)
         if check:
             _compare(files, suite.name)
             return ExitCode.OK
@@ -102,31 +102,31 @@ def history(*, name: str, runs: tuple[Path, ...], file: Path | None, check: bool
 
 
 def _made(
-    setting: Setting, suite: NamedSuite, file: Path, runs: tuple[Path, ...]
+    context: ProjectContext, suite: NamedSuite, file: Path, runs: tuple[Path, ...]
 ) -> tuple[Conformance | None, Conformance, dict[Path, bytes]]:
     """Return the data as they are and as they are to be, and the files to write."""
     known = _read(file)
-    told = _with_runs(known, runs, suite, setting)
+    told = _with_runs(known, runs, suite, context)
     if told is None:
         raise UsageError(f"{file}: there are no data, and no run is named to make them from")
-    told = replace(told, beside=_beside(setting, suite, told))
+    told = replace(told, beside=_beside(context, suite, told))
     data = encoded(told)
     # Of the data as they are read back: the order in which runs told of tests does not count.
     page = conformance_markdown(decoded(data, str(file))).encode()
     return known, told, {file: data, file.with_suffix(".md"): page}
 
 
-def committed(setting: Setting, title: str) -> Conformance | None:
+def committed(context: ProjectContext, title: str) -> Conformance | None:
     """Return the committed history of a suite, None where there is none.
 
     Args:
-        setting: Surroundings.
+        context: The project.
         title: The suite's title.
 
     Raises:
         UsageError: If it cannot be read.
     """
-    return _read(setting.project.root / FOLDER / f"{_slug(title)}.json") if title else None
+    return _read(context.project.root / FOLDER / f"{_slug(title)}.json") if title else None
 
 
 def _slug(title: str) -> str:
@@ -143,9 +143,9 @@ def _read(file: Path) -> Conformance | None:
 
 
 def _with_runs(
-    known: Conformance | None, paths: Sequence[Path], suite: NamedSuite, setting: Setting
+    known: Conformance | None, paths: Sequence[Path], suite: NamedSuite, context: ProjectContext
 ) -> Conformance | None:
-    dates = {release.version: f"{release.date:%Y-%m-%d}" for release in setting.releases.rows}
+    dates = {release.version: f"{release.date:%Y-%m-%d}" for release in context.releases.rows}
     group = grouping(suite.folder)
     for run, named in _complete(paths, suite.name):
         settings = suite_of(run).settings
@@ -201,14 +201,14 @@ def _complete(paths: Sequence[Path], suite: str) -> list[tuple[LoadedRun, bool]]
     return sorted(loaded, key=lambda one: (one[0].info.started, one[0].id))
 
 
-def _beside(setting: Setting, suite: NamedSuite, told: Conformance) -> dict[str, Followed]:
+def _beside(context: ProjectContext, suite: NamedSuite, told: Conformance) -> dict[str, Followed]:
     """Return what goldens and deviations say of our own cases, in the releases of a history."""
     groups = groups_of(suite.folder)
     if groups is None or not groups.beside:
         return {}
     releases = {held.release for held in told.releases}
-    cells = [cell for cell in setting.cells(MATRIX, ())[0] if cell.release in releases]
-    plan = make_plan(setting.cases(groups.beside), recorded_in(setting, cells))
+    cells = [cell for cell in context.cells(MATRIX, ())[0] if cell.release in releases]
+    plan = make_plan(context.cases(groups.beside), Session(context=context).recorded(cells))
     found: dict[str, dict[str, Result]] = {}
     for job, _ in recorded_endings(plan):
         found.setdefault(job.case.id, {})[job.planned.release] = _recorded(job)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from conformance.app.suite_target import InSuite
 from conformance.suites.catalogue.standards import CLAIMED
 from conformance.suites.suite import Examples
 
@@ -54,3 +55,18 @@ _OPTIONS = (
         help="The version of its standard that a named suite holds releases against.",
     ),
 )  # fmt: skip
+
+
+def in_suite_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what is asked of a suite, as one value called `suite`, an `InSuite`.
+
+    Args:
+        command: The command.
+    """
+
+    @wraps(command)
+    def called(*, suite_path: Path | None, examples: Examples, standard: str, **rest: Any) -> Any:
+        suite = InSuite(path=suite_path, examples=examples, standard=standard)
+        return command(suite=suite, **rest)
+
+    return suite_options(called)

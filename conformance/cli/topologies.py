@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
+from conformance.app.session import Session
 from conformance.cells.cell import Cell
 from conformance.cells.locks import find_lock
 from conformance.cells.platform.gpus import gpus
@@ -14,10 +15,8 @@ from conformance.cells.platform.platform import NO_ROCM, get_platform
 from conformance.cells.platform.tpus import GENERATIONS
 from conformance.cells.provision import is_provisioned
 from conformance.cli.console import open_console
-from conformance.cli.preparing import prepare_in
 from conformance.engine.asking import ask_plugin
 from conformance.engine.checking import UnsupportedCellError
-from conformance.engine.prepare import Provider
 from conformance.errors import UsageError
 from conformance.files import readable_json
 
@@ -27,17 +26,17 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
 
 ONE_HOST = "1x1x4"
 """The topology that GPUs are listed and asked for with: four on one host."""
 
 
-def show_topologies(setting: Setting, selectors: Sequence[str], *, as_json: bool) -> int:
+def show_topologies(context: ProjectContext, selectors: Sequence[str], *, as_json: bool) -> int:
     """List the compile-only platforms, and what the plugin of a cell says of its kind.
 
     Args:
-        setting: Surroundings: releases, matrices and cache.
+        context: Surroundings: releases, matrices and cache.
         selectors: The cell whose plugin is asked; with none, the newest release whose TPU
             environment is there, or nothing is asked.
         as_json: Whether to print JSON.
@@ -50,10 +49,10 @@ def show_topologies(setting: Setting, selectors: Sequence[str], *, as_json: bool
         InfrastructureError: If the plugin does not answer.
     """
     rows = [*_tpus(), *_gpus()]
-    cell = _chosen(setting, selectors) if selectors else _newest_provisioned(setting)
+    cell = _chosen(context, selectors) if selectors else _newest_provisioned(context)
     if cell is not None:
         names = [row["platform"] for row in rows if row["kind"] == cell.place.kind]
-        answers = _asked(setting, cell, names)
+        answers = _asked(context, cell, names)
         rows = [row | {"answer": answers.get(row["platform"])} for row in rows]
     asked = cell.id if cell is not None else ""
     if as_json:
@@ -92,27 +91,27 @@ def _gpus() -> list[dict[str, Any]]:
     ]
 
 
-def _chosen(setting: Setting, selectors: Sequence[str]) -> Cell:
-    cells, _ = setting.cells(None, selectors)
+def _chosen(context: ProjectContext, selectors: Sequence[str]) -> Cell:
+    cells, _ = context.cells(None, selectors)
     if len(cells) != 1 or not cells[0].place.compile_only:
         raise UsageError(
             f"--topologies asks the plugin of one compile-only cell, got {', '.join(selectors)}; "
-            f"expected e.g. --cell jax{setting.releases.newest.version}-tpu:v5e:2x2"
+            f"expected e.g. --cell jax{context.releases.newest.version}-tpu:v5e:2x2"
         )
     return cells[0]
 
 
-def _newest_provisioned(setting: Setting) -> Cell | None:
-    for release in reversed(setting.releases.rows):
-        python = setting.releases.python_for(release.version)
+def _newest_provisioned(context: ProjectContext) -> Cell | None:
+    for release in reversed(context.releases.rows):
+        python = context.releases.python_for(release.version)
         cell = Cell(release=release.version, python=python, platform="tpu:v5e:2x2")
         # Releases without a lock would be resolved over the network, only to be passed over.
-        if not any(_has_lock(folder, cell) for folder in (*setting.matrix_folders, setting.cache)):
+        if not any(_has_lock(folder, cell) for folder in (*context.matrix_folders, context.cache)):
             continue
         lock = find_lock(
-            cell, setting.releases, folders=setting.matrix_folders, cache=setting.cache
+            cell, context.releases, folders=context.matrix_folders, cache=context.cache
         )
-        if is_provisioned(cell, lock, setting.cache):
+        if is_provisioned(cell, lock, context.cache):
             return cell
     return None
 
@@ -121,13 +120,15 @@ def _has_lock(folder: Path, cell: Cell) -> bool:
     return (folder / "locks" / f"{cell.env_id}.txt").is_file()
 
 
-def _asked(setting: Setting, cell: Cell, names: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-    preparation = prepare_in(setting, [cell])
+def _asked(
+    context: ProjectContext, cell: Cell, names: Sequence[str]
+) -> Mapping[str, Mapping[str, Any]]:
+    preparation = Session(context=context).prepare([cell])
     for exclusion in preparation.exclusions:
         raise UsageError(exclusion.reason)
     (planned,) = preparation.cells
     try:
-        worker = Provider(preparation.locks, setting.cache).open(planned)
+        worker = Session(context=context).opener(preparation.locks)(planned)
     except UnsupportedCellError as error:
         raise UsageError(f"{cell.id}: {error}") from error
     try:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from conformance.app.context import load_context
+from conformance.app.notes import print_note
+from conformance.app.output_files import check_writable, write_file
+from conformance.app.triage import Means
 from conformance.cells.cell_id import is_cell_id
 from conformance.cli.console import open_console
-from conformance.cli.named_files import check_writable, write_file
-from conformance.cli.options import json_option, print_note
+from conformance.cli.options import json_option
 from conformance.cli.run import request_of
-from conformance.cli.setting import here
-from conformance.cli.triaging import Means
 from conformance.engine.causes import root_causes
 from conformance.engine.evidence_file import add_evidence, forget_evidence, read_evidence
 from conformance.engine.loading import load
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
     from conformance.cli.run import Request
-    from conformance.cli.setting import Setting
     from conformance.engine.causes import RootCause
     from conformance.model.case import Case
 
@@ -87,13 +88,13 @@ def command(
     into is found out, 1 something could not be, 2 usage, 4 the host stood in the way,
     70 internal error, 130 interrupted: the same command goes on.
     """  # noqa: D301 - \b is click's own mark
-    setting = here()
+    context = load_context()
     if json_file is not None:
         check_writable("--json", json_file)
-    directory = latest_run(setting.project.root) if run is None else RunDirectory(run)
+    directory = latest_run(context.project.root) if run is None else RunDirectory(run)
     console = open_console(json_file)
     triage = Triage(
-        setting=setting, directory=directory, console=console, blame=blame, fresh=fresh,
+        context=context, directory=directory, console=console, blame=blame, fresh=fresh,
         until=None if minutes is None else time.monotonic() + 60 * minutes, limit=limit,
     )  # fmt: skip
     try:
@@ -130,7 +131,7 @@ class Triage:
     """Root causes under way.
 
     Attributes:
-        setting: Surroundings.
+        context: The project.
         directory: The run's.
         console: Is told of each cause.
         blame: Whether packages are searched for.
@@ -142,7 +143,7 @@ class Triage:
         jobs: How many jobs each cause has, by its id.
     """
 
-    setting: Setting
+    context: ProjectContext
     directory: RunDirectory
     console: Console
     blame: bool
@@ -178,7 +179,7 @@ class Triage:
         known = read_evidence(self.directory)
         of = {one.id: known[one.id] for one in causes if one.id in known}
         request = request_of(self.directory)
-        cases = {case.id: case for case in self.setting.cases(request.select)}
+        cases = {case.id: case for case in self.context.cases(request.select)}
         cells = self._cells(causes, request)
         for number, cause in enumerate(causes, 1):
             self._head(cause, number)
@@ -199,13 +200,13 @@ class Triage:
         found = {}
         for name in filter(is_cell_id, wanted):
             try:
-                found[name] = self.setting.cell(name)
+                found[name] = self.context.cell(name)
             except ConformanceError:
                 continue
         if found.keys() != wanted.keys():  # an environment is known by its path alone
             for text in request.cell:
                 try:
-                    found |= {cell.id: cell for cell in self.setting.cells(None, [text])[0]}
+                    found |= {cell.id: cell for cell in self.context.cells(None, [text])[0]}
                 except ConformanceError:
                     continue
         return found
@@ -218,7 +219,7 @@ class Triage:
         first = cause.records[0]
         nothing = Evidence(cause=cause.id, case=first.case, cell=first.cell)
         means = Means(
-            self.setting, self.directory, request.wanted, self.fresh,
+            self.context, self.directory, request.wanted, self.fresh,
             partial(self._say, "    "),
         )  # fmt: skip
         try:

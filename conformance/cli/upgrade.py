@@ -9,22 +9,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from conformance.cli.axes import nightlies_answer, upgrade_points
+from conformance.app.axes import nightlies_answer, upgrade_points
+from conformance.app.context import load_context
+from conformance.app.output_files import check_writable, write_file
+from conformance.app.session import Session
+from conformance.app.upgrade_targets import subject_of
 from conformance.cli.console import open_console
-from conformance.cli.named_files import check_writable, write_file
 from conformance.cli.options import jobs_option, json_option, no_downloads_option, with_option
 from conformance.cli.progress import ProgressLines
 from conformance.cli.run import write_site_of
-from conformance.cli.setting import here
-from conformance.cli.subjects import subject_of
-from conformance.cli.suite_target import in_suite_options
+from conformance.cli.suite_options import in_suite_options
 from conformance.cli.words import CASES, RELEASES, SUITES
-from conformance.engine.cache import ResultCache
 from conformance.engine.describing import describe, ended
-from conformance.engine.judging import Judge
 from conformance.engine.plan import Plan
 from conformance.engine.rundir import Results, RunDirectory, new_run
-from conformance.engine.trying import Trier
 from conformance.errors import NothingSelectedError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
@@ -48,10 +46,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
 
+    from conformance.app.context import ProjectContext
+    from conformance.app.suite_target import InSuite
+    from conformance.app.upgrade_targets import Subject
     from conformance.cells.cell import Cell
-    from conformance.cli.setting import Setting
-    from conformance.cli.subjects import Subject
-    from conformance.cli.suite_target import InSuite
     from conformance.engine.prepare import Preparation
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunInfo
@@ -153,20 +151,19 @@ def command(
     Exit status: 0 nothing breaks, 1 something breaks or silently computes something else, 2 usage,
     3 nothing selected, 4 infrastructure, 70 internal error, 130 interrupted.
     """  # noqa: D301 - \b is click's own mark
-    setting, files = here(), Files(json_file, markdown_file)
+    context, files = load_context(), Files(json_file, markdown_file)
     files.check()
     console = open_console(stderr=files.printed)
     places = tuple(dict.fromkeys(platforms)) or (PLATFORM,)
     subject = subject_of(
-        setting, select, suites=suites, asked=suite, timeout=timeout, wanted=wanted, slots=jobs,
+        context, select, suites=suites, asked=suite, timeout=timeout, wanted=wanted, slots=jobs,
         fresh=fresh,
     )  # fmt: skip
-    points = {name: _points(setting, (before, after), name, subject.prepare) for name in places}
-    directory = new_run(setting.project.root)
+    points = {name: _points(context, (before, after), name, subject.prepare) for name in places}
+    directory = new_run(context.project.root)
     locks = {cell: lock for p in points.values() for cell, lock in p.locks.items()}
     cases, executor = subject.found((p[n] for p in points.values() for n in (0, -1)), locks)
-    cache, judge = ResultCache(setting.cache, fresh=fresh), Judge(directory.blobs)
-    trier = Trier(executor=executor, cache=cache, judge=judge, blobs=directory.blobs)
+    trier = Session(context=context, fresh=fresh).trier(executor, directory.blobs)
     upgrade = Upgrade(
         cases, [_axis(name, found) for name, found in points.items()],
         root=subject.root, trier=trier, blobs=directory.blobs, thorough=thorough,
@@ -182,8 +179,8 @@ def command(
     directory.write_run(ended(info, _status(upgraded), executor.identities))
     _refuse_nothing(upgraded)
     search = partial(
-        blame_case, releases=setting.releases, prepare=subject.prepare, trier=trier,
-        locks=locks, cache=setting.cache, wanted=subject.wanted,
+        blame_case, releases=context.releases, prepare=subject.prepare, trier=trier,
+        locks=locks, cache=context.cache, wanted=subject.wanted,
     )  # fmt: skip
     upgraded, whole = _blamed(upgraded, ASKED[asked], search, console)
     _tell(console, upgraded, directory, every=verbose)
@@ -227,12 +224,14 @@ class Files(NamedTuple):
             write_file("--markdown", self.markdown, upgrade_markdown(upgraded).encode())
 
 
-def _points(setting: Setting, ends: tuple[str, str], platform: str, prepare: Prepare) -> Points:
+def _points(
+    context: ProjectContext, ends: tuple[str, str], platform: str, prepare: Prepare
+) -> Points:
     """Return what lies between both ends on a platform, looked up."""
     return Points(
-        upgrade_points(setting, ends, platform),
+        upgrade_points(context, ends, platform),
         prepare,
-        check=partial(nightlies_answer, setting),
+        check=partial(nightlies_answer, context),
     )
 
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.shell_completion import CompletionItem
 
+from conformance.app.context import load_context
 from conformance.cells.matrix import matrix_names
-from conformance.cli.setting import here
 from conformance.corpus.discover import case_files, discover
 from conformance.suites.catalogue.named import suite_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
 
     Base = click.ParamType[str]
 else:
@@ -38,7 +38,11 @@ class Words(Base):
     """
 
     def __init__(
-        self, name: str, find: Callable[[Setting, str], Iterable[str]], *, files: bool = False
+        self,
+        name: str,
+        find: Callable[[ProjectContext, str], Iterable[str]],
+        *,
+        files: bool = False,
     ) -> None:
         self.name = name
         self._find = find
@@ -52,7 +56,7 @@ class Words(Base):
     ) -> list[CompletionItem]:
         """Return the words that begin with what was typed; where none does, maybe files."""
         try:
-            found = dict.fromkeys(self._find(here(), incomplete))
+            found = dict.fromkeys(self._find(load_context(), incomplete))
         except Exception:  # noqa: BLE001 - a key that is pressed shall print no error
             found = {}
         items = [CompletionItem(word) for word in found if word.startswith(incomplete)]
@@ -61,36 +65,36 @@ class Words(Base):
         return items
 
 
-def _families(setting: Setting, incomplete: str) -> Iterator[str]:
-    folder = setting.project.cases
-    yield from sorted({one.family for one in setting.settings.functions})
+def _families(context: ProjectContext, incomplete: str) -> Iterator[str]:
+    folder = context.project.cases
+    yield from sorted({one.family for one in context.settings.functions})
     for family in sorted(folder.iterdir()) if folder.is_dir() else ():
         if family.name.startswith(incomplete) and next(family.glob("*.py"), None) is not None:
             yield family.name
 
 
-def _cases(setting: Setting, incomplete: str) -> Iterator[str]:
+def _cases(context: ProjectContext, incomplete: str) -> Iterator[str]:
     """Yield families; the cases of one when it alone can be meant: no other file is read."""
-    families = list(_families(setting, incomplete.partition("/")[0]))
+    families = list(_families(context, incomplete.partition("/")[0]))
     yield from families
     meant = [name for name in families if name.startswith(incomplete.partition("/")[0])]
     if "/" in incomplete:
         meant = [name for name in meant if name == incomplete.partition("/")[0]]
     if len(meant) == 1:
-        yield from (f"{one.family}/{one.case}" for one in setting.settings.functions)
-        folder = setting.project.cases / meant[0]
+        yield from (f"{one.family}/{one.case}" for one in context.settings.functions)
+        folder = context.project.cases / meant[0]
         for case in discover(case_files(folder)) if folder.is_dir() else ():
             yield from (f"{case.family}/{case.name}", case.id)
 
 
-def _cells(setting: Setting, incomplete: str) -> Iterator[str]:
+def _cells(context: ProjectContext, incomplete: str) -> Iterator[str]:
     """Yield releases, the newest first, and what may follow them: a platform."""
     release, sign, _ = incomplete.partition("@")
     if sign:
         yield from (f"{release}@{platform}" for platform in PLATFORMS)
         return
     yield from _NAMED
-    known = setting.releases
+    known = context.releases
     for version in reversed(known.versions):
         yield version
         yield f"jax{version}-py{known.python_for(version).replace('.', '')}-cpu8"
@@ -107,10 +111,10 @@ RELEASES: Final = Words("release", _cells, files=True)
 PLATFORM: Final = Words("platform", lambda *_: PLATFORMS)
 """Platforms."""
 MATRICES: Final = Words(
-    "matrix", lambda setting, _: matrix_names(setting.matrix_folders), files=True
+    "matrix", lambda context, _: matrix_names(context.matrix_folders), files=True
 )
 """Matrices by name, or files of them."""
-SUITES: Final = Words("suite", lambda setting, _: suite_names(setting.project.suites), files=True)
+SUITES: Final = Words("suite", lambda context, _: suite_names(context.project.suites), files=True)
 """Suites by name, or files of tests."""
 KINDS: Final = {
     one.name: one for one in (CASES, FAMILIES, CELLS, RELEASES, PLATFORM, MATRICES, SUITES)

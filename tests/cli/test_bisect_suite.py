@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cli.suite_target import names_a_test
+from conformance.app.suite_target import names_a_test
 
 if TYPE_CHECKING:
     from .conftest import MakeProject

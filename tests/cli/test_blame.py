@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import signal
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.cells.accelerators import Turns
-from conformance.cli.preparing import prepare_in
-from conformance.cli.setting import Setting
+from conformance.app.context import ProjectContext
+from conformance.app.session import Session
 from conformance.engine.blobs import BlobStore
-from conformance.engine.cache import ResultCache
-from conformance.engine.judging import Judge
-from conformance.engine.local import LocalExecutor
-from conformance.engine.prepare import Provider
-from conformance.engine.trying import Trier
 from conformance.triage.blame.cases import blame_case
 from tests.bench import planned_cell, python_of
 from tests.projects import HEAD
@@ -105,17 +98,14 @@ def test_a_case(project: Project) -> None:
 
 def test_a_case_for_another_search(project: Project, shared_cache: Path) -> None:
     """Which has two cells and a trier, and asks for the packages."""
-    setting = Setting(project.path)
+    context = ProjectContext(project.path)
     locks: dict[str, Lock] = {}
     blobs = BlobStore(project.path / "blobs")
-    provider = Provider(locks, shared_cache)
-    trier = Trier(
-        executor=LocalExecutor(provider.open, slots=1, turns=Turns(shared_cache)),
-        cache=ResultCache(shared_cache), judge=Judge(blobs), blobs=blobs,
-    )  # fmt: skip
+    session = Session(context=context)
+    trier = session.trier(session.executor(locks), blobs)
     found = blame_case(
-        setting.case("numbers/doubled"), (setting.cell("0.6.0"), setting.cell("0.6.1")),
-        releases=setting.releases, prepare=partial(prepare_in, setting), trier=trier, locks=locks,
+        context.case("numbers/doubled"), (context.cell("0.6.0"), context.cell("0.6.1")),
+        releases=context.releases, prepare=session.prepare, trier=trier, locks=locks,
         cache=shared_cache,
     )  # fmt: skip
     assert [str(moved) for moved in found.culprits] == ["numpy 2.2.4 -> 2.2.6"]

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.app import context
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
-from conformance.cli import doctor, setting
+from conformance.cli import doctor
 from tests.projects import GOOD
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def line(ending: Ending, what: str) -> str:
 @pytest.fixture(autouse=True)
 def _no_built_in_matrices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An installed package has matrices of its own, in addition to those of the project."""
-    monkeypatch.setattr(setting, "PACKAGE", tmp_path)
+    monkeypatch.setattr(context, "PACKAGE", tmp_path)
 
 
 @pytest.mark.usefixtures("missing_interpreter_fails")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cli.named_files import check_writable, write_file
+from conformance.app.output_files import check_writable, write_file
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:

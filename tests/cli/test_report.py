@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from conformance.cli import state
+from conformance.app import golden_state as state
 from conformance.model.outcome import Verdict
 from tests.builders import f32
 from tests.holders import another_writer

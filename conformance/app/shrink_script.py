@@ -6,15 +6,15 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from conformance.cli.named_files import write_file
-from conformance.cli.options import TIMEOUT
-from conformance.cli.preparing import prepare_in, wanted_in
-from conformance.cli.repro_script import refuse_other_files
-from conformance.cli.searching import needed_by
+from conformance.app.bisect import needed_by
+from conformance.app.context import TIMEOUT
+from conformance.app.output_files import write_file
+from conformance.app.session import Session
 from conformance.engine.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.scratch import temporary_folder
 from conformance.triage.programs.running import ProgramRunner
+from conformance.triage.programs.single_file import refuse_other_files
 from conformance.triage.repro.script_file import ScriptRun, script_file
 from conformance.triage.shrink.inquiry import NEAR
 from conformance.triage.shrink.scripts import ScriptShrinker
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
-    from conformance.cli.setting import Setting
     from conformance.engine.job import PlannedCell
     from conformance.triage.programs.target import Target
     from conformance.triage.shrink.scripts import ShrunkScript
@@ -59,7 +59,7 @@ class ScriptShrink:
 
 
 def shrink_script(
-    setting: Setting, asked: ScriptShrink, progress: Callable[[str], None]
+    context: ProjectContext, asked: ScriptShrink, progress: Callable[[str], None]
 ) -> ShrunkScript:
     """Cut a script down, and write the file of `--repro`.
 
@@ -68,18 +68,20 @@ def shrink_script(
         InfrastructureError: If a cell cannot be had.
     """
     locks: dict[str, Lock] = {}
-    cell = _planned(setting, asked.cell, locks)
-    wanted = needed_by(asked.script, wanted_in(setting, asked.wanted), [locks[cell.cell.id]])
+    cell = _planned(context, asked.cell, locks)
+    wanted = needed_by(
+        asked.script, Session(context=context).requirements(asked.wanted), [locks[cell.cell.id]]
+    )
     with temporary_folder("shrink") as folder:
         blobs = BlobStore(folder / "blobs")
         runner = ProgramRunner(
-            target=asked.script, locks=locks, cache=setting.cache, outer=os.environ, blobs=blobs,
+            target=asked.script, locks=locks, cache=context.cache, outer=os.environ, blobs=blobs,
             timeout=TIMEOUT, wanted=wanted,
         )  # fmt: skip
         refuse_other_files(runner.run(cell), blobs, asked.script)
         shrunk = ScriptShrinker(
             runner=runner, cell=cell, named=asked.named, folder=folder, probes=asked.probes,
-            others=(_planned(setting, one, locks) for one in asked.others[:NEAR]),
+            others=(_planned(context, one, locks) for one in asked.others[:NEAR]),
             seconds=asked.seconds, width=asked.jobs, progress=progress,
         ).run()  # fmt: skip
         if asked.repro is not None:
@@ -89,10 +91,10 @@ def shrink_script(
     return shrunk
 
 
-def _planned(setting: Setting, cell: Cell, locks: dict[str, Lock]) -> PlannedCell:
+def _planned(context: ProjectContext, cell: Cell, locks: dict[str, Lock]) -> PlannedCell:
     if cell.place.processes > 1 or cell.place.compile_only:
         raise UsageError(f"{cell.id}: expected a release on cpu for a script")
-    preparation = prepare_in(setting, [cell])
+    preparation = Session(context=context).prepare([cell])
     for left_out in preparation.exclusions:
         raise NothingSelectedError(f"{cell.id}: {left_out.reason}")
     locks |= preparation.locks

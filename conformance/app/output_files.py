@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from typing import TYPE_CHECKING, Final
-
-import click
 
 from conformance.cells.masking import Masker
 from conformance.errors import UsageError
@@ -54,9 +53,13 @@ def write_file(option: str, file: Path, content: bytes) -> None:
 
 def _open(option: str, file: Path, mode: str, content: bytes) -> None:
     try:
-        with click.open_file(str(file), mode) as out:
+        if str(file) == "-":
+            sys.stdout.flush()
+            sys.stdout.buffer.write(content)
+            sys.stdout.flush()  # what is told of it on standard error comes after it
+            return
+        with file.open(mode) as out:
             out.write(content)
-            out.flush()  # what is told of it on standard error comes after it
     except OSError as error:
         if error.errno in FULL:
             raise disk_error(file, error) from None

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from conformance.cli.suite_options import suite_options
-from conformance.cli.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
+from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.errors import UsageError
 from conformance.report.text import listed
 from conformance.suites.catalogue.named import NODE
@@ -16,11 +14,11 @@ from conformance.suites.suite import suite_of
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
-    from conformance.cli.setting import Setting
     from conformance.engine.job import Executor, PlannedCell
     from conformance.engine.prepare import Preparation
     from conformance.model.case import Case
@@ -51,19 +49,19 @@ class SuiteTarget:
 
     Attributes:
         text: What names it.
-        setting: Surroundings.
+        context: The project.
         suite: The suite, as far as it is asked for: this test.
         wanted: What cells have beside their own packages, as requirements.
     """
 
     text: str
-    setting: Setting
+    context: ProjectContext
     suite: Suite
     wanted: tuple[str, ...]
 
     def prepare(self, cells: Iterable[Cell]) -> Preparation:
         """Return what can be planned of some cells, each with pytest."""
-        return prepare_suite(self.setting, cells, self.wanted)
+        return prepare_suite(self.context, cells, self.wanted)
 
     def found(
         self, ends: Iterable[PlannedCell], locks: Mapping[str, Lock], *, slots: int
@@ -80,7 +78,7 @@ class SuiteTarget:
             NothingSelectedError: If it is none.
             InfrastructureError: If no cell can be provided.
         """
-        inside = SuiteInCells(self.suite, self.setting, locks, slots=slots)
+        inside = SuiteInCells(self.suite, self.context, locks, slots=slots)
         cases, executor = inside.collected(ends)
         if len(cases) == 1:
             return cases[0], executor
@@ -89,21 +87,6 @@ class SuiteTarget:
             f"{self.text}: {plural(len(cases), 'test')}, {listed([case.id for case in cases])}; "
             f"expected one; of all of them tells: conformance upgrade FROM TO --suite {self.text}"
         )
-
-
-def in_suite_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what is asked of a suite, as one value called `suite`, an `InSuite`.
-
-    Args:
-        command: The command.
-    """
-
-    @wraps(command)
-    def called(*, suite_path: Path | None, examples: Examples, standard: str, **rest: Any) -> Any:
-        suite = InSuite(path=suite_path, examples=examples, standard=standard)
-        return command(suite=suite, **rest)
-
-    return suite_options(called)
 
 
 def names_a_test(text: str, when: str | None = None, fact: str = "") -> bool:
@@ -122,12 +105,12 @@ def names_a_test(text: str, when: str | None = None, fact: str = "") -> bool:
 
 
 def suite_target(
-    setting: Setting, text: str, asked: InSuite, *, timeout: float, wanted: Sequence[str]
+    context: ProjectContext, text: str, asked: InSuite, *, timeout: float, wanted: Sequence[str]
 ) -> SuiteTarget:
     """Return the test of a suite that a text names.
 
     Args:
-        setting: Surroundings.
+        context: The project.
         text: Its node id: below a file, or below the name of a suite.
         asked: What is asked of the suite.
         timeout: Seconds that it may take.
@@ -139,7 +122,7 @@ def suite_target(
     """
     suite = suite_of(
         [text], timeout=timeout, wanted=wanted, start=Path.cwd(), examples=asked.examples,
-        standard=asked.standard, home=SuiteHome(setting=setting, path=asked.path),
+        standard=asked.standard, home=SuiteHome(context=context, path=asked.path),
     )  # fmt: skip
-    needs = suite_wanted(setting, wanted, suite)
-    return SuiteTarget(text=text, setting=setting, suite=suite, wanted=needs)
+    needs = suite_wanted(context, wanted, suite)
+    return SuiteTarget(text=text, context=context, suite=suite, wanted=needs)

@@ -6,8 +6,7 @@ import os
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-import click
-
+from conformance.app.notes import print_note
 from conformance.report.text import listed
 from conformance.suites.catalogue.checkouts import Checkouts
 from conformance.suites.running.traces import listing, traces
@@ -15,30 +14,25 @@ from conformance.suites.running.traces import listing, traces
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
     from conformance.suites.running.traces import Traces
     from conformance.suites.suite import Suite
 
 
-def told(line: str) -> None:
-    """Tell what is to be known on the way: standard output may be a program's to read."""
-    click.echo(f"conformance: {line}", err=True)
-
-
 @contextmanager
-def looked_after(suite: Suite, setting: Setting) -> Iterator[None]:
+def looked_after(suite: Suite, context: ProjectContext) -> Iterator[None]:
     """Keep a suite's files while it is used, and tell what its tests leave among them.
 
     Those in the cache are then made what they were; a user's own are left as they are.
 
     Args:
         suite: The suite.
-        setting: Surroundings.
+        context: The project.
 
     Raises:
         InfrastructureError: If the disk refuses.
     """
-    checkouts = Checkouts(setting.cache, told)
+    checkouts = Checkouts(context.cache, print_note)
     held = nullcontext() if suite.checkout is None else checkouts.held(suite.checkout)
     before = listing(suite)
     try:
@@ -47,7 +41,7 @@ def looked_after(suite: Suite, setting: Setting) -> Iterator[None]:
     finally:
         if left := traces(before, listing(suite)):
             said = f"its folder is not as it was before the run: {_words(left, suite)}"
-            told(f"{suite.name}: {said}{_undone(suite, checkouts)}")
+            print_note(f"{suite.name}: {said}{_undone(suite, checkouts)}")
 
 
 def _undone(suite: Suite, checkouts: Checkouts) -> str:

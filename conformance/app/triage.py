@@ -1,4 +1,4 @@
-"""What root causes are looked into with: cells and cases of a setting, and the files of a run."""
+"""What root causes are looked into with: cells and cases of a context, and the files of a run."""
 
 from __future__ import annotations
 
@@ -7,24 +7,19 @@ from functools import cached_property, partial
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from conformance.cells.accelerators import Turns
+from conformance.app.axes import axis_to, cell_with, release_of
+from conformance.app.bisect import LOGS, Asked, Subject, searched_on
+from conformance.app.context import default_jobs
+from conformance.app.session import Session
 from conformance.cells.installed_files import edited_files
 from conformance.cells.places import places_of
 from conformance.cells.releases import is_nightly
-from conformance.cli.axes import axis_to, cell_with, release_of
-from conformance.cli.preparing import prepare_in, wanted_in
-from conformance.cli.searching import LOGS, Asked, Subject, searched_on
-from conformance.cli.setting import default_jobs
-from conformance.engine.cache import ResultCache
 from conformance.engine.comparing import Side
 from conformance.engine.digest_store import DigestStore
 from conformance.engine.job import Job
-from conformance.engine.judging import Judge, variant
+from conformance.engine.judging import variant
 from conformance.engine.loading import load, runs_in
-from conformance.engine.local import LocalExecutor
-from conformance.engine.prepare import Provider
 from conformance.engine.rundir import RunDirectory
-from conformance.engine.trying import Trier
 from conformance.errors import UsageError
 from conformance.files import write_atomically
 from conformance.golden.errors import GoldenError
@@ -43,12 +38,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
-    from conformance.cli.setting import Setting
     from conformance.engine.digests import Digest
     from conformance.engine.job import PlannedCell
     from conformance.engine.loading import LoadedRun
+    from conformance.engine.trying import Trier
     from conformance.model.case import Case
     from conformance.model.golden import GoldenEntry
     from conformance.model.record import Record
@@ -61,14 +57,14 @@ class Means:
     """What it is found out with; see `conformance.triage.evidence.finding.Means`.
 
     Attributes:
-        setting: Surroundings.
+        context: The project.
         directory: The run's.
         wanted: Requirements that its cells had beside their own packages.
         fresh: Whether logs of earlier searches are forgotten.
         say: Is told of each step, in a line.
     """
 
-    setting: Setting
+    context: ProjectContext
     directory: RunDirectory
     wanted: tuple[str, ...]
     fresh: bool
@@ -81,32 +77,32 @@ class Means:
         seen = ""
         if is_nightly(release):
             seen = seen_right(self._digests, case.id, places_of([cell.id])[cell.id])
-        known = self.setting.releases.versions
+        known = self.context.releases.versions
         yield from candidates(release, known, same=cell.interpreter is not None, seen=seen)
 
     def tried(self, case: Case, cell: Cell, release: str) -> Record:
         """Return what comes of a case in a cell with another release, judged."""
-        planned = self._planned(cell_with(cell, release, self.setting))
+        planned = self._planned(cell_with(cell, release, self.context))
         (record,) = CaseProber(case=case, trier=self._trier).probe([planned])
         self.say(f"{release}: {record.verdict}")
         return record
 
     def searched(self, case: Case, cell: Cell, good: str, when: str) -> Answer:
         """Search for what changed a case, from a release to a cell."""
-        axis = axis_to(self.setting, good, cell)
+        axis = axis_to(self.context, good, cell)
         # Where it is searched is part of what the log of a search is called by.
         asked = Asked(
             good=good, bad=cell.release, platform=cell.id, when=when or None, wanted=self.wanted,
             fresh=self.fresh,
         )  # fmt: skip
-        return searched_on(self.setting, Subject(case=case), asked, axis, self.say).answer
+        return searched_on(self.context, Subject(case=case), asked, axis, self.say).answer
 
     def blamed(self, case: Case, before: Cell, after: Cell, when: str) -> Blamed:
         """Search for the packages that make a difference."""
         return blame_case(
-            case, (before, after), releases=self.setting.releases,
-            prepare=partial(prepare_in, self.setting, wanted=self.wanted), trier=self._trier,
-            locks=self._locks, cache=self.setting.cache, wanted=self.wanted, when=when,
+            case, (before, after), releases=self.context.releases,
+            prepare=partial(self._session.prepare, wanted=self.wanted), trier=self._trier,
+            locks=self._locks, cache=self.context.cache, wanted=self.wanted, when=when,
         )  # fmt: skip
 
     def edited(self, python: Path) -> Mapping[str, tuple[str, ...]]:
@@ -131,7 +127,7 @@ class Means:
         if one.seen.conformance is Conformance.CONFORMS:
             raise UsageError(f"{told} conforms, and what else is not as recorded no file asserts")
         path = f"{REPRODUCTIONS}/{cause}.py"
-        wanted = wanted_in(self.setting, self.wanted)
+        wanted = self._session.requirements(self.wanted)
         source, own = load_source(case, wanted, lambda file: file.read_text(encoding="utf-8"))
         written = write(one.job, source, one.seen, f"{cause}.py", own)
         write_atomically(self.directory.path / path, written.text.encode())
@@ -147,11 +143,15 @@ class Means:
             return None
 
     def _planned(self, cell: Cell) -> PlannedCell:
-        found = prepare_in(self.setting, [cell], self.wanted)
+        found = self._session.prepare([cell], self.wanted)
         self._locks.update(found.locks)
         for left_out in found.exclusions:
             raise UsageError(f"{cell.id}: {left_out.reason}")
         return found.cells[0]
+
+    @cached_property
+    def _session(self) -> Session:
+        return Session(context=self.context)
 
     @cached_property
     def _run(self) -> LoadedRun:
@@ -159,25 +159,20 @@ class Means:
 
     @cached_property
     def _trier(self) -> Trier:
-        provider = Provider(self._locks, self.setting.cache)
-        executor = LocalExecutor(provider.open, slots=1, turns=Turns(self.setting.cache))
-        blobs = RunDirectory(self.setting.project.root / LOGS / "tried").blobs
-        return Trier(
-            executor=executor, cache=ResultCache(self.setting.cache), judge=Judge(blobs),
-            blobs=blobs,
-        )  # fmt: skip
+        blobs = RunDirectory(self.context.project.root / LOGS / "tried").blobs
+        return self._session.trier(self._session.executor(self._locks), blobs)
 
     @cached_property
     def _digests(self) -> Sequence[Digest]:
         """What stands beside the run, the newest first; what cannot be read says nothing."""
         own = self.directory.path
-        folders = {own.absolute().parent, self.setting.project.root / "reports" / "runs"}
+        folders = {own.absolute().parent, self.context.project.root / "reports" / "runs"}
         runs = {
             run.path: run
             for folder in folders
             for run in (runs_in(folder) if any(folder.glob("*/run.json")) else ())
             if run.path.absolute() != own.absolute()
         }
-        store = DigestStore(self.setting.cache / "digests", default_jobs())
+        store = DigestStore(self.context.cache / "digests", default_jobs())
         found, _ = store.get_all(list(runs.values()))
         return sorted(found.values(), key=lambda one: (one.started, one.run), reverse=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
     from conformance.engine.job import Job
     from conformance.engine.shards import Shard
     from conformance.model.run import Exclusion
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 UNLIMITED = 10**6
 
 
-def durations_file(setting: Setting) -> Path:
+def durations_file(context: ProjectContext) -> Path:
     """Return where a project keeps how long jobs take."""
-    return setting.project.matrices / FILE_NAME
+    return context.project.matrices / FILE_NAME
 
 
-def durations_of(setting: Setting) -> Durations:
+def durations_of(context: ProjectContext) -> Durations:
     """Return how long jobs take, as far as the project knows."""
-    file = durations_file(setting)
+    file = durations_file(context)
     try:
         return decoded(file.read_bytes(), str(file))
     except FileNotFoundError:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
+from conformance.app.notes import print_note
 from conformance.cells.masking import Masker
-from conformance.cli.options import print_note
 from conformance.collecting import uncollected
 from conformance.files import write_atomically
 from conformance.locking import locked

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.cli.options import print_note
-from conformance.cli.preparing import recorded_in
+from conformance.app.notes import print_note
+from conformance.app.session import Session
 from conformance.corpus.changes import load_families
 from conformance.engine.pairs import recorded_pairs
 from conformance.engine.plan import make_plan
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
 
 MATRICES: Final = ("releases", "platforms")
 HISTORY: Final = "docs/history"
@@ -36,11 +36,11 @@ class StaleStateError(ConformanceError):
     exit_code = 1
 
 
-def write_state(setting: Setting, file: Path, *, check: bool) -> None:
+def write_state(context: ProjectContext, file: Path, *, check: bool) -> None:
     """Write the pages, or see whether they are current.
 
     Args:
-        setting: The project.
+        context: The project.
         file: The page of the state; those of the history have a folder of their own.
         check: Whether they are only compared.
 
@@ -48,20 +48,20 @@ def write_state(setting: Setting, file: Path, *, check: bool) -> None:
         StaleStateError: If they are compared, and one is not what would be written.
     """
     if check:
-        _check_pages(_pages(setting, file))
+        _check_pages(_pages(context, file))
         return
     # Goldens that are accepted meanwhile would be on one page and not on another.
-    with locked({setting.project.cases}, print_note):
-        for page, text in _pages(setting, file).items():
+    with locked({context.project.cases}, print_note):
+        for page, text in _pages(context, file).items():
             write_atomically(page, text.encode())
 
 
-def _pages(setting: Setting, file: Path) -> dict[Path, str]:
+def _pages(context: ProjectContext, file: Path) -> dict[Path, str]:
     """Return every page by its path."""
-    dates = {release.version: f"{release.date:%Y-%m-%d}" for release in setting.releases.rows}
-    folder = setting.project.root / HISTORY
-    pages = {folder / name: text for name, text in _history(setting, dates)}
-    pages[file] = f"{_state(setting, dates)}\n"
+    dates = {release.version: f"{release.date:%Y-%m-%d}" for release in context.releases.rows}
+    folder = context.project.root / HISTORY
+    pages = {folder / name: text for name, text in _history(context, dates)}
+    pages[file] = f"{_state(context, dates)}\n"
     return pages
 
 
@@ -73,22 +73,22 @@ def _check_pages(pages: Mapping[Path, str]) -> None:
             )
 
 
-def _history(setting: Setting, dates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    cases = setting.cases(())
-    families = load_families(setting.project.cases)
+def _history(context: ProjectContext, dates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    cases = context.cases(())
+    families = load_families(context.project.cases)
     found = histories(cases, families, turned(cases))
-    yield from behaviour_pages(found, dates, setting.project.root)
+    yield from behaviour_pages(found, dates, context.project.root)
     for name, family in families.items():
         if family.pairs:
             members = [case for case in cases if case.family == name]
-            tables = recorded_pairs(members, family.pairs, setting.releases.versions)
+            tables = recorded_pairs(members, family.pairs, context.releases.versions)
             title = f"{name}: who reads what"
             yield f"{name}_pairs.md", pairs_markdown(title, tables, family.about_pairs)
 
 
-def _state(setting: Setting, dates: Mapping[str, str]) -> str:
-    cells = [cell for name in MATRICES for cell in setting.cells(name, ())[0]]
-    plan = make_plan(setting.cases(()), recorded_in(setting, cells))
+def _state(context: ProjectContext, dates: Mapping[str, str]) -> str:
+    cells = [cell for name in MATRICES for cell in context.cells(name, ())[0]]
+    plan = make_plan(context.cases(()), Session(context=context).recorded(cells))
     recorded = {job.id: Recorded.of(job, ending) for job, ending in recorded_endings(plan)}
-    root = setting.project.root
+    root = context.project.root
     return state_markdown(State(plan=plan, recorded=recorded, dates=dates, root=root))

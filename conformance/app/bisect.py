@@ -11,18 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.accelerators import Turns
-from conformance.cli.axes import axis_of, nightlies_answer
-from conformance.cli.options import TIMEOUT
-from conformance.cli.preparing import prepare_in, wanted_in
-from conformance.cli.setting import default_jobs
-from conformance.engine.cache import ResultCache
+from conformance.app.axes import axis_of, nightlies_answer
+from conformance.app.context import TIMEOUT, default_jobs
+from conformance.app.session import Session
 from conformance.engine.job import CALL
-from conformance.engine.judging import Judge
-from conformance.engine.local import LocalExecutor
-from conformance.engine.prepare import Provider
 from conformance.engine.rundir import RESULTS, Results, RunDirectory
-from conformance.engine.trying import Trier
 from conformance.errors import UsageError
 from conformance.judge.tolerance import Tolerance
 from conformance.triage.bisect.axis import JAX
@@ -38,11 +31,11 @@ from conformance.triage.questions.figures import MEMORY, METRIC, TIME, time_of, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from conformance.app.axes import Axis
+    from conformance.app.context import ProjectContext
+    from conformance.app.suite_target import SuiteTarget
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
-    from conformance.cli.axes import Axis
-    from conformance.cli.setting import Setting
-    from conformance.cli.suite_target import SuiteTarget
     from conformance.engine.job import Executor, PlannedCell
     from conformance.engine.prepare import Preparation
     from conformance.model.case import Case
@@ -184,17 +177,17 @@ class Subject:
         """What it states about values."""
         return Tolerance() if self.case is None else Tolerance.of(self.case)
 
-    def prepare(self, setting: Setting, wanted: tuple[str, ...]) -> Prepare:
+    def prepare(self, context: ProjectContext, wanted: tuple[str, ...]) -> Prepare:
         """Return what looks up the locks of cells.
 
         Args:
-            setting: Surroundings.
+            context: The project.
             wanted: What cells of cases are to have beside their own packages; what a program needs
                 beside is had where it runs, and a test of a suite knows what it needs.
         """
         if self.test is not None:
             return self.test.prepare
-        return partial(prepare_in, setting, wanted=wanted if self.case else ())
+        return partial(Session(context=context).prepare, wanted=wanted if self.case else ())
 
     def log_name(self, question: str) -> str:
         """Return the name of the folder of its log.
@@ -210,7 +203,7 @@ class Subject:
 
 
 def searched(
-    setting: Setting,
+    context: ProjectContext,
     subject: Subject,
     asked: Asked,
     say: Callable[[str], None],
@@ -220,7 +213,7 @@ def searched(
     """Search, going on where an earlier search with the same question was.
 
     Args:
-        setting: Surroundings.
+        context: The project.
         subject: What is tried.
         asked: The question.
         say: Is told of each step, in a line.
@@ -234,14 +227,14 @@ def searched(
     """
     place = asked.platform or ("cpu1" if subject.program else "")
     chosen = axis_of(
-        setting, asked.axis, (asked.good, asked.bad), find=asked.find, values=asked.values,
+        context, asked.axis, (asked.good, asked.bad), find=asked.find, values=asked.values,
         jax=asked.jax, place=place,
     )  # fmt: skip
-    return searched_on(setting, subject, asked, chosen, say, scan=scan)
+    return searched_on(context, subject, asked, chosen, say, scan=scan)
 
 
 def searched_on(
-    setting: Setting,
+    context: ProjectContext,
     subject: Subject,
     asked: Asked,
     chosen: Axis,
@@ -252,7 +245,7 @@ def searched_on(
     """Search on an axis, going on where an earlier search with the same question was.
 
     Args:
-        setting: Surroundings.
+        context: The project.
         subject: What is tried.
         asked: The question; which axis it means is of no account.
         chosen: The axis.
@@ -266,16 +259,16 @@ def searched_on(
             refuses.
     """
     figure = asked.figure
-    prepare = subject.prepare(setting, asked.wanted)
-    points = Points(chosen.points, prepare, check=partial(nightlies_answer, setting))
+    prepare = subject.prepare(context, asked.wanted)
+    points = Points(chosen.points, prepare, check=partial(nightlies_answer, context))
     name = subject.log_name(f"{chosen.name} {asked.jax} {asked.platform} {asked.words}")
-    directory = RunDirectory(setting.project.root / LOGS / name)
+    directory = RunDirectory(context.project.root / LOGS / name)
     if asked.fresh:
         (directory.path / RESULTS).unlink(missing_ok=True)
     # One that runs beside another takes longer.
     width = 1 if figure is not None else asked.jobs or default_jobs()
     prober = prober_of(
-        setting, subject, points.locks, directory, asked,
+        context, subject, points.locks, directory, asked,
         width=width, ends=(points[0], points[-1]),
     )  # fmt: skip
     with closing(Results(directory)) as log:
@@ -303,7 +296,7 @@ def _tell(say: Callable[[str], None], points: Points, step: Step) -> None:
 
 
 def prober_of(
-    setting: Setting,
+    context: ProjectContext,
     subject: Subject,
     locks: Mapping[str, Lock],
     directory: RunDirectory,
@@ -316,7 +309,7 @@ def prober_of(
     """Return what tries a case, a test or a program in cells.
 
     Args:
-        setting: Surroundings.
+        context: The project.
         subject: What is tried.
         locks: Lock of each cell, by cell id; may grow.
         directory: Where artifacts go.
@@ -326,20 +319,17 @@ def prober_of(
         wanted: Requirements of a program, None for what the question and the project say.
     """
     if subject.program is None:
-        case, executor = _tried(setting, subject, locks, width=width, ends=ends)
-        trier = Trier(
-            executor=executor, cache=ResultCache(setting.cache), judge=Judge(directory.blobs),
-            blobs=directory.blobs,
-        )  # fmt: skip
+        case, executor = _tried(context, subject, locks, width=width, ends=ends)
+        trier = Session(context=context).trier(executor, directory.blobs)
         return CaseProber(case=case, trier=trier, calls=CALLS if asked.stage == CALL else 0)
     program = subject.program
-    wanted = wanted_in(setting, asked.wanted) if wanted is None else wanted
+    wanted = Session(context=context).requirements(asked.wanted) if wanted is None else wanted
     needed = needed_by(program, wanted, [locks[end.cell.id] for end in ends])
     runner = ProgramRunner(
-        target=program, locks=locks, cache=setting.cache, outer=os.environ,
+        target=program, locks=locks, cache=context.cache, outer=os.environ,
         blobs=directory.blobs, timeout=asked.timeout, wanted=wanted,
         preferred=(
-            *program.preferred, *common_versions(ends, locks, needed, setting.cache)
+            *program.preferred, *common_versions(ends, locks, needed, context.cache)
         ),
         facts=bool(asked.fact) or asked.when == "facts",
         timed=bool(asked.region) or asked.when == "time", metric=asked.metric,
@@ -360,7 +350,7 @@ def needed_by(program: Target, wanted: Iterable[str], locks: Iterable[Lock]) -> 
 
 
 def _tried(
-    setting: Setting,
+    context: ProjectContext,
     subject: Subject,
     locks: Mapping[str, Lock],
     *,
@@ -371,5 +361,4 @@ def _tried(
     if subject.test is not None:
         return subject.test.found(ends, locks, slots=width)
     assert subject.case is not None  # noqa: S101 - a subject is one of the three
-    opened = Provider(locks, setting.cache).open
-    return subject.case, LocalExecutor(opened, slots=width, turns=Turns(setting.cache))
+    return subject.case, Session(context=context).executor(locks, slots=width)

@@ -6,21 +6,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from conformance.cells.accelerators import Turns
-from conformance.cli.preparing import prepare_in, wanted_in
-from conformance.cli.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
-from conformance.engine.local import LocalExecutor
-from conformance.engine.prepare import Provider
+from conformance.app.session import Session
+from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.errors import UsageError
 from conformance.suites.suite import suite_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from conformance.app.context import ProjectContext
+    from conformance.app.suite_target import InSuite
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
-    from conformance.cli.setting import Setting
-    from conformance.cli.suite_target import InSuite
     from conformance.engine.job import Executor, PlannedCell
     from conformance.engine.prepare import Preparation
     from conformance.model.case import Case
@@ -64,7 +61,7 @@ class Subject(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class _Cases:
-    setting: Setting
+    context: ProjectContext
     select: Sequence[str]
     wanted: tuple[str, ...]
     slots: int
@@ -72,21 +69,19 @@ class _Cases:
 
     @property
     def root(self) -> Path:
-        return self.setting.project.root
+        return self.context.project.root
 
     def prepare(self, cells: Iterable[Cell]) -> Preparation:
-        return prepare_in(self.setting, cells, self.wanted)
+        return Session(context=self.context).prepare(cells, self.wanted)
 
     def found(self, ends: Iterable[PlannedCell], locks: Mapping[str, Lock]) -> Found:  # noqa: ARG002 - cases are read without a cell
-        cache = self.setting.cache
-        opened = Provider(locks, cache).open
-        executor = LocalExecutor(opened, slots=self.slots, turns=Turns(cache))
-        return self.setting.cases(self.select), executor
+        executor = Session(context=self.context).executor(locks, slots=self.slots)
+        return self.context.cases(self.select), executor
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Tests:
-    setting: Setting
+    context: ProjectContext
     suite: Suite
     wanted: tuple[str, ...]
     slots: int
@@ -102,15 +97,15 @@ class _Tests:
         return replace(self.suite.described(), complete=False)
 
     def prepare(self, cells: Iterable[Cell]) -> Preparation:
-        return prepare_suite(self.setting, cells, self.wanted)
+        return prepare_suite(self.context, cells, self.wanted)
 
     def found(self, ends: Iterable[PlannedCell], locks: Mapping[str, Lock]) -> Found:
-        inside = SuiteInCells(self.suite, self.setting, locks, slots=self.slots, fresh=self.fresh)
+        inside = SuiteInCells(self.suite, self.context, locks, slots=self.slots, fresh=self.fresh)
         return inside.collected(ends)
 
 
 def subject_of(
-    setting: Setting,
+    context: ProjectContext,
     select: Sequence[str],
     *,
     suites: Sequence[str],
@@ -123,7 +118,7 @@ def subject_of(
     """Return what is upgraded.
 
     Args:
-        setting: Surroundings.
+        context: The project.
         select: Cases; where suites are named, arguments of pytest's own.
         suites: Paths of files and folders of tests, or the name of a suite.
         asked: What else is asked of the suite.
@@ -138,16 +133,19 @@ def subject_of(
     """
     if not suites:
         return _Cases(
-            setting=setting, select=select, wanted=wanted_in(setting, wanted), slots=slots
+            context=context,
+            select=select,
+            wanted=Session(context=context).requirements(wanted),
+            slots=slots,
         )
     if select and not select[0].startswith("-"):
         raise UsageError(f"--suite and SELECT {select[0]}: expected one of them")
     suite = suite_of(
         [*suites, *select], timeout=timeout, wanted=wanted, start=Path.cwd(),
         examples=asked.examples, standard=asked.standard,
-        home=SuiteHome(setting=setting, path=asked.path),
+        home=SuiteHome(context=context, path=asked.path),
     )  # fmt: skip
     return _Tests(
-        setting=setting, slots=slots, fresh=fresh, suite=suite,
-        wanted=suite_wanted(setting, wanted, suite),
+        context=context, slots=slots, fresh=fresh, suite=suite,
+        wanted=suite_wanted(context, wanted, suite),
     )  # fmt: skip

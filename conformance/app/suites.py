@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from conformance.cells.accelerators import Turns
+from conformance.app.notes import print_note
+from conformance.app.session import Session
+from conformance.app.suite_traces import looked_after
 from conformance.cells.inspection import inspect_path_environment
 from conformance.cells.requirements import requirement
-from conformance.cli.preparing import prepare_in, wanted_in
-from conformance.cli.suite_traces import looked_after, told
 from conformance.engine.prepare import Preparation
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
 from conformance.suites.catalogue.checkouts import Checkouts, own_checkout
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from conformance.app.context import ProjectContext
+    from conformance.cells.accelerators import Turns
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
-    from conformance.cli.setting import Setting
     from conformance.engine.job import PlannedCell
     from conformance.model.case import Case
     from conformance.suites.catalogue.definition import NamedSuite
@@ -48,46 +49,48 @@ class SuiteHome:
     """Where named suites are: their definitions in the project, their files in the cache.
 
     Attributes:
-        setting: Surroundings.
+        context: The project.
         path: A checkout of the user's own, None for the one in the cache.
     """
 
-    setting: Setting
+    context: ProjectContext
     path: Path | None = None
 
     @property
     def folder(self) -> Path:
         """Folder of the suites' folders."""
-        return self.setting.project.suites
+        return self.context.project.suites
 
     def checkout(self, suite: NamedSuite) -> Checkout:
         """Return the files of a suite, fetched now if they are not there."""
         if self.path is not None:
             return own_checkout(self.path.expanduser(), suite)
-        return Checkouts(self.setting.cache, told).get(suite)
+        return Checkouts(self.context.cache, print_note).get(suite)
 
 
 def suite_wanted(
-    setting: Setting, wanted: Iterable[str], suite: Suite | None = None
+    context: ProjectContext, wanted: Iterable[str], suite: Suite | None = None
 ) -> tuple[str, ...]:
     """Return what cells are to have beside their own packages, as requirements, for a suite.
 
     Args:
-        setting: Surroundings.
+        context: The project.
         wanted: As for cases; pytest itself is added unless it is named.
         suite: The suite: what it requires is added, too, unless it is named.
     """
-    own = wanted_in(setting, wanted)
+    own = Session(context=context).requirements(wanted)
     named = {requirement(text).name for text in own}
     more = (*(() if suite is None else suite.requires), PYTEST)
     return (*own, *(text for text in more if requirement(text).name not in named))
 
 
-def prepare_suite(setting: Setting, cells: Iterable[Cell], wanted: Sequence[str]) -> Preparation:
+def prepare_suite(
+    context: ProjectContext, cells: Iterable[Cell], wanted: Sequence[str]
+) -> Preparation:
     """Return what can be planned of some cells, each with pytest.
 
     Args:
-        setting: Surroundings.
+        context: The project.
         cells: The cells.
         wanted: What they are to have beside. The pytest that an environment of the user's has
             is the one that counts, unless a version of it is named.
@@ -96,8 +99,8 @@ def prepare_suite(setting: Setting, cells: Iterable[Cell], wanted: Sequence[str]
     having = {cell for cell in chosen if PYTEST in wanted and _has_pytest(cell)}
     others = [text for text in wanted if text != PYTEST]
     parts = [
-        prepare_in(setting, [cell for cell in chosen if cell not in having], wanted),
-        prepare_in(setting, [cell for cell in chosen if cell in having], others),
+        Session(context=context).prepare([cell for cell in chosen if cell not in having], wanted),
+        Session(context=context).prepare([cell for cell in chosen if cell in having], others),
     ]
     order = {cell.id: number for number, cell in enumerate(chosen)}
     planned = [one for part in parts for one in part.cells]
@@ -121,25 +124,25 @@ class SuiteInCells:
 
     Attributes:
         suite: The suite.
-        setting: Surroundings.
+        context: The project.
         locks: Lock of each cell, by cell id; may grow.
         slots: Sessions at the same time.
         fresh: Whether what was collected before does not count.
     """
 
     suite: Suite
-    setting: Setting
+    context: ProjectContext
     locks: Mapping[str, Lock]
     slots: int
     fresh: bool = False
 
     @cached_property
     def _cells(self) -> SuiteCells:
-        return SuiteCells(self.locks, self.setting.cache, self.suite)
+        return SuiteCells(self.locks, self.context.cache, self.suite)
 
     @cached_property
     def _turns(self) -> Turns:
-        return Turns(self.setting.cache)
+        return Session(context=self.context).device_lock
 
     def collected(
         self, planned: Iterable[PlannedCell]
@@ -154,9 +157,9 @@ class SuiteInCells:
             UsageError: If pytest cannot collect anything anywhere.
             InfrastructureError: If no cell can be provided.
         """
-        context = click.get_current_context(silent=True)
-        if context is not None:  # until the command ends, whatever it does with the tests
-            context.with_resource(looked_after(self.suite, self.setting))
+        click_context = click.get_current_context(silent=True)
+        if click_context is not None:  # until the command ends, whatever it does with the tests
+            click_context.with_resource(looked_after(self.suite, self.context))
         cells = list(planned)
         each = [replace(self, suite=suite) for suite in self.suite.each()]
         if len(each) == 1:
@@ -196,7 +199,7 @@ class SuiteInCells:
         """Return what is collected in cells that run tests, and what runs it."""
         collector = Collector(
             suite=self.suite, cells=self._cells, slots=self.slots, turns=self._turns,
-            collections=Collections(self.setting.cache, fresh=self.fresh), waiting=waiting,
+            collections=Collections(self.context.cache, fresh=self.fresh), waiting=waiting,
         )  # fmt: skip
         found = collector.collect(able)
         good = self._good(able, found)
@@ -209,7 +212,7 @@ class SuiteInCells:
         executor = SuiteExecutor(
             self.suite, good, self._cells, slots=self.slots, turns=self._turns,
             collections=list(zip(able, found, strict=True)), waiting=waiting,
-            timings=Timings(self.setting.cache, self.suite),
+            timings=Timings(self.context.cache, self.suite),
         )  # fmt: skip
         return cases, executor
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from conformance.app.session import Session
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.index import package_versions
 from conformance.cells.inspection import inspect_path_environment
@@ -18,7 +19,6 @@ from conformance.cells.nightly import NIGHTLY, nights
 from conformance.cells.releases import is_nightly
 from conformance.cells.resolver import IMPORTED_BY_JAX
 from conformance.cells.selectors import select_cells
-from conformance.cli.preparing import prepare_in
 from conformance.errors import UsageError
 from conformance.triage.bisect.axis import (
     CONFIG,
@@ -33,8 +33,8 @@ from conformance.triage.bisect.axis import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
-    from conformance.cli.setting import Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Axis:
 
 
 def axis_of(
-    setting: Setting,
+    context: ProjectContext,
     name: str,
     ends: tuple[str, str],
     *,
@@ -65,7 +65,7 @@ def axis_of(
     """Return what is tried from one end to the other.
 
     Args:
-        setting: Surroundings.
+        context: The project.
         name: What is varied; `nightly` is `jax` with days for ends.
         ends: The good end and the bad one.
         find: Which end is the older.
@@ -79,17 +79,17 @@ def axis_of(
     """
     older, newer = ends if find == "bad" else (ends[1], ends[0])
     if name == JAX and newer.startswith(PATH_PREFIX):
-        (last,) = select_cells(f"{newer}@{place}" if place else newer, setting.releases)
-        return axis_to(setting, setting.release(older), last)
+        (last,) = select_cells(f"{newer}@{place}" if place else newer, context.releases)
+        return axis_to(context, context.release(older), last)
     suffix = f"@{place}" if place else ""
     if name == NIGHTLY:
         name = JAX
         older, newer = (_night(text) for text in (older, newer))
     if name == JAX:
-        older, newer = (setting.release(text) for text in (older, newer))
+        older, newer = (context.release(text) for text in (older, newer))
         _refuse_order(older, newer, find)
-        return _of_releases(setting, older, newer, suffix)
-    (cell,) = select_cells(f"{setting.release(jax)}{suffix}", setting.releases)
+        return _of_releases(context, older, newer, suffix)
+    (cell,) = select_cells(f"{context.release(jax)}{suffix}", context.releases)
     if name.startswith((CONFIG, FLAG)):
         named = values.split(",") if values else [older, newer]
         if (named[0], named[-1]) != (older, newer):
@@ -101,14 +101,14 @@ def axis_of(
     return Axis(name=name, points=package_points(cell, package, versions))
 
 
-def axis_to(setting: Setting, older: str, last: Cell) -> Axis:
+def axis_to(context: ProjectContext, older: str, last: Cell) -> Axis:
     """Return the releases up to a cell, each as that cell is but for the release.
 
     The cell of an environment that exists already comes after the release that it says it is: it
     may be that release with other code.
 
     Args:
-        setting: Surroundings.
+        context: The project.
         older: The release to begin at, or a nightly.
         last: The cell.
 
@@ -122,31 +122,31 @@ def axis_to(setting: Setting, older: str, last: Cell) -> Axis:
         raise UsageError(
             f"{older} is not older than {last.id}, which is jax {newest}; expected an older one"
         )
-    versions, refused = _versions(setting, older, newest, ends=(older, last.release))
-    points = [Point(label=text, cell=cell_with(last, text, setting)) for text in versions]
+    versions, refused = _versions(context, older, newest, ends=(older, last.release))
+    points = [Point(label=text, cell=cell_with(last, text, context)) for text in versions]
     if last.interpreter is not None:
         points.append(Point(label=f"{last.release} (jax {newest})", cell=last))
     return Axis(name=JAX, points=points, refused=refused)
 
 
-def cell_with(cell: Cell, release: str, setting: Setting) -> Cell:
+def cell_with(cell: Cell, release: str, context: ProjectContext) -> Cell:
     """Return a cell with another release, on its Python where that admits it.
 
     Args:
         cell: The cell.
         release: A known release, or a nightly.
-        setting: Surroundings.
+        context: The project.
     """
-    known = setting.releases
+    known = context.releases
     python = cell.python if known.get(release).admits(cell.python) else known.python_for(release)
     return replace(cell, release=release, python=python)
 
 
-def upgrade_points(setting: Setting, ends: tuple[str, str], place: str) -> list[Point]:
+def upgrade_points(context: ProjectContext, ends: tuple[str, str], place: str) -> list[Point]:
     """Return both ends of an upgrade, and the releases between them.
 
     Args:
-        setting: Surroundings.
+        context: The project.
         ends: What is left and what is wanted: each a release, a specifier (the newest release
             that fits), a lock, or `path:` and an interpreter.
         place: Platform.
@@ -155,7 +155,7 @@ def upgrade_points(setting: Setting, ends: tuple[str, str], place: str) -> list[
         UsageError: If an end is not there, or they are not in order.
         InfrastructureError: If the interpreter of an end does not serve.
     """
-    first, last = (_end(setting, text, place) for text in ends)
+    first, last = (_end(context, text, place) for text in ends)
     if first == last:
         raise UsageError(f"{ends[0]} and {ends[1]} are both {first.label}, expected two")
     older, newer = (Version(release_of(point.cell)) for point in (first, last))
@@ -166,35 +166,35 @@ def upgrade_points(setting: Setting, ends: tuple[str, str], place: str) -> list[
         )
     between = [
         Point(label=version, cell=cell)
-        for version in setting.releases.versions
+        for version in context.releases.versions
         if older <= Version(version) <= newer
-        for cell in select_cells(f"{version}@{place}", setting.releases)
+        for cell in select_cells(f"{version}@{place}", context.releases)
     ]
     ends_ = (first.cell, last.cell)
     return [first, *(point for point in between if point.cell not in ends_), last]
 
 
-def _end(setting: Setting, text: str, place: str) -> Point:
+def _end(context: ProjectContext, text: str, place: str) -> Point:
     """Return an end of an upgrade: what a lock pins, or the newest that a selector names."""
     if Path(text).is_file():
-        cell = _locked(setting, Path(text), place)
+        cell = _locked(context, Path(text), place)
         return Point(label=f"{text} (jax {cell.release})", cell=cell)
-    cell = select_cells(f"{text}@{place}", setting.releases)[-1]
+    cell = select_cells(f"{text}@{place}", context.releases)[-1]
     if cell.interpreter is None:
         return Point(label=cell.release, cell=cell)
     return Point(label=f"{text} (jax {release_of(cell)})", cell=cell)
 
 
-def _locked(setting: Setting, file: Path, place: str) -> Cell:
+def _locked(context: ProjectContext, file: Path, place: str) -> Cell:
     """Return the cell of a lock: what cases import as pinned there, the rest as of the release."""
     pins = pins_of(file)
     if JAX not in pins:
         raise UsageError(f"{file}: pins no jax, expected one to upgrade")
-    (cell,) = select_cells(f"{pins[JAX]}@{place}", setting.releases)
-    usual = prepare_in(setting, [cell]).locks
+    (cell,) = select_cells(f"{pins[JAX]}@{place}", context.releases)
+    usual = Session(context=context).prepare([cell]).locks
     era = usual[cell.id].pins if cell.id in usual else {}
     own = (
-        name for name in ("jaxlib", *IMPORTED_BY_JAX, *setting.releases.packages) if name in pins
+        name for name in ("jaxlib", *IMPORTED_BY_JAX, *context.releases.packages) if name in pins
     )
     return replace(cell, pins=tuple(f"{n}=={pins[n]}" for n in own if era.get(n) != pins[n]))
 
@@ -217,42 +217,42 @@ def release_of(cell: Cell) -> str:
     return installed[JAX]
 
 
-def nightlies_answer(setting: Setting) -> bool:
+def nightlies_answer(context: ProjectContext) -> bool:
     """Ask the index of nightlies anew whether it has any.
 
     Args:
-        setting: Surroundings.
+        context: The project.
 
     Raises:
         InfrastructureError: If it does not answer.
     """
-    find = setting.releases.find_nightlies
+    find = context.releases.find_nightlies
     return find is not None and bool(find().versions)
 
 
-def _of_releases(setting: Setting, older: str, newer: str, suffix: str) -> Axis:
+def _of_releases(context: ProjectContext, older: str, newer: str, suffix: str) -> Axis:
     """Return the releases of a range; with the nightlies between them, if an end is one."""
-    versions, refused = _versions(setting, older, newer, ends=(older, newer))
+    versions, refused = _versions(context, older, newer, ends=(older, newer))
     points = [
         Point(label=cell.release, cell=cell)
         for version in versions
-        for cell in select_cells(f"{version}{suffix}", setting.releases)
+        for cell in select_cells(f"{version}{suffix}", context.releases)
     ]
     return Axis(name=JAX, points=points, refused=refused)
 
 
 def _versions(
-    setting: Setting, older: str, newer: str, *, ends: tuple[str, str]
+    context: ProjectContext, older: str, newer: str, *, ends: tuple[str, str]
 ) -> tuple[list[str], Mapping[str, str]]:
     """Return the releases of a range, and of nights that cannot be installed why.
 
     Args:
-        setting: Surroundings.
+        context: The project.
         older: The first of them.
         newer: The last.
         ends: What was asked for: where one is a nightly, all nightlies between them count.
     """
-    known = setting.releases
+    known = context.releases
     first, last = Version(older), Version(newer)
     versions = [text for text in known.versions if first <= Version(text) <= last]
     if not any(map(is_nightly, ends)):

@@ -5,29 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.app.bisect import Subject
+from conformance.app.notes import print_note
+from conformance.app.report_input import STDIN, read_report
+from conformance.app.suite_target import names_a_test, suite_target
 from conformance.cells.cell_id import is_cell_id
 from conformance.cells.selectors import split_platform
-from conformance.cli.options import print_note
-from conformance.cli.report_input import STDIN, read_report
-from conformance.cli.searching import Subject
-from conformance.cli.suite_target import names_a_test, suite_target
 from conformance.suites.catalogue.named import NODE
 from conformance.triage.programs.pasted import is_report, script_of_report
 from conformance.triage.programs.target import Program, Target, target_of
 
 if TYPE_CHECKING:
-    from conformance.cli.searching import Asked
-    from conformance.cli.setting import Setting
-    from conformance.cli.suite_target import InSuite
+    from conformance.app.bisect import Asked
+    from conformance.app.context import ProjectContext
+    from conformance.app.suite_target import InSuite
 
 
 def subject_named(
-    setting: Setting, target: str, asked: Asked, suite: InSuite, *, is_command: bool
+    context: ProjectContext, target: str, asked: Asked, suite: InSuite, *, is_command: bool
 ) -> Subject:
     """Return what a target names.
 
     Args:
-        setting: Surroundings.
+        context: The project.
         target: What is named.
         asked: What is asked of it: what a test prints, holds or compiles is told of a whole
             process, so it is a program then.
@@ -38,28 +38,28 @@ def subject_named(
         UsageError: If it names nothing.
         InfrastructureError: If a named suite cannot be fetched.
     """
-    if not is_command and NODE in target and (calls := setting.snapshots(target)):
+    if not is_command and NODE in target and (calls := context.snapshots(target)):
         return Subject(case=calls[0])
     if not is_command and names_a_test(target, asked.when, asked.fact):
-        test = suite_target(setting, target, suite, timeout=asked.timeout, wanted=asked.wanted)
+        test = suite_target(context, target, suite, timeout=asked.timeout, wanted=asked.wanted)
         return Subject(test=test)
-    program = None if is_command else script_named(setting, target)
+    program = None if is_command else script_named(context, target)
     program = program or target_of(target, command=is_command)
-    return Subject(program=program) if program else Subject(case=setting.case(target))
+    return Subject(program=program) if program else Subject(case=context.case(target))
 
 
-def script_named(setting: Setting, target: str) -> Target | None:
+def script_named(context: ProjectContext, target: str) -> Target | None:
     """Return the script that a target names, None for anything else.
 
     Args:
-        setting: Surroundings.
+        context: The project.
         target: A script, or a report that holds one; `-` for one on standard input.
 
     Raises:
         UsageError: If a report holds no Python.
     """
     if target == STDIN or is_report(Path(target)):
-        return _reported(setting, target)
+        return _reported(context, target)
     if target.endswith(".py") and Path(target).is_file():
         return Target(kind=Program.SCRIPT, text=target)
     return None
@@ -75,8 +75,8 @@ def on_one_cpu(selector: str) -> str:
     return selector if named else f"{selector}@cpu1"
 
 
-def _reported(setting: Setting, target: str) -> Target:
+def _reported(context: ProjectContext, target: str) -> Target:
     """Return the script that a report holds, written where it can be run."""
     text, called = read_report(target)
-    folder = setting.project.root / "reports" / "pasted"
+    folder = context.project.root / "reports" / "pasted"
     return script_of_report(text, Path(called).name, folder, print_note)

@@ -23,7 +23,7 @@ from conformance.ir.reading import PARSERS, kind_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from conformance.cli.setting import Setting
+    from conformance.app.context import ProjectContext
     from conformance.model.record import Record
     from conformance.model.run import RunCell
 
@@ -82,42 +82,42 @@ def is_file(name: str) -> bool:
     return name == STDIN or Path(name).is_file()
 
 
-def run_of(setting: Setting, name: str) -> RunDirectory | None:
+def run_of(context: ProjectContext, name: str) -> RunDirectory | None:
     """Return the run of a folder or an id, None if there is none."""
-    for path in (Path(name), setting.project.root / RUNS / name):
+    for path in (Path(name), context.project.root / RUNS / name):
         if (path / RUN).is_file():
             return RunDirectory(path)
     return None
 
 
-def named_run(setting: Setting, name: str) -> RunDirectory:
+def named_run(context: ProjectContext, name: str) -> RunDirectory:
     """Return the run of a folder or an id.
 
     Raises:
         UsageError: If there is none; the message suggests the nearest.
     """
-    found = run_of(setting, name)
+    found = run_of(context, name)
     if found is None:
-        raise UsageError(_no_run(setting, name))
+        raise UsageError(_no_run(context, name))
     return found
 
 
-def _no_run(setting: Setting, name: str) -> str:
+def _no_run(context: ProjectContext, name: str) -> str:
     if Path(name).is_dir():
         return f"{name} is a folder without {RUN}, expected a run"
-    near = did_you_mean(name, _known_runs(setting))
+    near = did_you_mean(name, _known_runs(context))
     return f"{name}: no such run{near}, expected its folder or its id"
 
 
-def _known_runs(setting: Setting) -> list[str]:
-    return sorted(path.parent.name for path in (setting.project.root / RUNS).glob(f"*/{RUN}"))
+def _known_runs(context: ProjectContext) -> list[str]:
+    return sorted(path.parent.name for path in (context.project.root / RUNS).glob(f"*/{RUN}"))
 
 
-def wrong(setting: Setting, what: Sequence[str], runs: Sequence[str]) -> str:
+def wrong(context: ProjectContext, what: Sequence[str], runs: Sequence[str]) -> str:
     """Return what is wrong with words that are neither files nor two runs, without cells.
 
     Args:
-        setting: Surroundings of the command.
+        context: Surroundings of the command.
         what: The words.
         runs: Those of them that are runs.
     """
@@ -128,15 +128,15 @@ def wrong(setting: Setting, what: Sequence[str], runs: Sequence[str]) -> str:
         )
     if len(runs) == 1 and len(what) > 1:
         other = next(name for name in what if name not in runs)
-        return f"{_no_run(setting, other)}, to compare with {runs[0]}"
+        return f"{_no_run(context, other)}, to compare with {runs[0]}"
     if runs:
         return (
             f"{runs[0]} is one run, expected a second one; for cells of one run: "
             f"conformance diff --run {runs[0]} --cell A --cell B"
         )
     if Path(what[0]).is_dir():
-        return _no_run(setting, what[0])
-    near = did_you_mean(what[0], [*_known_runs(setting), *map(str, _beside(Path(what[0])))])
+        return _no_run(context, what[0])
+    near = did_you_mean(what[0], [*_known_runs(context), *map(str, _beside(Path(what[0])))])
     return (
         f"{what[0]}: no such file or run{near}; if it is a case, name the cells to compare: "
         f"conformance diff {what[0]} --cell A --cell B"
@@ -182,12 +182,16 @@ def _means(select: str, case: str) -> bool:
 
 
 def cells_of(
-    setting: Setting, directory: RunDirectory, selectors: Sequence[str], *, strict: bool = True
+    context: ProjectContext,
+    directory: RunDirectory,
+    selectors: Sequence[str],
+    *,
+    strict: bool = True,
 ) -> list[str]:
     """Return the cells of a run that selectors name, in their order.
 
     Args:
-        setting: Surroundings of the command.
+        context: Surroundings of the command.
         directory: The run.
         selectors: Cell ids, releases or specifiers.
         strict: Whether a selector that names none is an error.
@@ -199,10 +203,10 @@ def cells_of(
     known = [cell.id for cell in cells]
     chosen: dict[str, None] = {}
     for text in selectors:
-        named = parse_cell(text, setting.releases).id if is_cell_id(text) else text
+        named = parse_cell(text, context.releases).id if is_cell_id(text) else text
         found = [cell.id for cell in cells if named in {cell.id, cell.selector}]
         if not found and not is_cell_id(text):
-            matching = [cell for cell in cells if _is_named(text, cell, setting)]
+            matching = [cell for cell in cells if _is_named(text, cell, context)]
             # An environment of the user's own is not what a release means, where there is both.
             plain = [cell for cell in matching if not cell.selector.startswith(PATH_PREFIX)]
             found = [cell.id for cell in plain or matching]
@@ -212,7 +216,7 @@ def cells_of(
     return list(chosen)
 
 
-def _is_named(text: str, cell: RunCell, setting: Setting) -> bool:
+def _is_named(text: str, cell: RunCell, context: ProjectContext) -> bool:
     """Say whether a selector means a cell of a run."""
     selector, place = split_platform(text)
     release = cell.release
@@ -221,10 +225,10 @@ def _is_named(text: str, cell: RunCell, setting: Setting) -> bool:
         path, own = split_platform(cell.selector)
         release = path if selector.strip().startswith(PATH_PREFIX) else release
     elif place and is_cell_id(cell.id):
-        parsed = parse_cell(cell.id, setting.releases)
+        parsed = parse_cell(cell.id, context.releases)
         own = {name: getattr(parsed, name) for name in place}
     here = all(own.get(name) == value for name, value in place.items())
-    return bool(release) and here and matches_selector(selector, release, setting.releases)
+    return bool(release) and here and matches_selector(selector, release, context.releases)
 
 
 def no_cell(selector: str, where: str, known: Iterable[str]) -> str:

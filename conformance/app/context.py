@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
 
 DEFAULT_MATRIX = "smoke"
+TIMEOUT = 120.0
+"""Seconds that a script, a test or a command may take by default."""
 RELEASES = "releases.toml"
 FUNCTIONS = "functions"
 PASS_ENV = "CONFORMANCE_PASS_ENV"  # noqa: S105 - a name
@@ -50,7 +52,7 @@ NIGHTLY_INDEX = "conformance.cells.nightly_index"
 
 
 @dataclass(frozen=True)
-class Setting:
+class ProjectContext:
     """The surroundings of a command, looked up as they are asked for."""
 
     start: Path
@@ -331,10 +333,10 @@ def default_jobs() -> int:
     return os.cpu_count() or 1
 
 
-def here(night: str = "") -> Setting:
-    """Return the setting of the working directory.
+def load_context(night: str = "") -> ProjectContext:
+    """Return the context of the working directory.
 
     Args:
         night: The day of the last nightly that counts, empty for all.
     """
-    return Setting(Path.cwd(), night)
+    return ProjectContext(Path.cwd(), night)

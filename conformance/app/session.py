@@ -1,0 +1,149 @@
+"""A session: what runs jobs in the cells of a project, composed in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from conformance.cells.accelerators import Turns
+from conformance.cells.requirements import wanted_requirement
+from conformance.engine.cache import ResultCache
+from conformance.engine.calibration import load_calibration
+from conformance.engine.judging import Judge
+from conformance.engine.local import LocalExecutor
+from conformance.engine.prepare import Provider, prepare, recorded_cells
+from conformance.engine.runner import Run
+from conformance.engine.trying import Trier
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from conformance.app.context import ProjectContext
+    from conformance.cells.cell import Cell
+    from conformance.cells.lock import Lock
+    from conformance.engine.blobs import BlobStore
+    from conformance.engine.job import Executor, PlannedCell
+    from conformance.engine.local import OpenWorker
+    from conformance.engine.plan import Plan
+    from conformance.engine.prepare import Preparation
+    from conformance.engine.rundir import RunDirectory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """Composes locks, workers, executor, result cache and judge of one command.
+
+    Example:
+        >>> context = load_context()
+        >>> session = Session(context=context)
+        >>> cells, _ = context.cells(None, ["0.6.2"])
+        >>> preparation = session.prepare(cells)
+        >>> plan = make_plan(context.cases(["prng"]), preparation.cells, preparation.exclusions)
+        >>> records = session.run(plan, new_run(context.project.root), preparation.locks).execute()
+
+    Attributes:
+        context: The project: cases, releases, cells, cache folder.
+        fresh: Whether results of earlier runs do not count.
+        spawn: Whether each job gets a fresh interpreter instead of a fork.
+        require_platform: Whether a missing accelerator is a fault of the host.
+    """
+
+    context: ProjectContext
+    fresh: bool = False
+    spawn: bool = False
+    require_platform: bool = False
+
+    @cached_property
+    def results(self) -> ResultCache:
+        """Results of earlier runs."""
+        return ResultCache(self.context.cache, fresh=self.fresh or self.spawn)
+
+    @cached_property
+    def device_lock(self) -> Turns:
+        """Accelerators of this host, which one job uses at a time."""
+        return Turns(self.context.cache)
+
+    def requirements(self, wanted: Iterable[str]) -> tuple[str, ...]:
+        """Return what cells get in addition to their own packages, as requirements.
+
+        Args:
+            wanted: Requirements, wheels and folders of packages, which are built as they are now.
+                If it is empty, the project's own context counts.
+        """
+        said = tuple(wanted) or self.context.settings.wanted
+        return tuple(wanted_requirement(text, self.context.cache) for text in said)
+
+    def prepare(
+        self, cells: Iterable[Cell], wanted: Iterable[str] = (), *, download: bool = True
+    ) -> Preparation:
+        """Look up the locks and interpreters of cells.
+
+        Args:
+            cells: The cells.
+            wanted: See `requirements`.
+            download: Whether uv may download a missing Python.
+
+        Returns:
+            As `conformance.engine.prepare.prepare` says.
+        """
+        context = self.context
+        return prepare(
+            cells, context.releases, folders=context.matrix_folders, cache=context.cache,
+            wanted=self.requirements(wanted), passed=context.passed, download=download,
+        )  # fmt: skip
+
+    def recorded(self, cells: Iterable[Cell]) -> tuple[PlannedCell, ...]:
+        """Return cells as goldens have them, alike on every host.
+
+        Args:
+            cells: The cells.
+        """
+        context = self.context
+        return recorded_cells(
+            cells, context.releases, folders=context.matrix_folders, cache=context.cache
+        )
+
+    def opener(self, locks: Mapping[str, Lock]) -> OpenWorker:
+        """Return a function that opens a worker of a cell.
+
+        Args:
+            locks: Lock of each cell, by cell id; may grow.
+        """
+        return Provider(
+            locks, self.context.cache, spawn=self.spawn, require_platform=self.require_platform
+        ).open
+
+    def executor(self, locks: Mapping[str, Lock], *, slots: int = 1) -> LocalExecutor:
+        """Return an executor of jobs on this host.
+
+        Args:
+            locks: Lock of each cell, by cell id; may grow.
+            slots: Jobs at the same time.
+        """
+        return LocalExecutor(self.opener(locks), slots=slots, turns=self.device_lock)
+
+    def trier(self, executor: Executor, blobs: BlobStore) -> Trier:
+        """Return what tries jobs for a search: from the result cache, or executed; judged.
+
+        Args:
+            executor: Runs jobs.
+            blobs: Where artifacts go.
+        """
+        return Trier(executor=executor, cache=self.results, judge=Judge(blobs), blobs=blobs)
+
+    def run(
+        self, plan: Plan, directory: RunDirectory, locks: Mapping[str, Lock], *, slots: int = 1
+    ) -> Run:
+        """Return a run of a plan, to be executed.
+
+        Args:
+            plan: What to run.
+            directory: Where it is written.
+            locks: Lock of each cell, by cell id.
+            slots: Jobs at the same time.
+        """
+        return Run(
+            plan=plan, directory=directory, executor=self.executor(locks, slots=slots),
+            cache=self.results, calibration=load_calibration(self.context.cache),
+        )  # fmt: skip
