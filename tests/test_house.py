@@ -133,6 +133,33 @@ def test_there_are_no_import_cycles() -> None:
     assert list(TopologicalSorter(graph).static_order())
 
 
+ENTRIES = (
+    "conformance.cli", "conformance.kit", "conformance.suites.inside", "conformance.suites.plugin",
+    "conformance.engine.guard", "conformance.pytest_plugin", "conformance.__main__",
+    "conformance.ir", "conformance.store.migrati",
+)  # fmt: skip
+"""Where programs begin: commands, what runs inside cells, the plugin of pytest, the library."""
+
+
+def by_name(file: Path) -> set[str]:
+    """Return the modules that a file names in a text, to import them when they are wanted."""
+    texts = (node.value for node in ast.walk(tree(file)) if isinstance(node, ast.Constant))
+    return {text for text in texts if text in MODULES}
+
+
+def test_no_module_is_imported_by_tests_alone() -> None:
+    """What only tests use stands among the tests."""
+    left = [name for name in MODULES if name.startswith(ENTRIES)]
+    reached: set[str] = set()
+    while left:
+        name = left.pop()
+        if name not in reached:
+            reached.add(name)
+            left += (own(MODULES[name]) | by_name(MODULES[name])) & MODULES.keys()
+    packages = {name.rpartition(".")[0] for name in MODULES}
+    assert set(MODULES) - reached - packages == set()
+
+
 @every_file
 def test_no_first_party_import_hides_in_a_function(file: Path) -> None:
     """But for the worker's start, which must set things up before it imports."""

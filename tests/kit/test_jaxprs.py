@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from conformance.ir.jaxpr import parse, print_module
+from conformance.ir.jaxpr import parse
 from tests.bench import python_of
+from tests.ir.jaxpr.writing import print_module
 
 if TYPE_CHECKING:
     from conformance.ir.graph import Instruction

@@ -1,6 +1,5 @@
-"""HLO text: `parse` reads a module of any release and platform, `print_module` spells a graph."""
+"""HLO text: `parse` reads a module of any release and platform."""
 
 from conformance.ir.hlo.parser import parse
-from conformance.ir.hlo.printer import print_module
 
-__all__ = ["parse", "print_module"]
+__all__ = ["parse"]

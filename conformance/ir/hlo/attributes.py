@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
-from conformance.ir.graph import NOWHERE, Attribute, Opaque, Origin, Tensor
-from conformance.ir.hlo import devices, shapes, shardings, values
+from conformance.ir.graph import NOWHERE, Attribute, Opaque, Origin
+from conformance.ir.hlo import devices, shardings, values
 from conformance.ir.hlo.lexing import (
     QUOTED,
     Unexpected,
     closing,
     inside,
     parts,
-    quoted,
     unquoted,
     value_end,
 )
 from conformance.ir.hlo.literals import literal
-from conformance.ir.hlo.literals import spelled as spelled_literal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.ir.hlo.origins import Origins
     from conformance.ir.hlo.shapes import Types
 
@@ -42,10 +41,10 @@ _PLAIN = _WORDS.findall("""
     source_target_pairs sparsity split_dimension start_index_map start_indices_batching_dims
     transpose_a type unique_indices unit_diagonal update_window_dims use_global_device_ids
 """)
-_QUOTED = _WORDS.findall("""
+QUOTED_NAMES = _WORDS.findall("""
     async_execution_thread custom_call_target execution_thread infeed_config outfeed_config
 """)
-_RAW = _WORDS.findall("""
+RAW_NAMES = _WORDS.findall("""
     debug_attributes domain origin origin_recovery_table original_value result_accuracy statistics
 """)
 
@@ -70,8 +69,6 @@ GROUPS = "shard_groups"
 _METADATA = ", metadata={"
 _METADATA_END = re.compile(rf"(?>(?:[^{{}}\"]++|{QUOTED})*)\}}", re.DOTALL)
 _NAME = re.compile(r"\s*+,\s*+([A-Za-z][\w.\-]*+)\s?=\s?", re.ASCII)
-
-_Codec: TypeAlias = tuple[Callable[[str], Attribute], Callable[[Any], str]]
 
 
 class Attributes(NamedTuple):
@@ -98,7 +95,7 @@ class Reader:
     def __init__(self, types: Types, origins: Origins) -> None:
         self._known: dict[str, Attributes] = {"": Attributes({}, (), ())}
         self._origins = origins
-        self._codecs = codecs(types)
+        self._readers = readers(types)
 
     def read(self, text: str) -> tuple[Attributes, Origin]:
         """Return attributes and origin of an instruction.
@@ -159,8 +156,8 @@ class Reader:
                 items[name], groups = shardings.sharding(value)
                 if groups:
                     items[GROUPS] = groups
-            elif name in self._codecs:
-                items[name] = self._codecs[name][0](value)
+            elif name in self._readers:
+                items[name] = self._readers[name](value)
             else:
                 items[name] = Opaque(value)
                 unknown.append(name)
@@ -212,12 +209,6 @@ def _typed_literal(text: str, types: Types) -> Attribute:
     return (type_, literal(text[end:], type_))
 
 
-def _spelled_typed_literal(value: Any) -> str:
-    if value and isinstance(value[0], Tensor):
-        return f"{shapes.spelled(value[0])} {spelled_literal(value[1])}"
-    return f"({', '.join(map(_spelled_typed_literal, value))})"
-
-
 def _balanced(text: str) -> str:
     return text
 
@@ -226,36 +217,26 @@ def _groups_of_shards(text: str) -> Attribute:
     return tuple([unquoted(part) for part in parts(inside(text))])
 
 
-def _spelled_groups_of_shards(value: Any) -> str:
-    return f"{{{', '.join(map(quoted, value))}}}"
-
-
-def codecs(types: Types) -> dict[str, _Codec]:
-    """Return how each known attribute is read and spelled, but for bodies and shardings."""
-    found: dict[str, _Codec] = dict.fromkeys(_PLAIN, (values.plain, values.spelled_plain))
-    found |= dict.fromkeys(_QUOTED, (unquoted, quoted))
-    found |= dict.fromkeys(_RAW, (_balanced, str))
+def readers(types: Types) -> dict[str, Callable[[str], Attribute]]:
+    """Return how each known attribute is read, but for bodies and shardings."""
+    found: dict[str, Callable[[str], Attribute]] = dict.fromkeys(_PLAIN, values.plain)
+    found |= dict.fromkeys(QUOTED_NAMES, unquoted)
+    found |= dict.fromkeys(RAW_NAMES, _balanced)
     found |= {
-        "backend_config": (values.config, values.spelled_config),
-        "buffer_donor": (values.donors, values.spelled_donors),
-        "control-predecessors": (values.names, values.spelled_names),
-        "entry_computation_layout": (
-            lambda text: values.program(text, types),
-            values.spelled_program,
-        ),
-        "frontend_attributes": (values.pairs, values.spelled_pairs),
-        "input_output_alias": (values.aliases, values.spelled_aliases),
-        "literal": (lambda text: _typed_literal(text, types), _spelled_typed_literal),
-        "operand_layout_constraints": (
-            lambda text: _types_in_braces(text, types),
-            values.spelled_types,
-        ),
-        "outfeed_shape": (lambda text: _one_type(text, types), shapes.spelled),
-        "output_to_operand_aliasing": (values.aliases, values.spelled_aliases),
-        "padding": (values.per_dimension, values.spelled_per_dimension),
-        "replica_groups": (devices.groups, values.spelled_groups),
-        GROUPS: (_groups_of_shards, _spelled_groups_of_shards),
-        "slice": (values.slices, values.spelled_slices),
-        "window": (values.window, values.spelled_window),
+        "backend_config": values.config,
+        "buffer_donor": values.donors,
+        "control-predecessors": values.names,
+        "entry_computation_layout": lambda text: values.program(text, types),
+        "frontend_attributes": values.pairs,
+        "input_output_alias": values.aliases,
+        "literal": lambda text: _typed_literal(text, types),
+        "operand_layout_constraints": lambda text: _types_in_braces(text, types),
+        "outfeed_shape": lambda text: _one_type(text, types),
+        "output_to_operand_aliasing": values.aliases,
+        "padding": values.per_dimension,
+        "replica_groups": devices.groups,
+        GROUPS: _groups_of_shards,
+        "slice": values.slices,
+        "window": values.window,
     }
     return found

@@ -126,10 +126,3 @@ def _number(text: str) -> str:
 def _string(text: str) -> str:
     unquoted(text)
     return text
-
-
-def spelled(value: Attribute) -> str:
-    """Return the text of a constant's value."""
-    if isinstance(value, Opaque):
-        return value.text
-    return f"({', '.join(map(spelled, value))})" if isinstance(value, tuple) else str(value)

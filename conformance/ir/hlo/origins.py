@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from conformance.ir.graph import NOWHERE, Origin
-from conformance.ir.hlo.lexing import QUOTED, Unexpected, inside, quoted, unquoted
+from conformance.ir.hlo.lexing import QUOTED, Unexpected, inside, unquoted
 
 _SIMPLE = re.compile(
     r'(?:op_type="[^"\\]*+" ?)?(?:op_name="([^"\\]*+)" ?)?'
@@ -115,11 +115,3 @@ def _after_brace(text: str, start: int) -> int:
     if end < 0:
         raise Unexpected(text[start:], "'}'")
     return end + 1
-
-
-def spelled(origin: Origin) -> str:
-    """Return the metadata of an origin, empty if it says nothing."""
-    fields = [f"op_name={quoted(origin.name)}"] if origin.name else []
-    if origin.file or origin.line:
-        fields += [f"source_file={quoted(origin.file)}", f"source_line={origin.line}"]
-    return f"{{{' '.join(fields)}}}" if fields else ""

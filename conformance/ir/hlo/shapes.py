@@ -86,16 +86,3 @@ class Types(dict[str, Type]):
 
     def _same(self, found: Type) -> Type:
         return self._one.setdefault(found, found)
-
-
-def spelled(type_: Type) -> str:
-    """Return the text of a type."""
-    if not isinstance(type_, Tensor):
-        return f"({', '.join([spelled(part) for part in type_])})"
-    layout = type_.layout
-    if type_.space:
-        layout += f"{'' if ':' in layout else ':'}S({type_.space})"
-    shape = f"[{','.join(map(str, type_.shape))}]{f'{{{layout}}}' if layout else ''}"
-    if type_.dtype.startswith("b("):
-        return f"b({type_.dtype[2:-1]}{shape})"
-    return type_.dtype + shape

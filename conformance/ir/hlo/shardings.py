@@ -155,18 +155,3 @@ def _nothing_but_metadata(text: str) -> None:
     text = text.strip().removeprefix(",").strip()
     if text and not (text.startswith("metadata={") and closing(text, 9) == len(text)):
         raise Unexpected(text, "the end of the sharding")
-
-
-def spelled(one: Sharding) -> str:
-    """Return the text of a sharding."""
-    if one.kind == "tuple":
-        return f"{{{', '.join([spelled(part) for part in one.parts])}}}"
-    if one.kind == "maximal":
-        return f"{{maximal device={one.devices[0]}}}"
-    if one.kind != "tiled":
-        return f"{{{one.kind}}}"
-    tiles, devices = ",".join(map(str, one.tiles)), ",".join(map(str, one.devices))
-    if one.devices == tuple(range(len(one.devices))):
-        devices = f"<=[{len(one.devices)}]"
-    last = f" last_tile_dims={{{', '.join(one.subgroups)}}}" if one.subgroups else ""
-    return f"{{devices=[{tiles}]{devices}{last}}}"

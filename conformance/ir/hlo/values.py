@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.ir.graph import Attribute, Tensor
-from conformance.ir.hlo import devices, shapes
 from conformance.ir.hlo.lexing import (
     INTEGER,
     NAME,
@@ -17,10 +15,12 @@ from conformance.ir.hlo.lexing import (
     integer,
     integers,
     parts,
-    quoted,
     unquoted,
     without_comments,
 )
+
+if TYPE_CHECKING:
+    from conformance.ir.hlo import shapes
 
 _NUMBER = re.compile(r"[+-]?(?:\d++\.\d*+(?:e[+-]?\d++)?|\d++e[+-]?\d++)", re.ASCII)
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9]\d{0,18}", re.ASCII)
@@ -47,13 +47,6 @@ def plain(text: str) -> Attribute:
     raise Unexpected(text, "a number, a word or '{...}'")
 
 
-def spelled_plain(value: Attribute) -> str:
-    """Return the text of a plain value."""
-    if isinstance(value, tuple):
-        return f"{{{','.join(map(spelled_plain, value))}}}"
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def window(text: str) -> Attribute:
     """Return a window's fields: `{size=3x2 pad=1_1x0_0}` is `(("size", (3, 2)), ...)`."""
     fields = []
@@ -65,20 +58,10 @@ def window(text: str) -> Attribute:
     return tuple(fields)
 
 
-def spelled_window(value: Any) -> str:
-    """Return the text of a window."""
-    return f"{{{' '.join([f'{name}={spelled_per_dimension(v)}' for name, v in value])}}}"
-
-
 def per_dimension(text: str) -> tuple[Attribute, ...]:
     """Return one number, or several joined by `_`, for each dimension of `1_1x0_0`."""
     each = [tuple([integer(n) for n in dimension.split("_")]) for dimension in text.split("x")]
     return tuple([one[0] if len(one) == 1 else one for one in each])
-
-
-def spelled_per_dimension(value: Any) -> str:
-    """Return `1_1x0_0`."""
-    return "x".join(["_".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in value])
 
 
 def slices(text: str) -> Attribute:
@@ -90,12 +73,6 @@ def slices(text: str) -> Attribute:
             raise Unexpected(part, "'[start:limit]' or '[start:limit:stride]'")
         found.append((int(match[1]), int(match[2]), int(match[3] or 1)))
     return tuple(found)
-
-
-def spelled_slices(value: Any) -> str:
-    """Return the text of slices."""
-    each = [f"[{':'.join(map(str, one))}]" for one in value]
-    return f"{{{', '.join(each)}}}"
 
 
 def aliases(text: str) -> Attribute:
@@ -110,15 +87,6 @@ def aliases(text: str) -> Attribute:
     return tuple(found)
 
 
-def spelled_aliases(value: Any) -> str:
-    """Return the text of aliases."""
-    each = [
-        f"{_path(out)}: ({number}, {_path(path)}{f', {kind}' if kind else ''})"
-        for out, number, path, kind in value
-    ]
-    return f"{{ {', '.join(each)} }}"
-
-
 def donors(text: str) -> Attribute:
     """Return (parameter, path within it) of `{ (0, {}), (1, {2}) }`."""
     found = []
@@ -128,15 +96,6 @@ def donors(text: str) -> Attribute:
             raise Unexpected(part, "'(number, {path})'")
         found.append((int(match[1]), integers(match[2][1:-1])))
     return tuple(found)
-
-
-def spelled_donors(value: Any) -> str:
-    """Return the text of donors."""
-    return f"{{ {', '.join([f'({number}, {_path(path)})' for number, path in value])} }}"
-
-
-def _path(path: Any) -> str:
-    return f"{{{','.join(map(str, path))}}}"
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -149,11 +108,6 @@ def names(text: str) -> tuple[str, ...]:
     return found
 
 
-def spelled_names(value: Any) -> str:
-    """Return the text of a list of names."""
-    return f"{{{', '.join([f'%{name}' for name in value])}}}"
-
-
 def pairs(text: str) -> Attribute:
     """Return the (key, value) pairs of `{a="b",c={d}}`, sorted by key."""
     found: dict[str, str] = {}
@@ -164,11 +118,6 @@ def pairs(text: str) -> Attribute:
         value = part[match.end() :]
         found[match[1]] = unquoted(value) if value.startswith('"') else value
     return tuple(sorted(found.items()))
-
-
-def spelled_pairs(value: Any) -> str:
-    """Return the text of (key, value) pairs."""
-    return f"{{{','.join([f'{key}={quoted(text)}' for key, text in value])}}}"
 
 
 def config(text: str) -> Attribute:
@@ -190,32 +139,6 @@ def _frozen(value: Any) -> Attribute:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def spelled_config(value: Any) -> str:
-    """Return the text of a backend's configuration."""
-    return quoted(value) if isinstance(value, str) else json.dumps(_thawed(value))
-
-
-def _thawed(value: Any) -> Any:
-    if not isinstance(value, tuple):
-        return value
-    keys = [one[0] for one in value if isinstance(one, tuple) and len(one) == 2]  # noqa: PLR2004
-    if len(keys) < len(value) or not all(isinstance(key, str) for key in keys):
-        return [_thawed(one) for one in value]
-    if any(a >= b for a, b in pairwise(keys)):
-        return [_thawed(one) for one in value]
-    return {key: _thawed(one) for key, one in value}
-
-
-def spelled_groups(value: devices.Groups) -> str:
-    """Return the text of device groups."""
-    return spelled_plain(value)
-
-
-def spelled_types(value: Any) -> str:
-    """Return the text of types in braces, or of one type."""
-    return f"{{{shapes.spelled(value)[1:-1]}}}"
-
-
 def program(text: str, types: shapes.Types) -> Attribute:
     """Return types of parameters and result of `{(f32[2], s32[])->f32[2]}`."""
     text = inside(without_comments(text))
@@ -223,8 +146,3 @@ def program(text: str, types: shapes.Types) -> Attribute:
     if isinstance(parameters, Tensor) or not text.startswith("->", end):
         raise Unexpected(text[end:], "'->'")
     return parameters, types[text[end + 2 :]]
-
-
-def spelled_program(value: Any) -> str:
-    """Return the text of a program's type."""
-    return f"{{{shapes.spelled(value[0])}->{shapes.spelled(value[1])}}}"

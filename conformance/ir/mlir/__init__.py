@@ -1,4 +1,4 @@
-"""StableHLO (and what stands beside it in a module) in MLIR's generic form, to and from the graph.
+"""StableHLO (and what stands beside it in a module) in MLIR's generic form, read into the graph.
 
 Its regions see the values around them: an operand of an instruction in a body may be an
 instruction of a computation that encloses it.
@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.ir.mlir.printer import print_module
 from conformance.ir.mlir.reader import Reader
 
 if TYPE_CHECKING:
     from conformance.ir.graph import Module
 
-__all__ = ["parse", "print_module"]
+__all__ = ["parse"]
 
 
 def parse(text: str) -> Module:

@@ -106,11 +106,11 @@ def text_of(values: Elements, tensor: Tensor) -> str:
     if values.size > LONGEST:
         return f"sha256:{sha256(values.tobytes()).hexdigest()[:16]} of {values.size} elements"
     if values.dtype.kind == "c":
-        pairs = _spelled(values.view(values.real.dtype))
-        spelled = [f"({re_}, {im})" for re_, im in zip(pairs[::2], pairs[1::2], strict=True)]
+        pairs = element_texts(values.view(values.real.dtype))
+        texts = [f"({re_}, {im})" for re_, im in zip(pairs[::2], pairs[1::2], strict=True)]
     else:
-        spelled = _spelled(values)
-    return spelled[0] if len(spelled) == 1 else f"[{', '.join(spelled)}]"
+        texts = element_texts(values)
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def nested(values: Elements, tensor: Tensor) -> Attribute:
@@ -126,28 +126,6 @@ def nested(values: Elements, tensor: Tensor) -> Attribute:
     return _frozen(np.broadcast_to(single, shape).tolist())
 
 
-def dense(text: str, tensor: Tensor) -> str | None:
-    """Return how MLIR spells the text of a constant between its angle brackets.
-
-    Raises:
-        NotALiteral: If it is a hash, or no constant of that type.
-    """
-    values = elements(text, tensor)
-    if values is None or not values.size:
-        return None if values is None else ""
-    if values.dtype.kind == "c":
-        parts = _spelled(values.view(values.real.dtype), bits=True)
-        spelled = [f"({re_},{im})" for re_, im in zip(parts[::2], parts[1::2], strict=True)]
-    else:
-        spelled = _spelled(values, bits=True)
-    if len(spelled) == 1:
-        return spelled[0]
-    for size in reversed([size for size in tensor.shape if isinstance(size, int)]):
-        rows = range(0, len(spelled), size)
-        spelled = [f"[{', '.join(spelled[row : row + size])}]" for row in rows]
-    return spelled[0]
-
-
 def number(token: str, dtype: str) -> float | str:
     """Return a float attribute, rounded as its type is; its text if it is not finite.
 
@@ -155,7 +133,7 @@ def number(token: str, dtype: str) -> float | str:
         token: Decimal, or the bits in hexadecimal.
         dtype: Type of the attribute.
     """
-    text = _spelled(_floats([token], _NUMPY.get(dtype, _NUMPY["f64"])))[0]
+    text = element_texts(_floats([token], _NUMPY.get(dtype, _NUMPY["f64"])))[0]
     return text if "n" in text else float(text)
 
 
@@ -244,7 +222,7 @@ def _floats(tokens: list[str], kind: np.dtype[Any]) -> Elements:
     return values
 
 
-def _spelled(values: Elements, *, bits: bool = False) -> list[str]:
+def element_texts(values: Elements, *, bits: bool = False) -> list[str]:
     """Return the text of each element; if `bits`, a float that is no number as its bits."""
     if values.dtype.kind == "b":
         return ["true" if value else "false" for value in values]

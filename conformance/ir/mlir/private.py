@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.ir.graph import Sharding
-from conformance.ir.mlir.scan import escape
 
 if TYPE_CHECKING:
     from conformance.ir.mlir.scan import Scanner
@@ -43,23 +42,3 @@ def sharding(scan: Scanner) -> Sharding:
     scan.expect(">")
     scan.leave()
     return Sharding(kind, tuple(tiles), tuple(devices), tuple(subgroups), tuple(parts))
-
-
-def spelled_text(value: str) -> str:
-    """Return the spelling of a text that stands for a constant."""
-    return f"{TEXT}<{escape(value)}>"
-
-
-def spelled(value: Sharding) -> str:
-    """Return the spelling of a sharding."""
-    return SHARDING + _body(value)
-
-
-def _body(value: Sharding) -> str:
-    fields = [escape(value.kind), *map(_numbers, (value.tiles, value.devices))]
-    fields.append(f"[{', '.join(map(escape, value.subgroups))}]")
-    return f"<{', '.join([*fields, *map(_body, value.parts)])}>"
-
-
-def _numbers(values: tuple[int, ...]) -> str:
-    return f"[{', '.join(map(str, values))}]"

@@ -8,8 +8,9 @@ import pytest
 
 from conformance.ir.graph import Attribute, Opaque, Tensor, Type
 from conformance.ir.hlo.lexing import Unexpected
-from conformance.ir.hlo.literals import LONGEST, literal, spelled
+from conformance.ir.hlo.literals import LONGEST, literal
 from tests.ir.hlo.same import instruction, module
+from tests.ir.hlo.spelling import spelled_literal
 
 F32, S32, PRED, C64 = Tensor("f32"), Tensor("s32"), Tensor("pred"), Tensor("c64")
 
@@ -44,7 +45,7 @@ F32, S32, PRED, C64 = Tensor("f32"), Tensor("s32"), Tensor("pred"), Tensor("c64"
 def test_a_value_has_one_text(text: str, type_: Type, expected: Attribute) -> None:
     """Equal values are equal texts, and what is printed is read back."""
     assert literal(text, type_) == expected
-    assert literal(spelled(expected), type_) == expected
+    assert literal(spelled_literal(expected), type_) == expected
 
 
 def test_a_long_array_is_kept_as_a_digest() -> None:
@@ -56,7 +57,7 @@ def test_a_long_array_is_kept_as_a_digest() -> None:
     assert re.fullmatch("sha256:[0-9a-f]{16} of 1001 elements", str(value))
     assert value == literal(f"{{ {', '.join(numbers)} }}", type_)
     assert value != literal(f"{{{','.join(['7', *numbers[1:]])}}}", type_)
-    assert literal(spelled(value), type_) == value
+    assert literal(spelled_literal(value), type_) == value
 
 
 def test_long_complex_arrays_are_counted_too() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.ir.hlo import parse, print_module
+from conformance.ir.hlo import parse
+from tests.ir.hlo.printer import print_module
 from tests.ir.hlo.same import module, same_graph
 
 TEXT = """\

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.ir.graph import IrSyntaxError, Module
-from conformance.ir.hlo import parse, print_module
+from conformance.ir.hlo import parse
+from tests.ir.hlo.printer import print_module
 from tests.ir.hlo.same import same_graph
 from tests.ir.hlo.test_attributes import KNOWN
 from tests.ir.hlo.test_parser import HEAD

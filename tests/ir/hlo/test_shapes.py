@@ -6,7 +6,8 @@ import pytest
 
 from conformance.ir.graph import Tensor
 from conformance.ir.hlo.lexing import Unexpected
-from conformance.ir.hlo.shapes import Types, spelled
+from conformance.ir.hlo.shapes import Types
+from tests.ir.hlo.spelling import spelled_type
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_a_type_is_read_and_spelled(text: str, expected: object) -> None:
     """The memory space stands apart from the layout."""
     found = Types()[text]
     assert found == expected
-    assert Types()[spelled(found)] == expected
+    assert Types()[spelled_type(found)] == expected
 
 
 def test_comments_and_the_default_space_say_nothing() -> None:

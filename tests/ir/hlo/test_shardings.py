@@ -6,7 +6,8 @@ import pytest
 
 from conformance.ir.graph import Sharding
 from conformance.ir.hlo.lexing import Unexpected
-from conformance.ir.hlo.shardings import sharding, spelled
+from conformance.ir.hlo.shardings import sharding
+from tests.ir.hlo.spelling import spelled_sharding
 
 REPLICATED = Sharding("replicated")
 ROWS = Sharding("tiled", (2, 1, 2), (0, 1, 2, 3), ("replicated",))
@@ -64,7 +65,7 @@ def test_a_sharding_has_one_meaning(text: str, expected: Sharding) -> None:
     """Whatever release spelled it; and what is printed is read back."""
     found, group = sharding(text)
     assert (found, group) == (expected, ())
-    assert sharding(spelled(found)) == (found, ())
+    assert sharding(spelled_sharding(found)) == (found, ())
 
 
 def test_axes_without_a_word_are_the_replicated_ones() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from conformance.ir.jaxpr import normalise_spelling, parse, print_module, spelling
+from conformance.ir.jaxpr import normalise_spelling, parse, spelling
 from tests.ir.jaxpr.documents import F32, SAMPLES, VARYING, document, eqn, instruction_of, jaxpr
+from tests.ir.jaxpr.writing import print_module
 from tests.ir.texts import fingerprint_of
 
 MANUAL, EXPLICIT = ["mesh", ["x", 4, "Manual"]], ["mesh", ["x", 4, "Explicit"]]

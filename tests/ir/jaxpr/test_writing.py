@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.ir.graph import Opaque, Sharding, Tensor
-from conformance.ir.jaxpr import dump, normalise_spelling, parse, print_module
+from conformance.ir.jaxpr import normalise_spelling, parse
 from tests.ir.jaxpr.documents import AVALS, S32, SAMPLES, WEAK, document, eqn, jaxpr, module_of
+from tests.ir.jaxpr.writing import dump, print_module
 from tests.ir.texts import fingerprint_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.ir.graph import IrSyntaxError
-from conformance.ir.mlir import parse, print_module
+from conformance.ir.mlir import parse
+from tests.ir.mlir.printer import print_module
 
 from .same import plain, text
 from .test_reader import FUNCTIONS, LOOP

@@ -6,8 +6,8 @@ import pytest
 
 from conformance.ir.graph import IrSyntaxError, Tensor
 from conformance.ir.mlir.scan import Scanner
-from conformance.ir.mlir.spelling import of_type
 from conformance.ir.mlir.tensors import SCALAR, Types
+from tests.ir.mlir.spelling import of_type
 
 SPELLINGS = [
     ("tensor<f32>", Tensor("f32")),

@@ -75,7 +75,7 @@ def value(one: Attribute) -> str:
         case str():
             text = escape(one)
         case Sharding():
-            text = private.spelled(one)
+            text = spelled_sharding(one)
         case Opaque():
             text = one.text
         case Tensor():
@@ -90,10 +90,10 @@ def constant(one: Attribute, of: Type) -> str:
     if not isinstance(one, str) or not isinstance(of, Tensor):
         return value(one)
     try:
-        dense = literals.dense(one, of)
+        found = dense(one, of)
     except literals.NotALiteral:
-        dense = None
-    return private.spelled_text(one) if dense is None else f"dense<{dense}> : {of_type(of)}"
+        found = None
+    return spelled_text(one) if found is None else f"dense<{found}> : {of_type(of)}"
 
 
 def symbol(name: str) -> str:
@@ -118,3 +118,45 @@ def _element(dtype: str) -> str:
     if integer is not None:
         return ("i" if integer[1] == "s" else "ui") + integer[2]
     return "f" + dtype[1:].upper() if _SMALL_FLOAT.fullmatch(dtype) else dtype
+
+
+def spelled_text(value: str) -> str:
+    """Return the spelling of a text that stands for a constant."""
+    return f"{private.TEXT}<{escape(value)}>"
+
+
+def spelled_sharding(value: Sharding) -> str:
+    """Return the spelling of a sharding."""
+    return private.SHARDING + _body(value)
+
+
+def _body(value: Sharding) -> str:
+    fields = [escape(value.kind), *map(_numbers, (value.tiles, value.devices))]
+    fields.append(f"[{', '.join(map(escape, value.subgroups))}]")
+    return f"<{', '.join([*fields, *map(_body, value.parts)])}>"
+
+
+def _numbers(values: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, values))}]"
+
+
+def dense(text: str, tensor: Tensor) -> str | None:
+    """Return how MLIR spells the text of a constant between its angle brackets.
+
+    Raises:
+        NotALiteral: If it is a hash, or no constant of that type.
+    """
+    values = literals.elements(text, tensor)
+    if values is None or not values.size:
+        return None if values is None else ""
+    if values.dtype.kind == "c":
+        parts = literals.element_texts(values.view(values.real.dtype), bits=True)
+        spelled = [f"({re_},{im})" for re_, im in zip(parts[::2], parts[1::2], strict=True)]
+    else:
+        spelled = literals.element_texts(values, bits=True)
+    if len(spelled) == 1:
+        return spelled[0]
+    for size in reversed([size for size in tensor.shape if isinstance(size, int)]):
+        rows = range(0, len(spelled), size)
+        spelled = [f"[{', '.join(spelled[row : row + size])}]" for row in rows]
+    return spelled[0]

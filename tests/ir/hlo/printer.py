@@ -6,14 +6,19 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from conformance.ir.graph import Attribute, Computation, Instruction, Module, Opaque, Sharding
-from conformance.ir.hlo import literals, origins, shapes, shardings, values
-from conformance.ir.hlo.attributes import COMPUTATIONS, codecs
-from conformance.ir.hlo.shapes import Types
+from conformance.ir.hlo.attributes import COMPUTATIONS
+from tests.ir.hlo.spelling import (
+    SPELLERS,
+    spelled_literal,
+    spelled_origin,
+    spelled_plain,
+    spelled_sharding,
+    spelled_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_CODECS = codecs(Types())
 _NAMES = {role: name for name, role in COMPUTATIONS.items() if name != "comparator"}
 
 
@@ -37,13 +42,13 @@ def _instruction(instruction: Instruction, computation: Computation) -> str:
     rest = instruction.attributes
     if instruction.op in {"constant", "parameter"}:
         key = "value" if instruction.op == "constant" else "index"
-        operands = literals.spelled(rest.get(key))
+        operands = spelled_literal(rest.get(key))
         rest = {name: value for name, value in rest.items() if name != key}
     else:
         operands = ", ".join(map(_operand, instruction.operands, instruction.paths))
-    metadata = origins.spelled(instruction.origin)
+    metadata = spelled_origin(instruction.origin)
     return (
-        f"  {'ROOT ' * root}%{instruction.name} = {shapes.spelled(instruction.type)}"
+        f"  {'ROOT ' * root}%{instruction.name} = {spelled_type(instruction.type)}"
         f" {instruction.op}({operands}){_attributes(rest)}{_bodies(instruction)}"
         f"{', metadata=' * bool(metadata)}{metadata}"
     )
@@ -61,8 +66,8 @@ def _spelled(name: str, value: Attribute) -> str:
     if isinstance(value, Opaque):
         return value.text
     if isinstance(value, Sharding):
-        return shardings.spelled(value)
-    return _CODECS[name][1](value) if name in _CODECS else values.spelled_plain(value)
+        return spelled_sharding(value)
+    return SPELLERS.get(name, spelled_plain)(value)
 
 
 def _bodies(instruction: Instruction) -> str:

@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from conformance.ir.graph import Computation, Instruction, IrSyntaxError, Module, Tensor
-from conformance.ir.mlir import spelling
 from conformance.ir.mlir.roles import CALLS
 from conformance.ir.mlir.scan import escape
+from tests.ir.mlir import spelling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

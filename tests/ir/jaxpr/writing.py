@@ -101,7 +101,7 @@ def results_of(instruction: Instruction) -> Iterator[tuple[tuple[int, ...], Tens
         yield (), instruction.type
         return
     for number, tensor in enumerate(instruction.type):
-        assert isinstance(tensor, Tensor), f"{instruction} has a tuple in a tuple"  # noqa: S101
+        assert isinstance(tensor, Tensor), f"{instruction} has a tuple in a tuple"
         yield (number,), tensor
 
 
