@@ -445,17 +445,19 @@ def many_small_products(env):
 
 
 @probe(
+    source="jax-ml/jax#39103",
     platforms=("cpu",),
     deviations=[
         deviation(
             "jax>=0.9.1,<0.11",
             outcome="ok",
             reason="the last row got another one's sum: a miscompiled loop",
+            issue="jax-ml/jax#39103",
         )
     ],
 )
 def many_small_sums(env):
-    """The same without the squares: on 0.9.1 to 0.10.2 the last row is wrong."""
+    """The same without the squares, unlike the report: wrong from 0.9.1 to 0.10.2."""
     rows, eye = np.zeros((32_769, 3), np.float32), np.eye(3, dtype=np.float32)
     rows[:, 0] = np.arange(len(rows))
     sums = jax.jit(jax.vmap(lambda row: (eye @ row).sum()))(rows)
