@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from conformance.model.run import Exclusion
 from conformance.report.data import json_lines, report_json
-from tests.report.published_schemas import schemas
 from tests.builders import f32
+from tests.report.published_schemas import schemas
 from tests.report.runs import ADD, CELLS, Directory
 
 if TYPE_CHECKING:
