@@ -22,6 +22,12 @@ BENCHES = frozenset({"bench", "bench_of_each_age", "new_bench", "shared_bench"})
 """Fixtures whose cells are looked for when they are asked for."""
 
 
+CELLS = ("cli", "faults", "suites/running", "suites/test_inside.py", "cells/test_provision.py")
+"""Tests of whole commands and of the processes that run programs; a few start no real worker."""
+SERVERS = ("store", "report/site/test_browser", "notify/test_github.py")
+"""Tests that talk to a browser, a database or an HTTP server."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Under `nohup`, or in the background of a script, tests of Ctrl-C and of a hangup hold, too.
 
@@ -33,6 +39,22 @@ def pytest_configure(config: pytest.Config) -> None:
             signal.signal(sent, lambda *_: None)
     if config.pluginmanager.hasplugin("hypothesispytest"):
         _register_hypothesis_profiles()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test with its group: `unit`, `cells` or `servers`, which tox runs by themselves."""
+    for item in items:
+        if item.nodeid.startswith("tests/"):  # `pytest cases` loads this file, too
+            item.add_marker(_group_of(item))
+
+
+def _group_of(item: pytest.Item) -> str:
+    place = item.nodeid.removeprefix("tests/")
+    if place.startswith(SERVERS):
+        return "servers"
+    marked = any(map(item.get_closest_marker, ("cell", "fresh")))
+    benches = not BENCHES.isdisjoint(getattr(item, "fixturenames", ()))
+    return "cells" if marked or benches or place.startswith(CELLS) else "unit"
 
 
 def _register_hypothesis_profiles() -> None:
