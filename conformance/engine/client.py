@@ -21,6 +21,7 @@ from conformance.corpus.project import PACKAGE
 from conformance.engine.environment import worker_environment
 from conformance.engine.job import Finished
 from conformance.engine.masking import Masking
+from conformance.engine.messages import JobEnd, read_message
 from conformance.engine.observe import Transcript, abnormal
 from conformance.engine.ranks import RankTranscripts
 from conformance.errors import ConformanceError, InfrastructureError
@@ -306,7 +307,7 @@ class _Report:
                 self.transcript.take(header, body)
                 return None
             if not self.problem:
-                finished = self.transcript.finish(self.job, header)
+                finished = self.transcript.finish(self.job, read_message(header, JobEnd))
                 return replace(finished, notes=(*finished.notes, *self.masking.notes()))
         except Exception as error:  # noqa: BLE001 - anything may be in there
             self.problem = self.problem or f"{type(error).__name__}: {error}"

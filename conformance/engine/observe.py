@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from conformance.engine.job import Finished
+from conformance.engine.messages import ValueHead, WireError, read_message
 from conformance.engine.ways import CUT_SHORT, WAYS, WaysSaid, name_of
 from conformance.judge.errors import signature
 from conformance.kit.refusals import refused_flags
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.engine.job import Job
+    from conformance.engine.messages import JobEnd, RankEnd
 
 NEAR_TIMEOUT = 0.8
 """Part of its timeout beyond which a job is told to be near it."""
@@ -58,11 +60,11 @@ class Transcript:
                 self.blobs[name] = body
             case {"value": head} | {"reference": head}:
                 name = "value" if "value" in header else "reference"
-                self.blobs[name] = encode_value(value_from_wire(head, body))
+                self.blobs[name] = encode_value(value_of(read_message(head, ValueHead), body))
             case {"raises": expected}:
                 self.blobs["raises"] = msgspec.json.encode(expected)
             case {"error": error}:
-                self._take_error(error)
+                self._take_error(read_message(error, WireError))
             case {"unsupported": reason}:
                 self.unsupported = reason
             case {"end": True}:
@@ -70,21 +72,22 @@ class Transcript:
             case _:
                 raise ValueError(f"event {dict(header)} of the worker, expected a known one")
 
-    def _take_error(self, error: Mapping[str, Any]) -> None:
+    def _take_error(self, error: WireError) -> None:
         """Take the first error, the program's; a broken reference adds nothing to it."""
         self.error = self.error or _error(error)
-        self.blobs.setdefault("traceback", error["traceback"].encode())
-        if "frames" in error:
-            self.blobs.setdefault(FRAMES, traceback_artifact(error["frames"]))
+        self.blobs.setdefault("traceback", error.traceback.encode())
+        if error.frames is not None:
+            self.blobs.setdefault(FRAMES, traceback_artifact(error.frames))
 
     def _take_way(self, way: str, said: Mapping[str, Any], body: bytes) -> None:
         """Take one event of the program run in another way."""
         match said:
             case {"value": head}:
-                self.blobs[name_of(way)] = encode_value(value_from_wire(head, body))
+                value = value_of(read_message(head, ValueHead), body)
+                self.blobs[name_of(way)] = encode_value(value)
                 self.ways.end(way, Outcome.OK)
             case {"error": described}:
-                error = _error(described)
+                error = _error(read_message(described, WireError))
                 self.ways.end(way, raised(error), error)
             case {"skipped": reason}:
                 self.ways.end(way, Outcome.UNSUPPORTED, _said("unsupported", reason))
@@ -92,7 +95,7 @@ class Transcript:
                 self.ways.begin(way)
         self.blobs[WAYS] = self.ways.artifact()
 
-    def finish(self, job: Job, done: Mapping[str, Any]) -> Finished:
+    def finish(self, job: Job, done: JobEnd) -> Finished:
         """Return how the job ended.
 
         Args:
@@ -112,30 +115,28 @@ class Transcript:
             outcome, error = Outcome.OK, None
         if not whole:
             # What a failed job printed is evidence; a good job's chatter is noise.
-            for name in ("stdout", "stderr"):
-                if done.get(name):
-                    self.blobs[name] = done[name].encode("utf-8", "replace")
+            self.blobs |= printed(done)
         return Finished(
             job=job,
             outcome=outcome,
             stage=self.stage,
             error=error,
             blobs=self.blobs,
-            seconds={**self.seconds, "job": done.get("seconds", 0.0)},
-            max_rss_bytes=done.get("max_rss_bytes", 0),
+            seconds={**self.seconds, "job": done.seconds},
+            max_rss_bytes=done.max_rss_bytes,
             killed=killed(done),
-            refused=done.get("ended") == "infra",
+            refused=done.ended == "infra",
             notes=near_timeout(done, job),
         )
 
-    def _ending(self, job: Job, done: Mapping[str, Any]) -> tuple[Outcome, ErrorInfo | None]:
-        if done.get("ended"):
+    def _ending(self, job: Job, done: JobEnd) -> tuple[Outcome, ErrorInfo | None]:
+        if done.ended:
             outcome, text = cut_short(done, job)
-            return outcome, abnormal(done["ended"], text, job)
+            return outcome, abnormal(done.ended, text, job)
         if self.unsupported is not None:
             return Outcome.UNSUPPORTED, abnormal("unsupported", self.unsupported, job)
         if not self.ended:
-            if refused := refused_flags(done.get("stderr", "")):
+            if refused := refused_flags(done.stderr):
                 return Outcome.UNSUPPORTED, abnormal("unsupported", refused, job)
             return Outcome.CRASHED, crash(done, job)
         if self.error is None:
@@ -143,25 +144,25 @@ class Transcript:
         return raised(self.error), self.error
 
 
-def value_from_wire(head: Mapping[str, Any], body: bytes) -> Value:
-    """Return the value a worker sent: a structure, leaves' heads, and their bytes in a row."""
+def value_of(head: ValueHead, body: bytes) -> Value:
+    """Return the value that a worker sent.
+
+    Args:
+        head: Its structure and leaves.
+        body: The bytes of the leaves in a row.
+    """
     leaves, start = [], 0
-    for leaf in head["leaves"]:
-        end = start + leaf["nbytes"]
+    for leaf in head.leaves:
+        end = start + leaf.nbytes
         leaves.append(
             Leaf(
-                path=leaf["path"],
-                kind=leaf["kind"],
-                dtype=leaf["dtype"],
-                shape=tuple(leaf["shape"]),
-                weak_type=leaf["weak_type"],
-                sharding=leaf["sharding"],
-                memory_kind=leaf["memory_kind"],
+                path=leaf.path, kind=leaf.kind, dtype=leaf.dtype, shape=leaf.shape,
+                weak_type=leaf.weak_type, sharding=leaf.sharding, memory_kind=leaf.memory_kind,
                 data=body[start:end],
             )
-        )
+        )  # fmt: skip
         start = end
-    return Value(structure=head["structure"], leaves=tuple(leaves))
+    return Value(structure=head.structure, leaves=tuple(leaves))
 
 
 def abnormal(type_: str, message: str, job: Job) -> ErrorInfo:
@@ -173,13 +174,11 @@ def _said(type_: str, message: str, where: str = "") -> ErrorInfo:
     return ErrorInfo(type=type_, message=message, signature=f"{type_}: {message}", where=where)
 
 
-def _error(error: Mapping[str, Any]) -> ErrorInfo:
+def _error(error: WireError) -> ErrorInfo:
     return ErrorInfo(
-        type=error["type"],
-        message=error["message"],
-        signature=signature(error["type"], error["message"]),
-        where=error["where"],
-    )
+        type=error.type, message=error.message, signature=signature(error.type, error.message),
+        where=error.where,
+    )  # fmt: skip
 
 
 def raised(error: ErrorInfo) -> Outcome:
@@ -189,7 +188,7 @@ def raised(error: ErrorInfo) -> Outcome:
     return Outcome.OUT_OF_MEMORY if memory else Outcome.RAISED
 
 
-def cut_short(done: Mapping[str, Any], job: Job) -> tuple[Outcome, str]:
+def cut_short(done: JobEnd, job: Job) -> tuple[Outcome, str]:
     """Return the outcome of a job that its supervisor ended, or could not begin.
 
     Args:
@@ -199,7 +198,7 @@ def cut_short(done: Mapping[str, Any], job: Job) -> tuple[Outcome, str]:
     Returns:
         The outcome, and why.
     """
-    match done["ended"]:
+    match done.ended:
         case "timeout":
             return Outcome.TIMED_OUT, f"no end within the timeout of {job.case.timeout:g} s"
         case "memory":
@@ -209,32 +208,42 @@ def cut_short(done: Mapping[str, Any], job: Job) -> tuple[Outcome, str]:
         case "garbled":
             return Outcome.CRASHED, "the job wrote into the worker's own channel"
         case _:
-            return Outcome.INFRA, str(done.get("stderr") or done["ended"])
+            return Outcome.INFRA, str(done.stderr or done.ended)
 
 
-def killed(done: Mapping[str, Any]) -> bool:
+def printed(done: JobEnd) -> dict[str, bytes]:
+    """Return the last of what a job printed, by stream, as far as it printed anything.
+
+    Args:
+        done: The supervisor's last word.
+    """
+    streams = {"stdout": done.stdout, "stderr": done.stderr}
+    return {name: text.encode("utf-8", "replace") for name, text in streams.items() if text}
+
+
+def killed(done: JobEnd) -> bool:
     """Say whether a process was ended by a SIGKILL that its supervisor did not send.
 
     Args:
         done: How it ended.
     """
-    return not done.get("ended") and done.get("signal") == signal.SIGKILL
+    return not done.ended and done.signal == signal.SIGKILL
 
 
-def near_timeout(done: Mapping[str, Any], job: Job) -> tuple[str, ...]:
+def near_timeout(done: JobEnd, job: Job) -> tuple[str, ...]:
     """Return a note on a job that ended by itself but nearly too late, empty for any other.
 
     Args:
         done: The supervisor's last word.
         job: The job.
     """
-    took, timeout = done.get("seconds", 0.0), job.case.timeout
-    if done.get("ended") or took <= NEAR_TIMEOUT * timeout:
+    took, timeout = done.seconds, job.case.timeout
+    if done.ended or took <= NEAR_TIMEOUT * timeout:
         return ()
     return (f"took {took:.1f} s, near its timeout of {timeout:g} s",)
 
 
-def crash(done: Mapping[str, Any], job: Job, who: str = "the process") -> ErrorInfo:
+def crash(done: JobEnd | RankEnd, job: Job, who: str = "the process") -> ErrorInfo:
     """Return the error of a job whose process ended too early.
 
     Args:
@@ -242,9 +251,9 @@ def crash(done: Mapping[str, Any], job: Job, who: str = "the process") -> ErrorI
         job: The job.
         who: What ended.
     """
-    number = done.get("signal")
+    number = done.signal
     if number is None:
-        text = f"{who} exited with status {done.get('exit')} before the job ended"
+        text = f"{who} exited with status {done.exit} before the job ended"
         return abnormal("exit", text, job)
     name = signal_name(number)
     return abnormal(name, f"{who} was ended by {name}", job)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.engine.irs import differing
 from conformance.engine.job import Finished
+from conformance.engine.messages import RankEnd, ValueHead, read_message
 from conformance.engine.observe import (
     Transcript,
     abnormal,
@@ -17,8 +18,9 @@ from conformance.engine.observe import (
     cut_short,
     killed,
     near_timeout,
+    printed,
     raised,
-    value_from_wire,
+    value_of,
 )
 from conformance.engine.tiles import DisagreementError, assembled
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.engine.job import Job
+    from conformance.engine.messages import JobEnd
     from conformance.engine.tiles import Wire
     from conformance.model.record import ErrorInfo
 
@@ -54,7 +57,7 @@ class RankTranscripts:
     def __init__(self, count: int) -> None:
         self._ranks = [Transcript() for _ in range(count)]
         self._values: dict[str, dict[int, Wire]] = {"value": {}, "reference": {}}
-        self._lost: dict[int, Mapping[str, Any]] = {}
+        self._lost: dict[int, RankEnd] = {}
         self._left: set[int] = set()
         self._ended = False
 
@@ -70,20 +73,20 @@ class RankTranscripts:
             case {"end": True} if rank is None:
                 self._ended = True
             case {"lost": ending}:
-                self._lost[header["rank"]] = ending
+                self._lost[header["rank"]] = read_message(ending, RankEnd)
             case {"left": True}:
                 self._left.add(header["rank"])
             case _ if rank is None:  # before there were ranks, as of a file that does not import
                 for transcript in self._ranks:
                     transcript.take(header, body)
             case {"value": head}:
-                self._values["value"][header["rank"]] = (head, body)
+                self._values["value"][rank] = (read_message(head, ValueHead), body)
             case {"reference": head}:
-                self._values["reference"][header["rank"]] = (head, body)
+                self._values["reference"][rank] = (read_message(head, ValueHead), body)
             case _:
                 self._ranks[header["rank"]].take(header, body)
 
-    def finish(self, job: Job, done: Mapping[str, Any]) -> Finished:
+    def finish(self, job: Job, done: JobEnd) -> Finished:
         """Return how the job ended.
 
         Args:
@@ -101,38 +104,36 @@ class RankTranscripts:
             said = f"; besides, {error.type}: {error.message}" if error else ""
             outcome, error = Outcome.RAISED, abnormal(RANKS_DIFFER, message + said, job)
         if outcome is not Outcome.OK:
-            for name in ("stdout", "stderr"):
-                if done.get(name):
-                    blobs[name] = done[name].encode("utf-8", "replace")
+            blobs |= printed(done)
         return Finished(
             job=job,
             outcome=outcome,
             stage=stage,
             error=error,
             blobs=blobs,
-            seconds={**self._seconds(), "job": done.get("seconds", 0.0)},
-            max_rss_bytes=done.get("max_rss_bytes", 0),
-            killed=killed(done) or any(map(killed, self._lost.values())),
-            refused=done.get("ended") == "infra",
+            seconds={**self._seconds(), "job": done.seconds},
+            max_rss_bytes=done.max_rss_bytes,
+            killed=killed(done) or any(end.signal == signal.SIGKILL for end in self._lost.values()),
+            refused=done.ended == "infra",
             notes=near_timeout(done, job),
         )
 
-    def _ending(self, job: Job, done: Mapping[str, Any]) -> tuple[Outcome, ErrorInfo | None, Stage]:
+    def _ending(self, job: Job, done: JobEnd) -> tuple[Outcome, ErrorInfo | None, Stage]:
         """Return outcome and error, and the stage that those who are to blame for it reached."""
         everyone = list(range(len(self._ranks)))
-        if done.get("ended"):
+        if done.ended:
             outcome, text = cut_short(done, job)
             late = self._latest([rank for rank in everyone if not self._ranks[rank].ended])
             if outcome is Outcome.TIMED_OUT and late:
                 text += f"; {self._named(late)} did not come beyond {self._stage(late)}"
-            return outcome, abnormal(done["ended"], text, job), self._stage(late or everyone)
-        if self._lost and (refused := refused_flags(done.get("stderr", ""))):
+            return outcome, abnormal(done.ended, text, job), self._stage(late or everyone)
+        if self._lost and (refused := refused_flags(done.stderr)):
             error = abnormal("unsupported", refused, job)
             return Outcome.UNSUPPORTED, error, self._stage(everyone)
         if self._lost:
             ending = self._decisive()
             lost = [rank for rank, other in self._lost.items() if other == ending]
-            if "garbled" in ending:
+            if ending.garbled:
                 text = f"{self._named(lost)} wrote into the worker's own channel"
                 error = abnormal("garbled", text, job)
             else:
@@ -143,13 +144,13 @@ class RankTranscripts:
             return Outcome.CRASHED, error, self._stage(everyone)
         return self._said(job)
 
-    def _decisive(self) -> Mapping[str, Any]:
+    def _decisive(self) -> RankEnd:
         """Return the ending that the others follow from: the first, but for who aborted.
 
         That is what a rank does when it finds that another is gone, which may be seen before it.
         """
         every = list(self._lost.values())
-        return next((one for one in every if one.get("signal") != signal.SIGABRT), every[0])
+        return next((one for one in every if one.signal != signal.SIGABRT), every[0])
 
     def _said(self, job: Job) -> tuple[Outcome, ErrorInfo | None, Stage]:
         """Return the ending of ranks that could all say how theirs was."""
@@ -226,7 +227,7 @@ class RankTranscripts:
             except DisagreementError as problem:
                 differences.append(f"{name}: {problem}")
                 for rank, (head, body) in wires.items():
-                    blobs[f"{name}.rank{rank}"] = encode_value(value_from_wire(head, body))
+                    blobs[f"{name}.rank{rank}"] = encode_value(value_of(head, body))
         return blobs, differences
 
     def _problem(self, name: str, texts: Mapping[int, bytes]) -> str | None:

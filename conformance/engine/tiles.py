@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from conformance.engine.observe import value_from_wire
+from conformance.engine.observe import value_of
 from conformance.model.codec import CorruptValueError, to_array
 from conformance.model.value import Leaf, Value
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-Wire: TypeAlias = "tuple[Mapping[str, Any], bytes]"
+    from conformance.engine.messages import Tiles, ValueHead
+
+Wire: TypeAlias = "tuple[ValueHead, bytes]"
 """A value as a rank sent it, see `conformance.kit.values.flatten`."""
 ASPECTS = ("path", "kind", "dtype", "shape", "weak_type", "sharding", "memory_kind")
 
@@ -41,7 +43,7 @@ def assembled(wires: Mapping[int, Wire]) -> Value:
             in a bit, or a part of an array lies on no rank.
     """
     wires = dict(sorted(wires.items()))
-    values = {rank: value_from_wire(head, body) for rank, (head, body) in wires.items()}
+    values = {rank: value_of(head, body) for rank, (head, body) in wires.items()}
     first = min(wires)
     for rank, value in values.items():
         _agree(first, values[first].structure, rank, value.structure, "structure")
@@ -53,7 +55,7 @@ def assembled(wires: Mapping[int, Wire]) -> Value:
                 got, other = getattr(leaf, aspect), getattr(value.leaves[number], aspect)
                 _agree(first, got, rank, other, f"{leaf.path} {aspect.replace('_', ' ')}")
         parts = {
-            rank: (value.leaves[number].data, wires[rank][0]["leaves"][number].get("tiles"))
+            rank: (value.leaves[number].data, wires[rank][0].leaves[number].tiles)
             for rank, value in values.items()
         }
         leaves.append(_whole(leaf, parts))
@@ -65,14 +67,14 @@ def _agree(first: int, got: object, rank: int, other: object, aspect: str) -> No
         raise DisagreementError(f"{aspect} is {got} on rank {first}, {other} on rank {rank}")
 
 
-def _whole(leaf: Leaf, parts: Mapping[int, tuple[bytes, Mapping[str, Any] | None]]) -> Leaf:
+def _whole(leaf: Leaf, parts: Mapping[int, tuple[bytes, Tiles | None]]) -> Leaf:
     """Return a leaf with the data of all ranks, `tiles` None where one has it whole."""
-    shape = next((tuple(tiles["shape"]) for _, tiles in parts.values() if tiles), None)
+    shape = next((tiles.shape for _, tiles in parts.values() if tiles), None)
     if shape is None:
         return _same(leaf, {rank: data for rank, (data, _) in parts.items()})
     every = [(0, size) for size in shape]
     tiled = {
-        rank: (data, [every] if tiles is None else tiles["at"])
+        rank: (data, [every] if tiles is None else tiles.at)
         for rank, (data, tiles) in parts.items()
     }
     canvas = _Canvas(leaf, shape, _item_size(tiled))

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.observe import Transcript, value_from_wire
+from conformance.engine.messages import JobEnd, ValueHead, read_message
+from conformance.engine.observe import Transcript, value_of
 from conformance.model.codec import decode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.traceback import decode_traceback
@@ -61,7 +62,7 @@ def test_every_end_has_one_outcome(
     end: tuple[str, str | None, str],
 ) -> None:
     """What the supervisor did comes first, then what the job said, then how the process went."""
-    finished = transcript(*events).finish(job(tmp_path), done)
+    finished = transcript(*events).finish(job(tmp_path), JobEnd(**done))
     outcome, type_, message = end
     assert finished.outcome == outcome
     assert (finished.error.type if finished.error else None) == type_
@@ -77,13 +78,13 @@ def test_every_end_has_one_outcome(
 )
 def test_an_error_that_is_about_memory(tmp_path: Path, error: dict[str, str]) -> None:
     """XLA and Python say it in their own ways."""
-    finished = transcript({"error": {**ERROR, **error}}, END).finish(job(tmp_path), {})
+    finished = transcript({"error": {**ERROR, **error}}, END).finish(job(tmp_path), JobEnd())
     assert finished.outcome is Outcome.OUT_OF_MEMORY
 
 
 def test_an_abnormal_end_stands_where_the_case_does(tmp_path: Path) -> None:
     """No traceback: the line of the case is the place to look."""
-    finished = transcript().finish(job(tmp_path), {"signal": 11})
+    finished = transcript().finish(job(tmp_path), JobEnd(signal=11))
     assert finished.error is not None
     assert finished.error.where == f"{tmp_path}/family/topic.py:7"
 
@@ -91,7 +92,7 @@ def test_an_abnormal_end_stands_where_the_case_does(tmp_path: Path) -> None:
 def test_the_first_error_counts(tmp_path: Path) -> None:
     """A reference that breaks after the program did adds nothing."""
     later = {**ERROR, "type": "CaseError", "traceback": "Later"}
-    finished = transcript({"error": ERROR}, {"error": later}, END).finish(job(tmp_path), {})
+    finished = transcript({"error": ERROR}, {"error": later}, END).finish(job(tmp_path), JobEnd())
     assert finished.error is not None
     assert finished.error.type == "ValueError"
     assert finished.blobs["traceback"] == b"Trace"
@@ -102,7 +103,7 @@ def test_stages_seconds_and_artifacts_are_kept(tmp_path: Path) -> None:
     """Up to the very end, whatever it is."""
     finished = transcript(
         {"stage": "build"}, {"seconds": ["build", 0.5]}, {"stage": "lower"}, {"artifact": "jaxpr"}
-    ).finish(job(tmp_path), {"signal": 9, "seconds": 2.0, "max_rss_bytes": 7, "stderr": "é"})
+    ).finish(job(tmp_path), JobEnd(signal=9, seconds=2.0, max_rss_bytes=7, stderr="é"))
     assert finished.stage is Stage.LOWER
     assert finished.seconds == {"build": 0.5, "job": 2.0}
     assert finished.blobs == {"jaxpr": b"text", "stderr": "é".encode()}
@@ -112,7 +113,7 @@ def test_stages_seconds_and_artifacts_are_kept(tmp_path: Path) -> None:
 def test_a_value_crosses_the_wire() -> None:
     """Leaves' bytes are cut from the body in their order."""
     body = array(1, 2) + array(3, 4)
-    value = value_from_wire({"structure": "(*, *)", "leaves": [LEAF, LEAF]}, body)
+    value = value_of(read_message({"structure": "(*, *)", "leaves": [LEAF, LEAF]}, ValueHead), body)
     assert [leaf.data for leaf in value.leaves] == [array(1, 2), array(3, 4)]
     made = Transcript()
     made.take({"value": {"structure": "(*, *)", "leaves": [LEAF, LEAF]}}, body)
@@ -138,7 +139,7 @@ def test_a_job_that_nearly_took_too_long_is_noted(
     tmp_path: Path, seconds: float, done: dict[str, Any], notes: tuple[str, ...]
 ) -> None:
     """Beyond 80 % of its timeout, unless it was ended anyway."""
-    finished = transcript(END).finish(job(tmp_path), {"seconds": seconds, **done})
+    finished = transcript(END).finish(job(tmp_path), JobEnd(seconds=seconds, **done))
     assert finished.notes == notes
 
 
@@ -155,7 +156,7 @@ def test_a_kill_that_no_limit_sent_is_told(
     tmp_path: Path, done: dict[str, Any], *, killed: bool
 ) -> None:
     """The supervisor says what it ended itself."""
-    assert transcript().finish(job(tmp_path), done).killed is killed
+    assert transcript().finish(job(tmp_path), JobEnd(**done)).killed is killed
 
 
 def test_frames_are_an_artifact(tmp_path: Path) -> None:
@@ -163,10 +164,10 @@ def test_frames_are_an_artifact(tmp_path: Path) -> None:
     frames = [{"type": "ValueError", "message": "bad", "frames": []}]
     told = {**ERROR, "traceback": "text", "frames": frames}
     made = transcript({"error": told}, {"error": {**ERROR, "frames": []}}, END)
-    finished = made.finish(job(tmp_path), {"exit": 0})
+    finished = made.finish(job(tmp_path), JobEnd(exit=0))
     (one,) = decode_traceback(finished.blobs["frames"])
     assert (one.type, one.message) == ("ValueError", "bad")
     assert finished.blobs["traceback"] == b"text"
-    plain = transcript({"error": ERROR}, END).finish(job(tmp_path), {"exit": 0})
+    plain = transcript({"error": ERROR}, END).finish(job(tmp_path), JobEnd(exit=0))
     assert plain.error == finished.error
     assert "frames" not in plain.blobs

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.engine.messages import JobEnd
 from conformance.engine.ranks import RankTranscripts
 from conformance.model.outcome import Outcome
 
@@ -31,7 +32,7 @@ def finish(folder: Path, *events: tuple[int | None, Any], **done: Any) -> Finish
         header, body = event if isinstance(event, tuple) else (event, b"")
         place = {} if rank is None else {"rank": rank}
         ranks.take({"kind": "event", "job": "1", "body": 0, **header, **place}, body)
-    return ranks.finish(job(folder), {"exit": 0, **done})
+    return ranks.finish(job(folder), JobEnd(**{"exit": 0, **done}))
 
 
 def both(*events: Any) -> list[tuple[int | None, Any]]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.engine.messages import ValueHead, read_message
 from conformance.engine.tiles import DisagreementError, Wire, assembled
 from conformance.model.codec import to_array
 
@@ -17,7 +18,8 @@ from conformance.model.codec import to_array
 def wire(*leaves: tuple[dict[str, Any], bytes], structure: str = "*") -> Wire:
     """Return a value as a rank sends it."""
     heads = [{**head, "nbytes": len(data)} for head, data in leaves]
-    return {"structure": structure, "leaves": heads}, b"".join(data for _, data in leaves)
+    whole = read_message({"structure": structure, "leaves": heads}, ValueHead)
+    return whole, b"".join(data for _, data in leaves)
 
 
 def head(shape: tuple[int, ...], **more: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 from conformance.engine.blobs import BlobStore
 from conformance.engine.cache import ResultCache
 from conformance.engine.judging import observation_of, record_of
+from conformance.engine.messages import JobEnd
 from conformance.model.outcome import Outcome, Stage
 from tests.engine.test_observe import END, ERROR, LEAF, transcript
 from tests.engine.worlds import array, job
@@ -32,7 +33,7 @@ def finished(folder: Path, *events: dict[str, Any], **done: Any) -> Finished:
     said.take({"same_as": "jit", "value": HEAD}, array(3, 4))
     for event in events:
         said.take({"kind": "event", "job": "1", **event}, b"")
-    return said.finish(job(folder, same_as=ASKED), done)
+    return said.finish(job(folder, same_as=ASKED), JobEnd(**done))
 
 
 def observed(ended: Finished, folder: Path) -> Observation:

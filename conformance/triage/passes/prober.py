@@ -15,6 +15,7 @@ from conformance.engine.client import WorkerDiedError
 from conformance.engine.comparing import Side
 from conformance.engine.job import Finished, Job
 from conformance.engine.judging import claimed_observation, record_of
+from conformance.engine.messages import JobEnd
 from conformance.engine.observe import Transcript
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.judge.conformance import conformance
@@ -245,7 +246,7 @@ class PassProber:
             transcript.take(header, body)
         if end is None:
             transcript.ended = True
-            return transcript.finish(self._job, {})
+            return transcript.finish(self._job, JobEnd())
         finished = Finished(
             job=self._job, outcome=end.outcome, stage=transcript.stage, error=end.error,
             blobs=transcript.blobs, seconds=transcript.seconds,

@@ -1,0 +1,130 @@
+"""What a worker sends about a job, as types: it comes from inside a cell and is checked here."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class JobEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """The supervisor's last word on a job's process.
+
+    Attributes:
+        ended: Why the supervisor ended it: `timeout`, `memory`, `observation`, `garbled`; `infra`
+            if it could not begin; empty if it ended by itself.
+        exit: Exit status, None if a signal ended it.
+        signal: Signal that ended it, None if it exited.
+        seconds: Wall-clock seconds of the process.
+        max_rss_bytes: Peak resident memory of the process and its children, in bytes.
+        stdout: The last of what it printed.
+        stderr: The last of what it printed on standard error.
+    """
+
+    ended: str | None = ""
+    exit: int | None = None
+    signal: int | None = None
+    seconds: float = 0.0
+    max_rss_bytes: int = 0
+    stdout: str = ""
+    stderr: str = ""
+
+
+class RankEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How the process of a rank ended before its job did.
+
+    Attributes:
+        exit: Exit status, None if a signal ended it.
+        signal: Signal that ended it, None if it exited.
+        garbled: Whether it wrote into the worker's own channel.
+    """
+
+    exit: int | None = None
+    signal: int | None = None
+    garbled: bool = False
+
+
+class WireError(msgspec.Struct, frozen=True, kw_only=True):
+    """An exception, as `conformance.kit.stages.describe_error` describes it.
+
+    Attributes:
+        type: Name of its class.
+        message: Its message.
+        where: Last line of the case's file that took part, `file:line`.
+        traceback: As Python prints it, its last 20,000 characters.
+        frames: As `conformance.kit.tracebacks` describes it, None where that is not known.
+    """
+
+    type: str
+    message: str
+    where: str
+    traceback: str
+    frames: list[dict[str, Any]] | None = None
+
+
+class Tiles(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of an array that a rank holds.
+
+    Attributes:
+        shape: Shape of the whole array.
+        at: For each part, start and stop in each dimension; their data are in this order.
+    """
+
+    shape: tuple[int, ...]
+    at: tuple[tuple[tuple[int, int], ...], ...]
+
+
+class LeafHead(msgspec.Struct, frozen=True, kw_only=True):
+    """One leaf of a value, but for its bytes.
+
+    Attributes:
+        path: Where it is in the value, e.g. `out['exp']`.
+        kind: `array`, `key`, `numpy` or `python`.
+        dtype: Its dtype, or the type of a Python scalar.
+        shape: Its shape.
+        weak_type: Whether its dtype is weak.
+        sharding: Its sharding in words, empty for none.
+        memory_kind: Its memory, empty for none.
+        nbytes: Number of its bytes.
+        tiles: The parts of it that a rank holds, None where it holds all.
+    """
+
+    path: str
+    kind: str
+    dtype: str
+    shape: tuple[int, ...]
+    weak_type: bool
+    sharding: str
+    memory_kind: str
+    nbytes: int
+    tiles: Tiles | None = None
+
+
+class ValueHead(msgspec.Struct, frozen=True, kw_only=True):
+    """A value, but for the bytes of its leaves, which follow one another.
+
+    Attributes:
+        structure: Its pytree, in words.
+        leaves: Its leaves.
+    """
+
+    structure: str
+    leaves: tuple[LeafHead, ...]
+
+
+def read_message(data: object, kind: type[T]) -> T:
+    """Return plain data as a message.
+
+    Args:
+        data: What was sent.
+        kind: Type of the message.
+
+    Raises:
+        ValueError: If it is none; the message names the field.
+    """
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{kind.__name__} of the worker: {error}") from None
