@@ -8,7 +8,7 @@ import pytest
 
 from conformance.app import context
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
-from conformance.cli import doctor
+from conformance.app import host_check
 from tests.projects import GOOD
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def without(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
             raise MissingInterpreterError(python, [])
         return find(python, download=download)
 
-    monkeypatch.setattr(doctor, "find_interpreter", found)
+    monkeypatch.setattr(host_check, "find_interpreter", found)
 
 
 def line(ending: Ending, what: str) -> str:
