@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import os
 import signal
 import sys
 import threading
@@ -15,8 +13,7 @@ import click
 
 from conformance import __version__
 from conformance.cells.children import CHILDREN
-from conformance.cells.suggest import did_you_mean
-from conformance.cli.commands import COMMANDS, GROUPS
+from conformance.cli.commands import Commands
 from conformance.cli.environment_block import erase_environment_block
 from conformance.cli.guarded_output import guarded_output
 from conformance.engine.environment import is_allowed
@@ -27,61 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-COMPLETING = "_CONFORMANCE_COMPLETE"
-"""Variable that a shell sets to complete a line."""
-COMPLETION = "conformance.cli.completion"
-
 REPORT = (
     "conformance: internal error; this is a bug of jax-conformance and says nothing about JAX; "
     "please report it with the lines above and the command"
 )
-
-
-class Commands(click.Group):
-    """The subcommands, in the order a newcomer meets them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names of all subcommands."""
-        return list(COMMANDS)
-
-    def get_command(
-        self,
-        ctx: click.Context,  # noqa: ARG002 - click's signature
-        cmd_name: str,
-    ) -> click.Command | None:
-        """Import a subcommand and return it, None when there is none of that name."""
-        if cmd_name not in COMMANDS:
-            return None
-        entry = COMMANDS[cmd_name]
-        if COMPLETING in os.environ:
-            completed = importlib.import_module(COMPLETION).command_to_complete
-            found: click.Command = completed(cmd_name, entry.module)
-            return found
-        command: click.Command = importlib.import_module(entry.module).command
-        command.short_help = entry.summary
-        return command
-
-    def format_commands(
-        self,
-        ctx: click.Context,  # noqa: ARG002 - click's signature
-        formatter: click.HelpFormatter,
-    ) -> None:
-        """Write the subcommands in their groups, without importing one."""
-        width = max(map(len, COMMANDS))
-        for group, entries in GROUPS.items():
-            with formatter.section(group):
-                formatter.write_dl(
-                    [(name.ljust(width), entry.summary) for name, entry in entries.items()]
-                )
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand; the error for an unknown one names the nearest."""
-        name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
-            ctx.fail(f"no command {name!r}{did_you_mean(name, COMMANDS)}")
-        return super().resolve_command(ctx, args)
 
 
 @click.group(

@@ -12,7 +12,8 @@ from conformance.app.output_files import check_writable, write_file
 from conformance.app.targets import subject_named
 from conformance.cli.console import open_console
 from conformance.cli.measure_options import measure_options
-from conformance.cli.options import jobs_option, json_option, program_options
+from conformance.cli.options import jobs_option, json_option
+from conformance.cli.program_options import program_options
 from conformance.cli.suite_options import in_suite_options
 from conformance.cli.words import CASES, CELLS, PLATFORM
 from conformance.files import readable_json

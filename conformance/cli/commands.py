@@ -5,7 +5,13 @@ They are data, so that `conformance --help` answers without importing any of the
 
 from __future__ import annotations
 
+import importlib
+import os
 from typing import Final, NamedTuple
+
+import click
+
+from conformance.cells.suggest import did_you_mean
 
 
 class Entry(NamedTuple):
@@ -62,3 +68,53 @@ COMMANDS: Final[dict[str, Entry]] = {
     for name, entry in group.items()
 }
 """Every subcommand by name, in the order of the groups."""
+COMPLETING = "_CONFORMANCE_COMPLETE"
+"""Variable that a shell sets to complete a line."""
+COMPLETION = "conformance.cli.completion"
+
+
+class Commands(click.Group):
+    """The subcommands, in the order a newcomer meets them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names of all subcommands."""
+        return list(COMMANDS)
+
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        cmd_name: str,
+    ) -> click.Command | None:
+        """Import a subcommand and return it, None when there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        entry = COMMANDS[cmd_name]
+        if COMPLETING in os.environ:
+            completed = importlib.import_module(COMPLETION).command_to_complete
+            found: click.Command = completed(cmd_name, entry.module)
+            return found
+        command: click.Command = importlib.import_module(entry.module).command
+        command.short_help = entry.summary
+        return command
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        formatter: click.HelpFormatter,
+    ) -> None:
+        """Write the subcommands in their groups, without importing one."""
+        width = max(map(len, COMMANDS))
+        for group, entries in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl(
+                    [(name.ljust(width), entry.summary) for name, entry in entries.items()]
+                )
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand; the error for an unknown one names the nearest."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            ctx.fail(f"no command {name!r}{did_you_mean(name, COMMANDS)}")
+        return super().resolve_command(ctx, args)

@@ -8,13 +8,10 @@ import click
 import msgspec
 from rich.text import Text
 
-from conformance.app.context import RELEASES, load_context
+from conformance.app.cells import cell_row, lock_cells, provision_cells, refresh_table
+from conformance.app.context import load_context
 from conformance.app.session import Session
-from conformance.cells.index import refresh_releases
-from conformance.cells.lock import store_lock
-from conformance.cells.locks import find_lock
 from conformance.cells.matrix import matrix_names
-from conformance.cells.provision import is_provisioned, provision
 from conformance.cli.console import open_console
 from conformance.cli.disk import prune_cache
 from conformance.cli.options import no_downloads_option
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from conformance.app.context import ProjectContext
-    from conformance.engine.job import PlannedCell
     from conformance.engine.prepare import Preparation
     from conformance.model.run import Exclusion
 
@@ -88,12 +84,18 @@ def command(
     if topologies:
         return show_topologies(context, cell, as_json=as_json)
     if refresh:
-        return _refresh(context)
+        changed = refresh_table(context)
+        added, removed = ", ".join(changed.added), ", ".join(changed.removed)
+        click.echo(f"added: {added or 'none'}; removed: {removed or 'none'}")
+        click.echo(f"newest: {changed.releases.newest.version}")
+        return ExitCode.OK
     if name is None and not (cell or lock or make):
         return _names(context, as_json=as_json)
     cells, left_out = context.cells(name, cell)
     if lock:
-        return _lock(context, name, cell)
+        for line in lock_cells(context, name, cell):
+            click.echo(line)
+        return ExitCode.OK
     preparation = Session(context=context).prepare(cells, download=make)
     return (
         _make(context, preparation)
@@ -109,7 +111,7 @@ def _show(
     *,
     as_json: bool,
 ) -> int:
-    rows = [_row(planned, preparation, context) for planned in preparation.cells]
+    rows = [cell_row(context, planned, preparation) for planned in preparation.cells]
     exclusions = [*left_out, *preparation.exclusions]
     if as_json:
         data = {"cells": rows, "exclusions": exclusions}
@@ -127,32 +129,10 @@ def _show(
 
 def _make(context: ProjectContext, preparation: Preparation) -> int:
     code = ExitCode.OK
-    for planned in preparation.cells:
-        if planned.failure:
-            click.echo(f"conformance: {planned.cell.id}: {planned.failure}", err=True)
-            code = ExitCode.INFRA
-            continue
-        if planned.missing:
-            click.echo(f"{planned.cell.id}: not made: {planned.missing}")
-            continue
-        lock = preparation.locks[planned.cell.id]
-        made = provision(planned.cell, lock=lock, cache=context.cache)
-        click.echo(f"{planned.cell.id}: {made.python}")
-    for exclusion in preparation.exclusions:
-        click.echo(f"excluded {exclusion.cell}: {exclusion.reason}")
+    for line, failed in provision_cells(context, preparation):
+        click.echo(f"conformance: {line}" if failed else line, err=failed)
+        code = ExitCode.INFRA if failed else code
     return code
-
-
-def _row(planned: PlannedCell, preparation: Preparation, context: ProjectContext) -> dict[str, Any]:
-    lock = preparation.locks.get(planned.cell.id)
-    return {
-        "cell": planned.cell.id,
-        "jax": planned.release,
-        "lock": planned.lock_hash,
-        "versions": planned.versions,
-        "provisioned": lock is not None and is_provisioned(planned.cell, lock, context.cache),
-        "failure": planned.failure or planned.missing,
-    }
 
 
 def _described(row: Mapping[str, Any]) -> str:
@@ -167,37 +147,3 @@ def _names(context: ProjectContext, *, as_json: bool) -> int:
     names = matrix_names(context.matrix_folders)
     click.echo(msgspec.json.encode(names) if as_json else "\n".join(names))
     return 0
-
-
-def _refresh(context: ProjectContext) -> int:
-    _must_be_writable(context, "the table of releases")
-    changed = refresh_releases(context.project.matrices / RELEASES)
-    added, removed = ", ".join(changed.added), ", ".join(changed.removed)
-    click.echo(f"added: {added or 'none'}; removed: {removed or 'none'}")
-    click.echo(f"newest: {changed.releases.newest.version}")
-    return 0
-
-
-def _lock(context: ProjectContext, name: str | None, selectors: tuple[str, ...]) -> int:
-    _must_be_writable(context, "locks")
-    folder = context.project.matrices / "locks"
-    for cell in context.cells(name, selectors)[0]:
-        # What is committed stays; what is not is resolved, or taken from the cache.
-        try:
-            lock = find_lock(
-                cell, context.releases, folders=(context.project.matrices,), cache=context.cache
-            )
-        except UsageError as error:  # it has none; the next one may
-            click.echo(f"excluded {cell.id}: {str(error).removeprefix(f'{cell.id}: ')}")
-            continue
-        if lock.path.parent != folder and cell.interpreter is None:
-            click.echo(f"locked {store_lock(lock, folder).path.stem}")
-    return 0
-
-
-def _must_be_writable(context: ProjectContext, what: str) -> None:
-    if not context.project.writable:
-        raise UsageError(
-            f"{context.project.matrices}: {what} of an installed package cannot be changed; "
-            "do it in a checkout"
-        )

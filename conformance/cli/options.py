@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.context import TIMEOUT, default_jobs
+from conformance.app.context import default_jobs
 from conformance.cells.interpreters import DOWNLOADS
 from conformance.cli.words import CELLS, MATRICES
 
@@ -145,27 +145,3 @@ def with_option(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Beside the cells' own packages: a requirement, a wheel, or ./FOLDER of a package; "
         "repeatable.",
     )(command)  # fmt: skip
-
-
-def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what is said of a script, a test or a command: `timeout`, `wanted` and `is_command`.
-
-    Args:
-        command: The command whose target may be one.
-    """
-    options = (
-        click.option(
-            "--timeout", type=click.FloatRange(0.1), default=TIMEOUT, show_default=True,
-            metavar="SECONDS", help="Of a script, test or command.",
-        ),
-        click.option(
-            "--with", "wanted", multiple=True, metavar="PACKAGE",
-            help="What it needs beside the cells' own packages: a requirement, a wheel, or "
-            "./FOLDER of a package; repeatable.",
-        ),
-        click.option("--command", "is_command", is_flag=True, help="TARGET is a command line."),
-        no_downloads_option,
-    )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command

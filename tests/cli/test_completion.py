@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from conformance.cli import COMPLETING, cli
-from conformance.cli.commands import COMMANDS
+from conformance.cli import cli
+from conformance.cli.commands import COMMANDS, COMPLETING
 from conformance.cli.completion import Described, describe, restore
 from tests.projects import ROOT
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.app import context
+from conformance.app import context, host_check
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
-from conformance.app import host_check
 from tests.projects import GOOD
 
 if TYPE_CHECKING:
