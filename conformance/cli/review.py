@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import click
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from conformance.app.acceptance import check_goldens_writable
 from conformance.app.context import load_context
 from conformance.app.notes import print_note
 from conformance.app.output_files import check_writable, write_file
 from conformance.app.review_data import review_data, review_lines
-from conformance.cli.accept import check_goldens_writable
 from conformance.cli.options import recorded_options
 from conformance.cli.review_screen import in_terminal, review_in_terminal
 from conformance.cli.run import request_of
