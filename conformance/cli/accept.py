@@ -13,8 +13,8 @@ from conformance.app.acceptance import (
     remove_goldens_of_no_case,
 )
 from conformance.app.context import load_context
+from conformance.app.run_request import request_of
 from conformance.cli.options import recorded_options
-from conformance.cli.run import request_of
 from conformance.cli.words import CASES
 from conformance.engine.rundir import RunDirectory, latest_run
 from conformance.errors import UsageError

@@ -13,9 +13,9 @@ import click
 from conformance.app.context import default_jobs, load_context
 from conformance.app.golden_state import write_state
 from conformance.app.output_files import write_file
+from conformance.app.since import STORE_NIGHTS
 from conformance.app.site_folder import write_site
 from conformance.cli.console import open_console
-from conformance.cli.since import STORE_NIGHTS
 from conformance.cli.suite_history import committed
 from conformance.engine.diff_cache import DiffCache
 from conformance.engine.digest_store import DigestStore

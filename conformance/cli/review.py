@@ -16,9 +16,9 @@ from conformance.app.context import load_context
 from conformance.app.notes import print_note
 from conformance.app.output_files import check_writable, write_file
 from conformance.app.review_data import review_data, review_lines
+from conformance.app.run_request import request_of
 from conformance.cli.options import recorded_options
 from conformance.cli.review_screen import in_terminal, review_in_terminal
-from conformance.cli.run import request_of
 from conformance.cli.words import CASES
 from conformance.corpus.metadata import specifier
 from conformance.corpus.select import matches

@@ -14,11 +14,11 @@ import msgspec
 from conformance.app.context import load_context
 from conformance.app.notes import print_note
 from conformance.app.output_files import check_writable, write_file
+from conformance.app.run_request import request_of
 from conformance.app.triage import Means
 from conformance.cells.cell_id import is_cell_id
 from conformance.cli.console import open_console
 from conformance.cli.options import json_option
-from conformance.cli.run import request_of
 from conformance.engine.causes import root_causes
 from conformance.engine.evidence_file import add_evidence, forget_evidence, read_evidence
 from conformance.engine.loading import load
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from conformance.app.context import ProjectContext
+    from conformance.app.run_request import RunRequest
     from conformance.cells.cell import Cell
-    from conformance.cli.run import Request
     from conformance.engine.causes import RootCause
     from conformance.model.case import Case
 
@@ -194,7 +194,7 @@ class Triage:
             add_evidence(self.directory, of[cause.id], self.jobs, print_note)
             self._take(of[cause.id])
 
-    def _cells(self, causes: Iterable[RootCause], request: Request) -> Mapping[str, Cell]:
+    def _cells(self, causes: Iterable[RootCause], request: RunRequest) -> Mapping[str, Cell]:
         """Return the cells of some causes, by id, without those that are not there any more."""
         wanted = dict.fromkeys(record.cell for cause in causes for record in cause.records)
         found = {}
@@ -213,7 +213,7 @@ class Triage:
 
     def _found(
         self, cause: RootCause, cells: Mapping[str, Cell], cases: Mapping[str, Case],
-        request: Request,
+        request: RunRequest,
     ) -> Evidence:  # fmt: skip
         """Find out about a cause; what goes wrong is told of it, and ends no other."""
         first = cause.records[0]
