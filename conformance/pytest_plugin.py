@@ -15,8 +15,9 @@ import msgspec
 import pytest
 
 from conformance.app.context import ProjectContext
+from conformance.app.run import describe_run
+from conformance.app.run_request import RunRequest
 from conformance.app.session import Session
-from conformance.cli.run import Request, info_of
 from conformance.corpus.discover import BrokenCasesError, discover, duplicates
 from conformance.engine.calibration import load_calibration
 from conformance.engine.comparing import Side
@@ -239,7 +240,7 @@ class Bench:
         self._write_run(dict.fromkeys(self._plan.values()))
 
     def _write_run(self, paths: Iterable[Path]) -> None:
-        request = Request(
+        request = RunRequest(
             select=tuple(map(str, paths)),
             matrix=self.config.option.matrix,
             cell=tuple(self.config.option.cell),
@@ -250,7 +251,7 @@ class Bench:
         ran = {case for case, _ in self._plan}
         cases = [case for case in discover(dict.fromkeys(self._plan.values())) if case.id in ran]
         info = replace(
-            info_of(request, plan, root),
+            describe_run(request, plan, root),
             plan=tuple(self._plan),
             cases=described_cases(cases, root),
         )

@@ -1,4 +1,4 @@
-"""What `conformance review` tells without a terminal: JSON, and a line for each group."""
+"""The state of a review as JSON, and as lines of text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from conformance.review.decisions import Choice, Decided
+from conformance.model.outcome import ExitCode
+from conformance.review.decisions import REVIEW, Choice, Decided
 from conformance.review.evidence import described, evidence_of, places, proposals
 from conformance.review.exporting import tally
 from conformance.review.groups import tally as tally_of_groups
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from conformance.review.groups import Group
     from conformance.review.session import Session
     from conformance.review.writing import Outcomes
+
+
+def exit_code_of(session: Session) -> ExitCode:
+    """Return the exit status of a review: unexpected as long as something is undecided."""
+    left = session.pending or session.changed
+    return ExitCode.UNEXPECTED if left else ExitCode.OK
 
 
 def review_data(session: Session, done: Outcomes | None, *, written: bool) -> dict[str, Any]:
@@ -34,6 +41,7 @@ def review_data(session: Session, done: Outcomes | None, *, written: bool) -> di
         "groups": [_group(session, group) for group in session.groups],
         "changed": [case.id for case in session.changed],
         "outcome": None if done is None else _outcome(done, written=written),
+        "exit": int(exit_code_of(session)),
     }
 
 
@@ -121,6 +129,22 @@ def review_lines(session: Session, done: Outcomes | None, *, written: bool) -> I
         number = len(session.pending)
         groups = plural(len(session.groups), "group")
         yield f"{number} of {groups} pending: {tally_of_groups(session.groups)}"
+
+
+def pending_lines(session: Session) -> Iterator[str]:
+    """Yield what is pending when a terminal review ends, and where its decisions are kept.
+
+    Args:
+        session: The review.
+    """
+    if not session.groups:
+        yield f"nothing is pending in {session.directory.path}"
+        return
+    taken = len(session.taken)
+    yield f"{len(session.pending)} of {plural(len(session.groups), 'group')} pending"
+    if taken:
+        word = "decision is" if taken == 1 else "decisions are"
+        yield f"{taken} {word} kept in {session.directory.path / REVIEW}"
 
 
 def _state(session: Session, group: Group) -> str:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from conformance.engine.durations import FILE_NAME, Durations, decoded
+from conformance.app.notes import print_note
+from conformance.engine.durations import FILE_NAME, Durations, decoded, learned
+from conformance.engine.loading import load, runs_in
 from conformance.engine.plan import Plan
 from conformance.engine.shards import OPEN, shards
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.files import said_by
+from conformance.files import said_by, write_atomically
+from conformance.locking import locked
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
@@ -37,6 +41,25 @@ def durations_of(context: ProjectContext) -> Durations:
         return Durations()
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
+
+
+def learn_durations(context: ProjectContext, folders: Iterable[Path]) -> Durations:
+    """Add the durations of the jobs of runs to those that the project keeps, and return them all.
+
+    Args:
+        context: The project.
+        folders: Directories of runs, or folders of such.
+
+    Raises:
+        InfrastructureError: If the disk refuses.
+    """
+    runs = chain.from_iterable(map(runs_in, folders))
+    records = tuple(chain.from_iterable(load(run).records for run in runs))
+    file = durations_file(context)
+    with locked({file.parent}, print_note):
+        durations = learned(records, durations_of(context))
+        write_atomically(file, durations.encoded())
+    return durations
 
 
 def parts_of(plan: Plan, possible: Sequence[Job], count: int, durations: Durations) -> list[Shard]:

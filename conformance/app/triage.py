@@ -1,46 +1,60 @@
-"""What root causes are looked into with: cells and cases of a context, and the files of a run."""
+"""The triage of a run: each root cause is investigated with the cells and files of a project."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from conformance.app.axes import axis_to, cell_with, release_of
 from conformance.app.bisect import LOGS, Asked, Subject, searched_on
 from conformance.app.context import default_jobs
+from conformance.app.notes import print_note
+from conformance.app.run_request import request_of
 from conformance.app.session import Session
+from conformance.cells.cell_id import is_cell_id
 from conformance.cells.installed_files import edited_files
 from conformance.cells.places import places_of
 from conformance.cells.releases import is_nightly
+from conformance.engine.causes import root_causes
 from conformance.engine.comparing import Side
 from conformance.engine.digest_store import DigestStore
+from conformance.engine.evidence_file import add_evidence, forget_evidence, read_evidence
 from conformance.engine.job import Job
 from conformance.engine.judging import variant
 from conformance.engine.loading import load, runs_in
 from conformance.engine.rundir import RunDirectory
-from conformance.errors import UsageError
+from conformance.errors import ConformanceError, UsageError
 from conformance.files import write_atomically
 from conformance.golden.errors import GoldenError
 from conformance.golden.store import GoldenStore
-from conformance.model.evidence import REPRODUCTIONS
-from conformance.model.outcome import Conformance
+from conformance.model.evidence import REPRODUCTIONS, Evidence
+from conformance.model.outcome import Conformance, ExitCode
 from conformance.triage.bisect.prober import CaseProber
 from conformance.triage.blame.cases import blame_case
+from conformance.triage.evidence.choice import stands_for, why_not
 from conformance.triage.evidence.claims import with_recorded
+from conformance.triage.evidence.finding import Finding
 from conformance.triage.evidence.goods import candidates, seen_right
+from conformance.triage.evidence.telling import evidence_lines
 from conformance.triage.repro.carried import load_source
 from conformance.triage.repro.run import seen_job
 from conformance.triage.repro.writing import write
+from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
+    from conformance.app.run_request import RunRequest
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
+    from conformance.engine.causes import RootCause
     from conformance.engine.digests import Digest
     from conformance.engine.job import PlannedCell
     from conformance.engine.loading import LoadedRun
@@ -176,3 +190,158 @@ class Means:
         store = DigestStore(self.context.cache / "digests", default_jobs())
         found, _ = store.get_all(list(runs.values()))
         return sorted(found.values(), key=lambda one: (one.started, one.run), reverse=True)
+
+
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+    """A root cause that was not looked into.
+
+    Attributes:
+        cause: Its id.
+        said: Its reason.
+        why: Why it was not looked into.
+    """
+
+    cause: str
+    said: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriageOptions:
+    """The options of `conformance triage`.
+
+    Attributes:
+        limit: Root causes to look into, None for all.
+        minutes: Minutes after which no other root cause is begun, None for no such limit.
+        blame: Whether packages are searched for.
+        fresh: Whether earlier evidence is forgotten.
+    """
+
+    limit: int | None
+    minutes: float | None
+    blame: bool
+    fresh: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class Triage:
+    """The triage of one run.
+
+    Attributes:
+        context: The project.
+        directory: The run.
+        options: Which root causes are looked into, and how.
+        say: Receives a line for each step.
+        found: Evidence, in the order of the root causes.
+        left_out: Root causes that were not looked into.
+        jobs: Number of jobs of each root cause, by its id.
+    """
+
+    context: ProjectContext
+    directory: RunDirectory
+    options: TriageOptions
+    say: Callable[[str], None]
+    found: list[Evidence] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    jobs: dict[str, int] = field(default_factory=dict)
+    _start: float = field(default_factory=time.monotonic)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit status."""
+        if any(one.unfinished for one in self.found):
+            return ExitCode.INFRA
+        done = all(one.confirmed for one in self.found)
+        return ExitCode.OK if done else ExitCode.UNEXPECTED
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The result as JSON has it."""
+        return {
+            "run": self.directory.id, "jobs": self.jobs, "evidence": self.found,
+            "left_out": self.left_out,
+        }  # fmt: skip
+
+    def run(self) -> None:
+        """Look into the root causes one by one, and write the evidence of each at once.
+
+        Raises:
+            CorruptRunError: If the run cannot be read.
+            InfrastructureError: If the disk refuses.
+        """
+        causes = root_causes(load(self.directory).records)
+        if not causes:
+            self.say("nothing is unexpected")
+            return
+        self.jobs = {cause.id: len(cause.records) for cause in causes}
+        if self.options.fresh:
+            forget_evidence(self.directory)
+        known = read_evidence(self.directory)
+        of = {one.id: known[one.id] for one in causes if one.id in known}
+        request = request_of(self.directory)
+        cases = {case.id: case for case in self.context.cases(request.select)}
+        cells = self._find_cells(causes, request)
+        for number, cause in enumerate(causes, 1):
+            first = cause.reason.strip().partition("\n")[0][:200]
+            self.say(f"{number}. {cause.id}, {plural(len(cause.records), 'job')}: {first}")
+            if cause.id in of and not of[cause.id].unfinished:
+                self._take(of[cause.id])
+                continue
+            if why := why_not(cause) or self._limit_reached():
+                self.left_out.append(LeftOut(cause=cause.id, said=cause.reason, why=why))
+                self.say(f"  not looked into: {why}")
+                continue
+            of[cause.id] = self._look_into(cause, cells, cases, request)
+            add_evidence(self.directory, of[cause.id], self.jobs, print_note)
+            self._take(of[cause.id])
+
+    def _find_cells(self, causes: Iterable[RootCause], request: RunRequest) -> Mapping[str, Cell]:
+        """Return the cells of root causes, by id, without those that no longer exist."""
+        wanted = dict.fromkeys(record.cell for cause in causes for record in cause.records)
+        found = {}
+        for name in filter(is_cell_id, wanted):
+            try:
+                found[name] = self.context.cell(name)
+            except ConformanceError:
+                continue
+        if found.keys() != wanted.keys():  # an environment is known by its path alone
+            for text in request.cell:
+                try:
+                    found |= {cell.id: cell for cell in self.context.cells(None, [text])[0]}
+                except ConformanceError:
+                    continue
+        return found
+
+    def _look_into(
+        self, cause: RootCause, cells: Mapping[str, Cell], cases: Mapping[str, Case],
+        request: RunRequest,
+    ) -> Evidence:  # fmt: skip
+        """Return the evidence on a root cause; an error becomes part of it, and ends no other."""
+        first = cause.records[0]
+        nothing = Evidence(cause=cause.id, case=first.case, cell=first.cell)
+        means = Means(
+            self.context, self.directory, request.wanted, self.options.fresh,
+            lambda line: self.say(f"    {line}"),
+        )  # fmt: skip
+        try:
+            record, case, cell = stands_for(cause, cells, cases)
+            return Finding(means, cause.id, record, case, cell, self.options.blame).evidence()
+        except ConformanceError as error:
+            return msgspec.structs.replace(nothing, untold=(str(error),))
+        except Exception as error:  # noqa: BLE001 - a fault of ours in one cause ends no other
+            said = f"{type(error).__name__}: {error}; please report"
+            return msgspec.structs.replace(nothing, untold=(said,), unfinished=True)
+
+    def _limit_reached(self) -> str:
+        """Return why no other root cause is begun, empty if the next one is."""
+        minutes, limit = self.options.minutes, self.options.limit
+        if minutes is not None and time.monotonic() >= self._start + 60 * minutes:
+            return "no time is left; the same command goes on"
+        if limit is not None and len(self.found) >= limit:
+            return f"{limit} were looked into; the same command goes on with a higher --limit"
+        return ""
+
+    def _take(self, found: Evidence) -> None:
+        self.found.append(found)
+        for line in evidence_lines(found):
+            self.say(f"  {line}")

@@ -5,19 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from conformance.app.context import load_context
 from conformance.app.output_files import check_writable
+from conformance.app.since import conclude_run
 from conformance.cli.console import open_console
 from conformance.cli.options import json_option, site_option
-from conformance.cli.run import show
-from conformance.cli.since import Asked, concluded, fail_on_option, since_options
+from conformance.cli.run_output import hand_out
+from conformance.cli.since_options import fail_on_option, since_options
 from conformance.collecting import uncollected
 from conformance.engine.loading import LoadedRun, runs_in
 from conformance.engine.merging import in_order, merged
 from conformance.engine.rundir import RunDirectory, new_run
+from conformance.report.terminal import print_report
+
+if TYPE_CHECKING:
+    from conformance.app.since import SinceOptions
 
 
 @click.command("merge")
@@ -38,8 +44,7 @@ def command(
     *,
     parts: tuple[Path, ...],
     run_dir: Path | None,
-    since: str | None,
-    store: str | None,
+    compared: SinceOptions,
     fail_on: str | None,
     json_file: Path | None,
     site: bool | None,
@@ -58,8 +63,6 @@ def command(
     conformance merge shard-* --since yesterday --fail-on new
     """  # noqa: D301 - \b is click's own mark
     context = load_context()
-    asked = Asked(since=since, store=store, folder=context.project.root / "reports" / "runs")
-    asked.check()
     if json_file is not None:
         check_writable("--json", json_file)
     directory = RunDirectory(run_dir) if run_dir else new_run(context.project.root)
@@ -74,15 +77,12 @@ def command(
     if fail_on is not None:
         info = replace(info, request={**info.request, "fail_on": fail_on})
     directory.write_records(records)
-    came = concluded(directory, info, records, asked)
-    info = came.told_by(info)
-    directory.write_run(info)
+    conclusion = conclude_run(directory, info, records, compared)
+    report = conclusion.write(directory, info, records)
     console = open_console(json_file)
-    show(
-        directory, info, records, console, came.since,
-        json_file=json_file, site=site, verbose=verbose,
-    )  # fmt: skip
-    return came.decision.code
+    print_report(console, report, directory=directory.path, verbose=verbose)
+    hand_out(report, directory, console, json_file=json_file, site=site)
+    return conclusion.decision.code
 
 
 def _as_written(part: RunDirectory) -> LoadedRun:

@@ -17,7 +17,7 @@ from conformance.cli import suite_accept, suite_fetch
 from conformance.cli.console import open_console
 from conformance.cli.options import cells_options, json_option, site_option, with_option
 from conformance.cli.progress import live_progress
-from conformance.cli.run import hand_out
+from conformance.cli.run_output import hand_out
 from conformance.cli.suite_history import history
 from conformance.cli.suite_options import suite_options
 from conformance.cli.suite_repeat import repeat_options

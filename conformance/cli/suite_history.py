@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +12,14 @@ import click
 from conformance.app.context import load_context
 from conformance.app.notes import print_note
 from conformance.app.session import Session
+from conformance.app.suite_history import history_file, read_history
 from conformance.cli.words import SUITES
 from conformance.engine.loading import load, runs_in
 from conformance.engine.plan import make_plan
 from conformance.engine.recorded import recorded_endings
 from conformance.engine.rundir import RUN
 from conformance.errors import ConformanceError, UsageError
-from conformance.files import said_by, write_atomically
+from conformance.files import write_atomically
 from conformance.judge.deviation import applicable
 from conformance.locking import locked
 from conformance.model.outcome import ExitCode
@@ -42,10 +42,8 @@ if TYPE_CHECKING:
     from conformance.engine.loading import LoadedRun
     from conformance.suites.catalogue.definition import NamedSuite
 
-FOLDER: Final = "reports"
 MATRIX: Final = "releases"
 """Where the cases beside a suite are recorded."""
-_SLUG: Final = re.compile(r"[^a-z0-9]+")
 
 
 class StaleHistoryError(ConformanceError):
@@ -85,7 +83,7 @@ def history(*, name: str, runs: tuple[Path, ...], file: Path | None, check: bool
     """  # noqa: D301 - \b is click's own mark
     context = load_context()
     suite = named_suite(name, context.project.suites)
-    file = file or context.project.root / FOLDER / f"{_slug(suite.definition.title)}.json"
+    file = file or history_file(context, suite.definition.title)
     if check and runs:
         raise UsageError("--check tells of what is there: name no run with it")
     if file.suffix != ".json":
@@ -105,7 +103,7 @@ def _made(
     context: ProjectContext, suite: NamedSuite, file: Path, runs: tuple[Path, ...]
 ) -> tuple[Conformance | None, Conformance, dict[Path, bytes]]:
     """Return the data as they are and as they are to be, and the files to write."""
-    known = _read(file)
+    known = read_history(file)
     told = _with_runs(known, runs, suite, context)
     if told is None:
         raise UsageError(f"{file}: there are no data, and no run is named to make them from")
@@ -114,32 +112,6 @@ def _made(
     # Of the data as they are read back: the order in which runs told of tests does not count.
     page = conformance_markdown(decoded(data, str(file))).encode()
     return known, told, {file: data, file.with_suffix(".md"): page}
-
-
-def committed(context: ProjectContext, title: str) -> Conformance | None:
-    """Return the committed history of a suite, None where there is none.
-
-    Args:
-        context: The project.
-        title: The suite's title.
-
-    Raises:
-        UsageError: If it cannot be read.
-    """
-    return _read(context.project.root / FOLDER / f"{_slug(title)}.json") if title else None
-
-
-def _slug(title: str) -> str:
-    return _SLUG.sub("-", title.lower()).strip("-") or "suite"
-
-
-def _read(file: Path) -> Conformance | None:
-    try:
-        return decoded(file.read_bytes(), str(file))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {said_by(error)}") from None
 
 
 def _with_runs(

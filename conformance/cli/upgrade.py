@@ -17,7 +17,7 @@ from conformance.app.upgrade_targets import subject_of
 from conformance.cli.console import open_console
 from conformance.cli.options import jobs_option, json_option, no_downloads_option, with_option
 from conformance.cli.progress import ProgressLines
-from conformance.cli.run import write_site_of
+from conformance.cli.run_output import write_site_of
 from conformance.cli.suite_options import in_suite_options
 from conformance.cli.words import CASES, RELEASES, SUITES
 from conformance.engine.describing import describe, ended

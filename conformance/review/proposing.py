@@ -65,6 +65,23 @@ class Wish:
     match: str | None = None
 
 
+def agreed_value(proposed: Sequence[Declaration], field: str) -> str | None:
+    """Return the value that declarations propose for a field of a deviation.
+
+    Args:
+        proposed: The declarations.
+        field: Name of the field.
+
+    Returns:
+        Their common value, or a phrase if they differ; None if the field cannot be chosen.
+    """
+    if all(one.deviation is None for one in proposed):
+        left = {one.releases for one in proposed}
+        return (left.pop() or "") if field == "releases" and len(left) == 1 else None
+    found = {getattr(one.deviation, field) for one in proposed if one.deviation is not None}
+    return str(found.pop()) if len(found) == 1 else "as proposed for each"
+
+
 def undeclarable(members: Iterable[Member]) -> str:
     """Return why no deviation can be declared, or ended, for some jobs; empty when one can.
 

@@ -27,6 +27,10 @@ STYLES: Final = {
 HANG: Final = 2
 """Columns by which a line that goes on is set in."""
 LEAST_WIDTH: Final = 20
+TO_END: Final = "\x1b[J"
+"""Control sequence that erases from the cursor to the end of the screen."""
+_HOME: Final = "\x1b[H"
+_TO_END_OF_LINE: Final = "\x1b[K"
 _ABOVE: Final = 3
 _MESSAGE: Final = 2
 _BELOW: Final = 2 + _MESSAGE
@@ -87,6 +91,25 @@ def frame(
     shown += [Text()] * (page - len(shown))
     rest = f"-- {more} more lines (space) " if more > 0 else ""
     return [*above, *shown, _rule(rest, width), *_below(browsing.message, width, asks)][:height]
+
+
+def encode_frame(lines: Sequence[Text], width: int, *, dumb: bool) -> str:
+    """Return a screen as a terminal draws it.
+
+    Args:
+        lines: Its lines.
+        width: Columns.
+        dumb: Whether the terminal knows no control sequences.
+    """
+    console = Console(force_terminal=not dumb, width=width, highlight=False)
+    drawn = []
+    for text in lines:
+        with console.capture() as capture:
+            console.print(text, end="", soft_wrap=True)
+        drawn.append(capture.get())
+    if dumb:
+        return "\n".join(drawn) + "\n"
+    return _HOME + f"{_TO_END_OF_LINE}\r\n".join(drawn) + _TO_END_OF_LINE + TO_END
 
 
 def _rule(text: str, width: int) -> Text:

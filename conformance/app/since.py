@@ -1,4 +1,4 @@
-"""A run beside the one before it: which that is, what changed, and for what the run fails."""
+"""The comparison of a run with an earlier one: finding that run, the changes, the exit status."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-import click
 import msgspec
 
+from conformance.app.notes import print_note
 from conformance.engine.evidence_file import read_evidence
+from conformance.engine.loading import LoadedRun
 from conformance.engine.nights import Night, compare, night_of
 from conformance.engine.policy import NO_EVIDENCE, FailOn, exit_by
 from conformance.engine.rundir import RUN, CorruptRunError, RunDirectory
 from conformance.engine.since_file import read_since, write_since
 from conformance.errors import ConformanceError, UsageError
+from conformance.report.report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -35,8 +37,8 @@ _SAME: Final = ("select", "cell", "wanted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What is asked about the run before.
+class SinceOptions:
+    """The options `--since` and `--store`, with the folder that runs are looked up in.
 
     Attributes:
         since: Run to compare with, `none` for none; None for the last one of the same matrix.
@@ -49,10 +51,10 @@ class Asked:
     folder: Path
 
     def check(self) -> None:
-        """See that the run that is named is there: before hours have passed.
+        """Refuse a run that does not exist, before hours have passed.
 
         Raises:
-            UsageError: If it is not.
+            UsageError: If `--since` names such a run.
         """
         if self.since is not None and self.since != NONE and self.named is None and not self.store:
             raise UsageError(
@@ -62,85 +64,61 @@ class Asked:
 
     @property
     def named(self) -> RunDirectory | None:
-        """The run that is named, by its directory or its id, if it is there."""
+        """The run that `--since` names by its directory or id, None if it does not exist."""
         if self.since is None:
             return None
         paths = (Path(self.since), self.folder / self.since)
         return next((RunDirectory(path) for path in paths if (path / RUN).is_file()), None)
 
 
-def since_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of commands that compare a run with the one before it.
-
-    Args:
-        command: The command.
-    """
-    since = click.option(
-        "--since", metavar="RUN|none",
-        help="Run to compare with: its directory or id.  [default: the last of the same matrix]",
-    )  # fmt: skip
-    store = click.option(
-        "--store", metavar="PATH|URL", envvar="CONFORMANCE_STORE",
-        help="Store of runs, as of `conformance history`: for the last run where its directory is "
-        "gone, and for the issues that are linked.",
-    )  # fmt: skip
-    return since(store(command))
-
-
-def fail_on_option(default: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the option `--fail-on`.
-
-    Args:
-        default: Its default, None for what the parts of the run say.
-    """
-    return click.option(
-        "--fail-on", type=click.Choice([str(one) for one in FailOn]), default=default,
-        show_default=default or "as the parts were run",
-        help="Exit with 1 for whatever is unexpected, only for what is new since the last run "
-        "(with --store also for what has no linked issue), or never.",
-    )  # fmt: skip
-
-
 class Conclusion(NamedTuple):
-    """What a run comes to, beside the night before.
+    """The result of a run, compared with the night before.
 
     Attributes:
-        since: What changed since that night, None where there is none to compare with.
-        decision: The exit status, and why it is that one.
-        not_compared: Why there is none to compare with; empty if there is, or nobody asked.
+        since: The changes since that night, None where there is no night to compare with.
+        decision: The exit status with its reason.
+        not_compared: Reason why there is no such night; empty if there is, or if no comparison was
+            asked for.
     """
 
     since: Since | None
     decision: ExitDecision
     not_compared: str = ""
 
-    def told_by(self, info: RunInfo) -> RunInfo:
-        """Return what is known of a run, with what it comes to.
+    def write(self, directory: RunDirectory, info: RunInfo, records: Sequence[Record]) -> Report:
+        """Write the result into the directory of the run, and return the report on it.
 
         Args:
-            info: What was known before.
+            directory: The run.
+            info: Its description.
+            records: Its records.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
         """
-        return replace(
+        info = replace(
             info, exit=int(self.decision.code), exit_reason=self.decision.reason,
             not_compared=self.not_compared,
         )  # fmt: skip
+        directory.write_run(info)
+        return Report((LoadedRun.of(directory, info, records),), since=self.since)
 
 
-def concluded(
-    directory: RunDirectory, info: RunInfo, records: Sequence[Record], asked: Asked
+def conclude_run(
+    directory: RunDirectory, info: RunInfo, records: Sequence[Record], options: SinceOptions
 ) -> Conclusion:
-    """Return what changed since the last night, which is written, and the exit status.
+    """Compare a run with the night before, write the changes, and decide on the exit status.
 
-    What is wrong with the night before ends no run: it is said.
+    A night that cannot be read ends no run: a note reports it.
 
     Args:
         directory: The run.
-        info: What is known of it.
-        records: Its jobs.
-        asked: What it is compared with.
+        info: Its description.
+        records: Its records.
+        options: The run to compare with.
     """
     policy = FailOn(info.request.get("fail_on", FailOn.UNEXPECTED))
-    before = _before(directory, info, asked)
+    before = _find_before(directory, info, options)
     since = None
     if before.night is not None:
         # Of the same causes, the last night's triage holds: what was one cause then is one now.
@@ -167,20 +145,20 @@ class _Before(NamedTuple):
     missing: str = ""
 
 
-def _before(directory: RunDirectory, info: RunInfo, asked: Asked) -> _Before:
+def _find_before(directory: RunDirectory, info: RunInfo, options: SinceOptions) -> _Before:
     whole = info.request.get("shard", WHOLE) == WHOLE
-    wanted = asked.since != NONE and (whole or asked.since is not None)
+    wanted = options.since != NONE and (whole or options.since is not None)
     problems: list[str] = []
     night, known, evidence = None, None, NO_EVIDENCE
     if wanted:
-        found = _tried(lambda: _from_directory(directory, info, asked), problems)
+        found = _try(lambda: _from_directory(directory, info, options), problems)
         night, evidence = found or (None, NO_EVIDENCE)
-    if asked.store:
-        stored = _tried(lambda: _from_store(directory, info, asked), problems)
+    if options.store:
+        stored = _try(lambda: _from_store(directory, info, options), problems)
         older, known = stored or (None, frozenset())
         night = night or (older if wanted else None)
     missing = ""
-    if wanted and night is None and (info.matrix or asked.since is not None or asked.store):
+    if wanted and night is None and (info.matrix or options.since is not None or options.store):
         missing = "; ".join(problems) or _not_found(info)
     return _Before(night, known, evidence, missing)
 
@@ -195,25 +173,22 @@ def _not_found(info: RunInfo) -> str:
     )
 
 
-def _tried(made: Callable[[], T], problems: list[str]) -> T | None:
+def _try(read: Callable[[], T], problems: list[str]) -> T | None:
+    """Return what is read, None with a note if it cannot be."""
     try:
-        return made()
+        return read()
     except ConformanceError as error:
-        _say(f"not compared: {error}")
+        print_note(f"not compared: {error}")
         problems.append(str(error))
         return None
 
 
-def _say(said: str) -> None:
-    click.echo(f"conformance: {said}", err=True)
-
-
 def _from_directory(
-    directory: RunDirectory, info: RunInfo, asked: Asked
+    directory: RunDirectory, info: RunInfo, options: SinceOptions
 ) -> tuple[Night, Mapping[str, Evidence]] | None:
-    found = asked.named
-    if asked.since is None:
-        found = last_run(asked.folder, directory, info)
+    found = options.named
+    if options.since is None:
+        found = last_run(options.folder, directory, info)
     if found is None:
         return None
     # Without them, root causes are as old as that run, and those of one culprit are several.
@@ -226,17 +201,17 @@ def _unless_corrupt(read: Callable[[], T]) -> T | None:
     try:
         return read()
     except CorruptRunError as error:
-        _say(str(error))
+        print_note(str(error))
         return None
 
 
 def _from_store(
-    directory: RunDirectory, info: RunInfo, asked: Asked
+    directory: RunDirectory, info: RunInfo, options: SinceOptions
 ) -> tuple[Night | None, frozenset[tuple[str, str, str]]]:
     module = importlib.import_module(STORE_NIGHTS)
     part = ", ".join((*info.request.get("select", ()), *info.request.get("cell", ())))
     found: tuple[Night | None, frozenset[tuple[str, str, str]]] = module.from_store(
-        asked.store, info.matrix, part, _say, own=directory.id, name=asked.since or ""
+        options.store, info.matrix, part, print_note, own=directory.id, name=options.since or ""
     )
     return found
 

@@ -1,0 +1,205 @@
+"""Accepting: the observations of a run become goldens, and goldens of no case are removed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from conformance.app.notes import print_note
+from conformance.cells.suggest import did_you_mean
+from conformance.corpus.select import matches, select_cases
+from conformance.errors import NothingSelectedError, UsageError
+from conformance.golden.accept import Change, apply, refuse_in_ci
+from conformance.golden.sweep import of_no_case, remove
+from conformance.locking import locked
+from conformance.report.text import visible
+from conformance.review.judged import judged_run
+from conformance.review.refusing import passed_over, refusal
+from conformance.review.writing import accept_plans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from conformance.app.context import ProjectContext
+    from conformance.engine.job import Job
+    from conformance.engine.rundir import RunDirectory
+    from conformance.golden.accept import AcceptPlan
+    from conformance.model.record import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """The result of accepting a run.
+
+    Attributes:
+        plans: The goldens that were written, or would be.
+        refused: Records that cannot become golden, each with the reason.
+    """
+
+    plans: Sequence[AcceptPlan]
+    refused: Sequence[tuple[Record, str]]
+
+
+def accept_run(
+    context: ProjectContext,
+    directory: RunDirectory,
+    planned: Sequence[str],
+    *,
+    select: Sequence[str] = (),
+    cells: Sequence[str] = (),
+    dry_run: bool = False,
+) -> Acceptance:
+    """Store the results of a run as goldens.
+
+    Args:
+        context: The project.
+        directory: The run.
+        planned: The SELECTs that the run was started with.
+        select: Families, case ids or globs to accept; empty is every case of the run.
+        cells: Cells to accept; empty is every cell of the run.
+        dry_run: Whether to write nothing.
+
+    Raises:
+        NothingSelectedError: If the run holds no such record.
+        UsageError: If a case changed since the run, or the goldens may not be written.
+        CorruptRunError: If the directory cannot be read.
+    """
+    seen = [
+        (job, record)
+        for job, record in _judge_records(context, directory, planned, select)
+        if not cells or record.cell in cells
+    ]
+    if not seen:
+        raise NothingSelectedError(_describe_missing(directory, select, cells))
+    chosen: list[tuple[Job, Record]] = []
+    refused: list[tuple[Record, str]] = []
+    for job, record in seen:
+        versions = job.planned.versions
+        if not (reason := refusal(record, versions)):
+            chosen.append((job, record))
+        elif not passed_over(record, versions):
+            refused.append((record, reason))
+    known = context.releases.versions
+    if dry_run:
+        return Acceptance(plans=accept_plans(chosen, directory.blobs, known), refused=refused)
+    check_goldens_writable(context, (job.case.file for job, _ in chosen))
+    with locked({job.case.families for job, _ in chosen}, print_note):
+        plans = accept_plans(chosen, directory.blobs, known)
+        for plan in plans:
+            apply(plan)
+    return Acceptance(plans=plans, refused=refused)
+
+
+def remove_goldens_of_no_case(context: ProjectContext, *, dry_run: bool) -> list[str]:
+    """Remove the goldens of cases that are no longer in the project's folder of cases.
+
+    Args:
+        context: The project.
+        dry_run: Whether to remove nothing.
+
+    Returns:
+        The files, relative to the folder of cases.
+
+    Raises:
+        UsageError: If they are data of an installed package, the variable CI is set, or a case
+            file is broken: its goldens may be in use.
+    """
+    folder = context.project.cases
+    found = of_no_case(folder, select_cases((), folder))
+    if found and not dry_run:
+        check_goldens_writable(context, found)
+        refuse_in_ci()
+        with locked({folder}, print_note):
+            remove(found)
+    return [str(file.relative_to(folder)) for file in found]
+
+
+def check_goldens_writable(context: ProjectContext, files: Iterable[Path]) -> None:
+    """Make sure that goldens next to some case files may be written.
+
+    Args:
+        context: The project.
+        files: The case files, or files of their goldens.
+
+    Raises:
+        UsageError: If they are data of an installed package.
+    """
+    own = context.project.cases
+    if not context.project.writable and any(own in file.parents for file in files):
+        raise UsageError(
+            f"{own}: goldens of an installed package cannot be changed; accept in a checkout, or "
+            "keep the cases in a folder of yours"
+        )
+
+
+def acceptance_data(acceptance: Acceptance) -> dict[str, Any]:
+    """Return the result of accepting as JSON has it.
+
+    Args:
+        acceptance: The result.
+    """
+    return {
+        "entries": [entry for plan in acceptance.plans for entry in plan.entries],
+        "refused": [
+            {
+                "case": record.case,
+                "cell": record.cell,
+                "verdict": record.verdict,
+                "reasons": (*record.reasons, reason),
+            }
+            for record, reason in acceptance.refused
+        ],
+        "conflicts": [conflict for plan in acceptance.plans for conflict in plan.conflicts],
+    }
+
+
+def acceptance_lines(acceptance: Acceptance) -> Iterator[str]:
+    """Yield the result of accepting in lines: conflicts, refusals and counts.
+
+    Args:
+        acceptance: The result.
+    """
+    for plan in acceptance.plans:
+        yield from plan.conflicts
+    for record, why in acceptance.refused:
+        reason = record.reasons[0] if record.reasons else ""
+        shown = f"{record.verdict}: {reason}" if reason else str(record.verdict)
+        yield visible(f"not accepted: {record.case} on {record.cell}: {shown} ({why})")
+    found = Counter(entry.change for plan in acceptance.plans for entry in plan.entries)
+    yield ", ".join(f"{found[change]} {change}" for change in Change)
+
+
+def _judge_records(
+    context: ProjectContext,
+    directory: RunDirectory,
+    planned: Sequence[str],
+    select: Sequence[str],
+) -> tuple[tuple[Job, Record], ...]:
+    """Return the selected records of a run with their jobs, judged by the goldens as they are now.
+
+    Jobs without a record are left out; a record whose blobs are gone is `infra`.
+    """
+    wanted = [
+        case
+        for case in context.cases(planned)
+        if not select or any(matches(case, text) for text in select)
+    ]
+    found = judged_run(directory, wanted, context.releases)
+    if found.changed:
+        case = found.changed[0]
+        raise UsageError(f"{case.file} changed since {directory.path}: run {case.id} again first")
+    return found.jobs
+
+
+def _describe_missing(directory: RunDirectory, select: Sequence[str], cells: Sequence[str]) -> str:
+    """Return the message for a selection that the run holds no record of."""
+    wanted = f" of {', '.join(select)}" if select else ""
+    where = f" on {', '.join(cells)}" if cells else ""
+    known = sorted({record.case for record in directory.read_records()})
+    near = did_you_mean(select[0], known) if select else ""
+    return (
+        f"{directory.path} holds no record{wanted}{where}{near}, expected one; "
+        "`conformance run` makes it"
+    )

@@ -1,0 +1,216 @@
+"""The report on runs: the choice of runs, their history, and the files that it is written as."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from conformance.app.context import default_jobs
+from conformance.app.since import STORE_NIGHTS
+from conformance.app.site_folder import write_site
+from conformance.app.suite_history import committed
+from conformance.engine.diff_cache import DiffCache
+from conformance.engine.digest_store import DigestStore
+from conformance.engine.evidence_file import read_evidence, read_reproduction
+from conformance.engine.loading import load_all, runs_in
+from conformance.engine.nights import merged_since
+from conformance.engine.rundir import UPGRADE, CorruptRunError, RunDirectory, latest_run
+from conformance.engine.since_file import read_since
+from conformance.errors import ConformanceError, NothingSelectedError
+from conformance.files import readable_json
+from conformance.report.choice import shown
+from conformance.report.data import json_lines, report_json
+from conformance.report.history import History, history
+from conformance.report.junit import junit
+from conformance.report.looked_into import LookedInto
+from conformance.report.markdown import markdown
+from conformance.report.report import Report
+from conformance.report.site.site import first_page, site
+from conformance.report.tables import jobs_csv, matrix_csv
+from conformance.report.upgrade_file import upgrade_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from conformance.app.context import ProjectContext
+    from conformance.engine.digests import Digest
+    from conformance.engine.loading import LoadedRun
+    from conformance.model.since import Since
+    from conformance.report.conformance_history import Conformance
+    from conformance.report.upgrade_file import UpgradeFile
+
+SITE: Final = "report"
+"""Folder of a run's site, in its directory."""
+FORMATS: Final[dict[str, Callable[[Report], bytes]]] = {
+    "markdown": lambda report: markdown(report).encode(),
+    "junit": junit,
+    "csv": lambda report: matrix_csv(report).encode(),
+    "jobs_csv": lambda report: jobs_csv(report).encode(),
+    "json": lambda report: readable_json(report_json(report)),
+    "jsonl": lambda report: b"\n".join(json_lines(report)),
+}
+"""The file formats of a report, by the name of the option."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedRuns:
+    """The runs that a report is about.
+
+    Attributes:
+        report: The report on the runs that are shown.
+        history: The history of these and of the others.
+        newest: Directory of the newest run.
+    """
+
+    report: Report
+    history: History
+    newest: Path
+
+
+def load_runs(
+    context: ProjectContext, given: Sequence[Path], store: str | None, say: Callable[[str], None]
+) -> ReportedRuns:
+    """Load runs for a report; what cannot be read is among the problems of the report.
+
+    Args:
+        context: The project.
+        given: Directories of runs, or folders of such; empty is the newest run.
+        store: Store of runs, which are history too; None for none.
+        say: Receives a line if the store had to be repaired.
+
+    Raises:
+        NothingSelectedError: If no run can be read.
+        UsageError: If a folder has no run.
+    """
+    found = list(_directories(context, given))
+    every = [run for runs in found for run in runs]
+    digests, problems = DigestStore(context.cache / "digests", default_jobs()).get_all(every)
+    wanted: list[RunDirectory] = []
+    for runs in found:
+        known = {id(digests[run]): run for run in runs if run in digests}
+        wanted += [known[id(one)] for one in shown(digests[run] for run in runs if run in digests)]
+    loaded, worse = load_all(list(dict.fromkeys(wanted)))
+    if not loaded:
+        raise NothingSelectedError("\n".join([*problems, *worse]))
+    ordered = sorted(loaded, key=lambda run: (run.info.started, run.id))
+    newest = next(run.path for run in wanted if run.id == ordered[-1].id)
+    upgrades, worst = _upgrades(wanted, {run.id for run in loaded})
+    evidence, unread = _evidence(wanted)
+    since, worst_of_all = _since(RunDirectory(newest))
+    if since is not None:
+        since = merged_since(since, {cause: one.found for cause, one in evidence.items()})
+    stored, unstored = _stored(store, say)
+    conformance, unkept = _conformance(context, ordered)
+    problems += [*worse, *worst, *worst_of_all, *unread, *unstored, *unkept]
+    return ReportedRuns(
+        report=Report(
+            tuple(ordered), tuple(dict.fromkeys(problems)), upgrades, since, evidence, conformance
+        ),
+        history=history(_each_once(digests.values(), stored)),
+        newest=newest,
+    )
+
+
+def write_report_site(
+    context: ProjectContext, runs: ReportedRuns, folder: Path | None, address: str
+) -> Path:
+    """Write the site of a report, and return its first page.
+
+    Args:
+        context: The project.
+        runs: The runs.
+        folder: Folder of the site, None for one in the directory of the newest run.
+        address: Its future address, for the feed; may be empty.
+
+    Raises:
+        InfrastructureError: If the disk refuses.
+    """
+    folder = folder or runs.newest / SITE
+    diffs = DiffCache(context.cache, default_jobs())
+    write_site(site(runs.report, runs.history, diffs, address=address), folder)
+    return folder / first_page(runs.report)
+
+
+def _stored(store: str | None, say: Callable[[str], None]) -> tuple[list[Digest], list[str]]:
+    """Return the digests of the runs of a store, if there is one, and its problems."""
+    if not store:
+        return [], []
+    module = importlib.import_module(STORE_NIGHTS)  # with its database
+    try:
+        return module.digests_in(store, say), []
+    except ConformanceError as error:
+        return [], [f"{error}; its runs are no history here"]
+
+
+def _conformance(
+    context: ProjectContext, runs: Iterable[LoadedRun]
+) -> tuple[dict[str, Conformance], list[str]]:
+    """Return the committed histories of the suites of runs, and their problems."""
+    found, problems = {}, []
+    for suite in {run.info.suite.name: run.info.suite for run in runs if run.info.suite}.values():
+        try:
+            kept = committed(context, suite.title)
+        except ConformanceError as error:
+            problems.append(str(error))
+            continue
+        if kept is not None and kept.suite == suite.name:
+            found[suite.name] = kept
+    return found, problems
+
+
+def _each_once(own: Iterable[Digest], stored: Iterable[Digest]) -> Iterator[Digest]:
+    """Yield the digests of runs, and those of a store that belong to other runs."""
+    known = set()
+    for digest in own:
+        known.add((digest.run, digest.started, digest.finished))
+        yield digest
+    for digest in stored:
+        if (digest.run, digest.started, digest.finished) not in known:
+            yield digest
+
+
+def _since(newest: RunDirectory) -> tuple[Since | None, list[str]]:
+    """Return the changes of the newest run since the one before, and their problems."""
+    try:
+        return read_since(newest), []
+    except CorruptRunError as error:
+        return None, [str(error)]
+
+
+def _upgrades(
+    runs: Iterable[RunDirectory], loaded: Collection[str]
+) -> tuple[dict[str, UpgradeFile], list[str]]:
+    """Return the results of those runs that were upgrades, and their problems."""
+    found, problems = {}, []
+    for run in runs:
+        try:
+            content = run.read_upgrade() if run.id in loaded else None
+            if content is not None:
+                found[run.id] = upgrade_of(content, str(run.path / UPGRADE))
+        except ConformanceError as error:
+            problems.append(str(error))
+    return found, problems
+
+
+def _evidence(runs: Iterable[RunDirectory]) -> tuple[dict[str, LookedInto], list[str]]:
+    """Return the evidence on root causes, and its problems."""
+    found, problems = {}, []
+    for run in runs:
+        try:
+            evidence = read_evidence(run)
+        except ConformanceError as error:
+            problems.append(str(error))
+            continue
+        for cause, one in evidence.items():
+            found[cause] = LookedInto(one, read_reproduction(run, one))
+    return found, problems
+
+
+def _directories(context: ProjectContext, given: Sequence[Path]) -> Iterator[list[RunDirectory]]:
+    """Yield the runs of each given folder; the newest run if none is given."""
+    if not given:
+        yield [latest_run(context.project.root)]
+    for path in given:
+        yield runs_in(path)

@@ -1,0 +1,220 @@
+"""A review of a run: opened, decided on by flags, written or exported."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from conformance.app.acceptance import check_goldens_writable
+from conformance.app.notes import print_note
+from conformance.app.output_files import write_file
+from conformance.app.run_request import request_of
+from conformance.corpus.metadata import specifier
+from conformance.corpus.select import matches
+from conformance.engine.rundir import RunDirectory, latest_run
+from conformance.errors import NothingSelectedError, UsageError
+from conformance.golden.accept import refuse_in_ci
+from conformance.review.decisions import Choice
+from conformance.review.exporting import body, exported
+from conformance.review.patch import author, root_of
+from conformance.review.session import Session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.app.context import ProjectContext
+    from conformance.review.decisions import Decision
+    from conformance.review.groups import Member
+    from conformance.review.proposing import Wish
+    from conformance.review.writing import Outcomes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewOptions:
+    """The options of `conformance review`.
+
+    Attributes:
+        select: Families, case ids or globs to review; empty is every case of the run.
+        run_dir: The run, None for the newest.
+        cells: Ids of cells to review; empty is every cell of the run.
+        accept: Groups to make golden.
+        reject: Groups to reject.
+        deviation: Groups to declare as deviations.
+        everything: Whether every group is accepted that can be.
+        wish: Reason of `reject` and `deviation`, and how a deviation is declared.
+        by: Name of the reviewer, None for the one that git knows.
+        dry_run: Whether nothing is written or kept.
+        patch: File for the decisions as patches, None for none.
+        markdown: File for the review as Markdown, None for none.
+    """
+
+    select: tuple[str, ...]
+    run_dir: Path | None
+    cells: tuple[str, ...]
+    accept: tuple[str, ...]
+    reject: tuple[str, ...]
+    deviation: tuple[str, ...]
+    everything: bool
+    wish: Wish
+    by: str | None
+    dry_run: bool
+    patch: Path | None
+    markdown: Path | None
+
+    @property
+    def decides(self) -> bool:
+        """Whether flags decide on a group."""
+        return bool(self.accept or self.reject or self.deviation or self.everything)
+
+    @property
+    def scripted(self) -> bool:
+        """Whether flags leave nothing to ask in a terminal."""
+        exports = self.patch is not None or self.markdown is not None
+        return self.decides or self.dry_run or exports
+
+
+def parse_range(text: str | None) -> str | None:
+    """Return a range of releases without the name of jax.
+
+    Args:
+        text: The range, None for none.
+
+    Raises:
+        UsageError: If it is no range.
+    """
+    if text is None:
+        return None
+    try:
+        return str(SpecifierSet(specifier(text)))
+    except InvalidSpecifier:
+        raise UsageError(
+            f"--range {text}: expected a specifier of jax releases, e.g. '>=0.5.1,<0.6'"
+        ) from None
+
+
+def open_review(context: ProjectContext, options: ReviewOptions) -> Session:
+    """Return the review of a run, or of some of its cases and cells.
+
+    Args:
+        context: The project.
+        options: The run, the cases and cells, and the reviewer.
+
+    Raises:
+        NothingSelectedError: If the run has no record of them.
+        CorruptRunError: If the run cannot be read.
+    """
+    select, cells = options.select, options.cells
+    directory = (
+        RunDirectory(options.run_dir) if options.run_dir else latest_run(context.project.root)
+    )
+    request = request_of(directory)
+
+    def wanted(member: Member) -> bool:
+        named = not select or any(matches(member.job.case, text) for text in select)
+        return named and (not cells or member.record.cell in cells)
+
+    session = Session(
+        directory,
+        lambda: context.cases(request.select),
+        context.releases,
+        wanted=wanted,
+        by=options.by or author(context.project.root),
+        inform=print_note,
+    )
+    if (select or cells) and not any(map(wanted, session.files.everything)):
+        raise NothingSelectedError(
+            f"{directory.path} holds no record of {', '.join((*select, *cells))}, expected one"
+        )
+    return session
+
+
+def apply_decisions(
+    context: ProjectContext, session: Session, options: ReviewOptions
+) -> tuple[Outcomes | None, bool]:
+    """Take the decisions of flags, and write or export what they come to.
+
+    Args:
+        context: The project.
+        session: The review.
+        options: The decisions, and where they are exported to.
+
+    Returns:
+        The outcomes, None if flags neither decide nor export; and whether they were written.
+
+    Raises:
+        UsageError: If a decision cannot be taken, or an outcome may not be written.
+        InfrastructureError: If the disk refuses.
+    """
+    for decision in _make_decisions(session, options):
+        session.take(decision)
+    outcomes = session.outcomes()
+    _export(session, outcomes, options)
+    exports = options.patch is not None
+    written = options.decides and not exports and not options.dry_run
+    if written:
+        outcomes = session.write(
+            os.environ, lambda found: check_outcomes(context, found), print_note
+        )
+    elif options.decides and not options.dry_run:
+        session.keep()
+    return (outcomes if options.decides or exports else None), written
+
+
+def check_outcomes(context: ProjectContext, outcomes: Outcomes) -> None:
+    """Check that the files of some outcomes may be written.
+
+    Args:
+        context: The project.
+        outcomes: The outcomes.
+
+    Raises:
+        UsageError: If the variable CI is set, or they are files of an installed package.
+    """
+    refuse_in_ci()
+    folders = [folder for plan in outcomes.plans for folder in plan.documents]
+    check_goldens_writable(context, [*outcomes.sources, *folders])
+
+
+def _make_decisions(session: Session, options: ReviewOptions) -> list[Decision]:
+    """Return the decisions of flags: all of them, or an error if one cannot be taken.
+
+    Raises:
+        UsageError: If one cannot be taken, or a group is named twice.
+    """
+    named = {
+        Choice.ACCEPT: [session.group(text) for text in options.accept],
+        Choice.REJECT: [session.group(text) for text in options.reject],
+        Choice.DEVIATION: [session.group(text) for text in options.deviation],
+    }
+    given = [group.id for found in named.values() for group in found]
+    if twice := next((one for one in given if given.count(one) > 1), None):
+        raise UsageError(f"group {twice} is named twice, expected one decision on it")
+    if options.everything:
+        named[Choice.ACCEPT] += [
+            group
+            for group in session.pending
+            if group.id not in given and not session.refusal(group, Choice.ACCEPT)
+        ]
+    return [
+        session.made(group, choice, options.wish)
+        for choice, found in named.items()
+        for group in found
+    ]
+
+
+def _export(session: Session, outcomes: Outcomes, options: ReviewOptions) -> None:
+    """Write outcomes as patches, and the review as Markdown, if that is asked for."""
+    if options.patch is not None:
+        if not outcomes.sources and not any(plan.documents for plan in outcomes.plans):
+            raise UsageError("--export: no decision changes a golden or a case file; decide first")
+        # Before a golden folder exists, only the folder of the cases is in the repository.
+        cases = next(m.job.case.file for m in session.files.everything)
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        write_file("--export", options.patch, exported(root_of(cases.parent), outcomes, when))
+    if options.markdown is not None:
+        text = body(session.directory.id, session.taken, outcomes, session.files)
+        write_file("--body", options.markdown, text.encode("utf-8", "replace"))

@@ -1,0 +1,201 @@
+"""A run of cases: planned, held in its directory, executed and concluded."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from conformance.app.context import DEFAULT_MATRIX, load_context
+from conformance.app.nightlies import drop_untold, nights_of, with_its_nights
+from conformance.app.plan import check_any_job, plan_jobs
+from conformance.app.run_request import RunRequest, request_of
+from conformance.app.session import Session
+from conformance.app.shards import durations_of, part_of
+from conformance.app.since import conclude_run
+from conformance.engine.describing import describe, ended
+from conformance.engine.plan import possible_jobs
+from conformance.engine.rundir import RunDirectory, latest_run, new_run
+from conformance.errors import InfrastructureError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from conformance.app.context import ProjectContext
+    from conformance.app.plan import PlannedJobs
+    from conformance.app.since import SinceOptions
+    from conformance.engine.plan import Plan
+    from conformance.engine.runner import Run
+    from conformance.model.outcome import ExitCode
+    from conformance.model.record import Record
+    from conformance.model.run import RunInfo
+    from conformance.report.report import Report
+
+_CONTINUE: Final = "continue it with --resume, or name another folder"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options of a run that change nothing about what it runs.
+
+    Attributes:
+        run_dir: Its directory; None for a new one, or with `resume` for the newest.
+        resume: Whether it continues an earlier run, by the request of that one.
+        jobs: Jobs at the same time.
+        fresh: Whether results of earlier runs do not count.
+        spawn: Whether each job gets a fresh interpreter instead of a fork.
+    """
+
+    run_dir: Path | None
+    resume: bool
+    jobs: int
+    fresh: bool
+    spawn: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartedRun:
+    """A run whose directory is held, and says what it will run.
+
+    Attributes:
+        run: The run; whoever shows progress sets its `progress`.
+        info: Its description before the first job.
+    """
+
+    run: Run
+    info: RunInfo
+
+    @property
+    def directory(self) -> RunDirectory:
+        """Its directory."""
+        return self.run.directory
+
+    @property
+    def remedy(self) -> str:
+        """The command that continues it after an interrupt, in a sentence."""
+        return f"continue with: conformance run --resume --run-dir {self.directory.path}"
+
+    def execute(self) -> list[Record]:
+        """Run every job that has no record yet, and return the records of all.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        try:
+            return self.run.execute()
+        except InfrastructureError as error:
+            raise InfrastructureError(f"{error}; {self.remedy}") from error
+
+    def conclude(
+        self, records: Sequence[Record], compared: SinceOptions
+    ) -> tuple[Report, ExitCode]:
+        """Compare the run with an earlier one, and write the result.
+
+        Args:
+            records: Its records.
+            compared: The run to compare with.
+
+        Returns:
+            The report on the run, and its exit status.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        conclusion = conclude_run(self.directory, self.info, records, compared)
+        code = conclusion.decision.code
+        info = ended(self.info, code, self.run.executor.identities)
+        return conclusion.write(self.directory, info, records), code
+
+
+@contextmanager
+def start_run(
+    request: RunRequest, options: RunOptions, say: Callable[[str], None]
+) -> Iterator[StartedRun]:
+    """Plan a run, and hold its directory.
+
+    Args:
+        request: What it runs; with `--resume` the request of the earlier run counts.
+        options: How it runs.
+        say: Receives a line if the run is a sample of the cases.
+
+    Yields:
+        The run, to be executed.
+
+    Raises:
+        UsageError: If the directory holds another run, or the options contradict each other.
+        NothingSelectedError: If there are no jobs.
+        CorruptRunError: If the run to be continued cannot be read.
+        InfrastructureError: If the disk refuses.
+    """
+    root = load_context().project.root
+    directory, request = _open_directory(root, request, options)
+    context = load_context(request.night)
+    session = Session(
+        context=context, fresh=options.fresh, spawn=options.spawn,
+        require_platform=request.require_platform,
+    )  # fmt: skip
+    request, planned = _plan_run(session, request, say)
+    run = session.run(planned.plan, directory, planned.preparation.locks, slots=options.jobs)
+    info = describe_run(request.absolute(context), planned.plan, root)
+    with directory.held():
+        if options.resume:  # it began when it was first started
+            info = replace(info, started=directory.read_run().started or info.started)
+            drop_untold(directory, planned.plan)
+        else:
+            directory.check_empty(_CONTINUE)  # another run may have come first
+        directory.write_run(info)
+        yield StartedRun(run=run, info=info)
+
+
+def describe_run(request: RunRequest, plan: Plan, root: Path) -> RunInfo:
+    """Return the description of a run before its first job.
+
+    Args:
+        request: Its request.
+        plan: Its jobs.
+        root: Folder of the project.
+    """
+    matrix = request.matrix or ("" if request.cell else DEFAULT_MATRIX)
+    return describe(plan, request=msgspec.to_builtins(request), matrix=matrix, root=root)
+
+
+def _open_directory(
+    root: Path, request: RunRequest, options: RunOptions
+) -> tuple[RunDirectory, RunRequest]:
+    """Return the directory of a run and its request: of one that is continued, the stored one."""
+    given = options.run_dir
+    if not options.resume:
+        if given is None:
+            return new_run(root), request
+        directory = RunDirectory(given)
+        directory.check_empty(_CONTINUE)
+        return directory, request
+    if request != RunRequest():
+        raise UsageError(
+            "--resume continues a run as it was asked for: give no SELECT, --all, --matrix, "
+            "--cell, --shard, --require-platform, --with, --night or --fail-on with it"
+        )
+    directory = RunDirectory(given) if given else latest_run(root)
+    return directory, request_of(directory)
+
+
+def _plan_run(
+    session: Session, request: RunRequest, say: Callable[[str], None]
+) -> tuple[RunRequest, PlannedJobs]:
+    """Return the jobs of a run, and its request with the nightlies that it means."""
+    context: ProjectContext = session.context
+    cases, count = context.cases_of_run(
+        request.select, given=(request.matrix, request.cell), everything=request.everything
+    )
+    if len(cases) < count:
+        say(f"smoke run: {len(cases)} of {count:,} case ids; all: conformance run --all")
+    meant, left_out = context.cells(request.matrix, request.cell)
+    cells = with_its_nights(meant, request.nights, context.releases)
+    planned = plan_jobs(session, cases, cells, request.wanted, left_out)
+    check_any_job(planned.plan)
+    # Every runner splits the jobs that are possible anywhere, so that all of them agree.
+    part = part_of(planned.plan, possible_jobs(cases, cells), request.shard, durations_of(context))
+    return replace(request, nights=nights_of(cells)), planned._replace(plan=part)

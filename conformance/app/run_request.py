@@ -1,0 +1,102 @@
+"""The request of a run: which cases in which cells, as `run.json` keeps it for `--resume`."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from conformance.cells.cell import PATH_PREFIX
+from conformance.cells.requirements import absolute_wanted
+from conformance.engine.policy import FailOn
+from conformance.engine.rundir import ANEW, RUN, CorruptRunError
+
+if TYPE_CHECKING:
+    from conformance.app.context import ProjectContext
+    from conformance.engine.rundir import RunDirectory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """The options of a run that decide what it runs and when it fails.
+
+    Attributes:
+        select: Families, case ids, globs or paths of cases.
+        everything: Whether every case is meant although SELECT names none.
+        matrix: Name or file of a matrix, None for the default.
+        cell: Selectors of cells.
+        shard: `I/N`, the part of the run.
+        require_platform: Whether a missing accelerator is an error.
+        wanted: Requirements in addition to the cells' own packages.
+        fail_on: The policy of the exit status, a `FailOn`.
+        night: Day of the last nightly that counts, empty for all.
+        nights: Ids of the nightly cells that the run began with.
+    """
+
+    select: tuple[str, ...] = ()
+    everything: bool = False
+    matrix: str | None = None
+    cell: tuple[str, ...] = ()
+    shard: str = "1/1"
+    require_platform: bool = False
+    wanted: tuple[str, ...] = ()
+    fail_on: str = FailOn.UNEXPECTED
+    night: str = ""
+    nights: tuple[str, ...] = ()
+
+    def absolute(self, context: ProjectContext) -> RunRequest:
+        """Return a request that means the same in any working directory.
+
+        Args:
+            context: The project, in the working directory that the request was made in.
+        """
+        matrix = self.matrix
+        if matrix is not None and (matrix.endswith(".toml") or len(Path(matrix).parts) > 1):
+            matrix = str(Path(matrix).absolute())
+        cell = tuple(
+            f"{PATH_PREFIX}{Path(text.removeprefix(PATH_PREFIX)).expanduser().absolute()}"
+            if text.startswith(PATH_PREFIX)
+            else text
+            for text in self.cell
+        )
+        return replace(
+            self, select=context.absolute(self.select), matrix=matrix, cell=cell,
+            wanted=tuple(map(absolute_wanted, self.wanted)),
+        )  # fmt: skip
+
+    def arguments(self, night: str) -> str:
+        """Return the arguments of `conformance run` for the same cases and cells, for a shell.
+
+        Args:
+            night: Day of the last nightly that counts, empty for all.
+        """
+        words = [*(["--all"] if self.everything else self.select)]
+        words += ["--matrix", self.matrix] if self.matrix else []
+        for option, values in (("--cell", self.cell), ("--with", self.wanted)):
+            words += chain.from_iterable((option, value) for value in values)
+        words += ["--night", night] if night else []
+        return shlex.join(words)
+
+
+def request_of(directory: RunDirectory) -> RunRequest:
+    """Return the request of a run.
+
+    Args:
+        directory: The run.
+
+    Raises:
+        CorruptRunError: If `run.json` has none.
+    """
+    stored = directory.read_run().request
+    if not stored:
+        raise CorruptRunError(f"{directory.path / RUN}: does not say what was asked for; {ANEW}")
+    try:
+        return msgspec.convert(stored, RunRequest)
+    except msgspec.ValidationError as error:
+        raise CorruptRunError(
+            f"{directory.path / RUN}: request: {str(error).lower()}; {ANEW}"
+        ) from None

@@ -1,0 +1,55 @@
+"""Options of the commands that compare a run with an earlier one."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from conformance.app.context import load_context
+from conformance.app.since import SinceOptions
+from conformance.engine.policy import FailOn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def since_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options `--since` and `--store`, as one value called `compared`, a `SinceOptions`.
+
+    Args:
+        command: The command.
+    """
+
+    @wraps(command)
+    def called(*, since: str | None, store: str | None, **rest: Any) -> Any:
+        folder = load_context().project.root / "reports" / "runs"
+        compared = SinceOptions(since=since, store=store, folder=folder)
+        compared.check()
+        return command(compared=compared, **rest)
+
+    since = click.option(
+        "--since", metavar="RUN|none",
+        help="Run to compare with: its directory or id.  [default: the last of the same matrix]",
+    )  # fmt: skip
+    store = click.option(
+        "--store", metavar="PATH|URL", envvar="CONFORMANCE_STORE",
+        help="Store of runs, as of `conformance history`: for the last run where its directory is "
+        "gone, and for the issues that are linked.",
+    )  # fmt: skip
+    return since(store(called))
+
+
+def fail_on_option(default: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option `--fail-on`.
+
+    Args:
+        default: Its default, None for what the parts of the run say.
+    """
+    return click.option(
+        "--fail-on", type=click.Choice([str(one) for one in FailOn]), default=default,
+        show_default=default or "as the parts were run",
+        help="Exit with 1 for whatever is unexpected, only for what is new since the last run "
+        "(with --store also for what has no linked issue), or never.",
+    )  # fmt: skip
