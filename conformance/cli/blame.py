@@ -17,9 +17,9 @@ from conformance.app.targets import on_one_cpu, subject_named
 from conformance.cells.cell_id import is_cell_id
 from conformance.cells.uvtool import NoSolutionError
 from conformance.cli.console import open_console
-from conformance.cli.measure_options import measure_options
-from conformance.cli.options import json_option, program_options
+from conformance.cli.options import json_option
 from conformance.cli.suite_options import in_suite_options
+from conformance.cli.target_options import measure_options, program_options
 from conformance.cli.words import CASES, RELEASES
 from conformance.engine.rundir import RESULTS, Results, RunDirectory
 from conformance.files import readable_json

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.context import TIMEOUT, default_jobs
-from conformance.cells.interpreters import DOWNLOADS
+from conformance.app.context import HISTORY_STORE, default_jobs
+from conformance.cells.interpreters import DOWNLOADS, forbid_downloads
 from conformance.cli.words import CELLS, MATRICES
 
 if TYPE_CHECKING:
@@ -73,18 +72,9 @@ def no_downloads_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _forbid_downloads(context: click.Context, _: click.Parameter, value: bool) -> None:
-    """Set the variable until the command ends: its child processes shall have it too."""
-    if not value or context.resilient_parsing:
-        return
-    before = os.environ.get(DOWNLOADS)
-    os.environ[DOWNLOADS] = "0"
-
-    @context.call_on_close
-    def restore() -> None:
-        if before is None:
-            del os.environ[DOWNLOADS]
-        else:
-            os.environ[DOWNLOADS] = before
+    """Forbid downloads until the command ends."""
+    if value and not context.resilient_parsing:
+        context.with_resource(forbid_downloads())
 
 
 def night_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -147,25 +137,14 @@ def with_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)  # fmt: skip
 
 
-def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what is said of a script, a test or a command: `timeout`, `wanted` and `is_command`.
+def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option `--store`.
 
     Args:
-        command: The command whose target may be one.
+        command: The command that has it.
     """
-    options = (
-        click.option(
-            "--timeout", type=click.FloatRange(0.1), default=TIMEOUT, show_default=True,
-            metavar="SECONDS", help="Of a script, test or command.",
-        ),
-        click.option(
-            "--with", "wanted", multiple=True, metavar="PACKAGE",
-            help="What it needs beside the cells' own packages: a requirement, a wheel, or "
-            "./FOLDER of a package; repeatable.",
-        ),
-        click.option("--command", "is_command", is_flag=True, help="TARGET is a command line."),
-        no_downloads_option,
-    )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return click.option(
+        "--store", metavar="PATH|URL", envvar="CONFORMANCE_STORE",
+        help="File, or postgresql://USER:PASSWORD@HOST/DATABASE.  "
+        f"[default: {HISTORY_STORE} of the project, or CONFORMANCE_STORE]",
+    )(command)  # fmt: skip
