@@ -2,61 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import shutil
-import sys
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import click
-from packaging.version import Version
 from rich.text import Text
 
-from conformance import __version__
-from conformance.app.context import DEFAULT_MATRIX, load_context
-from conformance.cells.accelerators import missing_accelerator
-from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
-from conformance.cells.platform.platform import REAL, get_platform
-from conformance.cells.releases import FILE_NAME as RELEASES
-from conformance.cells.uvtool import run_uv
-from conformance.cli.console import open_console
-from conformance.cli.disk import show_disk
-from conformance.errors import ConformanceError
-from conformance.files import readable_json
+from conformance.app.cache_disk import cache_lines, measure_cache
+from conformance.app.context import load_context
+from conformance.app.host_checks import examine_host
+from conformance.cli.console import print_result
 from conformance.model.outcome import ExitCode
-from conformance.wording import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from conformance.app.context import ProjectContext
-
-PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
-_ONLINE = "nightly"
-"""The matrix whose cells only an index of nightlies knows: it is not asked here."""
-ENOUGH = 2 * 2**30
-"""Bytes free below which a matrix is likely to fill the disk."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing looked at.
-
-    Attributes:
-        what: Its name.
-        ok: Whether it is as it should be.
-        said: What was found.
-        status: `ok`; `absent` for what only some cells need and this host lacks; `wrong`.
-    """
-
-    what: str
-    ok: bool
-    said: str
-    status: str = ""
-
 
 _MARKS = {
     "ok": ("ok    ", "green"),
@@ -79,114 +32,15 @@ def command(*, disk: bool, as_json: bool) -> int:
     conformance doctor
     conformance doctor --disk     what each environment takes, and what nothing wants any more
     """  # noqa: D301 - \b is click's own mark
+    context = load_context()
     if disk:
-        show_disk(load_context(), as_json=as_json)
+        data = measure_cache(context)
+        print_result(data, cache_lines(data), as_json=as_json)
         return ExitCode.OK
-    findings = list(examine(load_context()))
-    if as_json:
-        click.echo(readable_json(findings))
-    else:
-        console = open_console()
-        for finding in findings:
-            mark = Text(*_MARKS[finding.status])
-            console.print(mark.append(f" {finding.what}: {finding.said}", "default"))
+    findings = list(examine_host(context))
+    lines = (
+        Text(*_MARKS[one.status]).append(f" {one.what}: {one.said}", "default") for one in findings
+    )
+    print_result(findings, lines, as_json=as_json)
     wrong = any(finding.status == "wrong" for finding in findings)
     return ExitCode.INFRA if wrong else ExitCode.OK
-
-
-def examine(context: ProjectContext) -> Iterator[Finding]:
-    """Look at everything a run needs.
-
-    Args:
-        context: Surroundings of the command.
-
-    Yields:
-        What was found, thing by thing; a fault in one does not hide the next.
-    """
-    yield _found(
-        "jax-conformance",
-        f"{__version__} on Python {platform.python_version()} ({sys.executable})",
-    )
-    yield _found(
-        "host",
-        f"{platform.system()} {platform.machine()}, {plural(os.cpu_count() or 1, 'core')}",
-        status="ok" if os.name == "posix" else "wrong",
-    )
-    yield _finding("uv", lambda: run_uv(["--version"], cwd=context.start).strip())
-    yield from _interpreters(context)
-    looks: dict[str, Callable[[], str]] = {
-        **{name: _accelerator(name) for name in sorted(REAL)},
-        "cache": lambda: _disk(context),
-        "cases": lambda: f"{len(context.cases(()))} in {context.project.cases}",
-        "releases": lambda: _releases(context),
-        "matrix": lambda: f"{DEFAULT_MATRIX} has {plural(len(context.cells(None, ())[0]), 'cell')}",
-    }
-    for what, look in looks.items():
-        yield _finding(what, look)
-
-
-def _found(what: str, said: str, status: str = "ok") -> Finding:
-    return Finding(what=what, ok=status == "ok", said=said, status=status)
-
-
-def _finding(what: str, look: Callable[[], str]) -> Finding:
-    try:
-        return _found(what, look())
-    except ConformanceError as error:
-        return _found(what, str(error), "wrong")
-
-
-def _interpreters(context: ProjectContext) -> Iterator[Finding]:
-    """Yield what was found of each Python; of one that is missing, whether a cell needs it."""
-    needed = _needed_by_releases(context)
-    for version in sorted({*PYTHONS, *needed}, key=Version):
-        what = f"python {version}"
-        try:
-            # As a run would: of a Python that releases run on, uv downloads one if it is missing.
-            yield _found(what, str(find_interpreter(version, download=version in needed)))
-        except MissingInterpreterError as error:
-            if version in needed:
-                yield _found(what, str(error), "wrong")
-            elif cells := _cells_on(context, version):
-                yield _found(what, f"{cells}: {error}", "absent")
-            else:
-                yield _found(what, "not on this host, and no cell of a matrix needs it")
-
-
-def _needed_by_releases(context: ProjectContext) -> set[str]:
-    """Return the Pythons that releases run on unless a cell says otherwise."""
-    try:
-        return {context.releases.python_for(version) for version in context.releases.versions}
-    except ConformanceError:  # reported as the finding on releases
-        return set()
-
-
-def _cells_on(context: ProjectContext, python: str) -> str:
-    """Return how many cells of which matrices need a Python, empty if none does."""
-    found = {}
-    names = {file.stem for folder in context.matrix_folders for file in folder.glob("*.toml")}
-    for name in sorted(names - {Path(RELEASES).stem, _ONLINE}):
-        with suppress(ConformanceError):
-            cells, _ = context.cells(name, ())
-            found[name] = sum(cell.python == python for cell in cells)
-    told = [f"{plural(count, 'cell')} of matrix {name}" for name, count in found.items() if count]
-    need = "needs" if sum(found.values()) == 1 else "need"
-    return f"{' and '.join(told)} {need} it" if told else ""
-
-
-def _accelerator(name: str) -> Callable[[], str]:
-    return lambda: missing_accelerator(get_platform(name)) or "a driver is here"
-
-
-def _disk(context: ProjectContext) -> str:
-    free = shutil.disk_usage(context.cache).free
-    if free < ENOUGH:
-        raise ConformanceError(
-            f"{context.cache} has {free / 2**30:.1f} GiB free, expected {ENOUGH >> 30} or more"
-        )
-    return f"{context.cache}, {free / 2**30:.0f} GiB free"
-
-
-def _releases(context: ProjectContext) -> str:
-    versions = context.releases.versions
-    return f"{len(versions)}, {versions[0]} to {versions[-1]}"

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.app import context
+from conformance.app import context, host_checks
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
-from conformance.cli import doctor
 from tests.projects import GOOD
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def without(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
             raise MissingInterpreterError(python, [])
         return find(python, download=download)
 
-    monkeypatch.setattr(doctor, "find_interpreter", found)
+    monkeypatch.setattr(host_checks, "find_interpreter", found)
 
 
 def line(ending: Ending, what: str) -> str:

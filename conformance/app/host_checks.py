@@ -1,0 +1,149 @@
+"""Checks of the host: whether it has everything that a run of the matrix needs."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from conformance import __version__
+from conformance.app.context import DEFAULT_MATRIX, RELEASES
+from conformance.cells.accelerators import missing_accelerator
+from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
+from conformance.cells.platform.platform import REAL, get_platform
+from conformance.cells.uvtool import run_uv
+from conformance.errors import ConformanceError
+from conformance.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from conformance.app.context import ProjectContext
+
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+_ONLINE = "nightly"
+"""The matrix whose cells only an index of nightlies knows: it is not asked here."""
+ENOUGH = 2 * 2**30
+"""Bytes free below which a matrix is likely to fill the disk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing looked at.
+
+    Attributes:
+        what: Its name.
+        ok: Whether it is as it should be.
+        said: What was found.
+        status: `ok`; `absent` for what only some cells need and this host lacks; `wrong`.
+    """
+
+    what: str
+    ok: bool
+    said: str
+    status: str = ""
+
+
+def examine_host(context: ProjectContext) -> Iterator[Finding]:
+    """Check everything that a run needs.
+
+    Args:
+        context: The project.
+
+    Yields:
+        A finding for each check; a fault in one does not hide the next.
+    """
+    yield _found(
+        "jax-conformance",
+        f"{__version__} on Python {platform.python_version()} ({sys.executable})",
+    )
+    yield _found(
+        "host",
+        f"{platform.system()} {platform.machine()}, {plural(os.cpu_count() or 1, 'core')}",
+        status="ok" if os.name == "posix" else "wrong",
+    )
+    yield _finding("uv", lambda: run_uv(["--version"], cwd=context.start).strip())
+    yield from _interpreters(context)
+    looks: dict[str, Callable[[], str]] = {
+        **{name: _accelerator(name) for name in sorted(REAL)},
+        "cache": lambda: _disk(context),
+        "cases": lambda: f"{len(context.cases(()))} in {context.project.cases}",
+        "releases": lambda: _releases(context),
+        "matrix": lambda: f"{DEFAULT_MATRIX} has {plural(len(context.cells(None, ())[0]), 'cell')}",
+    }
+    for what, look in looks.items():
+        yield _finding(what, look)
+
+
+def _found(what: str, said: str, status: str = "ok") -> Finding:
+    return Finding(what=what, ok=status == "ok", said=said, status=status)
+
+
+def _finding(what: str, look: Callable[[], str]) -> Finding:
+    try:
+        return _found(what, look())
+    except ConformanceError as error:
+        return _found(what, str(error), "wrong")
+
+
+def _interpreters(context: ProjectContext) -> Iterator[Finding]:
+    """Yield what was found of each Python; of one that is missing, whether a cell needs it."""
+    needed = _needed_by_releases(context)
+    for version in sorted({*PYTHONS, *needed}, key=Version):
+        what = f"python {version}"
+        try:
+            # As a run would: of a Python that releases run on, uv downloads one if it is missing.
+            yield _found(what, str(find_interpreter(version, download=version in needed)))
+        except MissingInterpreterError as error:
+            if version in needed:
+                yield _found(what, str(error), "wrong")
+            elif cells := _cells_on(context, version):
+                yield _found(what, f"{cells}: {error}", "absent")
+            else:
+                yield _found(what, "not on this host, and no cell of a matrix needs it")
+
+
+def _needed_by_releases(context: ProjectContext) -> set[str]:
+    """Return the Pythons that releases run on unless a cell says otherwise."""
+    try:
+        return {context.releases.python_for(version) for version in context.releases.versions}
+    except ConformanceError:  # reported as the finding on releases
+        return set()
+
+
+def _cells_on(context: ProjectContext, python: str) -> str:
+    """Return how many cells of which matrices need a Python, empty if none does."""
+    found = {}
+    names = {file.stem for folder in context.matrix_folders for file in folder.glob("*.toml")}
+    for name in sorted(names - {Path(RELEASES).stem, _ONLINE}):
+        with suppress(ConformanceError):
+            cells, _ = context.cells(name, ())
+            found[name] = sum(cell.python == python for cell in cells)
+    told = [f"{plural(count, 'cell')} of matrix {name}" for name, count in found.items() if count]
+    need = "needs" if sum(found.values()) == 1 else "need"
+    return f"{' and '.join(told)} {need} it" if told else ""
+
+
+def _accelerator(name: str) -> Callable[[], str]:
+    return lambda: missing_accelerator(get_platform(name)) or "a driver is here"
+
+
+def _disk(context: ProjectContext) -> str:
+    free = shutil.disk_usage(context.cache).free
+    if free < ENOUGH:
+        raise ConformanceError(
+            f"{context.cache} has {free / 2**30:.1f} GiB free, expected {ENOUGH >> 30} or more"
+        )
+    return f"{context.cache}, {free / 2**30:.0f} GiB free"
+
+
+def _releases(context: ProjectContext) -> str:
+    versions = context.releases.versions
+    return f"{len(versions)}, {versions[0]} to {versions[-1]}"
