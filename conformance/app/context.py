@@ -48,6 +48,8 @@ PASS_ENV = "CONFORMANCE_PASS_ENV"  # noqa: S105 - a name
 """Variable with more names for `pass-env`, between commas."""
 GOLDENS = "goldens"
 """Folder of the goldens of cases that nobody wrote: beside the list of functions, or the script."""
+HISTORY_STORE = Path("reports") / "history.db"
+"""Default of `--store`, relative to the project."""
 NIGHTLY_INDEX = "conformance.cells.nightly_index"
 
 

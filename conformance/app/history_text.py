@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from conformance.report.moments import moment
 from conformance.report.text import listed, one_line
+from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from conformance.store.pruning import Pruned
     from conformance.store.querying import Span, StoredRun
     from conformance.store.standing import Regression
 
@@ -62,3 +64,15 @@ def regression_lines(regressions: Sequence[Regression]) -> Iterator[str]:
         yield f"           {where}: {one_line(one.state.reason, _LONGEST)}"
     if not regressions:
         yield "nothing is open"
+
+
+def pruned_line(pruned: Pruned) -> str:
+    """Return what pruning removed, in a line.
+
+    Args:
+        pruned: The counts.
+    """
+    return (
+        f"removed {plural(pruned.runs, 'run')}, {plural(pruned.jobs, 'job')}, "
+        f"{plural(pruned.changes, 'change')}"
+    )

@@ -1,22 +1,118 @@
-"""The committed history of a suite: its file, and reading it."""
+"""The history of a named suite: its results by release, stored with the project."""
 
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from conformance.errors import UsageError
-from conformance.files import said_by
-from conformance.report.conformance_data import decoded
+from conformance.app.notes import print_note
+from conformance.app.session import Session
+from conformance.engine.loading import load, runs_in
+from conformance.engine.plan import make_plan
+from conformance.engine.recorded import recorded_endings
+from conformance.engine.rundir import RUN
+from conformance.errors import ConformanceError, UsageError
+from conformance.files import said_by, write_atomically
+from conformance.judge.deviation import applicable
+from conformance.locking import locked
+from conformance.report.conformance_data import decoded, encoded
+from conformance.report.conformance_history import Conformance, Followed, Outcome, Result
+from conformance.report.conformance_markdown import conformance_markdown
+from conformance.report.conformance_runs import history_of, merged, suite_of, unfinished
+from conformance.report.text import one_line
+from conformance.suites.catalogue.groups import OTHER, grouping, groups_of
+from conformance.suites.catalogue.standards import CLAIMED
+from conformance.suites.known.deviations import known_failures
+from conformance.wording import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
-    from conformance.report.conformance_history import Conformance
+    from conformance.engine.job import Job
+    from conformance.engine.loading import LoadedRun
+    from conformance.suites.catalogue.definition import NamedSuite
 
 FOLDER: Final = "reports"
+MATRIX: Final = "releases"
+"""Matrix whose cells the goldens of our own cases are taken from."""
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]+")
+
+
+class StaleHistoryError(ConformanceError):
+    """A stored page differs from what its data give."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryUpdate:
+    """A history before and after an update.
+
+    Attributes:
+        before: The history as it was, None if there was none.
+        after: The history with the runs.
+        files: The data and the page, by path.
+    """
+
+    before: Conformance | None
+    after: Conformance
+    files: Mapping[Path, bytes]
+
+    @property
+    def summary(self) -> str:
+        """The releases and the files, in a line."""
+        known = (
+            {held.release for held in self.before.releases} if self.before is not None else set()
+        )
+        new = [held.release for held in self.after.releases if held.release not in known]
+        said = f", {', '.join(new)} new" if new and known else ""
+        written = ", ".join(map(str, self.files))
+        return f"{plural(len(self.after.releases), 'release')}{said}; written: {written}"
+
+    @property
+    def ungrouped(self) -> list[str]:
+        """Names of the tests that belong to no group."""
+        return sorted(name for name, one in self.after.tests.items() if one.group == OTHER)
+
+
+def update_history(
+    context: ProjectContext,
+    suite: NamedSuite,
+    runs: Sequence[Path],
+    file: Path | None = None,
+    *,
+    check: bool = False,
+) -> HistoryUpdate:
+    """Add runs to the history of a suite, and write its data and its page.
+
+    Args:
+        context: The project.
+        suite: The suite.
+        runs: Run directories, and folders of them.
+        file: File of the data, None for that of the project.
+        check: Whether to write nothing, and only compare the page with the data.
+
+    Raises:
+        UsageError: If the data cannot be read, or a run does not go with them.
+        StaleHistoryError: If they are compared, and a file is not what would be written.
+    """
+    file = file or history_file(context, suite.definition.title)
+    if check and runs:
+        raise UsageError("--check tells of what is there: name no run with it")
+    if file.suffix != ".json":
+        raise UsageError(f"--file: expected a name that ends in .json, got {file}")
+    with nullcontext() if check else locked({file.parent}, print_note):
+        update = _make_update(context, suite, file, runs)
+        if check:
+            _compare_files(update.files, suite.name)
+        else:
+            for path, content in update.files.items():
+                write_atomically(path, content)
+    return update
 
 
 def history_file(context: ProjectContext, title: str) -> Path:
@@ -58,3 +154,115 @@ def committed(context: ProjectContext, title: str) -> Conformance | None:
         UsageError: If it cannot be read.
     """
     return read_history(history_file(context, title)) if title else None
+
+
+def _make_update(
+    context: ProjectContext, suite: NamedSuite, file: Path, runs: Sequence[Path]
+) -> HistoryUpdate:
+    before = read_history(file)
+    after = _add_runs(before, runs, suite, context)
+    if after is None:
+        raise UsageError(f"{file}: there are no data, and no run is named to make them from")
+    after = replace(after, beside=_collect_own_cases(context, suite, after))
+    data = encoded(after)
+    # Of the data as they are read back: the order in which runs told of tests does not count.
+    page = conformance_markdown(decoded(data, str(file))).encode()
+    files = {file: data, file.with_suffix(".md"): page}
+    return HistoryUpdate(before=before, after=after, files=files)
+
+
+def _add_runs(
+    known: Conformance | None, paths: Sequence[Path], suite: NamedSuite, context: ProjectContext
+) -> Conformance | None:
+    dates = {release.version: f"{release.date:%Y-%m-%d}" for release in context.releases.rows}
+    group = grouping(suite.folder)
+    for run, named in _load_complete_runs(paths, suite.name):
+        settings = suite_of(run).settings
+        deviations = known_failures(
+            suite.folder, examples=settings.get("max_examples"), seed=settings.get("seed"),
+            standard=settings.get("standard", CLAIMED),
+        )  # fmt: skip
+        try:
+            known = merged(known, history_of(run, dates, group, deviations))
+        except UsageError as error:
+            if not named:
+                print_note(f"{run.id}: is passed over: {error}")
+                continue
+            raise UsageError(
+                f"{run.id}: {error}; keep it under another --file, or begin anew without the data"
+            ) from None
+    if known is None:
+        return None
+    tests = {
+        name: replace(one, group=group(name) or one.group) for name, one in known.tests.items()
+    }
+    return replace(known, tests=tests)
+
+
+def _load_complete_runs(paths: Sequence[Path], suite: str) -> list[tuple[LoadedRun, bool]]:
+    """Return the runs of a suite, the oldest first, and of each whether it is named itself.
+
+    A folder holds runs of all kinds: of its runs those that are of another suite are passed over,
+    and those that are not complete are told of, as are those that do not go with what is kept.
+
+    Raises:
+        UsageError: If a run that is named itself is of another suite, or not complete.
+    """
+    loaded = []
+    for path in paths:
+        named = (path / RUN).exists()
+        for directory in runs_in(path):
+            run = load(directory)
+            if not named and (run.info.suite is None or run.info.suite.name != suite):
+                continue
+            if suite_of(run).name != suite:
+                raise UsageError(f"{run.id}: is a run of {suite_of(run).name}, expected {suite}")
+            wrong = unfinished(run)
+            if wrong and named:
+                raise UsageError(
+                    f"{run.id}: {wrong}; run the suite whole, and to its end: "
+                    f"conformance suite run {suite}"
+                )
+            if wrong:
+                print_note(f"{run.id}: is passed over: {wrong}")
+            else:
+                loaded.append((run, named))
+    return sorted(loaded, key=lambda one: (one[0].info.started, one[0].id))
+
+
+def _collect_own_cases(
+    context: ProjectContext, suite: NamedSuite, history: Conformance
+) -> dict[str, Followed]:
+    """Return what goldens and deviations say of our own cases, in the releases of a history."""
+    groups = groups_of(suite.folder)
+    if groups is None or not groups.beside:
+        return {}
+    releases = {held.release for held in history.releases}
+    cells = [cell for cell in context.cells(MATRIX, ())[0] if cell.release in releases]
+    plan = make_plan(context.cases(groups.beside), Session(context=context).recorded(cells))
+    found: dict[str, dict[str, Result]] = {}
+    for job, _ in recorded_endings(plan):
+        found.setdefault(job.case.id, {})[job.planned.release] = _result_recorded(job)
+    docs = {job.case.id: one_line(job.case.doc.partition("\n\n")[0]) for job in plan.jobs}
+    return {
+        name: Followed(group=name.partition("/")[0], results=results, doc=docs[name])
+        for name, results in sorted(found.items())
+    }
+
+
+def _result_recorded(job: Job) -> Result:
+    """Return what is recorded of a case, whose deviations say whether it conforms."""
+    planned = job.planned
+    covered = applicable(job.case, planned.release, planned.cell.platform, planned.versions)
+    if not covered:
+        return Result(outcome=Outcome.PASSED)
+    return Result(outcome=Outcome.KNOWN, reason=one_line(covered[0].reason), issue=covered[0].issue)
+
+
+def _compare_files(files: Mapping[Path, bytes], suite: str) -> None:
+    for path, content in files.items():
+        if not path.exists() or path.read_bytes() != content:
+            raise StaleHistoryError(
+                f"{path}: is not what the data, the groups and the goldens give; make it anew: "
+                f"conformance suite history {suite}"
+            )

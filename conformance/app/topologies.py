@@ -1,14 +1,17 @@
-"""The topologies that can be compiled for, and what the plugin of a cell says of them."""
+"""Compile-only platforms: the TPU and GPU topologies that programs can be compiled for."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.text import Text
 
 from conformance.app.session import Session
 from conformance.cells.cell import Cell
 from conformance.cells.locks import find_lock
 from conformance.cells.platform.gpus import gpus
-from conformance.cells.platform.platform import get_platform
+from conformance.cells.platform.platform import NO_ROCM, get_platform
 from conformance.cells.platform.tpus import GENERATIONS
 from conformance.cells.provision import is_provisioned
 from conformance.engine.asking import ask_plugin
@@ -16,17 +19,76 @@ from conformance.engine.checking import UnsupportedCellError
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
 
-
-ONE_HOST = "1x1x4"
+ONE_HOST: Final = "1x1x4"
 """The topology that GPUs are listed and asked for with: four on one host."""
 
 
-def _tpus() -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topologies:
+    """The compile-only platforms.
+
+    Attributes:
+        rows: A mapping for each, with the answer of a plugin where one was asked.
+        asked: The cell whose plugin was asked, empty if there is none.
+    """
+
+    rows: Sequence[Mapping[str, Any]]
+    asked: str
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The platforms as JSON has them."""
+        return {"platforms": self.rows, "asked": self.asked, "refused": {"rocm": NO_ROCM}}
+
+    @property
+    def lines(self) -> Iterator[Text]:
+        """A line for each platform, and how to name one."""
+        for row in self.rows:
+            line = Text(f"{row['kind']}:{row['name']}".ljust(16)).append(_describe(row))
+            if answer := row.get("answer"):
+                said = answer.get("refused") or f"known as {answer['kind']!r}"
+                line.append(f"  {said}", "bright_black")
+            yield line
+        yield Text(f"rocm            {NO_ROCM}")
+        yield Text(
+            "tpu:GENERATION:TOPOLOGY, devices in brackets; "
+            "cuda:GPU:PARTITIONSxHOSTSxDEVICES, e.g. cuda:h100:1x1x4"
+        )
+        yield Text(
+            f"asked: the plugin of {self.asked}"
+            if self.asked
+            else "no plugin was asked: name a cell, e.g. --cell jax0.10.2-tpu:v5e:2x2"
+        )
+
+
+def list_topologies(context: ProjectContext, selectors: Sequence[str]) -> Topologies:
+    """List the compile-only platforms, and what the plugin of a cell answers about its kind.
+
+    Args:
+        context: The project: releases, matrices and cache.
+        selectors: The cell whose plugin is asked; if empty, the newest release whose TPU
+            environment exists, or none.
+
+    Raises:
+        UsageError: If that is not one compile-only cell, or it cannot be had.
+        InfrastructureError: If the plugin does not answer.
+    """
+    rows = [*_list_tpus(), *_list_gpus()]
+    cell = _select_cell(context, selectors) if selectors else _newest_provisioned(context)
+    if cell is None:
+        return Topologies(rows=rows, asked="")
+    names = [row["platform"] for row in rows if row["kind"] == cell.place.kind]
+    answers = _ask_plugin_of(context, cell, names)
+    rows = [row | {"answer": answers.get(row["platform"])} for row in rows]
+    return Topologies(rows=rows, asked=cell.id)
+
+
+def _list_tpus() -> list[dict[str, Any]]:
     return [
         {
             "kind": "tpu",
@@ -41,7 +103,7 @@ def _tpus() -> list[dict[str, Any]]:
     ]
 
 
-def _gpus() -> list[dict[str, Any]]:
+def _list_gpus() -> list[dict[str, Any]]:
     return [
         {
             "kind": "cuda",
@@ -54,7 +116,7 @@ def _gpus() -> list[dict[str, Any]]:
     ]
 
 
-def _chosen(context: ProjectContext, selectors: Sequence[str]) -> Cell:
+def _select_cell(context: ProjectContext, selectors: Sequence[str]) -> Cell:
     cells, _ = context.cells(None, selectors)
     if len(cells) != 1 or not cells[0].place.compile_only:
         raise UsageError(
@@ -83,7 +145,7 @@ def _has_lock(folder: Path, cell: Cell) -> bool:
     return (folder / "locks" / f"{cell.env_id}.txt").is_file()
 
 
-def _asked(
+def _ask_plugin_of(
     context: ProjectContext, cell: Cell, names: Sequence[str]
 ) -> Mapping[str, Mapping[str, Any]]:
     preparation = Session(context=context).prepare([cell])
@@ -100,24 +162,7 @@ def _asked(
         worker.close()
 
 
-def topologies(
-    context: ProjectContext, selectors: Sequence[str]
-) -> tuple[list[dict[str, Any]], str]:
-    """Return the compile-only platforms with what a plugin says of them, and the cell asked.
-
-    Args:
-        context: The project.
-        selectors: The cell whose plugin is asked; with none, the newest release whose TPU
-            environment is there, or nothing is asked.
-
-    Raises:
-        UsageError: If that is not one compile-only cell, or it cannot be had.
-        InfrastructureError: If the plugin does not answer.
-    """
-    rows = [*_tpus(), *_gpus()]
-    cell = _chosen(context, selectors) if selectors else _newest_provisioned(context)
-    if cell is None:
-        return rows, ""
-    names = [row["platform"] for row in rows if row["kind"] == cell.place.kind]
-    answers = _asked(context, cell, names)
-    return [row | {"answer": answers.get(row["platform"])} for row in rows], cell.id
+def _describe(row: Mapping[str, Any]) -> str:
+    if row["kind"] == "tpu":
+        return "  ".join(f"{layout} ({count})" for layout, count in row["topologies"].items())
+    return f"{row['description']}, {row['memory'] / 2**30:.0f} GiB"

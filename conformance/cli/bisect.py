@@ -11,10 +11,9 @@ from conformance.app.context import load_context
 from conformance.app.output_files import check_writable, write_file
 from conformance.app.targets import subject_named
 from conformance.cli.console import open_console
-from conformance.cli.measure_options import measure_options
 from conformance.cli.options import jobs_option, json_option
-from conformance.cli.program_options import program_options
 from conformance.cli.suite_options import in_suite_options
+from conformance.cli.target_options import measure_options, program_options
 from conformance.cli.words import CASES, CELLS, PLATFORM
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode

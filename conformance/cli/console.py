@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import click
 from rich.console import Console
 
+from conformance.files import readable_json
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
+
+    from rich.text import Text
 
 STANDARD_OUTPUT: Final = "-"
 """What `--json` is given to print the JSON on standard output."""
@@ -24,3 +30,19 @@ def open_console(json_file: Path | None = None, *, stderr: bool = False) -> Cons
     """
     stderr = stderr or str(json_file) == STANDARD_OUTPUT
     return Console(stderr=stderr, highlight=False, soft_wrap=True, markup=False)
+
+
+def print_result(data: Any, lines: Iterable[Text], *, as_json: bool) -> None:
+    """Print a result on standard output.
+
+    Args:
+        data: The result as JSON has it.
+        lines: The result in lines.
+        as_json: Whether to print the JSON.
+    """
+    if as_json:
+        click.echo(readable_json(data))
+        return
+    console = open_console()
+    for line in lines:
+        console.print(line)

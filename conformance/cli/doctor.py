@@ -5,11 +5,10 @@ from __future__ import annotations
 import click
 from rich.text import Text
 
+from conformance.app.cache_disk import cache_lines, measure_cache
 from conformance.app.context import load_context
-from conformance.app.host_check import examine
-from conformance.cli.console import open_console
-from conformance.cli.disk import show_disk
-from conformance.files import readable_json
+from conformance.app.host_checks import examine_host
+from conformance.cli.console import print_result
 from conformance.model.outcome import ExitCode
 
 _MARKS = {
@@ -33,16 +32,15 @@ def command(*, disk: bool, as_json: bool) -> int:
     conformance doctor
     conformance doctor --disk     what each environment takes, and what nothing wants any more
     """  # noqa: D301 - \b is click's own mark
+    context = load_context()
     if disk:
-        show_disk(load_context(), as_json=as_json)
+        data = measure_cache(context)
+        print_result(data, cache_lines(data), as_json=as_json)
         return ExitCode.OK
-    findings = list(examine(load_context()))
-    if as_json:
-        click.echo(readable_json(findings))
-    else:
-        console = open_console()
-        for finding in findings:
-            mark = Text(*_MARKS[finding.status])
-            console.print(mark.append(f" {finding.what}: {finding.said}", "default"))
+    findings = list(examine_host(context))
+    lines = (
+        Text(*_MARKS[one.status]).append(f" {one.what}: {one.said}", "default") for one in findings
+    )
+    print_result(findings, lines, as_json=as_json)
     wrong = any(finding.status == "wrong" for finding in findings)
     return ExitCode.INFRA if wrong else ExitCode.OK

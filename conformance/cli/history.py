@@ -4,44 +4,25 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.context import default_jobs, load_context
+from conformance.app.context import load_context
 from conformance.app.history_data import case_data, regression_data
-from conformance.app.history_text import case_lines, regression_lines, run_lines
+from conformance.app.history_store import add_runs, find_spans, open_store
+from conformance.app.history_text import case_lines, pruned_line, regression_lines, run_lines
+from conformance.app.notes import print_note
+from conformance.cli.options import store_option
 from conformance.cli.words import CASES
-from conformance.engine.digest_store import DigestStore
-from conformance.engine.loading import runs_in
-from conformance.engine.rundir import latest_run
-from conformance.errors import NothingSelectedError, UsageError
+from conformance.errors import UsageError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
-from conformance.store.address import address_of
-from conformance.store.entries import Entry, entry_of
-from conformance.store.store import Store
-from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-DEFAULT: Final = Path("reports") / "history.db"
+    from collections.abc import Iterable
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
-def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option `--store`.
-
-    Args:
-        command: The command that has it.
-    """
-    return click.option(
-        "--store", metavar="PATH|URL", envvar="CONFORMANCE_STORE",
-        help="File, or postgresql://USER:PASSWORD@HOST/DATABASE.  "
-        f"[default: {DEFAULT} of the project, or CONFORMANCE_STORE]",
-    )(command)  # fmt: skip
 
 
 class History(click.Group):
@@ -85,24 +66,12 @@ def add(*, folders: tuple[Path, ...], store: str | None) -> int:
     DIR is the directory of a run, or a folder of them; the newest run by default. Of parts of a
     run add what `conformance merge` makes of them.
     """
-    context = load_context()
-    found = [run for folder in folders for run in runs_in(folder)]
-    found = found if folders else [latest_run(context.project.root)]
-    digests, problems = DigestStore(context.cache / "digests", default_jobs()).get_all(found)
-    entries: list[Entry] = []
-    for directory, digest in digests.items():
-        try:
-            entries.append(entry_of(directory, digest))
-        except UsageError as error:
-            problems.append(str(error))
-    if not entries:
-        raise NothingSelectedError("\n".join(problems))
-    for entry, number in zip(entries, opened_store(store).add(*entries), strict=True):
-        said = "is there already" if number is None else f"added as {number}"
-        click.echo(f"{entry.digest.run}: {said}")
-    for problem in problems:
-        click.echo(f"conformance: {problem}", err=True)
-    return ExitCode.USAGE if problems else ExitCode.OK
+    added = add_runs(load_context(), store, folders)
+    for run, number in added.numbers:
+        click.echo(f"{run}: {'is there already' if number is None else f'added as {number}'}")
+    for problem in added.problems:
+        print_note(problem)
+    return ExitCode.USAGE if added.problems else ExitCode.OK
 
 
 @command.command("runs", short_help="List the runs.")
@@ -110,8 +79,8 @@ def add(*, folders: tuple[Path, ...], store: str | None) -> int:
 @as_json
 def runs(*, store: str | None, as_json: bool) -> int:
     """List the runs, in the order they were added."""
-    found = opened_store(store).runs()
-    _print(found if as_json else run_lines(found), as_json=as_json)
+    found = open_store(load_context(), store).runs()
+    _print(found, run_lines(found), as_json=as_json)
     return ExitCode.OK
 
 
@@ -125,13 +94,8 @@ def show(*, case: str, store: str | None, as_json: bool) -> int:
     A nightly is called so, whatever its date: `conformance history runs --json` tells which
     release it was.
     """
-    opened = opened_store(store)
-    spans = opened.case(case)
-    if not spans:
-        raise NothingSelectedError(
-            f"no run that was added has case {case}; conformance list shows what there is"
-        )
-    _print(case_data(case, spans) if as_json else case_lines(spans), as_json=as_json)
+    spans = find_spans(open_store(load_context(), store), case)
+    _print(case_data(case, spans), case_lines(spans), as_json=as_json)
     return ExitCode.OK
 
 
@@ -144,9 +108,9 @@ def regressions(*, every: bool, store: str | None, as_json: bool) -> int:
 
     With --json the events of all runs are told, too.
     """
-    found, events = opened_store(store).regressions()
+    found, events = open_store(load_context(), store).regressions()
     shown = [one for one in found if every or one.fixed_in is None]
-    _print(regression_data(shown, events) if as_json else regression_lines(shown), as_json=as_json)
+    _print(regression_data(shown, events), regression_lines(shown), as_json=as_json)
     return ExitCode.OK
 
 
@@ -159,7 +123,7 @@ def link(*, regression: str, issue: str | None, remove: bool, store: str | None)
     """Link ISSUE, owner/repository#number, to the regression whose id begins so."""
     if remove is (issue is not None):
         raise UsageError("expected either an issue or --remove")
-    linked = opened_store(store).link(regression, issue or "")
+    linked = open_store(load_context(), store).link(regression, issue or "")
     click.echo("\n".join(regression_lines([linked])))
     return ExitCode.OK
 
@@ -176,28 +140,10 @@ def prune(*, keep_days: int, store: str | None) -> int:
     Jobs that none of those that stay has run are forgotten.
     """
     before = datetime.now(UTC) - timedelta(days=keep_days)
-    pruned = opened_store(store).prune(before)
-    click.echo(
-        f"removed {plural(pruned.runs, 'run')}, {plural(pruned.jobs, 'job')}, "
-        f"{plural(pruned.changes, 'change')}"
-    )
+    pruned = open_store(load_context(), store).prune(before)
+    click.echo(pruned_line(pruned))
     return ExitCode.OK
 
 
-def opened_store(store: str | None) -> Store:
-    """Return the store that `--store` names, or that of the project.
-
-    Args:
-        store: What the option was given.
-    """
-    address = address_of(store or str(load_context().project.root / DEFAULT))
-    return Store(address, lambda said: click.echo(f"conformance: {said}", err=True))
-
-
-def _print(content: Any, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(readable_json(content))
-        return
-    lines: Iterable[str] = content
-    for line in lines:
-        click.echo(line)
+def _print(data: Any, lines: Iterable[str], *, as_json: bool) -> None:
+    click.echo(readable_json(data) if as_json else "\n".join(lines))

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
-from rich.text import Text
 
-from conformance.app.cells import cell_row, lock_cells, provision_cells, refresh_table
+from conformance.app.cache_disk import prune_cache, pruned_data, pruned_lines
 from conformance.app.context import load_context
+from conformance.app.matrices import (
+    cell_lines,
+    cell_rows,
+    lock_cells,
+    provision_cells,
+    refresh_release_table,
+)
 from conformance.app.session import Session
+from conformance.app.topologies import list_topologies
 from conformance.cells.matrix import matrix_names
-from conformance.cli.console import open_console
-from conformance.cli.disk import prune_cache
+from conformance.cli.console import print_result
 from conformance.cli.options import no_downloads_option
-from conformance.cli.topologies import show_topologies
 from conformance.cli.words import CELLS, MATRICES
 from conformance.errors import UsageError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
-from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable
 
     from conformance.app.context import ProjectContext
-    from conformance.engine.prepare import Preparation
-    from conformance.model.run import Exclusion
-
-PACKAGES = ("jaxlib", "numpy", "flax")
-"""Packages whose versions are shown beside a cell."""
 
 
 @click.command("matrix")
@@ -78,72 +77,52 @@ def command(
     """  # noqa: D301 - \b is click's own mark
     context = load_context()
     if prune:
-        return prune_cache(context, unused_days=unused, dry_run=dry_run, as_json=as_json)
-    if unused is not None or dry_run:
+        pruned = prune_cache(context, unused_days=unused, dry_run=dry_run)
+        if as_json:
+            click.echo(readable_json(pruned_data(pruned, dry_run=dry_run)))
+        else:
+            _echo_lines(pruned_lines(pruned, dry_run=dry_run))
+    elif unused is not None or dry_run:
         raise UsageError("--unused and --dry-run are for --prune: give it too, or leave them out")
-    if topologies:
-        return show_topologies(context, cell, as_json=as_json)
-    if refresh:
-        changed = refresh_table(context)
+    elif topologies:
+        listed = list_topologies(context, cell)
+        print_result(listed.data, listed.lines, as_json=as_json)
+    elif refresh:
+        changed = refresh_release_table(context)
         added, removed = ", ".join(changed.added), ", ".join(changed.removed)
         click.echo(f"added: {added or 'none'}; removed: {removed or 'none'}")
         click.echo(f"newest: {changed.releases.newest.version}")
-        return ExitCode.OK
-    if name is None and not (cell or lock or make):
-        return _names(context, as_json=as_json)
-    cells, left_out = context.cells(name, cell)
-    if lock:
-        for line in lock_cells(context, name, cell):
-            click.echo(line)
-        return ExitCode.OK
-    preparation = Session(context=context).prepare(cells, download=make)
-    return (
-        _make(context, preparation)
-        if make
-        else _show(context, preparation, left_out, as_json=as_json)
-    )
+    elif name is None and not (cell or lock or make):
+        names = matrix_names(context.matrix_folders)
+        click.echo(msgspec.json.encode(names) if as_json else "\n".join(names))
+    elif lock:
+        _echo_lines(lock_cells(context, context.cells(name, cell)[0]))
+    else:
+        return _show_cells(context, name, cell, make=make, as_json=as_json)
+    return ExitCode.OK
 
 
-def _show(
+def _show_cells(
     context: ProjectContext,
-    preparation: Preparation,
-    left_out: Sequence[Exclusion],
+    matrix: str | None,
+    selectors: tuple[str, ...],
     *,
+    make: bool,
     as_json: bool,
-) -> int:
-    rows = [cell_row(context, planned, preparation) for planned in preparation.cells]
+) -> ExitCode:
+    cells, left_out = context.cells(matrix, selectors)
+    preparation = Session(context=context).prepare(cells, download=make)
+    if make:
+        _echo_lines(provision_cells(context, preparation))
+        failed = any(planned.failure for planned in preparation.cells)
+        return ExitCode.INFRA if failed else ExitCode.OK
+    rows = cell_rows(context, preparation)
     exclusions = [*left_out, *preparation.exclusions]
-    if as_json:
-        data = {"cells": rows, "exclusions": exclusions}
-        click.echo(readable_json(data))
-        return 0
-    console = open_console()
-    for row in rows:
-        line = Text(row["cell"]).append(f"  {_described(row)}", "bright_black")
-        console.print(line, soft_wrap=True)
-    for exclusion in exclusions:
-        console.print(f"excluded {exclusion.cell}: {exclusion.reason}", soft_wrap=True)
-    console.print(f"{plural(len(rows), 'cell')}, {len(exclusions)} excluded")
-    return 0
+    data = {"cells": rows, "exclusions": exclusions}
+    print_result(data, cell_lines(rows, exclusions), as_json=as_json)
+    return ExitCode.OK
 
 
-def _make(context: ProjectContext, preparation: Preparation) -> int:
-    code = ExitCode.OK
-    for line, failed in provision_cells(context, preparation):
-        click.echo(f"conformance: {line}" if failed else line, err=failed)
-        code = ExitCode.INFRA if failed else code
-    return code
-
-
-def _described(row: Mapping[str, Any]) -> str:
-    if row["failure"]:
-        return str(row["failure"])
-    versions = row["versions"]
-    known = [f"{name} {versions[name]}" for name in PACKAGES if name in versions]
-    return ", ".join([*known, "provisioned" if row["provisioned"] else "not provisioned yet"])
-
-
-def _names(context: ProjectContext, *, as_json: bool) -> int:
-    names = matrix_names(context.matrix_folders)
-    click.echo(msgspec.json.encode(names) if as_json else "\n".join(names))
-    return 0
+def _echo_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)

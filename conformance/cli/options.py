@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.context import default_jobs
-from conformance.cells.interpreters import DOWNLOADS
+from conformance.app.context import HISTORY_STORE, default_jobs
+from conformance.cells.interpreters import DOWNLOADS, forbid_downloads
 from conformance.cli.words import CELLS, MATRICES
 
 if TYPE_CHECKING:
@@ -73,18 +72,9 @@ def no_downloads_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _forbid_downloads(context: click.Context, _: click.Parameter, value: bool) -> None:
-    """Set the variable until the command ends: its child processes shall have it too."""
-    if not value or context.resilient_parsing:
-        return
-    before = os.environ.get(DOWNLOADS)
-    os.environ[DOWNLOADS] = "0"
-
-    @context.call_on_close
-    def restore() -> None:
-        if before is None:
-            del os.environ[DOWNLOADS]
-        else:
-            os.environ[DOWNLOADS] = before
+    """Forbid downloads until the command ends."""
+    if value and not context.resilient_parsing:
+        context.with_resource(forbid_downloads())
 
 
 def night_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -144,4 +134,17 @@ def with_option(command: Callable[..., Any]) -> Callable[..., Any]:
         "--with", "wanted", multiple=True, metavar="PACKAGE",
         help="Beside the cells' own packages: a requirement, a wheel, or ./FOLDER of a package; "
         "repeatable.",
+    )(command)  # fmt: skip
+
+
+def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option `--store`.
+
+    Args:
+        command: The command that has it.
+    """
+    return click.option(
+        "--store", metavar="PATH|URL", envvar="CONFORMANCE_STORE",
+        help="File, or postgresql://USER:PASSWORD@HOST/DATABASE.  "
+        f"[default: {HISTORY_STORE} of the project, or CONFORMANCE_STORE]",
     )(command)  # fmt: skip

@@ -14,7 +14,7 @@ from conformance.app.output_files import check_writable, write_file
 from conformance.app.session import Session
 from conformance.cli.console import open_console
 from conformance.cli.options import json_option
-from conformance.cli.program_options import program_options
+from conformance.cli.target_options import program_options
 from conformance.cli.words import CASES, CELLS
 from conformance.engine.blobs import BlobStore
 from conformance.engine.comparing import Side

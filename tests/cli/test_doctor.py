@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.app import context, host_check
+from conformance.app import context, host_checks
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
 from tests.projects import GOOD
 
@@ -32,7 +32,7 @@ def without(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
             raise MissingInterpreterError(python, [])
         return find(python, download=download)
 
-    monkeypatch.setattr(host_check, "find_interpreter", found)
+    monkeypatch.setattr(host_checks, "find_interpreter", found)
 
 
 def line(ending: Ending, what: str) -> str:

@@ -212,7 +212,7 @@ def test_arguments(project: Project, arguments: list[str], said: str) -> None:
 
 def test_the_client_is_an_extra(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it is not installed that is said, and how to."""
-    monkeypatch.setattr("conformance.cli.notify.find_spec", lambda _: None)
+    monkeypatch.setattr("conformance.app.notification.find_spec", lambda _: None)
     ending = notify(project)
     assert ending.code == ExitCode.USAGE
     assert ending.error == "--github: needs PyGithub; pip install 'jax-conformance[github]'"

@@ -1,4 +1,4 @@
-"""What the cache takes of the disk, for `conformance doctor --disk` and `matrix --prune`."""
+"""What the cache takes of the disk: its environments, measured and pruned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-import click
+from rich.text import Text
 
 from conformance.cells.disk import (
     StoredEnvironment,
@@ -24,9 +24,7 @@ from conformance.cells.layer import LOCKS, WHEELS
 from conformance.cells.matrix import load_matrix, matrix_names
 from conformance.cells.overlay import OVERLAYS
 from conformance.cells.prune import DAY, Removal, candidates, known_locks, prune, unwanted
-from conformance.cli.console import open_console
 from conformance.engine.settled import FOLDER as SETTLED
-from conformance.files import readable_json
 from conformance.suites.catalogue.checkouts import FOLDER as CHECKOUTS
 from conformance.suites.catalogue.checkouts import stored_checkouts
 from conformance.suites.catalogue.definition import named_suite
@@ -34,7 +32,7 @@ from conformance.suites.catalogue.named import suite_names
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from collections.abc import Iterator, Mapping
 
     from conformance.app.context import ProjectContext
     from conformance.cells.disk import Usage
@@ -64,20 +62,22 @@ class _Row:
         }
 
 
-def show_disk(context: ProjectContext, *, as_json: bool) -> None:
-    """Show what each environment in the cache takes of the disk, and all of them together.
+def measure_cache(context: ProjectContext) -> dict[str, Any]:
+    """Return the disk space of each environment in the cache, and of the whole cache, for JSON.
 
     Args:
-        context: Surroundings: cache and matrices.
-        as_json: Whether to print JSON.
+        context: The project: cache and matrices.
     """
-    locks, wanted = known_locks(context.matrix_folders, context.cache), wanted_environments(context)
+    locks, wanted = (
+        known_locks(context.matrix_folders, context.cache),
+        _wanted_environments(context),
+    )
     rows = [
         _Row(stored, usage_of(stored.folder), unwanted(stored, locks=locks, wanted=wanted))
         for stored in stored_environments(context.cache)
     ]
     usages = [row.usage for row in rows]
-    data = {
+    return {
         "cache": str(context.cache),
         "environments": [row.data() for row in rows],
         "apparent": sum(usage.apparent for usage in usages),
@@ -88,42 +88,104 @@ def show_disk(context: ProjectContext, *, as_json: bool) -> None:
         "checkouts": disk_bytes([usage_of(context.cache / CHECKOUTS)]),
         "free": shutil.disk_usage(context.cache).free,
     }
-    if as_json:
-        click.echo(readable_json(data))
-    else:
-        _print_disk(open_console(), data)
 
 
-def _print_disk(console: Console, data: dict[str, Any]) -> None:
-    width = max((len(row["environment"]) for row in data["environments"]), default=0)
-    console.print(f"{'':{width}}  apparent       own  last used", style="bold", soft_wrap=True)
-    for row in data["environments"]:
+def cache_lines(data: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield the disk space of the cache in lines.
+
+    Args:
+        data: See `measure_cache`.
+    """
+    environments = data["environments"]
+    width = max((len(row["environment"]) for row in environments), default=0)
+    yield Text(f"{'':{width}}  apparent       own  last used", style="bold")
+    for row in environments:
         sizes = f"{gigabytes(row['apparent']):>8}  {gigabytes(row['own']):>8}"
         line = f"{row['environment']:{width}}  {sizes}  {_ago(row['used']):11}  {row['unwanted']}"
-        console.print(line.rstrip(), soft_wrap=True)
+        yield Text(line.rstrip())
     largest: dict[str, int] = {}
-    for row in data["environments"]:
+    for row in environments:
         largest[row["kind"]] = max(largest.get(row["kind"], 0), row["apparent"])
     kinds = ", ".join(f"{kind} {gigabytes(size)}" for kind, size in sorted(largest.items()))
-    console.print(
-        f"{plural(len(data['environments']), 'environment')} in {data['cache']}: "
+    yield Text(
+        f"{plural(len(environments), 'environment')} in {data['cache']}: "
         f"{gigabytes(data['apparent'])} apparent, {gigabytes(data['on_disk'])} on disk, "
-        f"{gigabytes(data['own'])} that the package cache does not hold too",
-        soft_wrap=True,
+        f"{gigabytes(data['own'])} that the package cache does not hold too"
     )
-    console.print(f"largest of a kind, apparent: {kinds or 'none'}")
-    console.print(f"results of earlier runs: {gigabytes(data['results'])}")
-    console.print(f"packages beside those of cells: {gigabytes(data['beside'])}")
-    console.print(f"checkouts of suites: {gigabytes(data['checkouts'])}")
-    console.print(f"free: {gigabytes(data['free'])}")
+    yield Text(f"largest of a kind, apparent: {kinds or 'none'}")
+    yield Text(f"results of earlier runs: {gigabytes(data['results'])}")
+    yield Text(f"packages beside those of cells: {gigabytes(data['beside'])}")
+    yield Text(f"checkouts of suites: {gigabytes(data['checkouts'])}")
+    yield Text(f"free: {gigabytes(data['free'])}")
 
 
-def _ago(used: str) -> str:
-    days = int((time.time() - datetime.fromisoformat(used).timestamp()) / DAY)
-    return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
+def prune_cache(
+    context: ProjectContext, *, unused_days: float | None = None, dry_run: bool = False
+) -> Pruned:
+    """Remove the environments that no matrix wants, and the checkouts that no suite is pinned to.
+
+    Args:
+        context: The project: cache and matrices.
+        unused_days: Days after which an unused environment is removed too.
+        dry_run: Whether to remove nothing.
+
+    Raises:
+        InfrastructureError: If one cannot be removed.
+    """
+    found = candidates(
+        context.cache,
+        locks=known_locks(context.matrix_folders, context.cache),
+        wanted=_wanted_environments(context),
+        unused_days=unused_days,
+    )
+    return prune([*found, *_unpinned_checkouts(context)], dry_run=dry_run)
 
 
-def wanted_environments(context: ProjectContext) -> set[str]:
+def pruned_data(pruned: Pruned, *, dry_run: bool) -> dict[str, Any]:
+    """Return what pruning removed as JSON has it.
+
+    Args:
+        pruned: The removals.
+        dry_run: Whether nothing was removed.
+    """
+    return {
+        "dry_run": dry_run,
+        "freed": pruned.freed,
+        "linked": pruned.linked,
+        "environments": [_removal_data(one) for one in pruned.removals if not _is_checkout(one)],
+        "checkouts": [_removal_data(one) for one in pruned.removals if _is_checkout(one)],
+    }
+
+
+def pruned_lines(pruned: Pruned, *, dry_run: bool) -> Iterator[str]:
+    """Yield what pruning removed in lines.
+
+    Args:
+        pruned: The removals.
+        dry_run: Whether nothing was removed.
+    """
+    for removal in pruned.removals:
+        what = f"kept, {removal.kept}" if removal.kept else "would go" if dry_run else "removed"
+        yield f"{_name(removal)}: {what}: {removal.reason}"
+    gone = [removal for removal in pruned.removals if not removal.kept]
+    checkouts = sum(_is_checkout(removal) for removal in gone)
+    more = f", {checkouts} checkouts of suites" if checkouts else ""
+    verb = "would free" if dry_run else "freed"
+    environments = plural(len(gone) - checkouts, "environment")
+    yield f"{environments}{more}, {verb} {gigabytes(pruned.freed)}"
+    if pruned.linked:
+        yield (
+            f"{gigabytes(pruned.linked)} of them lie in the package cache, or in other "
+            "environments, too; what no environment needs goes with: uv cache clean"
+        )
+
+
+def _removal_data(removal: Removal) -> dict[str, str]:
+    what = "checkout" if _is_checkout(removal) else "environment"
+    return {what: _name(removal), "reason": removal.reason, "kept": removal.kept}
+
+
+def _wanted_environments(context: ProjectContext) -> set[str]:
     """Return the environments of the cells of every matrix, as `Cell.env_id` spells them."""
     folders = context.matrix_folders
     return {
@@ -133,63 +195,7 @@ def wanted_environments(context: ProjectContext) -> set[str]:
     }
 
 
-def prune_cache(
-    context: ProjectContext, *, unused_days: float | None, dry_run: bool, as_json: bool
-) -> int:
-    """Remove the environments that nothing wants, and say what that freed.
-
-    Args:
-        context: Surroundings: cache and matrices.
-        unused_days: Days after which an environment that was not used goes too.
-        dry_run: Whether to say only what would be removed.
-        as_json: Whether to print JSON.
-
-    Returns:
-        Exit status.
-    """
-    found = candidates(
-        context.cache,
-        locks=known_locks(context.matrix_folders, context.cache),
-        wanted=wanted_environments(context),
-        unused_days=unused_days,
-    )
-    pruned = prune([*found, *_unpinned(context)], dry_run=dry_run)
-    if as_json:
-        click.echo(readable_json(_pruned(pruned, dry_run)))
-        return 0
-    for removal in pruned.removals:
-        what = f"kept, {removal.kept}" if removal.kept else "would go" if dry_run else "removed"
-        click.echo(f"{_name(removal)}: {what}: {removal.reason}")
-    gone = [removal for removal in pruned.removals if not removal.kept]
-    checkouts = sum(_is_checkout(removal) for removal in gone)
-    more = f", {checkouts} checkouts of suites" if checkouts else ""
-    verb = "would free" if dry_run else "freed"
-    environments = plural(len(gone) - checkouts, "environment")
-    click.echo(f"{environments}{more}, {verb} {gigabytes(pruned.freed)}")
-    if pruned.linked:
-        click.echo(
-            f"{gigabytes(pruned.linked)} of them lie in the package cache, or in other "
-            "environments, too; what no environment needs goes with: uv cache clean"
-        )
-    return 0
-
-
-def _pruned(pruned: Pruned, dry_run: bool) -> dict[str, Any]:
-    return {
-        "dry_run": dry_run,
-        "freed": pruned.freed,
-        "linked": pruned.linked,
-        "environments": [_told(one) for one in pruned.removals if not _is_checkout(one)],
-        "checkouts": [_told(one) for one in pruned.removals if _is_checkout(one)],
-    }
-
-
-def _told(removal: Removal) -> dict[str, str]:
-    what = "checkout" if _is_checkout(removal) else "environment"
-    return {what: _name(removal), "reason": removal.reason, "kept": removal.kept}
-
-
-def _unpinned(context: ProjectContext) -> list[Removal]:
+def _unpinned_checkouts(context: ProjectContext) -> list[Removal]:
     """Return the checkouts in the cache that no suite is pinned to."""
     folder = context.project.suites
     pinned = {(name, named_suite(name, folder).definition.revision) for name in suite_names(folder)}
@@ -210,3 +216,8 @@ def _is_checkout(removal: Removal) -> bool:
 def _name(removal: Removal) -> str:
     folder = removal.environment.folder
     return f"{folder.parent.name}/{folder.name}" if _is_checkout(removal) else folder.name
+
+
+def _ago(used: str) -> str:
+    days = int((time.time() - datetime.fromisoformat(used).timestamp()) / DAY)
+    return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")

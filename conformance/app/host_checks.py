@@ -1,4 +1,4 @@
-"""What this machine has of all that a run of the matrix needs."""
+"""Checks of the host: whether it has everything that a run of the matrix needs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from conformance import __version__
-from conformance.app.context import DEFAULT_MATRIX
+from conformance.app.context import DEFAULT_MATRIX, RELEASES
 from conformance.cells.accelerators import missing_accelerator
 from conformance.cells.interpreters import MissingInterpreterError, find_interpreter
 from conformance.cells.platform.platform import REAL, get_platform
-from conformance.cells.releases import FILE_NAME as RELEASES
 from conformance.cells.uvtool import run_uv
 from conformance.errors import ConformanceError
 from conformance.wording import plural
@@ -28,12 +27,9 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
 
-
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
-
 _ONLINE = "nightly"
 """The matrix whose cells only an index of nightlies knows: it is not asked here."""
-
 ENOUGH = 2 * 2**30
 """Bytes free below which a matrix is likely to fill the disk."""
 
@@ -55,14 +51,14 @@ class Finding:
     status: str = ""
 
 
-def examine(context: ProjectContext) -> Iterator[Finding]:
-    """Look at everything a run needs.
+def examine_host(context: ProjectContext) -> Iterator[Finding]:
+    """Check everything that a run needs.
 
     Args:
-        context: Surroundings of the command.
+        context: The project.
 
     Yields:
-        What was found, thing by thing; a fault in one does not hide the next.
+        A finding for each check; a fault in one does not hide the next.
     """
     yield _found(
         "jax-conformance",

@@ -1,0 +1,142 @@
+"""Blame: the search for the package at fault, of all that two environments differ in."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance.app.bisect import needed_by, prober_of
+from conformance.app.session import Session
+from conformance.app.targets import on_one_cpu
+from conformance.cells.cell_id import is_cell_id
+from conformance.cells.uvtool import NoSolutionError
+from conformance.engine.rundir import RESULTS, Results, RunDirectory
+from conformance.triage.bisect.prober import known_of
+from conformance.triage.blame.additions import with_additions
+from conformance.triage.blame.blaming import Blame
+from conformance.triage.blame.ends import ends_of, provide
+from conformance.triage.blame.suspects import sources_of, suspects
+from conformance.triage.blame.telling import step_line
+from conformance.triage.programs.common_versions import common_versions
+from conformance.triage.questions.predicate import EndsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.app.bisect import Asked, Subject
+    from conformance.app.context import ProjectContext
+    from conformance.cells.cell import Cell
+    from conformance.cells.lock import Lock
+    from conformance.triage.blame.additions import Originals
+    from conformance.triage.blame.blamed import Blamed, Step
+    from conformance.triage.blame.mixture import End
+
+LOGS: Final = Path("reports") / "blame"
+"""Where searches are logged, below the project."""
+
+
+def find_package(
+    context: ProjectContext, subject: Subject, asked: Asked, say: Callable[[str], None]
+) -> Blamed:
+    """Find the package that makes a difference, resuming an earlier search for the same.
+
+    Args:
+        context: The project.
+        subject: The target.
+        asked: The question, whose ends are the two environments.
+        say: Called with a line for each trial.
+
+    Raises:
+        UsageError: If options contradict each other, or an end does not exist.
+        EndsError: If nothing tells the ends apart.
+        InfrastructureError: If an index does not answer, an end cannot be tried now, or the disk
+            refuses.
+    """
+    figure = asked.figure
+    cells = (_select_cell(context, subject, asked.good), _select_cell(context, subject, asked.bad))
+    locks: dict[str, Lock] = {}
+    ends, originals, wanted = _prepare_ends(context, subject, asked, cells, locks)
+    locks |= {end.planned.cell.id: end.lock for end in ends}
+    for original in filter(None, originals):
+        say(f"{original.planned.cell.id}: {original.stand_in} stands for it")
+    name = subject.log_name(" ".join((asked.good, asked.bad, asked.words, *asked.wanted)))
+    directory = RunDirectory(context.project.root / LOGS / name)
+    if asked.fresh:
+        (directory.path / RESULTS).unlink(missing_ok=True)
+    width = 1 if figure is not None else len(ends)
+    prober = prober_of(
+        context, subject, locks, directory, asked,
+        width=width, ends=[end.planned for end in ends], wanted=wanted,
+    )  # fmt: skip
+    with closing(Results(directory)) as log:
+        blame = Blame(
+            ends=ends, originals=originals, suspects=suspects(_collect_sources(subject), ends),
+            prober=prober, locks=locks,
+            provide=partial(
+                # A program finds its requirements where it runs.
+                provide, ends=ends, cache=context.cache, wanted=() if subject.program else wanted
+            ),
+            blobs=directory.blobs, keep=log.append,
+            known=known_of(prober, directory.read_records(), directory.blobs),
+            tolerance=subject.tolerance, when="" if figure else asked.when or "", fact=asked.fact,
+            figure=figure, progress=partial(_report_step, say),
+        )  # fmt: skip
+        try:
+            return blame.run()
+        except EndsError as error:
+            stands = "; ".join(f"{one.stand_in} stands for an end" for one in originals if one)
+            raise EndsError(f"{error}; {stands}" if stands else str(error)) from error
+
+
+def _prepare_ends(
+    context: ProjectContext,
+    subject: Subject,
+    asked: Asked,
+    cells: tuple[Cell, Cell],
+    locks: dict[str, Lock],
+) -> tuple[tuple[End, End], Originals, tuple[str, ...]]:
+    """Return both ends, what they stand for, and what else the target needs there.
+
+    A requirement that resolves to other versions at both ends is part of them. A program has one
+    version at both where one goes with both.
+    """
+    test = subject.test
+    wanted = (
+        test.wanted if test is not None else Session(context=context).requirements(asked.wanted)
+    )
+    layered = () if subject.program is not None else wanted
+    ends, originals = ends_of(
+        cells, context.releases, subject.prepare(context, layered),
+        locks=locks, cache=context.cache, wanted=layered,
+    )  # fmt: skip
+    if subject.program is not None:
+        both = {end.planned.cell.id: end.lock for end in ends}
+        wanted = needed_by(subject.program, wanted, both.values())
+        if common_versions([end.planned for end in ends], both, wanted, context.cache):
+            return ends, originals, wanted
+    with suppress(NoSolutionError):  # then the record of that end says so
+        return with_additions(ends, originals, wanted, locks=locks, cache=context.cache)
+    return ends, originals, wanted
+
+
+def _report_step(say: Callable[[str], None], step: Step, packages: int) -> None:
+    say(step_line(step, packages))
+
+
+def _select_cell(context: ProjectContext, subject: Subject, text: str) -> Cell:
+    """Return the cell that a selector names: of its newest release, for a program on one CPU."""
+    if is_cell_id(text):
+        return context.cell(text)
+    text = on_one_cpu(text) if subject.program is not None else text
+    found, _ = context.cells(None, [text])
+    return found[-1]
+
+
+def _collect_sources(subject: Subject) -> list[str]:
+    """Return the Python text of a target and of the helpers of a case; none where it has none."""
+    if subject.case is not None:
+        return sources_of(subject.case)
+    source = subject.program.source if subject.program is not None else ""
+    return [source] if source else []
