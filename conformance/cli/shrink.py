@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,48 +12,22 @@ import click
 
 from conformance.app.context import default_jobs, load_context
 from conformance.app.output_files import check_writable, write_file
-from conformance.app.session import Session
-from conformance.app.shrink_script import ScriptShrink, shrink_script
-from conformance.app.targets import on_one_cpu, script_named
-from conformance.cells.selectors import cell_python
+from conformance.app.shrink_case import shrink_case
+from conformance.app.shrink_options import ShrinkOptions
+from conformance.app.shrink_script import shrink_script
+from conformance.app.targets import script_named
 from conformance.cli.console import open_console
 from conformance.cli.options import json_option, with_option
 from conformance.cli.words import CASES, CELLS
-from conformance.corpus.discover import discover
-from conformance.engine.blobs import BlobStore
-from conformance.engine.cache import ResultCache
-from conformance.engine.local import CellWorker
-from conformance.engine.plan import make_plan, why_not
-from conformance.errors import UsageError
 from conformance.files import readable_json
-from conformance.model.outcome import ExitCode
-from conformance.scratch import temporary_folder
-from conformance.triage.repro.run import run_now
-from conformance.triage.repro.source import extract
-from conformance.triage.repro.writing import write
-from conformance.triage.shrink.inquiry import Inquiry, Wanted
-from conformance.triage.shrink.telling import (
-    script_json,
-    script_lines,
-    shrunk_json,
-    shrunk_lines,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterator
 
     from rich.console import Console
 
-    from conformance.app.context import ProjectContext
-    from conformance.cells.cell import Cell
-    from conformance.model.case import Case, Deviation
-    from conformance.triage.shrink.inquiry import Shrunk
-    from conformance.triage.shrink.scripts import ShrunkScript
-
 INTERVAL: Final = 2.0
 """Seconds between two lines where there is no terminal."""
-NONE: Final = "none"
-"""What --good-cell says where none is to be looked for."""
 
 
 @click.command("shrink")
@@ -94,16 +69,10 @@ NONE: Final = "none"
 def command(
     *,
     case: str,
-    cell: str,
-    good_cell: str | None,
-    fact: str,
     out: Path,
     repro: Path | None,
-    wanted: tuple[str, ...],
     json_file: Path | None,
-    probes: int,
-    seconds: float,
-    jobs: int,
+    **options: Any,
 ) -> int:
     """Cut a case or a script down to what makes it fail, give a wrong value, or state a fact.
 
@@ -127,64 +96,31 @@ def command(
     4 infrastructure, 70 internal error, 130 interrupted: the smallest so far is written.
     """  # noqa: D301 - \b is click's own mark
     context = load_context()
-    _check_outputs(out, json_file, repro)
+    for option, path in (("--out", out), ("--json", json_file), ("--repro", repro)):
+        if path is not None and str(path) != "-":
+            check_writable(option, path)
     console = open_console(stderr=True)
-    if (script := script_named(context, case)) is not None:
-        if fact:
-            raise UsageError(f"--fact {fact}: goes with a case, got a script")
-        place = context.cell(on_one_cpu(cell))
-        good = good_cell if good_cell in {None, NONE} else on_one_cpu(str(good_cell))
-        others, named = _others(context, place, good)
-        asked = ScriptShrink(
-            script=script, cell=place, others=others, named=named, wanted=wanted, repro=repro,
-            probes=probes, seconds=seconds, jobs=jobs,
-        )  # fmt: skip
-        with console.status("", spinner="line") as status:
-            progress = status.update if console.is_terminal else _Lines(console).tell
-            left = shrink_script(context, asked, progress)
-        data = script_json(left, script.text, str(out))
-        return _end(console, left, script_lines(left), data, out=out, json_file=json_file)
-    if wanted:
-        raise UsageError(f"--with {wanted[0]}: goes with a script, got a case")
-    chosen, place = context.case(case), context.cell(cell)
-    others, named = _others(context, place, good_cell, chosen.deviations)
-    question = Wanted(
-        case=chosen, cell=place, others=others, named=named, fact=fact, probes=probes,
-        seconds=seconds, width=jobs,
-    )  # fmt: skip
-    with temporary_folder("shrink") as folder:
-        with console.status("", spinner="line") as status:
-            inquiry = Inquiry(
-                wanted=question, open_cell=_opener(context, chosen), read=_read, folder=folder,
-                blobs=BlobStore(folder / "blobs"),
-                progress=status.update if console.is_terminal else _Lines(console).tell,
-            )  # fmt: skip
-            shrunk = inquiry.run()
-        if repro is not None:
-            write_file("--repro", repro, _standalone(context, question, shrunk, folder, repro.name))
-    data = shrunk_json(shrunk, chosen.id, str(out))
-    return _end(console, shrunk, shrunk_lines(shrunk), data, out=out, json_file=json_file)
-
-
-def _end(
-    console: Console,
-    shrunk: Shrunk | ShrunkScript,
-    lines: Iterable[str],
-    data: Mapping[str, Any],
-    *,
-    out: Path,
-    json_file: Path | None,
-) -> int:
-    """Write what is left, report it, and return the exit status."""
+    asked = ShrinkOptions(out=out, repro=repro, **options)
+    report = partial(_report_steps, console)
+    script = script_named(context, case)
+    if script is None:
+        found = shrink_case(context, case, asked, report)
+    else:
+        found = shrink_script(context, script, asked, report)
     if str(json_file) != "-" or str(out) != "-":
-        write_file("--out", out, shrunk.text.encode())
+        write_file("--out", out, found.shrunk.text.encode())
     if json_file is not None:
-        write_file("--json", json_file, readable_json(data))
-    for line in lines:
+        write_file("--json", json_file, readable_json(found.data))
+    for line in found.lines:
         console.print(line, soft_wrap=True)
-    if shrunk.interrupted:
-        return ExitCode.INTERRUPTED
-    return ExitCode.OK if shrunk.confirmed else ExitCode.UNEXPECTED
+    return found.exit_code
+
+
+@contextmanager
+def _report_steps(console: Console) -> Iterator[Callable[[str], None]]:
+    """Show the step that is under way: in place in a terminal, as lines elsewhere."""
+    with console.status("", spinner="line") as status:
+        yield status.update if console.is_terminal else _Lines(console).tell
 
 
 class _Lines:
@@ -198,69 +134,3 @@ class _Lines:
         if time.monotonic() >= self._next:
             self._console.print(text, soft_wrap=True)
             self._next = time.monotonic() + INTERVAL
-
-
-def _check_outputs(out: Path, json_file: Path | None, repro: Path | None) -> None:
-    """Find out early that something cannot be written."""
-    for option, path in (("--out", out), ("--json", json_file), ("--repro", repro)):
-        if path is not None and str(path) != "-":
-            check_writable(option, path)
-
-
-def _read(file: Path) -> str:
-    return file.read_text(encoding="utf-8")
-
-
-def _others(
-    context: ProjectContext, cell: Cell, good: str | None, deviations: Iterable[Deviation] = ()
-) -> tuple[tuple[Cell, ...], bool]:
-    """Return cells in which a target may be right, the likeliest first, and whether it is named."""
-    if good == NONE:
-        return (), False
-    if good is not None:
-        named = context.cell(good)
-        if named == cell:
-            raise UsageError(f"--good-cell {good}: the same cell twice, expected two")
-        return (named,), True
-    declared = tuple(deviations)
-    found = [
-        replace(cell, release=release, python=cell_python(release, context.releases))
-        for release in context.releases.nearest_to(cell.release)
-        if not any(one.covers(release, cell.platform, {"jax": release}) for one in declared)
-    ]
-    return tuple(found), False
-
-
-def _opener(context: ProjectContext, case: Case) -> Callable[[Cell], CellWorker]:
-    """Return what opens a worker of a cell, once it is known that the case runs there."""
-    session = Session(context=context)
-
-    def open_cell(cell: Cell) -> CellWorker:
-        if cell.place.processes > 1:
-            raise UsageError(f"{cell.id}: several processes; name one cell of one process")
-        preparation = session.prepare([cell])
-        for exclusion in preparation.exclusions:
-            raise UsageError(f"{exclusion.cell}: {exclusion.reason}")
-        (planned,) = preparation.cells
-        if reason := why_not(case, planned):
-            raise UsageError(f"{case.id} on {cell.id}: {reason}")
-        return CellWorker(planned, session.opener(preparation.locks), session.device_lock)
-
-    return open_cell
-
-
-def _standalone(
-    context: ProjectContext, wanted: Wanted, shrunk: Shrunk, folder: Path, name: str
-) -> bytes:
-    """Return what is left as one file that needs nothing of ours."""
-    file = folder / "file" / wanted.case.family / f"{wanted.case.topic}.py"
-    file.parent.mkdir(parents=True)
-    file.write_text(shrunk.text, encoding="utf-8")
-    (case,) = discover([file])
-    session = Session(context=context)
-    preparation = session.prepare([wanted.cell])
-    plan = make_plan([case], preparation.cells, preparation.exclusions)
-    executor = session.executor(preparation.locks)
-    with run_now(plan, executor, ResultCache(folder / "cache")) as jobs:
-        source = extract(file, case.name, _read)
-        return write(jobs[0].job, source, jobs[0].seen, name).text.encode()
