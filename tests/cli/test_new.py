@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.cli import new
+from conformance.app import new_case
 from conformance.locking import locked
 from tests.projects import GOOD, HEAD
 
@@ -113,7 +113,7 @@ def test_the_file_is_written_under_the_lock_of_reviews(
         held.extend(folders := list(folders))
         return locked(folders, *more)
 
-    monkeypatch.setattr(new, "locked", recording)
+    monkeypatch.setattr(new_case, "locked", recording)
     assert ported(project, "print(1)\n").code == 0
     assert held == [project.path / "cases"]
 
