@@ -1,4 +1,4 @@
-"""Making a case of a pasted script: what is tried where, and the file that is written."""
+"""A case made of a pasted script, as `conformance new` does: run over releases, then written."""
 
 from __future__ import annotations
 
@@ -34,18 +34,13 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.engine.job import PlannedCell
     from conformance.triage.bisect.prober import Prober
-    from conformance.triage.new.making import Made
-    from conformance.triage.new.place import Place
     from conformance.triage.new.proposal import Ported
     from conformance.triage.new.script import Script
 
-
-LOOKED_AT: Final = ("0.5.3", "0.6.2", "0.8.3")
+SAMPLED: Final = ("0.5.3", "0.6.2", "0.8.3")
 """Releases that are tried first, with the oldest and the newest."""
-
 USUAL: Final = 8
-"""Devices of a cell where nothing else is said."""
-
+"""Devices of a cell, unless the script needs more."""
 _NEVER_REQUIRED: Final = frozenset({"jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "ml-dtypes"})
 
 
@@ -54,21 +49,19 @@ class NewOptions:
     """Options of `conformance new`.
 
     Attributes:
-        script: The script or the report, `-` for standard input.
-        family: Family of the case, empty for the one that fits.
-        topic: File of the case, empty for the default.
-        name: Name of the case, empty for that of the script.
-        source: Upstream thread, `owner/repo#N`.
-        cell: Selectors of the releases to try first.
-        good: The release whose value is right, empty for the newest.
-        devices: Devices that it needs, None for what the script says.
-        timeout: Seconds that it may take.
+        family: The family of the case, empty for the one that fits.
+        topic: The file of the case, empty for the default.
+        name: The name of the case, empty for the name of the script.
+        source: The upstream thread, empty for the one that the script names.
+        cell: Selectors of the releases to try first, empty for a sample.
+        good: The release in which the value is right, empty for the newest that runs it.
+        devices: Devices that the script needs, None to recognise it.
+        timeout: Seconds that the script may take.
         cases: Folder of the families, None for the project's.
-        dry_run: Whether nothing is written.
+        dry_run: Whether the case is printed instead of written.
         jobs: Jobs at the same time.
     """
 
-    script: str
     family: str
     topic: str
     name: str
@@ -82,53 +75,74 @@ class NewOptions:
     jobs: int
 
 
-def make_case(context: ProjectContext, options: NewOptions, say: Callable[[str], None]) -> Ported:
-    """Make a case of a script and try it; nothing is written.
+def port_script(
+    context: ProjectContext, script: str, options: NewOptions, say: Callable[[str], None]
+) -> Ported:
+    """Make a case of a script; nothing is written.
 
     Args:
         context: The project.
-        options: The script, and where its case goes.
-        say: Called with a line for each step.
+        script: File of the script, or of a text with one; `-` for standard input.
+        options: The options.
+        say: Called with each step, in a line.
 
     Raises:
-        UsageError: If no case can be made of it, or an option names nothing.
-        InfrastructureError: If a cell cannot be had.
+        UsageError: If no case can be made of it, or a release cannot be had.
+        InfrastructureError: If a cell cannot be provided.
     """
-    text, called = read_report(options.script)
+    text, called = read_report(script)
     pasted = read_paste(text, called)
-    script = read_script(pasted, called)
+    read = read_script(pasted, called)
     folder = _cases_folder(context, options.cases, dry_run=options.dry_run)
-    stem = "" if options.script == STDIN else Path(called).stem
+    stem = "" if script == STDIN else Path(called).stem
     place = find_place(
-        folder, script.tree, stem=stem, family=options.family, topic=options.topic,
-        name=options.name,
-    )  # fmt: skip
+        folder, read.tree, stem=stem, family=options.family, topic=options.topic, name=options.name
+    )
     place = replace(place, is_own=folder != context.project.cases)
-    devices = options.devices or script.settings.devices
+    count = options.devices or read.settings.devices
     benches = _Benches(context, jobs=options.jobs, timeout=options.timeout)
-    first = _first(context, options.cell, options.good, releases_named(text))
+    first = _first(context, options.cell, releases_named(text))
+    good = context.release(options.good, "--good") if options.good else ""
+    first |= {good} if good else set()
     ends = sorted(context.releases.versions.index(release) for release in first)
     between = context.releases.versions[ends[0] : ends[-1] + 1]
-    planned, locks = benches.prepared(between, f"cpu{max(devices, USUAL)}")
+    planned, locks = benches.prepared(between, f"cpu{max(count, USUAL)}")
     releases = [one.release for one in planned]
     if missing := sorted(first - set(releases)):
         raise UsageError(f"{', '.join(missing)}: cannot be had here; name others with --cell")
+    source = thread_of(options.source) or options.source or read.thread
     keywords = first_keywords(
-        script, source=thread_of(options.source) or options.source or script.thread,
-        devices=devices, timeout=options.timeout, requires=_required(script, locks),
+        read, source=source, devices=count, timeout=options.timeout,
+        requires=_required(read, locks),
     )  # fmt: skip
-    good = options.good
     order = Order(
-        pasted=pasted, script=script, called=called, place=place,
-        declared=Declared(doc=doc_of(script, Path(called).name), keywords=keywords),
+        pasted=pasted, script=read, called=called, place=place,
+        declared=Declared(doc=doc_of(read, Path(called).name), keywords=keywords),
         first=[number for number, release in enumerate(releases) if release in first],
-        good=releases.index(context.release(good, "--good")) if good else None,
+        good=releases.index(good) if good else None,
     )  # fmt: skip
     say(f"{place.id}: family {place.folder.name}, {place.why}")
     with temporary_folder("new") as path:
         bench = benches.of_cases(planned, locks, path)
         alone = benches.of_scripts({n: releases[n] for n in order.first}, path)
         return port(order, bench, alone, path, lambda line: say(f"  {line} ..."))
+
+
+def write_case(ported: Ported) -> None:
+    """Write the file of a case.
+
+    Args:
+        ported: The script made a case.
+
+    Raises:
+        UsageError: If the file was written to meanwhile.
+    """
+    place = ported.order.place
+    with locked({place.folder.parent}, print_note):  # as `review` does, which edits case files
+        there = place.file.read_text(encoding="utf-8") if place.file.exists() else None
+        if there != place.there:
+            raise UsageError(f"{place.file}: was edited meanwhile; nothing written, do it again")
+        write_atomically(place.file, ported.made.file.encode())
 
 
 def _cases_folder(context: ProjectContext, given: Path | None, *, dry_run: bool) -> Path:
@@ -141,34 +155,13 @@ def _cases_folder(context: ProjectContext, given: Path | None, *, dry_run: bool)
     return context.project.cases
 
 
-def write_case(place: Place, made: Made) -> None:
-    """Write the file of a case.
-
-    Args:
-        place: Where it goes.
-        made: The case.
-
-    Raises:
-        UsageError: If the file was edited in the meantime.
-        InfrastructureError: If the disk refuses.
-    """
-    with locked({place.folder.parent}, print_note):  # as `review` does, which edits case files
-        there = place.file.read_text(encoding="utf-8") if place.file.exists() else None
-        if there != place.there:
-            raise UsageError(f"{place.file}: was edited meanwhile; nothing written, do it again")
-        write_atomically(place.file, made.file.encode())
-
-
-def _first(
-    context: ProjectContext, selectors: Sequence[str], good: str, named: set[str]
-) -> set[str]:
+def _first(context: ProjectContext, selectors: Sequence[str], named: set[str]) -> set[str]:
     """Return the releases that are tried first: the first and the last are the ends."""
     known = context.releases.versions
     found = {one for text in selectors for one in resolve_selector(text, context.releases)}
     if unknown := found - set(known):
         raise UsageError(f"--cell {min(unknown)}: expected releases of jax, on CPUs")
-    usual = {known[0], known[-1], *(set(known) & {*LOOKED_AT, *named})}
-    return (found or usual) | ({context.release(good, "--good")} if good else set())
+    return found or {known[0], known[-1], *(set(known) & {*SAMPLED, *named})}
 
 
 def _required(script: Script, locks: Mapping[str, Lock]) -> list[str]:

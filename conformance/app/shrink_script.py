@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from conformance.app.bisect import needed_by
 from conformance.app.context import TIMEOUT
 from conformance.app.output_files import write_file
 from conformance.app.session import Session
+from conformance.app.shrink_options import NONE, ShrinkResult, find_good_cells
+from conformance.app.targets import on_one_cpu
 from conformance.engine.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.scratch import temporary_folder
@@ -18,12 +20,13 @@ from conformance.triage.programs.single_file import refuse_other_files
 from conformance.triage.repro.script_file import ScriptRun, script_file
 from conformance.triage.shrink.inquiry import NEAR
 from conformance.triage.shrink.scripts import ScriptShrinker
+from conformance.triage.shrink.telling import script_json, script_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
+    from conformance.app.shrink_options import Report, ShrinkOptions
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.job import PlannedCell
@@ -31,64 +34,49 @@ if TYPE_CHECKING:
     from conformance.triage.shrink.scripts import ShrunkScript
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScriptShrink:
-    """Options of `conformance shrink` for a script.
-
-    Attributes:
-        script: The script.
-        cell: Where it fails, or prints something else.
-        others: Cells in which it may be right, the likeliest first.
-        named: Whether the other cell was named: then it must be right there.
-        wanted: Requirements in addition to the packages of the cells.
-        repro: File with a header that pins its packages, None for none.
-        probes: How many candidates may be tried.
-        seconds: How long that may take.
-        jobs: How many are tried at the same time.
-    """
-
-    script: Target
-    cell: Cell
-    others: Sequence[Cell]
-    named: bool
-    wanted: tuple[str, ...]
-    repro: Path | None
-    probes: int
-    seconds: float
-    jobs: int
-
-
 def shrink_script(
-    context: ProjectContext, asked: ScriptShrink, progress: Callable[[str], None]
-) -> ShrunkScript:
+    context: ProjectContext, script: Target, options: ShrinkOptions, report: Report
+) -> ShrinkResult:
     """Cut a script down, and write the file of `--repro`.
 
+    Args:
+        context: The project.
+        script: The script.
+        options: The options.
+        report: Opens the progress display of the search; yields a function that is called with
+            each step, in a line.
+
     Raises:
-        UsageError: If there is nothing to keep, or the script reads files of its own.
-        InfrastructureError: If a cell cannot be had.
+        UsageError: If there is nothing to keep, an option goes with a case, or the script reads
+            files of its own.
+        InfrastructureError: If a cell cannot be provided.
     """
-    locks: dict[str, Lock] = {}
-    cell = _planned(context, asked.cell, locks)
-    wanted = needed_by(
-        asked.script, Session(context=context).requirements(asked.wanted), [locks[cell.cell.id]]
-    )
-    with temporary_folder("shrink") as folder:
+    if options.fact:
+        raise UsageError(f"--fact {options.fact}: goes with a case, got a script")
+    cell = context.cell(on_one_cpu(options.cell))
+    good = options.good_cell
+    good = good if good is None or good == NONE else on_one_cpu(good)
+    others, named = find_good_cells(context, cell, good)
+    with report() as progress, temporary_folder("shrink") as folder:
+        locks: dict[str, Lock] = {}
+        planned = _planned(context, cell, locks)
+        given = Session(context=context).requirements(options.wanted)
         blobs = BlobStore(folder / "blobs")
         runner = ProgramRunner(
-            target=asked.script, locks=locks, cache=context.cache, outer=os.environ, blobs=blobs,
-            timeout=TIMEOUT, wanted=wanted,
+            target=script, locks=locks, cache=context.cache, outer=os.environ, blobs=blobs,
+            timeout=TIMEOUT, wanted=needed_by(script, given, [locks[planned.cell.id]]),
         )  # fmt: skip
-        refuse_other_files(runner.run(cell), blobs, asked.script)
+        refuse_other_files(runner.run(planned), blobs, script)
         shrunk = ScriptShrinker(
-            runner=runner, cell=cell, named=asked.named, folder=folder, probes=asked.probes,
-            others=(_planned(context, one, locks) for one in asked.others[:NEAR]),
-            seconds=asked.seconds, width=asked.jobs, progress=progress,
+            runner=runner, cell=planned, named=named, folder=folder, probes=options.probes,
+            others=(_planned(context, one, locks) for one in others[:NEAR]),
+            seconds=options.seconds, width=options.jobs, progress=progress,
         ).run()  # fmt: skip
-        if asked.repro is not None:
-            file = folder / asked.repro.name
-            text = _standalone(runner, cell, shrunk, file)
-            write_file("--repro", asked.repro, text.encode())
-    return shrunk
+        if options.repro is not None:
+            text = _standalone(runner, planned, shrunk, folder / options.repro.name)
+            write_file("--repro", options.repro, text.encode())
+    data = script_json(shrunk, script.text, str(options.out))
+    return ShrinkResult(shrunk=shrunk, lines=tuple(script_lines(shrunk)), data=data)
 
 
 def _planned(context: ProjectContext, cell: Cell, locks: dict[str, Lock]) -> PlannedCell:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from conformance.app.session import Session
 from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
@@ -25,6 +25,41 @@ if TYPE_CHECKING:
     from conformance.suites.suite import Suite
 
     Found = tuple[tuple[Case, ...], Executor]
+
+PLATFORM: Final = "cpu8"
+"""The platform of an upgrade by default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeOptions:
+    """Options of `conformance upgrade`.
+
+    Attributes:
+        platforms: Platforms to try; empty for the default.
+        thorough: Whether every case is tried on every release.
+        blame: The changes whose package is searched for: `breaking`, `all`, or None for none.
+        suites: Paths of files and folders of tests, or the name of a suite, instead of cases.
+        suite: Options of the suite.
+        timeout: Seconds that one test may take, None for the timeout of the suite.
+        wanted: Requirements in addition to the packages of the cells.
+        fresh: Whether earlier results and collections are ignored.
+        jobs: Jobs at the same time.
+    """
+
+    platforms: tuple[str, ...]
+    thorough: bool
+    blame: str | None
+    suites: tuple[str, ...]
+    suite: InSuite
+    timeout: float | None
+    wanted: tuple[str, ...]
+    fresh: bool
+    jobs: int
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The platforms, each once; the default if none is given."""
+        return tuple(dict.fromkeys(self.platforms)) or (PLATFORM,)
 
 
 class Subject(Protocol):
@@ -104,48 +139,31 @@ class _Tests:
         return inside.collected(ends)
 
 
-def subject_of(
-    context: ProjectContext,
-    select: Sequence[str],
-    *,
-    suites: Sequence[str],
-    asked: InSuite,
-    timeout: float | None,
-    wanted: Sequence[str],
-    slots: int,
-    fresh: bool,
-) -> Subject:
+def subject_of(context: ProjectContext, select: Sequence[str], options: UpgradeOptions) -> Subject:
     """Return what is upgraded.
 
     Args:
         context: The project.
         select: Cases; where suites are named, arguments of pytest's own.
-        suites: Paths of files and folders of tests, or the name of a suite.
-        asked: What else is asked of the suite.
-        timeout: Seconds that one test may take, None for what the suite says.
-        wanted: What cells are to have beside their own packages.
-        slots: How many are tried at the same time.
-        fresh: Whether what was collected before does not count.
+        options: The options.
 
     Raises:
         UsageError: If both are named, or a path or suite is not there.
         InfrastructureError: If a named suite cannot be fetched.
     """
-    if not suites:
-        return _Cases(
-            context=context,
-            select=select,
-            wanted=Session(context=context).requirements(wanted),
-            slots=slots,
-        )
+    wanted, slots = options.wanted, options.jobs
+    if not options.suites:
+        requirements = Session(context=context).requirements(wanted)
+        return _Cases(context=context, select=select, wanted=requirements, slots=slots)
     if select and not select[0].startswith("-"):
         raise UsageError(f"--suite and SELECT {select[0]}: expected one of them")
+    asked = options.suite
     suite = suite_of(
-        [*suites, *select], timeout=timeout, wanted=wanted, start=Path.cwd(),
+        [*options.suites, *select], timeout=options.timeout, wanted=wanted, start=Path.cwd(),
         examples=asked.examples, standard=asked.standard,
         home=SuiteHome(context=context, path=asked.path),
     )  # fmt: skip
     return _Tests(
-        context=context, slots=slots, fresh=fresh, suite=suite,
+        context=context, slots=slots, fresh=options.fresh, suite=suite,
         wanted=suite_wanted(context, wanted, suite),
     )  # fmt: skip

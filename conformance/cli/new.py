@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from conformance.app.context import load_context
-from conformance.app.new_case import NewOptions, make_case, write_case
+from conformance.app.new_case import NewOptions, port_script, write_case
 from conformance.app.output_files import check_writable, write_file
 from conformance.cli.console import open_console
 from conformance.cli.options import jobs_option, json_option
@@ -60,22 +60,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Print the case instead of writing it.")
 @jobs_option()
 @json_option("what was made")
-def command(
-    *,
-    script: str,
-    family: str,
-    topic: str,
-    name: str,
-    source: str,
-    cell: tuple[str, ...],
-    good: str,
-    devices: int | None,
-    timeout: float,
-    cases: Path | None,
-    dry_run: bool,
-    jobs: int,
-    json_file: Path | None,
-) -> int:
+def command(*, script: str, dry_run: bool, json_file: Path | None, **options: Any) -> int:
     """Make a case of a script that somebody pasted, with the deviations that were seen.
 
     SCRIPT is a file of Python, or of text with a fenced block of it, with or without prompts; -
@@ -96,11 +81,8 @@ def command(
     if json_file is not None:
         check_writable("--json", json_file)
     console = open_console(json_file)
-    options = NewOptions(
-        script=script, family=family, topic=topic, name=name, source=source, cell=cell, good=good,
-        devices=devices, timeout=timeout, cases=cases, dry_run=dry_run, jobs=jobs,
-    )  # fmt: skip
-    ported = make_case(load_context(), options, console.print)
+    asked = NewOptions(dry_run=dry_run, **options)
+    ported = port_script(load_context(), script, asked, console.print)
     _print(console, ported, dry_run=dry_run)
     if json_file is not None:
         write_file("--json", json_file, readable_json(ported_json(ported, written=not dry_run)))
@@ -108,14 +90,14 @@ def command(
 
 
 def _print(console: Console, ported: Ported, *, dry_run: bool) -> None:
-    """Print what was made; write it, unless it is only to be shown."""
+    """Print the case that was made; write it, unless it is only to be shown."""
     place, made = ported.order.place, ported.made
     for line in ("", *release_lines(ported), "", *summary_lines(ported)):
         console.print(line)
     if dry_run:
         console.print(f"\n{made.text}")
     else:
-        write_case(place, made)
+        write_case(ported)
         console.print(f"\nwrote {place.file}: {place.id}, a {made.draft.way.kind}")
     for line in todo_lines(ported):
         console.print(f"left to you: {line}")

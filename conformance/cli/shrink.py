@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
 from conformance.app.context import default_jobs, load_context
 from conformance.app.output_files import check_writable, write_file
-from conformance.app.shrink import ShrinkOptions, shrink_target
+from conformance.app.shrink_case import shrink_case
+from conformance.app.shrink_options import ShrinkOptions
+from conformance.app.shrink_script import shrink_script
+from conformance.app.targets import script_named
 from conformance.cli.console import open_console
 from conformance.cli.options import json_option, with_option
 from conformance.cli.status import live_status
 from conformance.cli.words import CASES, CELLS
 from conformance.files import readable_json
-from conformance.model.outcome import ExitCode
 
 
 @click.command("shrink")
@@ -56,16 +60,10 @@ from conformance.model.outcome import ExitCode
 def command(
     *,
     case: str,
-    cell: str,
-    good_cell: str | None,
-    fact: str,
     out: Path,
     repro: Path | None,
-    wanted: tuple[str, ...],
     json_file: Path | None,
-    probes: int,
-    seconds: float,
-    jobs: int,
+    **options: Any,
 ) -> int:
     """Cut a case or a script down to what makes it fail, give a wrong value, or state a fact.
 
@@ -88,27 +86,22 @@ def command(
     Exit status: 0 done and confirmed, 1 what is left is flaky, 2 usage, or nothing to keep,
     4 infrastructure, 70 internal error, 130 interrupted: the smallest so far is written.
     """  # noqa: D301 - \b is click's own mark
-    _check_outputs(out, json_file, repro)
-    options = ShrinkOptions(
-        target=case, cell=cell, good_cell=good_cell, fact=fact, wanted=wanted, out=out,
-        repro=repro, probes=probes, seconds=seconds, jobs=jobs,
-    )  # fmt: skip
-    console = open_console(stderr=True)
-    with live_status(console) as progress:
-        result = shrink_target(load_context(), options, progress)
-    if str(json_file) != "-" or str(out) != "-":
-        write_file("--out", out, result.shrunk.text.encode())
-    if json_file is not None:
-        write_file("--json", json_file, readable_json(result.data))
-    for line in result.lines:
-        console.print(line, soft_wrap=True)
-    if result.shrunk.interrupted:
-        return ExitCode.INTERRUPTED
-    return ExitCode.OK if result.shrunk.confirmed else ExitCode.UNEXPECTED
-
-
-def _check_outputs(out: Path, json_file: Path | None, repro: Path | None) -> None:
-    """Find out early that something cannot be written."""
+    context = load_context()
     for option, path in (("--out", out), ("--json", json_file), ("--repro", repro)):
         if path is not None and str(path) != "-":
             check_writable(option, path)
+    console = open_console(stderr=True)
+    asked = ShrinkOptions(out=out, repro=repro, **options)
+    report = partial(live_status, console)
+    script = script_named(context, case)
+    if script is None:
+        found = shrink_case(context, case, asked, report)
+    else:
+        found = shrink_script(context, script, asked, report)
+    if str(json_file) != "-" or str(out) != "-":
+        write_file("--out", out, found.shrunk.text.encode())
+    if json_file is not None:
+        write_file("--json", json_file, readable_json(found.data))
+    for line in found.lines:
+        console.print(line, soft_wrap=True)
+    return found.exit_code

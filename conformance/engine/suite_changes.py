@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from conformance.errors import NothingSelectedError
 from conformance.model.outcome import Outcome, Verdict, is_telling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from conformance.model.record import Record
+    from conformance.model.run import RunInfo
+
+    Key = tuple[str, str]
 
 NOT_COLLECTED: Final = "not collected"
 """Type of the error of a test that its suite does not have in a cell."""
@@ -146,6 +150,69 @@ def changed(
         # Alike, but for the error.
         change = Change.SAME if _ending(before) == _ending(after) else Change.CHANGED
     return Changed(test=test, before=before, after=after, change=change)
+
+
+def is_of_tests(info: RunInfo, cases: Collection[str]) -> bool:
+    """Say whether cases of a run are tests of a suite.
+
+    Args:
+        info: The run.
+        cases: Ids of cases; those that the run does not have do not count.
+    """
+    kinds = {info.cases[case].kind for case in cases if case in info.cases}
+    return kinds == {"test"}
+
+
+def compare_cells(
+    records: Mapping[Key, Record], cases: Sequence[str], base: str, others: Sequence[str]
+) -> list[Changed]:
+    """Return the changes of tests from one cell of a run to others.
+
+    Args:
+        records: Records of the run, by case and cell.
+        cases: The tests.
+        base: The one cell.
+        others: The others.
+
+    Raises:
+        NothingSelectedError: If a cell has no test.
+    """
+    cells = {cell for _, cell in records}
+    for cell in (base, *others):
+        if cell not in cells:
+            raise NothingSelectedError(f"{cell}: no test was run there, expected one to compare")
+    return [
+        changed(case, *pair, silent=None in pair)
+        for case in cases
+        for other in others
+        if any(pair := (records.get((case, base)), records.get((case, other))))
+    ]
+
+
+def compare_runs(
+    infos: tuple[RunInfo, RunInfo],
+    records: tuple[Mapping[Key, Record], Mapping[Key, Record]],
+    keys: Sequence[Key],
+) -> list[Changed]:
+    """Return the changes of tests from one run to another.
+
+    Args:
+        infos: Both runs.
+        records: Records of each, by case and cell.
+        keys: Case and cell of each test to compare.
+    """
+    whole = [info.suite is not None and info.suite.complete for info in infos]
+    planned = [frozenset(info.plan) for info in infos]
+    found = []
+    for key in keys:
+        pair = records[0].get(key), records[1].get(key)
+        # A test is gone where the suite was run whole without it, and nowhere else.
+        silent = any(
+            one is None and (not whole[side] or key in planned[side])
+            for side, one in enumerate(pair)
+        )
+        found.append(changed(key[0], *pair, silent=silent))
+    return found
 
 
 def by_cause(changes: Iterable[Changed]) -> list[tuple[Changed, ...]]:

@@ -10,9 +10,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from conformance.engine.comparing import grouped
 from conformance.engine.transitions import TOLD, Kind
 from conformance.ir.change import Severity
 from conformance.judge.ir import changed_facts
+from conformance.report.diff_data import TextDiff
 from conformance.report.ir_facts import differing_facts
 from conformance.report.ir_lines import aligned, fitted, styled
 from conformance.wording import plural
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from conformance.engine.comparing import ComparedIr, ComparedJobs, Group, Level
     from conformance.engine.transitions import Transition
     from conformance.ir.change import Change, IrDiff
+    from conformance.report.diff_data import JobsDiff
     from conformance.report.ir_lines import Styled
 
 STYLES: Final = {
@@ -74,6 +77,23 @@ class DiffReport:
         self._detail = detail
         self._full = detail is Detail.FULL
         self._cells_told = True
+
+    def show(self, found: TextDiff | JobsDiff) -> None:
+        """Print how two texts, or jobs, differ.
+
+        Args:
+            found: The difference.
+        """
+        if isinstance(found, TextDiff):
+            self.texts(found.names, found.diff)
+            return
+        if len(found.jobs) == 1 and not found.only_changed:
+            self.job(found.jobs[0])
+        else:
+            groups = grouped(found.jobs, self._level)
+            self.many(found.names, found.jobs, groups, found.transitions)
+        for name, jobs in zip(found.names, found.alone, strict=True):
+            self.alone(name, jobs)
 
     def texts(self, names: tuple[str, str], diff: IrDiff) -> None:
         """Print how two texts differ.

@@ -1,23 +1,21 @@
-"""`conformance repro` of a script: the script itself, with a header that pins its packages."""
+"""The file of `conformance repro` for a script: the script, with a header of pinned packages."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-import click
-
 from conformance.app.bisect import Asked, Subject, searched
 from conformance.app.context import TIMEOUT
 from conformance.app.output_files import write_file
+from conformance.app.reproduction import Reproduction
 from conformance.app.session import Session
+from conformance.app.targets import on_one_cpu
 from conformance.cells.interpreters import find_interpreter
 from conformance.engine.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError
-from conformance.files import readable_json
 from conformance.report.script_issue import Origin, script_issue
 from conformance.scratch import temporary_folder
 from conformance.triage.bisect.telling import answer_lines
@@ -29,87 +27,91 @@ from conformance.triage.repro.header import of_nightlies
 from conformance.triage.repro.script_file import ScriptRun, same_ending, script_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conformance.app.context import ProjectContext
+    from conformance.app.reproduction import ReproOptions
     from conformance.cells.cell import Cell
     from conformance.triage.programs.target import Target
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScriptRepro:
-    """Options of `conformance repro` for a script.
+def reproduce_script(
+    context: ProjectContext, script: Target, options: ReproOptions, say: Callable[[str], None]
+) -> Reproduction:
+    """Write the file of a script, and the text of an issue.
 
-    Attributes:
+    Args:
+        context: The project.
         script: The script.
-        cell: Where it is run.
-        out: File to write, None for a name of its own.
-        issue: Whether an issue is printed.
-        good: Where it was right, None if that is not to be searched for.
-        wanted: Requirements beside the packages of the cell.
-        check: Whether the file is run alone.
-        json_file: Where data go.
-    """
-
-    script: Target
-    cell: Cell
-    out: Path | None
-    issue: bool
-    good: str | None
-    wanted: tuple[str, ...]
-    check: bool
-    json_file: Path | None
-
-
-def repro_script(context: ProjectContext, asked: ScriptRepro) -> int:
-    """Write the file of a script, and what is asked in addition to it.
+        options: The options.
+        say: Called with each step of the search for the first bad release, in a line.
 
     Raises:
-        UsageError: If the script reads files of its own, which one file cannot have.
+        UsageError: If an option goes with a case, or the script reads files of its own, which one
+            file cannot have.
         NotReproducedError: If the file does not end alone as the script did.
-        InfrastructureError: If the cell cannot be had.
+        InfrastructureError: If the cell cannot be provided.
     """
-    cell = asked.cell
+    _refuse_case_options(options)
+    cell = context.cell(on_one_cpu(options.cells[0]))
     if cell.interpreter is not None or cell.place.processes > 1 or cell.place.compile_only:
         raise UsageError(f"{cell.id}: expected a release on cpu for a script")
-    run = _run(context, asked)
+    run = _run(context, script, cell, options.wanted)
     stem = Path(run.name).stem
-    file = asked.out or Path(f"repro_{stem}_{cell.release.replace('.', '_')}.py")
+    file = options.out or Path(f"repro_{stem}_{cell.release.replace('.', '_')}.py")
     name = file.name if str(file) != "-" else f"repro_{stem}.py"
     text = script_file(run, name)
     write_file("--out", file, text.encode())
-    if asked.check:
+    if options.check:
         _check(run, text, name, context)
+    issue = ""
+    if options.issue:
+        origin = None
+        if options.good is not None:
+            question = Asked(
+                good=options.good, bad=cell.release, platform=f"cpu{cell.devices}",
+                wanted=options.wanted,
+            )  # fmt: skip
+            origin = _search_origin(context, script, question, say)
+        issue = script_issue(run, text, origin)
     command = f"uv run {quote(str(file))}"
-    if asked.issue:
-        click.echo(script_issue(run, text, _origin(context, asked)), nl=False)
-    if asked.json_file is not None:
-        told = {"file": str(file), "cell": cell.id, "command": command, "checked": asked.check}
-        write_file("--json", asked.json_file, readable_json(told))
-    if str(file) != "-":
-        click.echo(f"wrote {file}; run it with: {command}", err=True)
-    return 0
+    return Reproduction(
+        file=file, cell=cell.id, command=command, checked=options.check, issue=issue
+    )
 
 
-def _run(context: ProjectContext, asked: ScriptRepro) -> ScriptRun:
+def _refuse_case_options(options: ReproOptions) -> None:
+    """Refuse options that go with a case alone."""
+    if len(options.cells) > 1:
+        number = len(options.cells)
+        raise UsageError(f"got {number} cells, expected one for a script; --good compares")
+    if options.run_dir is not None:
+        raise UsageError("--run: goes with a case, got a script")
+    if options.good is not None and not options.issue:
+        raise UsageError(f"--good {options.good}: goes with --issue")
+
+
+def _run(context: ProjectContext, script: Target, cell: Cell, wanted: tuple[str, ...]) -> ScriptRun:
     """Run the script in its cell."""
     session = Session(context=context)
-    preparation = session.prepare([asked.cell])
+    preparation = session.prepare([cell])
     for left_out in preparation.exclusions:
-        raise NothingSelectedError(f"{asked.cell.id}: {left_out.reason}")
+        raise NothingSelectedError(f"{cell.id}: {left_out.reason}")
     (planned,) = preparation.cells
     with temporary_folder("repro") as folder:
         blobs = BlobStore(folder / "blobs")
         runner = ProgramRunner(
-            target=asked.script, locks=preparation.locks, cache=context.cache, outer=os.environ,
-            blobs=blobs, timeout=TIMEOUT, wanted=session.requirements(asked.wanted),
-            preferred=asked.script.preferred,
+            target=script, locks=preparation.locks, cache=context.cache, outer=os.environ,
+            blobs=blobs, timeout=TIMEOUT, wanted=session.requirements(wanted),
+            preferred=script.preferred,
         )  # fmt: skip
         record = runner.run(planned)
-        refuse_other_files(record, blobs, asked.script)
+        refuse_other_files(record, blobs, script)
         return ScriptRun(
-            name=Path(asked.script.text).name, source=asked.script.source, planned=planned,
+            name=Path(script.text).name, source=script.source, planned=planned,
             versions=runner.versions(planned), outcome=record.outcome, error=record.error,
             stdout=blobs.get(record.artifacts["stdout"]).decode("utf-8", "replace"),
-            variables=asked.script.variables,
+            variables=script.variables,
         )  # fmt: skip
 
 
@@ -131,18 +133,11 @@ def _check(run: ScriptRun, text: str, name: str, context: ProjectContext) -> Non
         raise NotReproducedError(f"{name}: ends alone with {told}, expected {run.ending}")
 
 
-def _origin(context: ProjectContext, asked: ScriptRepro) -> Origin | None:
+def _search_origin(
+    context: ProjectContext, script: Target, question: Asked, say: Callable[[str], None]
+) -> Origin:
     """Search for the release from which on the script does what it does."""
-    if asked.good is None:
-        return None
-    question = Asked(
-        good=asked.good, bad=asked.cell.release, platform=f"cpu{asked.cell.devices}",
-        wanted=asked.wanted,
-    )  # fmt: skip
-    found = searched(
-        context, Subject(program=asked.script), question,
-        lambda line: click.echo(line, err=True), scan=True,
-    )  # fmt: skip
+    found = searched(context, Subject(program=script), question, say, scan=True)
     answer = found.answer
     return Origin(
         last_good=answer.labels[answer.last_good],

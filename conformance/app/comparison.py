@@ -1,0 +1,284 @@
+"""Comparing what `conformance diff` names: two files, two cells of a run, or two runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.app.diff_inputs import (
+    STDIN,
+    cases_of,
+    cells_of,
+    is_file,
+    named_run,
+    no_cell,
+    read_text,
+    records_of,
+    run_of,
+    wrong,
+)
+from conformance.engine.comparing import Level, Side, compare, compare_within, difference, text_of
+from conformance.engine.rundir import latest_run
+from conformance.engine.suite_changes import compare_cells, compare_runs, is_of_tests
+from conformance.engine.transitions import transition
+from conformance.errors import NothingSelectedError, UsageError
+from conformance.ir.graph import IRS, IrSyntaxError, kind_of_artifact
+from conformance.model.run import RunCase
+from conformance.report.diff_data import JobsDiff, NormalForms, SuiteDiff, TextDiff, normal_form
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from conformance.app.context import ProjectContext
+    from conformance.engine.rundir import RunDirectory
+
+    Both = tuple[Side, Side, RunCase]
+    Track = Callable[[Sequence[Both]], Iterable[Both]]
+    Diff = NormalForms | TextDiff | JobsDiff | SuiteDiff
+
+PAIR: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffOptions:
+    """Options of `conformance diff`.
+
+    Attributes:
+        cells: Selectors of cells.
+        run: The run with these cells, None for the newest.
+        irs: The IRs to compare, by artifact; empty for all that say something of their own.
+        between: Two IRs of each job, which are compared instead of jobs.
+        kind: What files hold, None to recognise it.
+        level: Which equality counts.
+        only_changed: Whether IRs are left out, and jobs that are the same.
+        complete: Whether IRs with equal fingerprints are read too, for their facts.
+    """
+
+    cells: tuple[str, ...] = ()
+    run: str | None = None
+    irs: tuple[str, ...] = ()
+    between: tuple[str, str] | None = None
+    kind: str | None = None
+    level: Level = Level.STRUCTURE
+    only_changed: bool = False
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two jobs of one case, or the only one."""
+
+    before: Side | None
+    after: Side | None
+    case: RunCase
+
+    @property
+    def both(self) -> Both | None:
+        """Both jobs and their case, None if one job is missing."""
+        if self.before is None or self.after is None:
+            return None
+        return self.before, self.after, self.case
+
+
+def compare_named(
+    context: ProjectContext, names: Sequence[str], options: DiffOptions, track: Track
+) -> Diff:
+    """Compare what names mean: files, cases in cells of a run, or runs.
+
+    Args:
+        context: The project.
+        names: Two files or one; or two runs, then cases; or cases.
+        options: The options.
+        track: Iterates over pairs of jobs and shows the progress.
+
+    Raises:
+        UsageError: If names or options contradict each other, or mean nothing.
+        NothingSelectedError: If there is nothing to compare.
+    """
+    if options.only_changed and (options.irs or options.between):
+        raise UsageError("--only-changed leaves IRs out: give no --ir or --between with it")
+    if any(map(is_file, names)):
+        _refuse_job_options(names, options)
+        return _compare_files(names, options)
+    if options.kind is not None:
+        raise UsageError("--kind says what files hold; jobs of runs are chosen with --ir")
+    runs = [(name, run) for name in names[:PAIR] if (run := run_of(context, name)) is not None]
+    if runs and options.run is not None:
+        raise UsageError(f"--run {options.run}: {runs[0][0]} is a run already, expected only one")
+    if len(runs) == PAIR:
+        both = runs[0][1], runs[1][1]
+        return _compare_runs(context, both, names[PAIR:], options, track)
+    if runs or not options.cells:
+        raise UsageError(wrong(context, names, [name for name, _ in runs]))
+    run = named_run(context, options.run) if options.run else latest_run(context.project.root)
+    if options.between is not None:
+        return _compare_irs(context, run, names, options.between, options)
+    return _compare_cells(context, run, names, options, track)
+
+
+def _refuse_job_options(names: Sequence[str], options: DiffOptions) -> None:
+    """Refuse options about jobs where files are compared."""
+    about_jobs = {
+        "--cell": options.cells, "--run": options.run, "--ir": options.irs,
+        "--between": options.between, "--only-changed": options.only_changed,
+    }  # fmt: skip
+    for name, given in about_jobs.items():
+        if given:
+            raise UsageError(f"{name} is about jobs of runs, got files: {' '.join(names)}")
+
+
+def _compare_files(names: Sequence[str], options: DiffOptions) -> TextDiff | NormalForms:
+    """Compare two files, or return the normal form of one."""
+    if len(names) > PAIR:
+        raise UsageError(f"got {len(names)} files, expected two to compare, or one to print")
+    if names.count(STDIN) == PAIR:
+        raise UsageError("- is standard input, which can be only one of the two")
+    texts = [read_text(name, options.kind) for name in names]
+    kinds = [text.kind for text in texts]
+    if len(set(kinds)) > 1:
+        said = ", ".join(f"{n} is {k}" for n, k in zip(names, kinds, strict=True))
+        raise UsageError(f"{said}; expected two texts of one kind")
+    for name, text in zip(names, texts, strict=True):
+        try:
+            if len(names) == 1:
+                form = normal_form(text)
+                return NormalForms(text=form["text"], data=form)
+            text.module()
+        except IrSyntaxError as error:
+            raise UsageError(f"{name}: {error}") from None
+    return TextDiff(names=(names[0], names[1]), diff=difference(*texts), level=options.level)
+
+
+def _compare_cells(
+    context: ProjectContext,
+    run: RunDirectory,
+    selects: Sequence[str],
+    options: DiffOptions,
+    track: Track,
+) -> NormalForms | SuiteDiff | JobsDiff:
+    """Compare the first cell with the others; of a single cell, return the normal forms."""
+    records = records_of(run)
+    cases = cases_of(selects, records, run.id)
+    base, *others = cells_of(context, run, options.cells)
+    jobs = {key: Side(record, run.blobs) for key, record in records.items()}
+    if not others:
+        found = [jobs[case, base] for case in cases if (case, base) in jobs]
+        return _normal_forms(found, run, options)
+    info = run.read_run()
+    names = (base, " or ".join(others))
+    if not options.irs and is_of_tests(info, cases):
+        return SuiteDiff(names=names, changes=compare_cells(records, cases, base, others))
+    pairs = [
+        Pair(jobs.get((case, base)), jobs.get((case, other)), info.cases.get(case, RunCase()))
+        for case in cases
+        for other in others
+    ]
+    return _compare_pairs(pairs, names, options, track)
+
+
+def _compare_irs(
+    context: ProjectContext,
+    run: RunDirectory,
+    selects: Sequence[str],
+    names: tuple[str, str],
+    options: DiffOptions,
+) -> JobsDiff:
+    """Compare two IRs of each job of the chosen cells."""
+    if options.irs or len({kind_of_artifact(name) for name in names}) > 1:
+        raise UsageError(f"--between {' '.join(names)}: expected two of one kind, and no --ir")
+    records = records_of(run)
+    cases = cases_of(selects, records, run.id)
+    chosen = [
+        Side(records[case, cell], run.blobs)
+        for case in cases
+        for cell in cells_of(context, run, options.cells)
+        if (case, cell) in records
+    ]
+    jobs = [job for side in chosen if (job := compare_within(side, *names)) is not None]
+    if not jobs:
+        raise NothingSelectedError(
+            f"no job selected of {run.id} has both {names[0]} and {names[1]}, expected one"
+        )
+    return JobsDiff(names=names, jobs=jobs, level=options.level)
+
+
+def _compare_runs(
+    context: ProjectContext,
+    runs: tuple[RunDirectory, RunDirectory],
+    selects: Sequence[str],
+    options: DiffOptions,
+    track: Track,
+) -> SuiteDiff | JobsDiff:
+    a, b = runs
+    if options.between is not None:
+        raise UsageError(f"--between is about jobs of one run, got two; choose it: --run {a.id}")
+    ours, theirs = records_of(a), records_of(b)
+    both = {**ours, **theirs}
+    cases = set(cases_of(selects, both, f"{a.id} and {b.id}"))
+    cells = {cell for _, cell in both}
+    if options.cells:
+        named = [cells_of(context, run, options.cells, strict=False) for run in runs]
+        known, cells = cells, {*named[0], *named[1]}
+        if not cells:
+            raise UsageError(no_cell(options.cells[0], f"{a.id} and {b.id}", known))
+    keys = [key for key in both if key[0] in cases and key[1] in cells]
+    infos = a.read_run(), b.read_run()
+    names = (a.id, b.id)
+    if not options.irs and all(is_of_tests(info, cases) for info in infos):
+        return SuiteDiff(names=names, changes=compare_runs(infos, (ours, theirs), keys))
+    described = {**infos[0].cases, **infos[1].cases}
+    pairs = [
+        Pair(
+            Side(ours[key], a.blobs) if key in ours else None,
+            Side(theirs[key], b.blobs) if key in theirs else None,
+            described.get(key[0], RunCase()),
+        )
+        for key in keys
+    ]
+    return _compare_pairs(pairs, names, options, track)
+
+
+def _compare_pairs(
+    pairs: Sequence[Pair], names: tuple[str, str], options: DiffOptions, track: Track
+) -> JobsDiff:
+    """Compare the pairs that have both jobs."""
+    whole = [both for pair in pairs if (both := pair.both) is not None]
+    if not whole:
+        raise NothingSelectedError(
+            f"no case selected has a job in both {names[0]} and {names[1]}, expected one; another "
+            "run is named with --run, `conformance run` makes one"
+        )
+    irs = () if options.only_changed else options.irs or None
+    quick = not options.complete
+    jobs = [compare(before, after, irs, quick=quick) for before, after, _ in track(whole)]
+    single = [pair for pair in pairs if pair.both is None]
+    return JobsDiff(
+        names=names, jobs=jobs, level=options.level, only_changed=options.only_changed,
+        transitions=[transition(*both) for both in whole],
+        alone=(_name_jobs(p.before for p in single), _name_jobs(p.after for p in single)),
+    )  # fmt: skip
+
+
+def _name_jobs(sides: Iterable[Side | None]) -> list[str]:
+    """Return the jobs in words, each once."""
+    names = (f"{one.record.case} on {one.record.cell}" for one in sides if one is not None)
+    return list(dict.fromkeys(names))
+
+
+def _normal_forms(jobs: Sequence[Side], run: RunDirectory, options: DiffOptions) -> NormalForms:
+    """Return the normal forms of the IRs of jobs."""
+    irs = options.irs or IRS
+    found = [(job.record, text) for job in jobs for ir in irs if (text := text_of(job, ir))]
+    if not found:
+        raise NothingSelectedError(
+            f"{run.path} holds no {' or '.join(irs)} of what is selected, "
+            "expected one to print; name a second --cell to compare"
+        )
+    forms: list[dict[str, Any]] = []
+    for record, text in found:
+        where = {"case": record.case, "cell": record.cell, "ir": text.kind}
+        try:
+            forms.append({**where, **normal_form(text)})
+        except IrSyntaxError as error:
+            raise UsageError(f"{record.case} on {record.cell}: {error}") from None
+    return NormalForms(text="\n".join(form["text"] for form in forms), data=forms)

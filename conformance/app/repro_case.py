@@ -1,0 +1,224 @@
+"""The file of `conformance repro` for a case, run alone to check that it shows the same."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Final
+
+from conformance.app.bisect import Asked, Subject, searched
+from conformance.app.output_files import check_writable, write_file
+from conformance.app.reproduction import Reproduction
+from conformance.app.session import Session
+from conformance.engine.comparing import compare
+from conformance.engine.plan import make_plan
+from conformance.engine.rundir import RunDirectory
+from conformance.errors import (
+    ConformanceError,
+    InfrastructureError,
+    NothingSelectedError,
+    UsageError,
+)
+from conformance.judge.ways import SAME_AS
+from conformance.model.outcome import Conformance
+from conformance.report.upstream import Upstream, issue_text
+from conformance.triage.bisect.telling import answer_lines
+from conformance.triage.repro.carried import LARGEST, load_source
+from conformance.triage.repro.check import NotReproducedError, difference
+from conformance.triage.repro.header import of_nightlies
+from conformance.triage.repro.run import recorded, recorded_span, run_now
+from conformance.triage.repro.writing import Written, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from conformance.app.context import ProjectContext
+    from conformance.app.reproduction import ReproOptions
+    from conformance.cells.cell import Cell
+    from conformance.engine.plan import Plan
+    from conformance.engine.prepare import Preparation
+    from conformance.model.case import Case
+    from conformance.triage.repro.run import SeenJob
+
+MOST: Final = 2
+TEST: Final = ".py::"
+"""Part of the name of every test, and of no case."""
+_NO_NAME: Final = re.compile(r"[^A-Za-z0-9]+")
+
+
+def reproduce_case(
+    context: ProjectContext, target: str, options: ReproOptions, say: Callable[[str], None]
+) -> Reproduction:
+    """Write the file of a case, and the text of an issue.
+
+    Args:
+        context: The project.
+        target: The case.
+        options: The options.
+        say: Called with each step of the search for the first bad release, in a line.
+
+    Raises:
+        UsageError: If the target is no case, or options contradict each other.
+        NothingSelectedError: If a cell cannot run the case.
+        NotReproducedError: If the file does not end alone as the case did.
+        InfrastructureError: If the cell cannot be provided.
+    """
+    if TEST in target and not context.snapshots(target):
+        raise UsageError(
+            f"{target}: is a test of a suite, expected a case; its own file shows it: "
+            f"conformance suite run --cell {options.cells[0]} --shrink {quote(target)}"
+        )
+    case = context.case(target)
+    cells = [context.cell(text) for text in options.cells]
+    if len(cells) > MOST:
+        raise UsageError(f"got {len(cells)} cells, expected the one, and maybe one to compare with")
+    if options.good is not None and not options.issue:
+        raise UsageError(f"--good {options.good}: goes with --issue")
+    file = options.out or Path(_file_name(case, cells[0]))
+    name = _file_name(case, cells[0]) if str(file) == "-" else file.name
+    wanted = Session(context=context).requirements(options.wanted)
+    source, own = load_source(case, wanted, _read)
+    plan, preparation = _plan(context, case, cells, wanted)
+    _check_outputs(file, options)
+    with _seen(context, plan, preparation, options.run_dir) as jobs:
+        if options.check:
+            written, failure = _checked(context, jobs[0], wanted, name)
+        else:
+            written, failure = write(jobs[0].job, source, jobs[0].seen, name, own), None
+        write_file("--out", file, written.text.encode())
+        if failure is not None:
+            raise failure
+        issue = ""
+        if options.issue:
+            history = ""
+            if options.good is not None:
+                history = _history(context, case, cells[0], options.good, say)
+            issue = issue_text(_upstream(jobs, written, history))
+    python = "uv run" if cells[0].interpreter is None else quote(str(cells[0].interpreter))
+    return Reproduction(
+        file=file, cell=cells[0].id, command=f"{python} {quote(str(file))}", checked=options.check,
+        issue=issue, remarks=tuple(_remarks(jobs[0], written)),
+    )  # fmt: skip
+
+
+def _checked(
+    context: ProjectContext, job: SeenJob, wanted: tuple[str, ...], name: str
+) -> tuple[Written, ConformanceError | None]:
+    """Return the file, and the error if it does not end alone as the case did.
+
+    One that carries packages in vain is tried with packages that are required: they may come with
+    more than their modules.
+    """
+    index = context.settings.nightly_index if of_nightlies(job.job.planned.versions) else ""
+    tried: list[tuple[Written, ConformanceError]] = []
+    for largest in (LARGEST, 0):
+        source, own = load_source(job.job.case, wanted, _read, largest=largest)
+        written = write(job.job, source, job.seen, name, own)
+        try:
+            with Session(context=context).device_lock.of(job.job.planned.cell.place, lambda: None):
+                told = difference(written, job, name, index)
+        except InfrastructureError as error:
+            tried.append((written, InfrastructureError(f"{name}: could not be checked: {error}")))
+            break
+        if not told:
+            return written, None
+        said = f"{name}: does not show alone what {job.job.case.id} showed: {told}"
+        tried.append((written, NotReproducedError(said)))
+        if not own.packages:
+            break
+    return tried[0]
+
+
+def _check_outputs(file: Path, options: ReproOptions) -> None:
+    """Find out early that something cannot be written, or that two things go to one place."""
+    printed = {
+        "--out -": str(file) == "-",
+        "--json -": str(options.json_file) == "-",
+        "--issue": options.issue,
+    }
+    if sum(printed.values()) > 1:
+        names = " and ".join(name for name, given in printed.items() if given)
+        raise UsageError(f"{names} both print; expected one of them, name files for the others")
+    for option, path in (("--out", file), ("--json", options.json_file)):
+        if path is not None:
+            check_writable(option, path)
+
+
+def _remarks(job: SeenJob, written: Written) -> Iterator[str]:
+    """Yield what the file of a job does not show."""
+    if written.unasserted:
+        names = ", ".join(written.unasserted)
+        silent = "ends with status 0 although the case deviates there: it "
+        told = f"does not assert {names}, which takes more than a plain look"
+        ways = all(name.startswith(f"{SAME_AS} ") for name in written.unasserted)
+        told += "" if ways else "; it prints the HLO"
+        yield f"it {silent if written.silent else ''}{told}"
+    if job.seen.conformance is Conformance.CONFORMS:
+        yield f"{job.job.case.id} conforms there: the file shows no fault"
+
+
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+def _file_name(case: Case, cell: Cell) -> str:
+    name = _NO_NAME.sub("_", case.id.partition("/")[2]).strip("_")
+    place = "" if cell.platform == "cpu" else f"_{_NO_NAME.sub('_', cell.platform)}"
+    release = "path" if cell.interpreter is not None else cell.release.replace(".", "_")
+    return f"repro_{name}_{release}{place}.py"
+
+
+def _plan(
+    context: ProjectContext, case: Case, cells: list[Cell], wanted: tuple[str, ...]
+) -> tuple[Plan, Preparation]:
+    preparation = Session(context=context).prepare(cells, wanted)
+    plan = make_plan([case], preparation.cells, preparation.exclusions)
+    for left_out in plan.exclusions:
+        raise NothingSelectedError(f"{case.id} on {left_out.cell}: {left_out.reason}")
+    if cells[0].place.processes > 1:
+        raise UsageError(
+            f"{cells[0].id}: a file of its own is one process; "
+            f"name a cell of one, e.g. --cell {cells[0].release}"
+        )
+    return plan, preparation
+
+
+@contextlib.contextmanager
+def _seen(
+    context: ProjectContext, plan: Plan, preparation: Preparation, run_dir: Path | None
+) -> Iterator[list[SeenJob]]:
+    if run_dir is not None:
+        yield recorded(plan, RunDirectory(run_dir))
+        return
+    session = Session(context=context)
+    with run_now(plan, session.executor(preparation.locks), session.results) as jobs:
+        yield jobs
+
+
+def _history(
+    context: ProjectContext, case: Case, cell: Cell, good: str, say: Callable[[str], None]
+) -> str:
+    """Search for the release from which on a case does what it does in a cell."""
+    if not cell.is_plain:
+        raise UsageError(f"--good {good}: goes with a plain cell of a release, got {cell.id}")
+    place = f"cpu{cell.devices}" if cell.platform == "cpu" else cell.platform
+    asked = Asked(good=good, bad=cell.release, platform=place)
+    found = searched(context, Subject(case=case), asked, say)
+    return "\n".join(answer_lines(found.answer, asked.find, found.axis))
+
+
+def _upstream(jobs: list[SeenJob], written: Written, history: str) -> Upstream:
+    compared = compare(jobs[1].side, jobs[0].side) if len(jobs) == MOST else None
+    job = jobs[0].job
+    return Upstream(
+        case=job.case,
+        planned=job.planned,
+        observation=jobs[0].seen.observation,
+        reasons=jobs[0].seen.reasons,
+        file=written.text,
+        compared=compared,
+        span=recorded_span(job, jobs[0].seen.observation),
+        history=history,
+    )

@@ -1,0 +1,71 @@
+"""A file that reproduces a case or a script: the options of `conformance repro`, and its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReproOptions:
+    """Options of `conformance repro`.
+
+    Attributes:
+        cells: Selectors of the cell, and maybe of a cell to compare with.
+        out: File to write, None for a name made of the target and the cell.
+        issue: Whether the text of an issue is made.
+        good: A release in which the target is right; the first bad one is searched for from there.
+        run_dir: A run to take the result from, None to run the case.
+        check: Whether the file is run alone.
+        wanted: Requirements in addition to the packages of the cell.
+        json_file: File for the result as JSON.
+    """
+
+    cells: tuple[str, ...]
+    out: Path | None
+    issue: bool
+    good: str | None
+    run_dir: Path | None
+    check: bool
+    wanted: tuple[str, ...]
+    json_file: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction:
+    """A file that was written.
+
+    Attributes:
+        file: The file; `-` is standard output.
+        cell: Id of the cell it is for.
+        command: The command that runs it.
+        checked: Whether it was run alone.
+        issue: Text for the bug template of upstream, empty if none is asked for.
+        remarks: What the file does not show, in lines.
+    """
+
+    file: Path
+    cell: str
+    command: str
+    checked: bool
+    issue: str = ""
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines to print."""
+        wrote = f"wrote {self.file}; run it with: {self.command}"
+        return [*([] if str(self.file) == "-" else [wrote]), *self.remarks]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The result as JSON."""
+        return {
+            "file": str(self.file),
+            "cell": self.cell,
+            "command": self.command,
+            "checked": self.checked,
+        }

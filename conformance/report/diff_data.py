@@ -1,0 +1,173 @@
+"""The results of `conformance diff`: whether both sides are equal, and the JSON of each result."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from conformance.engine.comparing import NORMAL, ComparedIr
+from conformance.engine.transitions import Kind
+from conformance.ir.analysis import analyse
+from conformance.ir.change import IrDiff
+from conformance.ir.normal.text import head_of
+from conformance.report.suite_diff import diff_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.engine.comparing import ComparedJobs, IrText, Level
+    from conformance.engine.suite_changes import Changed
+    from conformance.engine.transitions import Transition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NormalForms:
+    """Texts that are printed in normal form instead of compared.
+
+    Attributes:
+        text: The normal forms, one after another.
+        data: The normal forms with their facts, as JSON.
+    """
+
+    text: str
+    data: Any
+
+    @property
+    def equal(self) -> bool:
+        """Nothing is compared, so nothing differs."""
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDiff:
+    """How two files differ.
+
+    Attributes:
+        names: Names of both files.
+        diff: How they differ.
+        level: Which equality counts.
+    """
+
+    names: tuple[str, str]
+    diff: IrDiff
+    level: Level
+
+    @property
+    def equal(self) -> bool:
+        """Whether the texts are equal on the level."""
+        return self.level.equal(self.diff)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The difference as JSON."""
+        return _ir_data(self.diff)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsDiff:
+    """How jobs differ between two cells, two runs or two IRs.
+
+    Attributes:
+        names: Names of both sides.
+        jobs: The compared pairs of jobs.
+        level: Which equality of IRs counts.
+        transitions: The change of each pair, in the order of `jobs`; empty where two IRs of one
+            job are compared.
+        only_changed: Whether IRs are left out, and jobs that are the same.
+        alone: The jobs that only one side has, for each side.
+    """
+
+    names: tuple[str, str]
+    jobs: Sequence[ComparedJobs]
+    level: Level
+    transitions: Sequence[Transition] = ()
+    only_changed: bool = False
+    alone: tuple[Sequence[str], Sequence[str]] = ((), ())
+
+    @property
+    def equal(self) -> bool:
+        """Whether no job changed; where IRs count, whether they are equal on the level."""
+        if self.only_changed:
+            return all(change.kind is Kind.SAME for change in self.transitions)
+        return all(job.equal(self.level) for job in self.jobs)
+
+    @property
+    def data(self) -> list[dict[str, Any]]:
+        """The IRs of all jobs as JSON; with `only_changed`, the jobs that changed."""
+        return list(self._changed_jobs() if self.only_changed else self._irs())
+
+    def _changed_jobs(self) -> Iterator[dict[str, Any]]:
+        for job, change in zip(self.jobs, self.transitions, strict=True):
+            if change.kind is not Kind.SAME:
+                yield _job_data(job, change.kind)
+
+    def _irs(self) -> Iterator[dict[str, Any]]:
+        """Yield each IR of each job; a job without IRs yields one entry."""
+        # Two IRs of one job are compared without a transition.
+        kinds: list[Kind | None] = [change.kind for change in self.transitions]
+        kinds = kinds or [None] * len(self.jobs)
+        for job, kind in zip(self.jobs, kinds, strict=True):
+            for one in job.irs or (ComparedIr(ir="", problem="neither has an IR"),):
+                diff = one.diff or IrDiff(kind=one.ir, equal=False, neutral_equal=False)
+                ir = {"ir": one.ir, "problem": one.problem, **_ir_data(diff)}
+                yield {**_job_data(job, kind), **ir}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteDiff:
+    """How tests of a suite differ between two cells or two runs.
+
+    Attributes:
+        names: Names of both sides.
+        changes: The change of each test.
+    """
+
+    names: tuple[str, str]
+    changes: Sequence[Changed]
+
+    @property
+    def equal(self) -> bool:
+        """Whether no change counts."""
+        return not any(one.change.counts for one in self.changes)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The changes as JSON."""
+        return diff_json(self.changes, self.names)
+
+
+def normal_form(text: IrText) -> dict[str, Any]:
+    """Return the form `neutral` of a text, with its facts.
+
+    Args:
+        text: The text; it may be in that form, as goldens hold it, and has no facts then.
+
+    Raises:
+        IrSyntaxError: If it is not understood.
+    """
+    if text.text.startswith(NORMAL):
+        return {"kind": text.kind, "neutral": head_of(text.text).fingerprint, "text": text.text}
+    return {"kind": text.kind, **asdict(analyse(text.text, text.kind, with_text=True))}
+
+
+def _ir_data(diff: IrDiff) -> dict[str, Any]:
+    return {
+        "equal": diff.equal,
+        "neutral_equal": diff.neutral_equal,
+        "changes": diff.changes,
+        "facts": diff.facts,
+        "matched": diff.matched,
+        "changed": diff.changed,
+        "unmatched": diff.unmatched,
+        "not_understood": diff.not_understood,
+    }
+
+
+def _job_data(job: ComparedJobs, kind: Kind | None) -> dict[str, Any]:
+    return {
+        "case": job.case,
+        "cells": job.cells,
+        "outcomes": job.outcomes,
+        "transition": kind,
+        "said": job.said,
+    }
