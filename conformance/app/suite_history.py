@@ -65,10 +65,9 @@ class HistoryUpdate:
     @property
     def summary(self) -> str:
         """The releases and the files, in a line."""
-        known = (
-            {held.release for held in self.before.releases} if self.before is not None else set()
-        )
-        new = [held.release for held in self.after.releases if held.release not in known]
+        held = () if self.before is None else self.before.releases
+        known = {one.release for one in held}
+        new = [one.release for one in self.after.releases if one.release not in known]
         said = f", {', '.join(new)} new" if new and known else ""
         written = ", ".join(map(str, self.files))
         return f"{plural(len(self.after.releases), 'release')}{said}; written: {written}"

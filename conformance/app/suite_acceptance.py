@@ -1,0 +1,164 @@
+"""Accepting the failures of a suite: its runs become its list of known failures."""
+
+from __future__ import annotations
+
+import difflib
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from conformance.app.notes import print_note
+from conformance.engine.loading import load
+from conformance.engine.rundir import CorruptRunError, RunDirectory
+from conformance.errors import NothingSelectedError, UsageError
+from conformance.files import write_atomically
+from conformance.golden.accept import refuse_in_ci
+from conformance.locking import locked
+from conformance.report.text import visible
+from conformance.suites.known.accepting import accepted
+from conformance.suites.known.deviations import FILE, Deviations
+from conformance.suites.known.deviations import load as load_known
+from conformance.suites.known.deviations_text import dumps, ordered
+from conformance.suites.known.evidence import shown_by
+from conformance.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from conformance.app.context import ProjectContext
+    from conformance.suites.catalogue.definition import NamedSuite
+    from conformance.suites.known.deviations import Generated
+    from conformance.suites.known.evidence import Shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteAcceptance:
+    """The known failures of a suite before and after its runs were accepted.
+
+    Attributes:
+        before: The known failures as they were.
+        after: The known failures with the runs.
+        refused: Parts of the runs that were not accepted, a sentence each.
+        difference: Lines of the change to the file, empty if it was written.
+    """
+
+    before: Deviations
+    after: Deviations
+    refused: Sequence[str]
+    difference: Sequence[str]
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """The difference, the refusals and the counts."""
+        yield from map(visible, self.difference)
+        for sentence in self.refused:
+            yield visible(f"not accepted: {sentence}")
+        old, new = self.before.by_test(), self.after.by_test()
+        both = old.keys() & new.keys()
+        added, ended = len(new.keys() - old.keys()), len(old.keys() - new.keys())
+        changed = sum(set(map(repr, old[test])) != set(map(repr, new[test])) for test in both)
+        yield (
+            f"{plural(added, 'test')} added, {changed} changed, {ended} ended; "
+            f"{len(new)} known to fail, {plural(len(self.after.entries), 'deviation')}"
+        )
+
+
+def newest_suite_run(context: ProjectContext, name: str) -> RunDirectory:
+    """Return the newest run of the whole of a suite that ended.
+
+    Args:
+        context: The project.
+        name: The suite.
+
+    Raises:
+        NothingSelectedError: If there is none.
+    """
+    folder = context.project.root / "reports" / "runs"
+    for path in sorted(folder.glob("*"), reverse=True):
+        directory = RunDirectory(path)
+        try:
+            info = directory.read_run()
+        except CorruptRunError:
+            continue
+        suite = info.suite
+        whole = suite is not None and suite.name == name and suite.complete
+        if whole and info.exit is not None:
+            return directory
+    raise NothingSelectedError(
+        f"{folder} holds no run of the whole of {name} to its end, expected one; "
+        f"`conformance suite run {name}` makes it"
+    )
+
+
+def accept_suite_runs(
+    context: ProjectContext, suite: NamedSuite, runs: Sequence[RunDirectory], *, dry_run: bool
+) -> SuiteAcceptance:
+    """Write the known failures of a suite from its runs.
+
+    Args:
+        context: The project.
+        suite: The suite.
+        runs: Runs of the whole suite.
+        dry_run: Whether to write nothing.
+
+    Raises:
+        UsageError: If a run is of another suite, the runs do not go together, or the file may not
+            be written.
+    """
+    name, pinned = suite.name, suite.definition.revision
+    found = [shown_by(load(one), name, pinned) for one in runs]
+    # What is only shown changes nothing, and waits for nobody.
+    with nullcontext() if dry_run else locked({suite.folder}, print_note):
+        known = load_known(suite.folder)
+        evidence = [one for shown in found for one in shown.evidence]
+        after = accepted(known, evidence, _common_source(known, found, name))
+        file = suite.folder / FILE
+        difference: list[str] = []
+        if dry_run:
+            difference = _compare_text(file, dumps(after))
+        elif after != replace(known, entries=ordered(known.entries)):
+            _write_known(context, file, after)
+    refused = [sentence for shown in found for sentence in shown.refused]
+    return SuiteAcceptance(before=known, after=after, refused=refused, difference=difference)
+
+
+def _write_known(context: ProjectContext, file: Path, known: Deviations) -> None:
+    if not context.project.writable:
+        raise UsageError(f"{file}: data of an installed package; accept in a checkout")
+    refuse_in_ci()
+    write_atomically(file, dumps(known).encode(), durable=True)
+
+
+def _compare_text(file: Path, new: str) -> list[str]:
+    """Return the unified diff of a file and its new text."""
+    old = file.read_text(encoding="utf-8") if file.exists() else ""
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), str(file), str(file), "", "")
+    return [line.rstrip("\n") for line in lines]
+
+
+def _common_source(known: Deviations, found: Sequence[Shown], name: str) -> Generated:
+    """Return the settings that all runs, and the known failures, were made with.
+
+    Raises:
+        UsageError: If they differ: with other examples, other failures come to light.
+    """
+    first, before = found[0].generated, known.generated
+    settings = _describe_settings(first)
+    for shown in found:
+        if (other := _describe_settings(shown.generated)) != settings:
+            raise UsageError(
+                f"the runs differ: {settings}, and {other}; expected runs with the same examples"
+            )
+    if before.releases and (recorded := _describe_settings(before)) != settings:
+        raise UsageError(
+            f"the run is of {settings}, the deviations of {name} are of {recorded}; "
+            "expected the same: with other examples, other failures come to light"
+        )
+    return replace(first, revision=first.revision or before.revision)
+
+
+def _describe_settings(generated: Generated) -> str:
+    number = "the suite's own" if generated.examples is None else generated.examples
+    seed = "no seed" if generated.seed is None else f"seed {generated.seed}"
+    return f"{number} examples, {seed}"
