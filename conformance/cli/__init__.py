@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance import __version__
+from conformance.app.lifetime import lifetime
 from conformance.cells.children import CHILDREN
 from conformance.cli.commands import Commands
 from conformance.cli.environment_block import erase_environment_block
@@ -67,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _status(arguments: list[str] | None) -> int:
     try:
-        with _ended_like_interrupted():
+        with _ended_like_interrupted(), lifetime():
             result = cli.main(arguments, prog_name="conformance", standalone_mode=False)
     except click.exceptions.Abort:  # how click spells KeyboardInterrupt
         click.echo("conformance: interrupted", err=True)

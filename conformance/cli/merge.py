@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance.app.context import load_context
+from conformance.app.lifetime import hold_until_end
 from conformance.app.output_files import check_writable
 from conformance.app.since import conclude_run
 from conformance.cli.console import open_console
@@ -70,7 +71,7 @@ def command(
     with uncollected():
         ordered = in_order(map(_as_written, chain.from_iterable(map(runs_in, parts))))
         info, records = merged(ordered)
-    click.get_current_context().with_resource(directory.held())
+    hold_until_end(directory.held())
     directory.check_empty()
     for one in ordered:
         _adopt(one, directory)
