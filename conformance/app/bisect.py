@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from contextlib import closing
@@ -14,16 +13,18 @@ from typing import TYPE_CHECKING, Final
 from conformance.app.axes import axis_of, nightlies_answer
 from conformance.app.context import TIMEOUT, default_jobs
 from conformance.app.session import Session
+from conformance.app.target import Target, log_name_of, preparer_of, tolerance_of
 from conformance.engine.job import CALL
 from conformance.engine.rundir import RESULTS, Results, RunDirectory
 from conformance.errors import UsageError
-from conformance.judge.tolerance import Tolerance
+from conformance.model.case import Case
 from conformance.triage.bisect.axis import JAX
 from conformance.triage.bisect.bisection import Bisection
 from conformance.triage.bisect.points import Points
 from conformance.triage.bisect.prober import CaseProber, ProgramProber, known_of
 from conformance.triage.bisect.telling import step_line
 from conformance.triage.programs.common_versions import common_versions
+from conformance.triage.programs.program import Program
 from conformance.triage.programs.requirements import requirements_of
 from conformance.triage.programs.running import ProgramRunner
 from conformance.triage.questions.figures import MEMORY, METRIC, TIME, time_of, time_of_region
@@ -33,15 +34,13 @@ if TYPE_CHECKING:
 
     from conformance.app.axes import Axis
     from conformance.app.context import ProjectContext
-    from conformance.app.suite_target import SuiteTarget
+    from conformance.app.suite_target import SuiteTest
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.job import Executor, PlannedCell
     from conformance.engine.prepare import Preparation
-    from conformance.model.case import Case
     from conformance.triage.bisect.answer import Answer, Step
     from conformance.triage.bisect.prober import Prober
-    from conformance.triage.programs.target import Target
     from conformance.triage.questions.figures import Figure
 
     Prepare = Callable[[Iterable[Cell]], Preparation]
@@ -57,8 +56,8 @@ CALLS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What is asked, as the options of `conformance bisect` say it.
+class BisectOptions:
+    """Options of `conformance bisect`.
 
     Attributes:
         good: Where the target is right.
@@ -144,8 +143,8 @@ def _text(value: str | re.Pattern[str] | None) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What came of a search.
+class BisectResult:
+    """The answer of a bisection.
 
     Attributes:
         answer: The answer.
@@ -158,63 +157,19 @@ class Found:
     left_out: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """What is tried: a case, a program, or a test of a suite.
-
-    Attributes:
-        case: The case.
-        program: The program.
-        test: The test.
-    """
-
-    case: Case | None = None
-    program: Target | None = None
-    test: SuiteTarget | None = None
-
-    @property
-    def tolerance(self) -> Tolerance:
-        """What it states about values."""
-        return Tolerance() if self.case is None else Tolerance.of(self.case)
-
-    def prepare(self, context: ProjectContext, wanted: tuple[str, ...]) -> Prepare:
-        """Return what looks up the locks of cells.
-
-        Args:
-            context: The project.
-            wanted: What cells of cases are to have beside their own packages; what a program needs
-                beside is had where it runs, and a test of a suite knows what it needs.
-        """
-        if self.test is not None:
-            return self.test.prepare
-        return partial(Session(context=context).prepare, wanted=wanted if self.case else ())
-
-    def log_name(self, question: str) -> str:
-        """Return the name of the folder of its log.
-
-        Args:
-            question: What is asked of it.
-        """
-        name = self.case.id if self.case else ""
-        name = self.program.text if self.program else self.test.text if self.test else name
-        digest = hashlib.sha256(f"{name}\0{question}\0{Path.cwd()}".encode()).hexdigest()[:12]
-        word = "".join(sign if sign.isalnum() else "-" for sign in Path(name).name)[:40]
-        return f"{word.strip('-')}-{digest}"
-
-
-def searched(
+def find_change(
     context: ProjectContext,
-    subject: Subject,
-    asked: Asked,
+    target: Target,
+    asked: BisectOptions,
     say: Callable[[str], None],
     *,
     scan: bool = False,
-) -> Found:
+) -> BisectResult:
     """Search, going on where an earlier search with the same question was.
 
     Args:
         context: The project.
-        subject: What is tried.
+        target: What is tried.
         asked: The question.
         say: Is told of each step, in a line.
         scan: Whether all points are tried where the ends alone do not tell what changed.
@@ -225,28 +180,28 @@ def searched(
         InfrastructureError: If an index does not answer, an end cannot be tried now, or the disk
             refuses.
     """
-    place = asked.platform or ("cpu1" if subject.program else "")
+    place = asked.platform or ("cpu1" if isinstance(target, Program) else "")
     chosen = axis_of(
         context, asked.axis, (asked.good, asked.bad), find=asked.find, values=asked.values,
         jax=asked.jax, place=place,
     )  # fmt: skip
-    return searched_on(context, subject, asked, chosen, say, scan=scan)
+    return find_change_on(context, target, asked, chosen, say, scan=scan)
 
 
-def searched_on(
+def find_change_on(
     context: ProjectContext,
-    subject: Subject,
-    asked: Asked,
+    target: Target,
+    asked: BisectOptions,
     chosen: Axis,
     say: Callable[[str], None],
     *,
     scan: bool = False,
-) -> Found:
+) -> BisectResult:
     """Search on an axis, going on where an earlier search with the same question was.
 
     Args:
         context: The project.
-        subject: What is tried.
+        target: What is tried.
         asked: The question; which axis it means is of no account.
         chosen: The axis.
         say: Is told of each step, in a line.
@@ -259,36 +214,36 @@ def searched_on(
             refuses.
     """
     figure = asked.figure
-    prepare = subject.prepare(context, asked.wanted)
+    prepare = preparer_of(context, target, asked.wanted)
     points = Points(chosen.points, prepare, check=partial(nightlies_answer, context))
-    name = subject.log_name(f"{chosen.name} {asked.jax} {asked.platform} {asked.words}")
+    name = log_name_of(target, f"{chosen.name} {asked.jax} {asked.platform} {asked.words}")
     directory = RunDirectory(context.project.root / LOGS / name)
     if asked.fresh:
         (directory.path / RESULTS).unlink(missing_ok=True)
     # One that runs beside another takes longer.
     width = 1 if figure is not None else asked.jobs or default_jobs()
     prober = prober_of(
-        context, subject, points.locks, directory, asked,
+        context, target, points.locks, directory, asked,
         width=width, ends=(points[0], points[-1]),
     )  # fmt: skip
     with closing(Results(directory)) as log:
         answer = Bisection(
             points=points, reverse=asked.find == "fix", prober=prober,
-            blobs=directory.blobs, log=log, tolerance=subject.tolerance,
+            blobs=directory.blobs, log=log, tolerance=tolerance_of(target),
             known=known_of(prober, directory.read_records(), directory.blobs),
             when="" if figure else asked.when or "", fact=asked.fact, figure=figure, width=width,
             progress=partial(_tell, say, points), scan=scan, every=asked.every,
-            repeat=asked.repeat, seen_on=_place_of(points, subject.program),
+            repeat=asked.repeat, seen_on=_place_of(points, target),
         ).run()  # fmt: skip
     refused = [*chosen.refused.items(), *((e.cell, e.reason) for e in points.exclusions)]
-    return Found(answer=answer, axis=chosen.name, left_out=tuple(refused))
+    return BisectResult(answer=answer, axis=chosen.name, left_out=tuple(refused))
 
 
-def _place_of(points: Points, program: Target | None) -> int | None:
+def _place_of(points: Points, target: Target) -> int | None:
     """Return the number of the point that a report names, None for any other target."""
-    if program is None or program.seen_on not in points.labels:
+    if not isinstance(target, Program) or target.seen_on not in points.labels:
         return None
-    return points.labels.index(program.seen_on)
+    return points.labels.index(target.seen_on)
 
 
 def _tell(say: Callable[[str], None], points: Points, step: Step) -> None:
@@ -297,10 +252,10 @@ def _tell(say: Callable[[str], None], points: Points, step: Step) -> None:
 
 def prober_of(
     context: ProjectContext,
-    subject: Subject,
+    target: Target,
     locks: Mapping[str, Lock],
     directory: RunDirectory,
-    asked: Asked,
+    asked: BisectOptions,
     *,
     width: int,
     ends: Sequence[PlannedCell],
@@ -310,7 +265,7 @@ def prober_of(
 
     Args:
         context: The project.
-        subject: What is tried.
+        target: What is tried.
         locks: Lock of each cell, by cell id; may grow.
         directory: Where artifacts go.
         asked: The question.
@@ -318,18 +273,17 @@ def prober_of(
         ends: Where a test is looked for.
         wanted: Requirements of a program, None for what the question and the project say.
     """
-    if subject.program is None:
-        case, executor = _tried(context, subject, locks, width=width, ends=ends)
+    if not isinstance(target, Program):
+        case, executor = _tried(context, target, locks, width=width, ends=ends)
         trier = Session(context=context).trier(executor, directory.blobs)
         return CaseProber(case=case, trier=trier, calls=CALLS if asked.stage == CALL else 0)
-    program = subject.program
     wanted = Session(context=context).requirements(asked.wanted) if wanted is None else wanted
-    needed = needed_by(program, wanted, [locks[end.cell.id] for end in ends])
+    needed = needed_by(target, wanted, [locks[end.cell.id] for end in ends])
     runner = ProgramRunner(
-        target=program, locks=locks, cache=context.cache, outer=os.environ,
+        target=target, locks=locks, cache=context.cache, outer=os.environ,
         blobs=directory.blobs, timeout=asked.timeout, wanted=wanted,
         preferred=(
-            *program.preferred, *common_versions(ends, locks, needed, context.cache)
+            *target.preferred, *common_versions(ends, locks, needed, context.cache)
         ),
         facts=bool(asked.fact) or asked.when == "facts",
         timed=bool(asked.region) or asked.when == "time", metric=asked.metric,
@@ -337,7 +291,7 @@ def prober_of(
     return ProgramProber(runner=runner, slots=width)
 
 
-def needed_by(program: Target, wanted: Iterable[str], locks: Iterable[Lock]) -> tuple[str, ...]:
+def needed_by(program: Program, wanted: Iterable[str], locks: Iterable[Lock]) -> tuple[str, ...]:
     """Return what a program needs in addition to the packages of its cells.
 
     Args:
@@ -351,14 +305,13 @@ def needed_by(program: Target, wanted: Iterable[str], locks: Iterable[Lock]) -> 
 
 def _tried(
     context: ProjectContext,
-    subject: Subject,
+    target: Case | SuiteTest,
     locks: Mapping[str, Lock],
     *,
     width: int,
     ends: Sequence[PlannedCell],
 ) -> tuple[Case, Executor]:
     """Return the case or test that is tried, and what runs it."""
-    if subject.test is not None:
-        return subject.test.found(ends, locks, slots=width)
-    assert subject.case is not None  # noqa: S101 - a subject is one of the three
-    return subject.case, Session(context=context).executor(locks, slots=width)
+    if isinstance(target, Case):
+        return target, Session(context=context).executor(locks, slots=width)
+    return target.found(ends, locks, slots=width)

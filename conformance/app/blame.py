@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.app.bisect import needed_by, prober_of
 from conformance.app.session import Session
+from conformance.app.suite_target import SuiteTest
+from conformance.app.target import Target, log_name_of, preparer_of, tolerance_of
 from conformance.app.targets import on_one_cpu
 from conformance.cells.cell_id import is_cell_id
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.rundir import RESULTS, Results, RunDirectory
+from conformance.model.case import Case
 from conformance.triage.bisect.prober import known_of
 from conformance.triage.blame.additions import with_additions
 from conformance.triage.blame.blaming import Blame
@@ -20,12 +23,13 @@ from conformance.triage.blame.ends import ends_of, provide
 from conformance.triage.blame.suspects import sources_of, suspects
 from conformance.triage.blame.telling import step_line
 from conformance.triage.programs.common_versions import common_versions
+from conformance.triage.programs.program import Program
 from conformance.triage.questions.predicate import EndsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.app.bisect import Asked, Subject
+    from conformance.app.bisect import BisectOptions
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
@@ -38,13 +42,13 @@ LOGS: Final = Path("reports") / "blame"
 
 
 def find_package(
-    context: ProjectContext, subject: Subject, asked: Asked, say: Callable[[str], None]
+    context: ProjectContext, target: Target, asked: BisectOptions, say: Callable[[str], None]
 ) -> Blamed:
     """Find the package that makes a difference, resuming an earlier search for the same.
 
     Args:
         context: The project.
-        subject: The target.
+        target: The target.
         asked: The question, whose ends are the two environments.
         say: Called with a line for each trial.
 
@@ -55,33 +59,34 @@ def find_package(
             refuses.
     """
     figure = asked.figure
-    cells = (_select_cell(context, subject, asked.good), _select_cell(context, subject, asked.bad))
+    cells = (_select_cell(context, target, asked.good), _select_cell(context, target, asked.bad))
     locks: dict[str, Lock] = {}
-    ends, originals, wanted = _prepare_ends(context, subject, asked, cells, locks)
+    ends, originals, wanted = _prepare_ends(context, target, asked, cells, locks)
     locks |= {end.planned.cell.id: end.lock for end in ends}
     for original in filter(None, originals):
         say(f"{original.planned.cell.id}: {original.stand_in} stands for it")
-    name = subject.log_name(" ".join((asked.good, asked.bad, asked.words, *asked.wanted)))
+    name = log_name_of(target, " ".join((asked.good, asked.bad, asked.words, *asked.wanted)))
     directory = RunDirectory(context.project.root / LOGS / name)
     if asked.fresh:
         (directory.path / RESULTS).unlink(missing_ok=True)
     width = 1 if figure is not None else len(ends)
     prober = prober_of(
-        context, subject, locks, directory, asked,
+        context, target, locks, directory, asked,
         width=width, ends=[end.planned for end in ends], wanted=wanted,
     )  # fmt: skip
     with closing(Results(directory)) as log:
         blame = Blame(
-            ends=ends, originals=originals, suspects=suspects(_collect_sources(subject), ends),
+            ends=ends, originals=originals, suspects=suspects(_collect_sources(target), ends),
             prober=prober, locks=locks,
             provide=partial(
                 # A program finds its requirements where it runs.
-                provide, ends=ends, cache=context.cache, wanted=() if subject.program else wanted
+                provide, ends=ends, cache=context.cache,
+                wanted=() if isinstance(target, Program) else wanted,
             ),
             blobs=directory.blobs, keep=log.append,
             known=known_of(prober, directory.read_records(), directory.blobs),
-            tolerance=subject.tolerance, when="" if figure else asked.when or "", fact=asked.fact,
-            figure=figure, progress=partial(_report_step, say),
+            tolerance=tolerance_of(target), when="" if figure else asked.when or "",
+            fact=asked.fact, figure=figure, progress=partial(_report_step, say),
         )  # fmt: skip
         try:
             return blame.run()
@@ -92,8 +97,8 @@ def find_package(
 
 def _prepare_ends(
     context: ProjectContext,
-    subject: Subject,
-    asked: Asked,
+    target: Target,
+    asked: BisectOptions,
     cells: tuple[Cell, Cell],
     locks: dict[str, Lock],
 ) -> tuple[tuple[End, End], Originals, tuple[str, ...]]:
@@ -102,18 +107,19 @@ def _prepare_ends(
     A requirement that resolves to other versions at both ends is part of them. A program has one
     version at both where one goes with both.
     """
-    test = subject.test
     wanted = (
-        test.wanted if test is not None else Session(context=context).requirements(asked.wanted)
+        target.wanted
+        if isinstance(target, SuiteTest)
+        else Session(context=context).requirements(asked.wanted)
     )
-    layered = () if subject.program is not None else wanted
+    layered = () if isinstance(target, Program) else wanted
     ends, originals = ends_of(
-        cells, context.releases, subject.prepare(context, layered),
+        cells, context.releases, preparer_of(context, target, layered),
         locks=locks, cache=context.cache, wanted=layered,
     )  # fmt: skip
-    if subject.program is not None:
+    if isinstance(target, Program):
         both = {end.planned.cell.id: end.lock for end in ends}
-        wanted = needed_by(subject.program, wanted, both.values())
+        wanted = needed_by(target, wanted, both.values())
         if common_versions([end.planned for end in ends], both, wanted, context.cache):
             return ends, originals, wanted
     with suppress(NoSolutionError):  # then the record of that end says so
@@ -125,18 +131,18 @@ def _report_step(say: Callable[[str], None], step: Step, packages: int) -> None:
     say(step_line(step, packages))
 
 
-def _select_cell(context: ProjectContext, subject: Subject, text: str) -> Cell:
+def _select_cell(context: ProjectContext, target: Target, text: str) -> Cell:
     """Return the cell that a selector names: of its newest release, for a program on one CPU."""
     if is_cell_id(text):
         return context.cell(text)
-    text = on_one_cpu(text) if subject.program is not None else text
+    text = on_one_cpu(text) if isinstance(target, Program) else text
     found, _ = context.cells(None, [text])
     return found[-1]
 
 
-def _collect_sources(subject: Subject) -> list[str]:
+def _collect_sources(target: Target) -> list[str]:
     """Return the Python text of a target and of the helpers of a case; none where it has none."""
-    if subject.case is not None:
-        return sources_of(subject.case)
-    source = subject.program.source if subject.program is not None else ""
+    if isinstance(target, Case):
+        return sources_of(target)
+    source = target.source if isinstance(target, Program) else ""
     return [source] if source else []

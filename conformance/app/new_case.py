@@ -24,8 +24,8 @@ from conformance.triage.new.place import find_place
 from conformance.triage.new.proposal import Alone, Order, port
 from conformance.triage.new.script import read_script
 from conformance.triage.programs.paste import read_paste, releases_named, thread_of
+from conformance.triage.programs.program import Program, ProgramKind
 from conformance.triage.programs.running import ProgramRunner
-from conformance.triage.programs.target import Program, Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -209,7 +209,7 @@ class _Benches:
 
         def prober(file: Path) -> Prober:
             runner = ProgramRunner(
-                target=Target(kind=Program.SCRIPT, text=str(file)),
+                target=Program(kind=ProgramKind.SCRIPT, text=str(file)),
                 locks=locks,
                 cache=self._context.cache,
                 outer=os.environ,

@@ -20,8 +20,8 @@ from conformance.triage.passes.inquiry import Inquiry
 from conformance.triage.passes.prober import DISABLED, PassProber, judged
 from conformance.triage.passes.programs import ProgramPasses
 from conformance.triage.passes.question import question_between, question_within
+from conformance.triage.programs.program import Program, program_named
 from conformance.triage.programs.running import ProgramRunner
-from conformance.triage.programs.target import Target, target_of
 from conformance.triage.questions.predicate import Ends, ending, quoted
 
 if TYPE_CHECKING:
@@ -173,13 +173,13 @@ class PassSearch:
     context: ProjectContext
     preparation: Preparation
     cells: Sequence[PlannedCell]
-    subject: Case | Target
+    subject: Case | Program
     options: PassOptions
 
     @property
     def name(self) -> str:
         """The name of the program."""
-        return self.subject.text if isinstance(self.subject, Target) else self.subject.id
+        return self.subject.text if isinstance(self.subject, Program) else self.subject.id
 
     def run(self, report: Callable[[], AbstractContextManager[Report]]) -> Answers:
         """Observe the program in the good cell, and search in the bad one.
@@ -213,7 +213,7 @@ class PassSearch:
         return Session(context=self.context)
 
     def _target(self, blobs: BlobStore) -> PassTarget:
-        if not isinstance(self.subject, Target):
+        if not isinstance(self.subject, Program):
             return CasePasses(self._session, self.preparation, self.subject, blobs)
         runner = ProgramRunner(
             target=self.subject, locks=self.preparation.locks, cache=self.context.cache,
@@ -243,7 +243,7 @@ def prepare_pass_search(context: ProjectContext, target: str, options: PassOptio
         UsageError: If the target is no program, or there is no such cell of one process.
         InfrastructureError: If a cell cannot be provided.
     """
-    program = target_of(target, command=options.is_command)
+    program = program_named(target, command=options.is_command)
     selectors = options.selectors
     chosen = [context.cell(text) for text in selectors]
     wanted = options.wanted if program is None else ()

@@ -8,7 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from conformance.app.bisect import Asked, Subject, searched
+from conformance.app.bisect import BisectOptions, find_change
 from conformance.app.output_files import check_writable, write_file
 from conformance.app.reproduction import Reproduction
 from conformance.app.session import Session
@@ -204,8 +204,8 @@ def _history(
     if not cell.is_plain:
         raise UsageError(f"--good {good}: goes with a plain cell of a release, got {cell.id}")
     place = f"cpu{cell.devices}" if cell.platform == "cpu" else cell.platform
-    asked = Asked(good=good, bad=cell.release, platform=place)
-    found = searched(context, Subject(case=case), asked, say)
+    asked = BisectOptions(good=good, bad=cell.release, platform=place)
+    found = find_change(context, case, asked, say)
     return "\n".join(answer_lines(found.answer, asked.find, found.axis))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from conformance.app.bisect import Asked, Subject, searched
+from conformance.app.bisect import BisectOptions, find_change
 from conformance.app.context import TIMEOUT
 from conformance.app.output_files import write_file
 from conformance.app.reproduction import Reproduction
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.app.reproduction import ReproOptions
     from conformance.cells.cell import Cell
-    from conformance.triage.programs.target import Target
+    from conformance.triage.programs.program import Program
 
 
 def reproduce_script(
-    context: ProjectContext, script: Target, options: ReproOptions, say: Callable[[str], None]
+    context: ProjectContext, script: Program, options: ReproOptions, say: Callable[[str], None]
 ) -> Reproduction:
     """Write the file of a script, and the text of an issue.
 
@@ -68,7 +68,7 @@ def reproduce_script(
     if options.issue:
         origin = None
         if options.good is not None:
-            question = Asked(
+            question = BisectOptions(
                 good=options.good, bad=cell.release, platform=f"cpu{cell.devices}",
                 wanted=options.wanted,
             )  # fmt: skip
@@ -91,7 +91,9 @@ def _refuse_case_options(options: ReproOptions) -> None:
         raise UsageError(f"--good {options.good}: goes with --issue")
 
 
-def _run(context: ProjectContext, script: Target, cell: Cell, wanted: tuple[str, ...]) -> ScriptRun:
+def _run(
+    context: ProjectContext, script: Program, cell: Cell, wanted: tuple[str, ...]
+) -> ScriptRun:
     """Run the script in its cell."""
     session = Session(context=context)
     preparation = session.prepare([cell])
@@ -134,10 +136,10 @@ def _check(run: ScriptRun, text: str, name: str, context: ProjectContext) -> Non
 
 
 def _search_origin(
-    context: ProjectContext, script: Target, question: Asked, say: Callable[[str], None]
+    context: ProjectContext, script: Program, question: BisectOptions, say: Callable[[str], None]
 ) -> Origin:
     """Search for the release from which on the script does what it does."""
-    found = searched(context, Subject(program=script), question, say, scan=True)
+    found = find_change(context, script, question, say, scan=True)
     answer = found.answer
     return Origin(
         last_good=answer.labels[answer.last_good],

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.job import PlannedCell
-    from conformance.triage.programs.target import Target
+    from conformance.triage.programs.program import Program
     from conformance.triage.shrink.scripts import ShrunkScript
 
 
 def shrink_script(
-    context: ProjectContext, script: Target, options: ShrinkOptions, report: Report
+    context: ProjectContext, script: Program, options: ShrinkOptions, report: Report
 ) -> ShrinkResult:
     """Cut a script down, and write the file of `--repro`.
 

@@ -44,7 +44,7 @@ class InSuite:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteTarget:
+class SuiteTest:
     """A test of a suite.
 
     Attributes:
@@ -106,7 +106,7 @@ def names_a_test(text: str, when: str | None = None, fact: str = "") -> bool:
 
 def suite_target(
     context: ProjectContext, text: str, asked: InSuite, *, timeout: float, wanted: Sequence[str]
-) -> SuiteTarget:
+) -> SuiteTest:
     """Return the test of a suite that a text names.
 
     Args:
@@ -125,4 +125,4 @@ def suite_target(
         standard=asked.standard, home=SuiteHome(context=context, path=asked.path),
     )  # fmt: skip
     needs = suite_wanted(context, wanted, suite)
-    return SuiteTarget(text=text, context=context, suite=suite, wanted=needs)
+    return SuiteTest(text=text, context=context, suite=suite, wanted=needs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.app.bisect import Subject
 from conformance.app.notes import print_note
 from conformance.app.report_input import STDIN, read_report
 from conformance.app.suite_target import names_a_test, suite_target
@@ -13,17 +12,18 @@ from conformance.cells.cell_id import is_cell_id
 from conformance.cells.selectors import split_platform
 from conformance.suites.catalogue.named import NODE
 from conformance.triage.programs.pasted import is_report, script_of_report
-from conformance.triage.programs.target import Program, Target, target_of
+from conformance.triage.programs.program import Program, ProgramKind, program_named
 
 if TYPE_CHECKING:
-    from conformance.app.bisect import Asked
+    from conformance.app.bisect import BisectOptions
     from conformance.app.context import ProjectContext
     from conformance.app.suite_target import InSuite
+    from conformance.app.target import Target
 
 
-def subject_named(
-    context: ProjectContext, target: str, asked: Asked, suite: InSuite, *, is_command: bool
-) -> Subject:
+def target_named(
+    context: ProjectContext, target: str, asked: BisectOptions, suite: InSuite, *, is_command: bool
+) -> Target:
     """Return what a target names.
 
     Args:
@@ -39,16 +39,15 @@ def subject_named(
         InfrastructureError: If a named suite cannot be fetched.
     """
     if not is_command and NODE in target and (calls := context.snapshots(target)):
-        return Subject(case=calls[0])
+        return calls[0]
     if not is_command and names_a_test(target, asked.when, asked.fact):
-        test = suite_target(context, target, suite, timeout=asked.timeout, wanted=asked.wanted)
-        return Subject(test=test)
+        return suite_target(context, target, suite, timeout=asked.timeout, wanted=asked.wanted)
     program = None if is_command else script_named(context, target)
-    program = program or target_of(target, command=is_command)
-    return Subject(program=program) if program else Subject(case=context.case(target))
+    program = program or program_named(target, command=is_command)
+    return program or context.case(target)
 
 
-def script_named(context: ProjectContext, target: str) -> Target | None:
+def script_named(context: ProjectContext, target: str) -> Program | None:
     """Return the script that a target names, None for anything else.
 
     Args:
@@ -61,7 +60,7 @@ def script_named(context: ProjectContext, target: str) -> Target | None:
     if target == STDIN or is_report(Path(target)):
         return _reported(context, target)
     if target.endswith(".py") and Path(target).is_file():
-        return Target(kind=Program.SCRIPT, text=target)
+        return Program(kind=ProgramKind.SCRIPT, text=target)
     return None
 
 
@@ -75,7 +74,7 @@ def on_one_cpu(selector: str) -> str:
     return selector if named else f"{selector}@cpu1"
 
 
-def _reported(context: ProjectContext, target: str) -> Target:
+def _reported(context: ProjectContext, target: str) -> Program:
     """Return the script that a report holds, written where it can be run."""
     text, called = read_report(target)
     folder = context.project.root / "reports" / "pasted"

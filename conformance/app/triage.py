@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from conformance.app.axes import axis_to, cell_with, release_of
-from conformance.app.bisect import LOGS, Asked, Subject, searched_on
+from conformance.app.bisect import LOGS, BisectOptions, find_change_on
 from conformance.app.context import default_jobs
 from conformance.app.notes import print_note
 from conformance.app.run_request import request_of
@@ -105,11 +105,11 @@ class Means:
         """Search for what changed a case, from a release to a cell."""
         axis = axis_to(self.context, good, cell)
         # Where it is searched is part of what the log of a search is called by.
-        asked = Asked(
+        asked = BisectOptions(
             good=good, bad=cell.release, platform=cell.id, when=when or None, wanted=self.wanted,
             fresh=self.fresh,
         )  # fmt: skip
-        return searched_on(self.context, Subject(case=case), asked, axis, self.say).answer
+        return find_change_on(self.context, case, asked, axis, self.say).answer
 
     def blamed(self, case: Case, before: Cell, after: Cell, when: str) -> Blamed:
         """Search for the packages that make a difference."""

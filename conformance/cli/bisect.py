@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.bisect import FIGURES, Asked, searched
+from conformance.app.bisect import FIGURES, BisectOptions, find_change
 from conformance.app.context import load_context
 from conformance.app.output_files import check_writable, write_file
-from conformance.app.targets import subject_named
+from conformance.app.targets import target_named
 from conformance.cli.console import open_console
 from conformance.cli.options import jobs_option, json_option
 from conformance.cli.suite_options import in_suite_options
@@ -100,11 +100,11 @@ def command(
     context = load_context()
     if json_file is not None:
         check_writable("--json", json_file)
-    asked = Asked(**options)
+    asked = BisectOptions(**options)
     console = open_console(json_file)
-    subject = subject_named(context, target, asked, suite, is_command=is_command)
+    subject = target_named(context, target, asked, suite, is_command=is_command)
     try:
-        found = searched(context, subject, asked, console.print, scan=True)
+        found = find_change(context, subject, asked, console.print, scan=True)
     except KeyboardInterrupt:
         click.echo("conformance: interrupted; the same command goes on where it was", err=True)
         return ExitCode.INTERRUPTED

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.app.bisect import FIGURES, Asked
+from conformance.app.bisect import FIGURES, BisectOptions
 from conformance.app.blame import find_package
 from conformance.app.context import load_context
 from conformance.app.output_files import check_writable, write_file
-from conformance.app.targets import subject_named
+from conformance.app.targets import target_named
 from conformance.cli.console import open_console
 from conformance.cli.options import json_option
 from conformance.cli.suite_options import in_suite_options
@@ -77,9 +77,9 @@ def command(
     context = load_context()
     if json_file is not None:
         check_writable("--json", json_file)
-    asked = Asked(good=before, bad=after, **options)
+    asked = BisectOptions(good=before, bad=after, **options)
     console = open_console(json_file)
-    subject = subject_named(context, target, asked, suite, is_command=is_command)
+    subject = target_named(context, target, asked, suite, is_command=is_command)
     try:
         found = find_package(context, subject, asked, console.print)
     except KeyboardInterrupt:

@@ -11,7 +11,7 @@ from conformance.engine.comparing import Side
 from conformance.errors import InfrastructureError
 from conformance.scratch import temporary_folder
 from conformance.triage.passes.prober import DISABLED, DUMP
-from conformance.triage.programs.target import Program, Target
+from conformance.triage.programs.program import Program, ProgramKind
 from conformance.triage.questions.predicate import ending
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from conformance.engine.job import PlannedCell
     from conformance.triage.programs.running import ProgramRunner
 
-OPTIONS: Final = Target(
-    kind=Program.COMMAND,
+OPTIONS: Final = Program(
+    kind=ProgramKind.COMMAND,
     text="python -c 'import jax, json; print(json.dumps({name: value for name, value in "
     "dict(jax.config.values).items() if isinstance(value, (bool, int, float, str))}))'",
 )

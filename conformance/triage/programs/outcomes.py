@@ -14,7 +14,7 @@ from conformance.kit.refusals import refused_flags
 from conformance.model.outcome import Outcome
 from conformance.model.record import ErrorInfo
 from conformance.triage.programs import process
-from conformance.triage.programs.target import Program
+from conformance.triage.programs.program import ProgramKind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,7 +134,7 @@ def error_info(type_: str, message: str, where: str = "") -> ErrorInfo:
     return ErrorInfo(type=type_, message=message, signature=said, where=where)
 
 
-def read_note(note: Path, kind: Program, masker: Masker) -> ErrorInfo | None:
+def read_note(note: Path, kind: ProgramKind, masker: Masker) -> ErrorInfo | None:
     """Return the exception that ended a program, None where it left no note of one.
 
     Args:
@@ -146,7 +146,7 @@ def read_note(note: Path, kind: Program, masker: Masker) -> ErrorInfo | None:
         data = masker.content(note.read_bytes())
     except OSError:
         return None
-    return _of_test(data) if kind is Program.TEST else _of_script(data)
+    return _of_test(data) if kind is ProgramKind.TEST else _of_script(data)
 
 
 def _of_script(data: bytes) -> ErrorInfo | None:

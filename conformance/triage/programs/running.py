@@ -41,8 +41,8 @@ from conformance.triage.programs.outcomes import (
     usage_of,
 )
 from conformance.triage.programs.output import normalize_output
+from conformance.triage.programs.program import ProgramKind
 from conformance.triage.programs.requirements import requirements_of
-from conformance.triage.programs.target import Program
 from conformance.triage.programs.times import metric_of, times_of
 from conformance.triage.questions.predicate import OUTPUT, STDOUT
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.engine.job import PlannedCell
     from conformance.triage.programs.process import Ended
-    from conformance.triage.programs.target import Target
+    from conformance.triage.programs.program import Program
 
 RUNNER: Final = Path(script.__file__)
 METRIC: Final = "metric"
@@ -80,7 +80,7 @@ class ProgramRunner:
         stopped: Set when it is to end.
     """
 
-    target: Target
+    target: Program
     locks: Mapping[str, Lock]
     cache: Path
     outer: Mapping[str, str]
@@ -151,7 +151,7 @@ class ProgramRunner:
             facts = {**facts, METRIC: metric_of(ended.stdout, self.metric)}
         if error_ is not None and (why := self._missing(error_, planned)):
             outcome, error_ = Outcome.UNSUPPORTED, error_info("missing package", why)
-        if self.target.kind is Program.SCRIPT and (usage := usage_of(ended)):
+        if self.target.kind is ProgramKind.SCRIPT and (usage := usage_of(ended)):
             why = f"{usage}; give it as a command line: 'python {self.target.text} ...'"
             outcome, error_ = Outcome.UNSUPPORTED, error_info("arguments needed", why)
         texts = {STDOUT: ended.stdout, "stderr": ended.stderr}
@@ -248,7 +248,7 @@ class ProgramRunner:
     @property
     def _wanted(self) -> tuple[str, ...]:
         """What is wanted beside a cell's packages: a test needs what runs it."""
-        return (*self.wanted, *(["pytest"] if self.target.kind is Program.TEST else []))
+        return (*self.wanted, *(["pytest"] if self.target.kind is ProgramKind.TEST else []))
 
 
 def _versions(planned: PlannedCell, beside: Path | None) -> Mapping[str, str]:

@@ -12,10 +12,10 @@ from conformance.triage.questions.predicate import SILENT, ending
 if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.model.record import Record
-    from conformance.triage.programs.target import Target
+    from conformance.triage.programs.program import Program
 
 
-def refuse_other_files(record: Record, blobs: BlobStore, script: Target) -> None:
+def refuse_other_files(record: Record, blobs: BlobStore, script: Program) -> None:
     """Refuse a script that cannot be one file by itself.
 
     Args:

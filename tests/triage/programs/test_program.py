@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import UsageError
-from conformance.triage.programs.target import Program, Target, target_of
+from conformance.triage.programs.program import Program, ProgramKind, program_named
 
 PYTHON, RUNNER, NOTE = Path("/env/bin/python"), Path("/kit/script.py"), Path("/tmp/note")
 
@@ -26,28 +26,30 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("report.py", Program.SCRIPT),
-        ("report.py::test_loss", Program.TEST),
-        ("python report.py --steps 2", Program.COMMAND),
-        ("python report.py", Program.COMMAND),
-        ("my report.py", Program.SCRIPT),
+        ("report.py", ProgramKind.SCRIPT),
+        ("report.py::test_loss", ProgramKind.TEST),
+        ("python report.py --steps 2", ProgramKind.COMMAND),
+        ("python report.py", ProgramKind.COMMAND),
+        ("my report.py", ProgramKind.SCRIPT),
     ],
 )
-def test_a_program(text: str, kind: Program) -> None:
+def test_a_program(text: str, kind: ProgramKind) -> None:
     """By what it looks like."""
-    assert target_of(text) == Target(kind=kind, text=text)
+    assert program_named(text) == Program(kind=kind, text=text)
 
 
 @pytest.mark.parametrize("text", ["loops/adam", "loops/adam[2]", "loops"])
 def test_anything_else_may_be_a_case(text: str) -> None:
     """Who has the cases knows."""
-    assert target_of(text) is None
+    assert program_named(text) is None
 
 
 @pytest.mark.usefixtures("folder")
 def test_a_command_line_of_one_word() -> None:
     """Only where it is said to be one."""
-    assert target_of("report.py", command=True) == Target(kind=Program.COMMAND, text="report.py")
+    assert program_named("report.py", command=True) == Program(
+        kind=ProgramKind.COMMAND, text="report.py"
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,37 +63,39 @@ def test_a_command_line_of_one_word() -> None:
 def test_what_names_nothing(text: str, said: str) -> None:
     """It is told before anything is tried."""
     with pytest.raises(UsageError) as error:
-        target_of(text)
+        program_named(text)
     assert str(error.value) == said
 
 
 def test_the_hash_is_of_the_content(folder: Path) -> None:
     """With other options, or edited, it is another target: what the log knows does not count."""
-    target = Target(kind=Program.SCRIPT, text="report.py")
+    target = Program(kind=ProgramKind.SCRIPT, text="report.py")
     options: dict[str, Any] = {"timeout": 60.0, "wanted": ("einops",)}
     before = target.hash(**options)
     assert target.hash(**options | {"timeout": 3.0}) != before
     assert target.hash(**options | {"wanted": ()}) != before
     (folder / "report.py").write_text("print(2)")
     assert target.hash(**options) != before
-    assert Target(kind=Program.COMMAND, text="report.py").hash(**options) != target.hash(**options)
+    assert Program(kind=ProgramKind.COMMAND, text="report.py").hash(**options) != target.hash(
+        **options
+    )
 
 
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (Program.SCRIPT, ["/env/bin/python", "/kit/script.py", "/tmp/note", "a.py"]),
-        (Program.COMMAND, ["/bin/sh", "-c", "a.py"]),
+        (ProgramKind.SCRIPT, ["/env/bin/python", "/kit/script.py", "/tmp/note", "a.py"]),
+        (ProgramKind.COMMAND, ["/bin/sh", "-c", "a.py"]),
     ],
 )
-def test_how_it_is_run(kind: Program, words: list[str]) -> None:
+def test_how_it_is_run(kind: ProgramKind, words: list[str]) -> None:
     """By the environment's own interpreter."""
-    assert Target(kind=kind, text="a.py").command(PYTHON, RUNNER, NOTE) == words
+    assert Program(kind=kind, text="a.py").command(PYTHON, RUNNER, NOTE) == words
 
 
 def test_how_a_test_is_run() -> None:
     """With a report of what failed."""
-    words = Target(kind=Program.TEST, text="a.py::b").command(PYTHON, RUNNER, NOTE)
+    words = Program(kind=ProgramKind.TEST, text="a.py::b").command(PYTHON, RUNNER, NOTE)
     assert words[:3] == ["/env/bin/python", "-m", "pytest"]
     assert "--junitxml=/tmp/note" in words
     assert words[-1] == "a.py::b"

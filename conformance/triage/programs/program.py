@@ -1,4 +1,4 @@
-"""What is tried at each point: a case, a script, a test, or a command."""
+"""A program of the user: a script, a pytest test or a command line."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NODE: Final = "::"
 """What stands in the node id of a pytest test."""
 
 
-class Program(StrEnum):
-    """A kind of target that is a program of its own."""
+class ProgramKind(StrEnum):
+    """What a program is."""
 
     SCRIPT = "script"
     TEST = "test"
@@ -28,7 +28,7 @@ class Program(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Program:
     """A program that is run in the environments of cells.
 
     Attributes:
@@ -39,7 +39,7 @@ class Target:
         seen_on: Release of jax that a pasted report names, where it saw what it reports.
     """
 
-    kind: Program
+    kind: ProgramKind
     text: str
     variables: Mapping[str, str] = field(default_factory=dict)
     preferred: tuple[str, ...] = ()
@@ -48,13 +48,13 @@ class Target:
     @property
     def name(self) -> str:
         """What it is called in records: its kind, and a name without slashes."""
-        last = self.text if self.kind is Program.COMMAND else Path(self.text).name
+        last = self.text if self.kind is ProgramKind.COMMAND else Path(self.text).name
         return f"{self.kind}/{last.replace('/', ' ')}"
 
     @property
     def source(self) -> str:
         """Text of a script, which may say what it needs; empty for anything else."""
-        if self.kind is not Program.SCRIPT:
+        if self.kind is not ProgramKind.SCRIPT:
             return ""
         return Path(self.text).read_text("utf-8", "replace")
 
@@ -75,7 +75,7 @@ class Target:
     @property
     def files(self) -> tuple[Path, ...]:
         """Files that it names: its own, or those among the words of a command."""
-        if self.kind is not Program.COMMAND:
+        if self.kind is not ProgramKind.COMMAND:
             return (Path(self.text.partition(NODE)[0]),)
         try:
             words = shlex.split(self.text)
@@ -97,16 +97,16 @@ class Target:
             note: File that gets a note of an exception, or pytest's report.
         """
         match self.kind:
-            case Program.SCRIPT:
+            case ProgramKind.SCRIPT:
                 return [str(python), str(runner), str(note), self.text]
-            case Program.TEST:
+            case ProgramKind.TEST:
                 options = ["-q", "--tb=short", "-p", "no:cacheprovider", f"--junitxml={note}"]
                 return [str(python), "-m", "pytest", *options, self.text]
-            case Program.COMMAND:
+            case ProgramKind.COMMAND:
                 return ["/bin/sh", "-c", self.text]
 
 
-def target_of(text: str, *, command: bool = False) -> Target | None:
+def program_named(text: str, *, command: bool = False) -> Program | None:
     """Return the program that a text names; None if it names none, and may be a case.
 
     Args:
@@ -117,16 +117,16 @@ def target_of(text: str, *, command: bool = False) -> Target | None:
         UsageError: If it names a file that is not there.
     """
     if command:
-        return Target(kind=Program.COMMAND, text=text)
+        return Program(kind=ProgramKind.COMMAND, text=text)
     file = text.partition(NODE)[0]
     is_python = file.endswith(".py")
     if is_python and Path(file).is_file():
-        kind = Program.TEST if NODE in text else Program.SCRIPT
-        return Target(kind=kind, text=text)
+        kind = ProgramKind.TEST if NODE in text else ProgramKind.SCRIPT
+        return Program(kind=kind, text=text)
     if len(_words(text)) > 1:
-        return Target(kind=Program.COMMAND, text=text)
+        return Program(kind=ProgramKind.COMMAND, text=text)
     if Path(text).is_file() and os.access(text, os.X_OK):
-        return Target(kind=Program.COMMAND, text=shlex.quote(str(Path(text).absolute())))
+        return Program(kind=ProgramKind.COMMAND, text=shlex.quote(str(Path(text).absolute())))
     if is_python:
         raise UsageError(f"{file}: no such file, expected a Python script or test")
     return None
