@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-import click
-
+from conformance.app.command_scope import hold_until_command_ends
 from conformance.app.notes import print_note
 from conformance.app.session import Session
 from conformance.app.suite_traces import looked_after
@@ -157,9 +156,8 @@ class SuiteInCells:
             UsageError: If pytest cannot collect anything anywhere.
             InfrastructureError: If no cell can be provided.
         """
-        click_context = click.get_current_context(silent=True)
-        if click_context is not None:  # until the command ends, whatever it does with the tests
-            click_context.with_resource(looked_after(self.suite, self.context))
+        # A command may use the tests after their run, for example to write a report.
+        hold_until_command_ends(looked_after(self.suite, self.context))
         cells = list(planned)
         each = [replace(self, suite=suite) for suite in self.suite.each()]
         if len(each) == 1:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
-import signal
 import sys
-import threading
 import traceback
-from typing import TYPE_CHECKING
 
 import click
 
 from conformance import __version__
-from conformance.cells.children import CHILDREN
+from conformance.app.command_scope import command_scope
+from conformance.app.interruption import interrupt_on_end_signals
 from conformance.cells.suggest import did_you_mean
 from conformance.cli.commands import COMMANDS, GROUPS
 from conformance.cli.environment_block import erase_environment_block
@@ -22,10 +19,6 @@ from conformance.cli.guarded_output import guarded_output
 from conformance.engine.environment import is_allowed
 from conformance.errors import ConformanceError
 from conformance.model.outcome import ExitCode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 COMPLETING = "_CONFORMANCE_COMPLETE"
 """Variable that a shell sets to complete a line."""
@@ -121,7 +114,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _status(arguments: list[str] | None) -> int:
     try:
-        with _ended_like_interrupted():
+        with interrupt_on_end_signals(), command_scope():
             result = cli.main(arguments, prog_name="conformance", standalone_mode=False)
     except click.exceptions.Abort:  # how click spells KeyboardInterrupt
         click.echo("conformance: interrupted", err=True)
@@ -137,31 +130,6 @@ def _status(arguments: list[str] | None) -> int:
         click.echo(REPORT, err=True)
         return ExitCode.INTERNAL
     return result if isinstance(result, int) else 0
-
-
-@contextlib.contextmanager
-def _ended_like_interrupted() -> Iterator[None]:
-    """Make a polite request to end, by a job scheduler or a closing terminal, one like Ctrl-C.
-
-    Each of them ends the child processes that other threads wait for, too.
-    """
-
-    def interrupt(*_: object) -> None:
-        CHILDREN.stop()
-        raise KeyboardInterrupt
-
-    replaced = {}
-    usual = {signal.SIG_DFL, signal.default_int_handler}  # under nohup SIGHUP is ignored
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) in usual:
-                replaced[number] = signal.signal(number, interrupt)
-    try:
-        yield
-    finally:
-        for number, handler in replaced.items():
-            signal.signal(number, handler)
-        CHILDREN.admit()
 
 
 if __name__ == "__main__":
