@@ -1,4 +1,4 @@
-"""The options of what is asked of a suite, for all commands that run one."""
+"""Options of a suite, for all commands that run one."""
 
 from __future__ import annotations
 
@@ -14,23 +14,6 @@ from conformance.suites.suite import Examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-def suite_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what is asked of a suite: `suite_path`, `standard`, and `examples`, an `Examples`.
-
-    Args:
-        command: The command.
-    """
-
-    @wraps(command)
-    def called(*, max_examples: int | None, seed: int | None, shrink: bool, **others: Any) -> Any:
-        examples = Examples(number=max_examples, seed=seed, shrink=shrink)
-        return command(examples=examples, **others)
-
-    for option in reversed(_OPTIONS):
-        called = option(called)
-    return called
 
 
 _OPTIONS = (
@@ -58,15 +41,26 @@ _OPTIONS = (
 
 
 def in_suite_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what is asked of a suite, as one value called `suite`, an `InSuite`.
+    """Add the options of a suite, as one value called `suite`, an `InSuite`.
 
     Args:
         command: The command.
     """
 
     @wraps(command)
-    def called(*, suite_path: Path | None, examples: Examples, standard: str, **rest: Any) -> Any:
+    def called(
+        *,
+        suite_path: Path | None,
+        max_examples: int | None,
+        seed: int | None,
+        shrink: bool,
+        standard: str,
+        **others: Any,
+    ) -> Any:
+        examples = Examples(number=max_examples, seed=seed, shrink=shrink)
         suite = InSuite(path=suite_path, examples=examples, standard=standard)
-        return command(suite=suite, **rest)
+        return command(suite=suite, **others)
 
-    return suite_options(called)
+    for option in reversed(_OPTIONS):
+        called = option(called)
+    return called

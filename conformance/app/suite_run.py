@@ -1,0 +1,237 @@
+"""A run of a suite: prepared, collected, executed and concluded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.app.context import DEFAULT_MATRIX
+from conformance.app.session import Session
+from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
+from conformance.engine.describing import describe, ended
+from conformance.engine.loading import LoadedRun
+from conformance.engine.plan import make_plan
+from conformance.engine.policy import FailOn, exit_by
+from conformance.engine.repeating import RepeatedRun
+from conformance.engine.rundir import new_run
+from conformance.engine.runner import Run
+from conformance.errors import NothingSelectedError
+from conformance.report.notes import exit_lines
+from conformance.report.report import Report
+from conformance.report.suite_text import suite_lines
+from conformance.report.tracebacks import cause_tracebacks
+from conformance.report.warned import collected_warnings, warnings_of
+from conformance.suites.suite import suite_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from conformance.app.context import ProjectContext
+    from conformance.app.suite_target import InSuite
+    from conformance.engine.plan import Plan
+    from conformance.engine.prepare import Preparation
+    from conformance.engine.rundir import RunDirectory
+    from conformance.model.outcome import ExitCode
+    from conformance.model.record import Record
+    from conformance.model.run import Exclusion, RunInfo, RunSuite
+    from conformance.suites.running.executor import SuiteExecutor
+    from conformance.suites.running.several import Several
+    from conformance.suites.suite import Suite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteRunOptions:
+    """The options of `conformance suite run`.
+
+    Attributes:
+        words: Paths of tests or the name of a suite, then arguments of pytest.
+        matrix: Name or file of a matrix, None for the default.
+        cell: Cell selectors.
+        wanted: Packages that cells get in addition to their own.
+        suite: Options of the suite.
+        timeout: Seconds that one test may take, None for the suite's own limit.
+        jobs: Sessions of pytest at the same time.
+        fresh: Whether results of earlier runs do not count.
+        repeat: Attempts of each test; None for one, repeated only if its result is unexpected.
+        repeat_seed: Seed of the orders in which repeated tests run.
+    """
+
+    words: tuple[str, ...]
+    matrix: str | None
+    cell: tuple[str, ...]
+    wanted: tuple[str, ...]
+    suite: InSuite
+    timeout: float | None
+    jobs: int
+    fresh: bool
+    repeat: int | None
+    repeat_seed: int
+
+    @property
+    def remedy(self) -> str:
+        """What the same command does after an interrupt."""
+        if self.repeat is None:
+            return "the same command goes on where it was"
+        return "attempts are counted from the beginning the next time"
+
+    def describe(self, suite: Suite) -> RunSuite:
+        """Return the description of a suite, with the repetition among its settings."""
+        described = suite.described()
+        if self.repeat is None:
+            return described
+        repetition = {"repeat": self.repeat, "repeat_seed": self.repeat_seed}
+        return replace(described, settings={**described.settings, **repetition})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteRun:
+    """A run of a suite whose tests are not collected yet.
+
+    Attributes:
+        context: The project.
+        options: The options.
+        suite: The suite.
+        preparation: Its cells, with their locks.
+        exclusions: Cells that are left out.
+        directory: The run directory.
+    """
+
+    context: ProjectContext
+    options: SuiteRunOptions
+    suite: Suite
+    preparation: Preparation
+    exclusions: tuple[Exclusion, ...]
+    directory: RunDirectory
+
+    def collect(self) -> CollectedRun:
+        """Collect the tests, and write the description of the run.
+
+        Raises:
+            NothingSelectedError: If there are no tests, or no cell can run any.
+            UsageError: If pytest cannot collect anything anywhere.
+            InfrastructureError: If no cell can be provided, or the disk refuses.
+        """
+        options, cells = self.options, self.preparation.cells
+        inside = SuiteInCells(
+            self.suite, self.context, self.preparation.locks,
+            slots=options.jobs, fresh=options.fresh,
+        )  # fmt: skip
+        cases, executor = inside.collected(cells)
+        plan = make_plan(cases, cells, self.exclusions)
+        info = describe(
+            plan, request={}, matrix=options.matrix or ("" if options.cell else DEFAULT_MATRIX),
+            root=self.suite.root, suite=options.describe(self.suite),
+        )  # fmt: skip
+        self.directory.write_run(info)
+        return CollectedRun(origin=self, plan=plan, executor=executor, info=info)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectedRun:
+    """A run of a suite whose tests are collected.
+
+    Attributes:
+        origin: The run before its tests were collected.
+        plan: The tests in their cells.
+        executor: Runs them.
+        info: The description of the run before the first test.
+    """
+
+    origin: SuiteRun
+    plan: Plan
+    executor: SuiteExecutor | Several
+    info: RunInfo
+
+    @property
+    def attempts(self) -> int:
+        """Attempts of all tests together."""
+        return len(self.plan.jobs) * (self.origin.options.repeat or 1)
+
+    def execute(self, progress: Callable[[Record], None]) -> list[Record]:
+        """Run every test, and return the record of each.
+
+        Args:
+            progress: Called with the record of each attempt.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        options, directory = self.origin.options, self.origin.directory
+        cache = Session(context=self.origin.context, fresh=options.fresh).results
+        if options.repeat is None:
+            run = Run(self.plan, directory, self.executor, cache, progress=progress)
+            return run.execute()
+        return RepeatedRun(
+            plan=self.plan, directory=directory, executor=self.executor, cache=cache,
+            times=options.repeat, seed=options.repeat_seed, progress=progress,
+        ).execute()  # fmt: skip
+
+    def conclude(self, records: Sequence[Record]) -> tuple[Report, ExitCode]:
+        """Write the result, and return the report on the run and its exit status.
+
+        Args:
+            records: The records of the tests.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        directory = self.origin.directory
+        code, reason = exit_by(FailOn.UNEXPECTED, records)
+        info = replace(ended(self.info, code, self.executor.identities), exit_reason=reason)
+        directory.write_run(info)
+        return Report((LoadedRun.of(directory, info, records),)), code
+
+    def lines(self, report: Report, records: Sequence[Record], *, every: bool) -> Iterator[str]:
+        """Yield the results in lines.
+
+        Args:
+            report: The report on the run.
+            records: The records of the tests.
+            every: Whether every test that fails is named, with its traceback.
+        """
+        yield from suite_lines(
+            records, report.causes, {job.case.id: job.case for job in self.plan.jobs},
+            self.plan.exclusions,
+            named={one.cell.id: one.cell.selector for one in self.plan.cells},
+            warnings=warnings_of(
+                report.jobs.values(), report.cells, collected_warnings(report.runs)
+            ),
+            tracebacks=partial(cause_tracebacks, report, every=every), every=every,
+        )  # fmt: skip
+        options = self.origin.options
+        if options.repeat is not None:
+            orders = f"the orders of --repeat-seed {options.repeat_seed}"
+            yield f"each test {options.repeat} times, in {orders}"
+        yield from exit_lines(report)
+        yield f"results in {self.origin.directory.path}"
+
+
+def prepare_suite_run(context: ProjectContext, options: SuiteRunOptions) -> SuiteRun:
+    """Look up the suite and its cells, and make the run directory.
+
+    Args:
+        context: The project.
+        options: The options.
+
+    Raises:
+        UsageError: If there is no such suite, or the options do not go with it.
+        NothingSelectedError: If there are no cells.
+        InfrastructureError: If a named suite cannot be fetched, or the disk refuses.
+    """
+    suite = suite_of(
+        options.words, timeout=options.timeout, wanted=options.wanted, start=Path.cwd(),
+        examples=options.suite.examples, standard=options.suite.standard,
+        home=SuiteHome(context=context, path=options.suite.path),
+    )  # fmt: skip
+    cells, left_out = context.cells(options.matrix, options.cell)
+    preparation = prepare_suite(context, cells, suite_wanted(context, options.wanted, suite))
+    exclusions = (*left_out, *preparation.exclusions)
+    if not preparation.cells:
+        reasons = "; ".join(f"{one.cell}: {one.reason}" for one in exclusions)
+        raise NothingSelectedError(f"nothing to run; {reasons or 'the matrix has no cells'}")
+    return SuiteRun(
+        context=context, options=options, suite=suite, preparation=preparation,
+        exclusions=exclusions, directory=new_run(context.project.root),
+    )  # fmt: skip
