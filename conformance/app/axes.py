@@ -1,4 +1,4 @@
-"""What `conformance bisect` varies: releases and nightlies, versions of a package, an option."""
+"""The axes of a search: releases and nightlies, versions of a package, values of an option."""
 
 from __future__ import annotations
 

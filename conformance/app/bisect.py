@@ -1,4 +1,4 @@
-"""A search for what changed a target, as `conformance bisect` makes it and others need it, too."""
+"""Bisection: the search for the point at which a target changed, from options to the answer."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from conformance.app.bisect import needed_by, prober_of
 from conformance.app.session import Session
 from conformance.app.suite_target import SuiteTest
 from conformance.app.target import Target, log_name_of, preparer_of, tolerance_of
-from conformance.app.targets import on_one_cpu
+from conformance.app.target_lookup import on_one_cpu
 from conformance.cells.cell_id import is_cell_id
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.rundir import RESULTS, Results, RunDirectory

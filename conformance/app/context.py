@@ -1,4 +1,4 @@
-"""What every subcommand needs of its surroundings: project, releases, cells, cases."""
+"""The project context: cases, releases, cells and settings, looked up when they are asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `conformance diff` is given: files, runs, cases and cells, or one error that says which."""
+"""The inputs of `conformance diff`: files, runs, or a case in two cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a history says, as JSON has it."""
+"""The history of runs as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nightlies of a run: a run that goes on, or has many runners, keeps those it began with."""
+"""The nightlies of a run: a resumed or divided run keeps those it began with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes on standard error, for what a program that reads standard output must not get."""
+"""Notes on standard error, so that programs can read standard output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that an option names to be written; `-` is standard output."""
+"""Files that an option names for output; `-` is standard output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a script, or a report that holds one, from a file or from standard input."""
+"""Reading a script, or a report with one, from a file or from standard input."""
 
 from __future__ import annotations
 

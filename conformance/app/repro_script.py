@@ -12,7 +12,7 @@ from conformance.app.context import TIMEOUT
 from conformance.app.output_files import write_file
 from conformance.app.reproduction import Reproduction
 from conformance.app.session import Session
-from conformance.app.targets import on_one_cpu
+from conformance.app.target_lookup import on_one_cpu
 from conformance.cells.interpreters import find_interpreter
 from conformance.engine.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError

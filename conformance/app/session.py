@@ -1,4 +1,4 @@
-"""A session: what runs jobs in the cells of a project, composed in one place."""
+"""A session: everything that runs jobs in the cells of a project, composed in one place."""
 
 from __future__ import annotations
 

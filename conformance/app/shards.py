@@ -1,4 +1,4 @@
-"""Parts of a plan, as `--shard` names them: the same on every runner that has the same checkout."""
+"""Shards: the parts of a plan, the same on every runner that has the same checkout."""
 
 from __future__ import annotations
 

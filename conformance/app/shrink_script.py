@@ -11,7 +11,7 @@ from conformance.app.context import TIMEOUT
 from conformance.app.output_files import write_file
 from conformance.app.session import Session
 from conformance.app.shrink_options import NONE, ShrinkResult, find_good_cells
-from conformance.app.targets import on_one_cpu
+from conformance.app.target_lookup import on_one_cpu
 from conformance.engine.blobs import BlobStore
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.scratch import temporary_folder

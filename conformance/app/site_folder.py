@@ -1,4 +1,4 @@
-"""Writing the site into a folder, and nothing of an older one left in it."""
+"""Writing the site into a folder, and removing the files of an older one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs as a store has them; apart, for its database is imported when one is named."""
+"""Runs from the history store; apart, because this imports its database."""
 
 from __future__ import annotations
 

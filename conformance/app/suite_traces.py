@@ -1,4 +1,4 @@
-"""Looking after a suite's files while it runs, and telling what its tests left in them."""
+"""Watching the files of a suite while it runs, and reporting what its tests left there."""
 
 from __future__ import annotations
 

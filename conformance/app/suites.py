@@ -1,4 +1,4 @@
-"""What commands that run a user's pytest suite need: its cells, its tests, what runs them."""
+"""A pytest suite in cells: its locks, its tests, and what runs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command is about: a case, a program, or a test of a suite; and what each needs."""
+"""A target: a case, a program, or a test of a suite; and what each of them needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is upgraded: cases, or the tests of a user's pytest suite; both are tried alike."""
+"""The targets of an upgrade: cases, or the tests of a pytest suite; both are tried alike."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from conformance.app.bisect import FIGURES, BisectOptions
 from conformance.app.blame import find_package
 from conformance.app.context import load_context
 from conformance.app.output_files import check_writable, write_file
-from conformance.app.targets import target_named
+from conformance.app.target_lookup import target_named
 from conformance.cli.console import open_console
 from conformance.cli.options import json_option
 from conformance.cli.suite_options import in_suite_options

@@ -10,8 +10,8 @@ import click
 
 from conformance.app.context import load_context
 from conformance.app.history_data import case_data, regression_data
+from conformance.app.history_lines import case_lines, pruned_line, regression_lines, run_lines
 from conformance.app.history_store import add_runs, find_spans, open_store
-from conformance.app.history_text import case_lines, pruned_line, regression_lines, run_lines
 from conformance.app.notes import print_note
 from conformance.cli.options import store_option
 from conformance.cli.words import CASES

@@ -13,7 +13,7 @@ from conformance.app.output_files import write_file
 from conformance.app.repro_case import reproduce_case
 from conformance.app.repro_script import reproduce_script
 from conformance.app.reproduction import ReproOptions
-from conformance.app.targets import script_named
+from conformance.app.target_lookup import script_named
 from conformance.cli.options import json_option, with_option
 from conformance.cli.words import CASES, CELLS
 from conformance.files import readable_json

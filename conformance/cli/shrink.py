@@ -13,7 +13,7 @@ from conformance.app.output_files import check_writable, write_file
 from conformance.app.shrink_case import shrink_case
 from conformance.app.shrink_options import ShrinkOptions
 from conformance.app.shrink_script import shrink_script
-from conformance.app.targets import script_named
+from conformance.app.target_lookup import script_named
 from conformance.cli.console import open_console
 from conformance.cli.options import json_option, with_option
 from conformance.cli.status import live_status

@@ -1,4 +1,4 @@
-"""What is printed of a history."""
+"""The history of runs as lines of text."""
 
 from __future__ import annotations
 

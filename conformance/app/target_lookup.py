@@ -1,4 +1,4 @@
-"""What a target names: a case, a test of a suite, a script, or a command line."""
+"""The lookup of a target by what the user typed: a case, a test, a script, or a command line."""
 
 from __future__ import annotations
 
