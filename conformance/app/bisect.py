@@ -163,60 +163,35 @@ def find_change(
     asked: BisectOptions,
     say: Callable[[str], None],
     *,
+    axis: Axis | None = None,
     scan: bool = False,
 ) -> BisectResult:
-    """Search, going on where an earlier search with the same question was.
+    """Find the points between which a target changed, resuming an earlier search for the same.
 
     Args:
         context: The project.
-        target: What is tried.
+        target: The target to try.
         asked: The question.
-        say: Is told of each step, in a line.
-        scan: Whether all points are tried where the ends alone do not tell what changed.
+        say: Called with a line for each step.
+        axis: The axis to search, None for the one that the options name.
+        scan: Whether all points are tried if the ends alone do not show what changed.
 
     Raises:
-        UsageError: If options contradict each other, or the ends are not there.
+        UsageError: If options contradict each other, or an end does not exist.
         EndsError: If nothing tells the ends apart.
         InfrastructureError: If an index does not answer, an end cannot be tried now, or the disk
             refuses.
     """
-    place = asked.platform or ("cpu1" if isinstance(target, Program) else "")
-    chosen = axis_of(
-        context, asked.axis, (asked.good, asked.bad), find=asked.find, values=asked.values,
-        jax=asked.jax, place=place,
-    )  # fmt: skip
-    return find_change_on(context, target, asked, chosen, say, scan=scan)
-
-
-def find_change_on(
-    context: ProjectContext,
-    target: Target,
-    asked: BisectOptions,
-    chosen: Axis,
-    say: Callable[[str], None],
-    *,
-    scan: bool = False,
-) -> BisectResult:
-    """Search on an axis, going on where an earlier search with the same question was.
-
-    Args:
-        context: The project.
-        target: What is tried.
-        asked: The question; which axis it means is of no account.
-        chosen: The axis.
-        say: Is told of each step, in a line.
-        scan: Whether all points are tried where the ends alone do not tell what changed.
-
-    Raises:
-        UsageError: If options contradict each other, or an end cannot be had.
-        EndsError: If nothing tells the ends apart.
-        InfrastructureError: If an index does not answer, an end cannot be tried now, or the disk
-            refuses.
-    """
+    if axis is None:
+        place = asked.platform or ("cpu1" if isinstance(target, Program) else "")
+        axis = axis_of(
+            context, asked.axis, (asked.good, asked.bad), find=asked.find, values=asked.values,
+            jax=asked.jax, place=place,
+        )  # fmt: skip
     figure = asked.figure
     prepare = preparer_of(context, target, asked.wanted)
-    points = Points(chosen.points, prepare, check=partial(nightlies_answer, context))
-    name = log_name_of(target, f"{chosen.name} {asked.jax} {asked.platform} {asked.words}")
+    points = Points(axis.points, prepare, check=partial(nightlies_answer, context))
+    name = log_name_of(target, f"{axis.name} {asked.jax} {asked.platform} {asked.words}")
     directory = RunDirectory(context.project.root / LOGS / name)
     if asked.fresh:
         (directory.path / RESULTS).unlink(missing_ok=True)
@@ -235,8 +210,8 @@ def find_change_on(
             progress=partial(_tell, say, points), scan=scan, every=asked.every,
             repeat=asked.repeat, seen_on=_place_of(points, target),
         ).run()  # fmt: skip
-    refused = [*chosen.refused.items(), *((e.cell, e.reason) for e in points.exclusions)]
-    return BisectResult(answer=answer, axis=chosen.name, left_out=tuple(refused))
+    refused = [*axis.refused.items(), *((e.cell, e.reason) for e in points.exclusions)]
+    return BisectResult(answer=answer, axis=axis.name, left_out=tuple(refused))
 
 
 def _place_of(points: Points, target: Target) -> int | None:
@@ -265,7 +240,7 @@ def prober_of(
 
     Args:
         context: The project.
-        target: What is tried.
+        target: The target to try.
         locks: Lock of each cell, by cell id; may grow.
         directory: Where artifacts go.
         asked: The question.

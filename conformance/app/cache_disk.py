@@ -1,4 +1,4 @@
-"""What the cache takes of the disk: its environments, measured and pruned."""
+"""The disk usage of the cache: its environments, measured and pruned."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def notify(context: ProjectContext, options: NotifyOptions) -> Notification:
         raise UsageError("--yes: expected --github OWNER/REPO with it")
     directory = RunDirectory(options.run) if options.run else latest_run(context.project.root)
     store = open_store(context, options.store)
-    # What is decided holds until it is done: another process would open the same issues.
+    # Decide and act under one lock: otherwise another process opens the same issues.
     with store.alone(print_note) if options.yes else nullcontext():
         actions = _decide_actions(directory, store, tracker, options.policy)
         if options.yes and tracker is not None:

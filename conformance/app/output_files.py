@@ -56,7 +56,7 @@ def _open(option: str, file: Path, mode: str, content: bytes) -> None:
         if str(file) == "-":
             sys.stdout.flush()
             sys.stdout.buffer.write(content)
-            sys.stdout.flush()  # what is told of it on standard error comes after it
+            sys.stdout.flush()  # notes on standard error come after it
             return
         with file.open(mode) as out:
             out.write(content)

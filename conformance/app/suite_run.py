@@ -71,7 +71,7 @@ class SuiteRunOptions:
 
     @property
     def remedy(self) -> str:
-        """What the same command does after an interrupt."""
+        """The advice after an interrupt, as a sentence."""
         if self.repeat is None:
             return "the same command goes on where it was"
         return "attempts are counted from the beginning the next time"

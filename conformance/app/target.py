@@ -1,4 +1,4 @@
-"""A target: a case, a program, or a test of a suite; and what each of them needs."""
+"""A target: a case, a program, or a test of a suite, with its name, tolerance and locks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def log_name_of(target: Target, question: str) -> str:
 
     Args:
         target: The target.
-        question: What is asked of it.
+        question: The words that name the question.
     """
     name = name_of(target)
     digest = hashlib.sha256(f"{name}\0{question}\0{Path.cwd()}".encode()).hexdigest()[:12]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from conformance.app.axes import axis_to, cell_with, release_of
-from conformance.app.bisect import LOGS, BisectOptions, find_change_on
+from conformance.app.bisect import LOGS, BisectOptions, find_change
 from conformance.app.context import default_jobs
 from conformance.app.notes import print_note
 from conformance.app.run_request import request_of
@@ -109,7 +109,7 @@ class Means:
             good=good, bad=cell.release, platform=cell.id, when=when or None, wanted=self.wanted,
             fresh=self.fresh,
         )  # fmt: skip
-        return find_change_on(self.context, case, asked, axis, self.say).answer
+        return find_change(self.context, case, asked, self.say, axis=axis).answer
 
     def blamed(self, case: Case, before: Cell, after: Cell, when: str) -> Blamed:
         """Search for the packages that make a difference."""

@@ -1,4 +1,4 @@
-"""What a command does now: a spinner in a terminal, a line now and then elsewhere."""
+"""The step that a command is at: a spinner in a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
