@@ -42,7 +42,7 @@ def one_process(python: Path, jobs: list[Job], rounds: int) -> list[float]:
     """Return the seconds of each job in one long-lived process."""
     script = Path(__file__).with_name("one_process.py")
     done = subprocess.run(
-        [python, "-s", script, PACKAGE / "kit", str(rounds)],
+        [python, "-s", script, PACKAGE / "worker", str(rounds)],
         input=json.dumps([job.request() for job in jobs]),
         capture_output=True,
         text=True,

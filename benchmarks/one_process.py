@@ -25,7 +25,8 @@ def main(kit: Path, rounds: int) -> None:
     sys.modules["conformance"] = package
     requests = json.load(sys.stdin)
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={requests[0]['devices']}"
-    from conformance.kit import env, job, stages  # noqa: PLC0415 - the package exists only now
+    from conformance.kit import env  # noqa: PLC0415 - the package exists only now
+    from conformance.worker import job, stages  # noqa: PLC0415 - the package exists only now
 
     took = []
     for number in range(rounds + 1):

@@ -49,7 +49,7 @@ def check(folder: Path, base: str = "HEAD~1") -> subprocess.CompletedProcess[str
         (["cases/f/golden/t/a.toml", "cases/f/t.py", "reports/README.md"], 0),
         (["conformance/judge/verdict.py", "conformance/golden/store.py", "cases/f/t.py"], 0),
         (["cases/f/golden/t/a.toml", "conformance/judge/verdict.py"], 1),
-        (["examples/training/goldens/a.toml", "conformance/kit/worker.py"], 1),
+        (["examples/training/goldens/a.toml", "conformance/worker/main.py"], 1),
         (["cases/f/golden/t/a.toml", "matrix/locks/jax0.6.2-py311.txt"], 1),
         (["tests/golden/a.toml", "conformance/cli/run.py"], 0),
     ],

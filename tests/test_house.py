@@ -33,7 +33,8 @@ LAYERS = (
     {"judge", "golden"},
     {"ir", "cells", "corpus"},
     {"locking"},
-    {"model", "kit", "files", "scratch", "collecting", "wording"},
+    {"model", "worker", "files", "scratch", "collecting", "wording"},
+    {"kit"},
     {"errors", "__init__"},
 )
 """From top to bottom; an arrow points down, or stays within one package."""
@@ -44,8 +45,8 @@ ACROSS = {
     ("judge", "golden"),
     ("golden", "judge"),
 }
-LATE = {"kit/worker.py", "kit/job.py", "kit/scout.py"}
-"""What runs before jax may be imported imports the rest of the kit when it may."""
+LATE = {"worker/main.py", "worker/job.py", "worker/scout.py"}
+"""Modules that run before jax may be imported, and import the rest of the worker later."""
 MODULE_LINES, FUNCTION_LINES = 500, 80
 COMMAND_LINES = 150
 """A module of the command line declares options and prints; what it calls is in `app`."""
@@ -92,20 +93,24 @@ def place(file: Path) -> str:
 every_file = pytest.mark.parametrize("file", FILES, ids=place)
 
 
-@pytest.mark.parametrize("file", [f for f in FILES if "kit" in f.parts], ids=place)
-def test_the_kit_imports_nothing_of_ours(file: Path) -> None:
-    """It runs inside cells, where the rest of the project is not installed."""
-    assert {name for name in own(file) if not name.startswith("conformance.kit")} == set()
+INSIDE_CELLS = [file for file in FILES if {"kit", "worker"} & set(file.parts)]
+
+
+@pytest.mark.parametrize("file", INSIDE_CELLS, ids=place)
+def test_kit_and_worker_import_nothing_else_of_the_project(file: Path) -> None:
+    """They run inside cells, where the rest of the project is not installed."""
+    allowed = ("conformance.kit", "conformance.worker")[: 1 + ("worker" in file.parts)]
+    assert {name for name in own(file) if not name.startswith(allowed)} == set()
 
 
 @pytest.mark.parametrize(
     "name",
-    ["suites/plugin.py", "suites/inside/*.py", "engine/guard.py", "kit/tracebacks.py"],
+    ["suites/plugin.py", "suites/inside/*.py", "engine/guard.py", "worker/tracebacks.py"],
 )
 def test_what_runs_beside_programs_stands_alone(name: str) -> None:
     """It is run by its path: nothing of ours can be imported there, but what is of its kind."""
     for file in PACKAGE.glob(name):
-        kind = ("conformance.suites.inside", "conformance.kit.tracebacks")
+        kind = ("conformance.suites.inside", "conformance.worker.tracebacks")
         assert all(module.startswith(kind) for module in own(file))
         roots = {module.partition(".")[0] for module, _ in imports(tree(file))} - {"conformance"}
         there = {"pytest", "_pytest", "hypothesis", "psutil"}
@@ -113,10 +118,10 @@ def test_what_runs_beside_programs_stands_alone(name: str) -> None:
 
 
 @every_file
-def test_jax_is_imported_in_the_kit_alone(file: Path) -> None:
+def test_jax_is_imported_in_kit_and_worker_alone(file: Path) -> None:
     """The orchestrator judges jax from outside."""
     found = {name for name, _ in imports(tree(file)) if name.partition(".")[0] in {"jax", "jaxlib"}}
-    assert not found or "kit" in file.parts
+    assert not found or file in INSIDE_CELLS
 
 
 def test_the_application_layer_needs_no_command_line() -> None:
@@ -156,9 +161,10 @@ def test_there_are_no_import_cycles() -> None:
 
 
 ENTRIES = (
-    "conformance.cli", "conformance.kit", "conformance.suites.inside", "conformance.suites.plugin",
-    "conformance.engine.guard", "conformance.pytest_plugin", "conformance.__main__",
-    "conformance.ir", "conformance.store.migrati",
+    "conformance.cli", "conformance.kit", "conformance.worker", "conformance.suites.inside",
+    "conformance.suites.plugin", "conformance.engine.guard",
+    "conformance.pytest_plugin", "conformance.__main__", "conformance.ir",
+    "conformance.store.migrati",
 )  # fmt: skip
 """Where programs begin: commands, what runs inside cells, the plugin of pytest, the library."""
 

@@ -282,7 +282,7 @@ def test_a_job_that_raises_shows_its_own_traceback(project: Project) -> None:
     assert "cases/fam/raising.py" in said[said.index("traceback (most recent call last):") :]
     assert "return np.zeros(3).reshape(2, 2)" in said
     assert "pytest_plugin.py" not in said
-    assert "conformance/kit" not in said
+    assert "conformance/worker" not in said
 
 
 def test_a_broken_case_file_is_a_collection_error(project: Project) -> None:

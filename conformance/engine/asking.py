@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from conformance.cells.platform.platform import get_platform
-from conformance.engine.checking import kit_probe
+from conformance.engine.checking import worker_probe
 from conformance.engine.job import Job
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
@@ -36,7 +36,7 @@ def ask_plugin(
         InfrastructureError: If the plugin does not answer: it aborts, or takes too long.
     """
     topologies = {name: dict(get_platform(name).topology) for name in platforms}
-    case = kit_probe("asking", "ask", {"topologies": topologies})
+    case = worker_probe("topology_probe", "ask", {"topologies": topologies})
     finished = worker.run(Job(case=case, planned=planned))
     if finished.outcome is not Outcome.OK:
         said = finished.error.message if finished.error is not None else ""

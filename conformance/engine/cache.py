@@ -163,9 +163,9 @@ def _here(error: ErrorInfo | None, case: Case) -> ErrorInfo | None:
 
 @cache
 def kit_hash() -> str:
-    """Return the hash of the kit: another kit may observe something else."""
+    """Return the hash of the kit and the worker: another version may observe something else."""
     digest = hashlib.sha256()
-    for file in sorted((PACKAGE / "kit").glob("*.py")):
+    for file in sorted(PACKAGE.glob("kit/*.py")) + sorted(PACKAGE.glob("worker/*.py")):
         digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -49,7 +49,7 @@ def check_cell(worker: Worker, planned: PlannedCell) -> None:
     asked = replace(planned, cell=alone) if alone else planned
     # A CPU makes as many as a case asks for, a topology has as many as its name says.
     devices = asked.cell.devices if asked.cell.place.real else 1
-    case = kit_probe("checks", "check", {"devices": devices})
+    case = worker_probe("checks", "check", {"devices": devices})
     finished = worker.run(Job(case=case, planned=asked))
     if finished.outcome is Outcome.OK:
         return
@@ -64,21 +64,21 @@ def check_cell(worker: Worker, planned: PlannedCell) -> None:
     raise InfrastructureError(f"{planned.cell.id}: cannot look at its devices: {said}")
 
 
-def kit_probe(topic: str, name: str, params: Mapping[str, Any]) -> Case:
-    """Return a probe of the kit's own, that is no case of anybody's.
+def worker_probe(topic: str, name: str, params: Mapping[str, Any]) -> Case:
+    """Return a probe of the worker itself, which is not a case of any project.
 
     Args:
-        topic: Its module in the kit.
+        topic: Its module in `conformance.worker`.
         name: The function there.
         params: What it is called with.
     """
     return Case(
-        id=f"kit/{name}",
-        family="kit",
+        id=f"worker/{name}",
+        family="worker",
         topic=topic,
         name=name,
         kind="probe",
-        file=PACKAGE / "kit" / f"{topic}.py",
+        file=PACKAGE / "worker" / f"{topic}.py",
         line=1,
         content_hash="",
         params=params,

@@ -25,10 +25,10 @@ from conformance.engine.messages import JobEnd, read_message
 from conformance.engine.observe import Transcript, abnormal
 from conformance.engine.ranks import RankTranscripts
 from conformance.errors import ConformanceError, InfrastructureError
-from conformance.kit import frames
-from conformance.kit.supervisor import SCRATCH
 from conformance.model.outcome import Outcome, Stage
 from conformance.scratch import Scratch
+from conformance.worker import frames
+from conformance.worker.supervisor import SCRATCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.job import Job
 
-WORKER = PACKAGE / "kit" / "worker.py"
+WORKER = PACKAGE / "worker" / "main.py"
 HELLO_TIMEOUT = 120.0
 """Seconds a worker may take to import jax and say hello."""
 GRACE = 30.0

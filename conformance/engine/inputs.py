@@ -11,7 +11,7 @@ import msgspec
 
 from conformance.engine.blobs import CorruptBlobError
 from conformance.files import MALFORMED
-from conformance.kit.instrumentation import sitecustomize
+from conformance.worker.instrumentation import sitecustomize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

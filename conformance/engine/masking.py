@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from conformance.cells.masking import Masker
-    from conformance.kit.frames import Frame
+    from conformance.worker.frames import Frame
 
 NOTE: Final = "secrets of the environment are masked in its output"
 """Note on a job with a masked secret: its artifacts depend on the environment of the run."""

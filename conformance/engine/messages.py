@@ -47,14 +47,14 @@ class RankEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WireError(msgspec.Struct, frozen=True, kw_only=True):
-    """An exception, as `conformance.kit.stages.describe_error` describes it.
+    """An exception, as `conformance.worker.stages.describe_error` describes it.
 
     Attributes:
         type: Name of its class.
         message: Its message.
         where: Last line of the case's file that took part, `file:line`.
         traceback: As Python prints it, its last 20,000 characters.
-        frames: As `conformance.kit.tracebacks` describes it, None where that is not known.
+        frames: As `conformance.worker.tracebacks` describes it, None where that is not known.
     """
 
     type: str

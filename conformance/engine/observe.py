@@ -12,12 +12,12 @@ from conformance.engine.job import Finished
 from conformance.engine.messages import ValueHead, WireError, read_message
 from conformance.engine.ways import CUT_SHORT, WAYS, WaysSaid, name_of
 from conformance.judge.errors import signature
-from conformance.kit.refusals import refused_flags
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
 from conformance.model.traceback import FRAMES, traceback_artifact
 from conformance.model.value import Leaf, Value
+from conformance.worker.refusals import refused_flags
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ class Transcript:
     ways: WaysSaid = field(default_factory=WaysSaid)
 
     def take(self, header: Mapping[str, Any], body: bytes) -> None:
-        """Take one event of the worker, as `conformance.kit.stages` emits them.
+        """Take one event of the worker, as `conformance.worker.stages` emits them.
 
         Args:
             header: The event.

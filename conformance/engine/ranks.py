@@ -25,12 +25,12 @@ from conformance.engine.observe import (
 from conformance.engine.tiles import DisagreementError, assembled
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
 from conformance.judge.errors import signature
-from conformance.kit.refusals import refused_flags
 from conformance.model.codec import encode_value
 from conformance.model.observation import RANKS_DIFFER
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.traceback import FRAMES
 from conformance.wording import plural
+from conformance.worker.refusals import refused_flags
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,7 +62,7 @@ class RankTranscripts:
         self._ended = False
 
     def take(self, header: Mapping[str, Any], body: bytes) -> None:
-        """Take one event, as `conformance.kit.stages` and `conformance.kit.ranks` emit them.
+        """Take one event, as `conformance.worker.stages` and `conformance.worker.ranks` emit them.
 
         Args:
             header: The event, with the rank it comes from.

@@ -17,8 +17,8 @@ from conformance.engine.observe import abnormal
 from conformance.engine.rundir import Results
 from conformance.engine.settled import files_of
 from conformance.errors import InfrastructureError
-from conformance.kit.frames import clean
 from conformance.model.outcome import ExitCode, Outcome, Stage, Verdict, is_unexpected
+from conformance.worker.frames import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.engine.messages import Tiles, ValueHead
 
 Wire: TypeAlias = "tuple[ValueHead, bytes]"
-"""A value as a rank sent it, see `conformance.kit.values.flatten`."""
+"""A value as a rank sent it, see `conformance.worker.values.flatten`."""
 ASPECTS = ("path", "kind", "dtype", "shape", "weak_type", "sharding", "memory_kind")
 
 

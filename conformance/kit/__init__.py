@@ -1,4 +1,4 @@
-"""What case authors import, and all that runs inside a cell.
+"""The vocabulary of case files: everything that case authors import.
 
 This package imports nothing else of the project, needs the standard library, NumPy and jax
 alone, and runs on Python >= 3.10 and jax >= 0.4.30. Importing it does not import jax.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["program", "probe", "test"]
 WAYS = ("jit", "eager", "aot", "vmap_of_one", "unsharded")
-"""Other ways to run a program, as `conformance.kit.ways` does."""
+"""Other ways to run a program, as `conformance.worker.variants` does."""
 
 
 class Policy(StrEnum):

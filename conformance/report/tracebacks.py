@@ -38,7 +38,8 @@ TEXT: Final = "traceback"
 """Artifact that holds it as text."""
 HEAD: Final = "Traceback (most recent call last):\n"
 _SHIM: Final = re.compile(
-    r'^  File "[^"\n]*/conformance/(?:kit|suites/inside)/[^"\n]*", line \d+, in .*\n(?:    .*\n)*',
+    r'^  File "[^"\n]*/conformance/(?:kit|worker|suites/inside)/[^"\n]*", line \d+, in .*\n'
+    r"(?:    .*\n)*",
     re.MULTILINE,
 )
 """A frame of the harness in a traceback that is known as text only."""

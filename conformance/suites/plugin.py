@@ -14,7 +14,7 @@ import os
 import sys
 import types
 
-PACKAGES = ("conformance", "conformance.suites", "conformance.kit")
+PACKAGES = ("conformance", "conformance.suites", "conformance.worker")
 """What is around all that is imported here, and is none of the suite's."""
 
 if __name__ == "__main__":
@@ -23,8 +23,8 @@ if __name__ == "__main__":
     # nothing is left to be seen of this one.
     here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - start-up time
     above = os.path.dirname(here)  # noqa: PTH120
-    kit = os.path.join(above, "kit")  # noqa: PTH118
-    for package, folder in zip(PACKAGES, (above, here, kit), strict=True):
+    worker = os.path.join(above, "worker")  # noqa: PTH118
+    for package, folder in zip(PACKAGES, (above, here, worker), strict=True):
         sys.modules[package] = types.ModuleType(package)
         sys.modules[package].__path__ = [folder]
     del sys.path[0]

@@ -269,4 +269,4 @@ def test_the_place_of_an_error_is_in_the_function(new_project: MakeProject) -> N
     assert lines[1].strip() == "mine.py:10 in f"
     assert lines[3].strip().endswith("frames in jax ...")
     assert lines[4].strip() == "mine.py:6 in helper"
-    assert not [line for line in lines if "functions.py" in line or "conformance/kit" in line]
+    assert not [line for line in lines if "functions.py" in line or "conformance/worker" in line]

@@ -13,8 +13,8 @@ from conformance.engine.checking import UnsupportedCellError, check_cell, needs_
 from conformance.engine.local import CellWorker
 from conformance.engine.prepare import Provider
 from conformance.errors import InfrastructureError
-from conformance.kit.refusals import refused_flags
 from conformance.model.outcome import Outcome, Stage
+from conformance.worker.refusals import refused_flags
 from tests.bench import OLD, Bench, leaf_of, lock_of, planned_cell
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def test_a_plugin_that_aborts_as_it_is_loaded_is_infra(bench: Bench, tmp_path: P
     plugin.write_text(ABORT)
     job = bench.at(tmp_path).job(
         f"""
-        from conformance.kit.checks import check
+        from conformance.worker.checks import check
         class Aborting:
             @property
             def devices(self):
@@ -105,7 +105,7 @@ def test_a_plugin_that_aborts_as_it_is_loaded_is_infra(bench: Bench, tmp_path: P
 @pytest.mark.cell
 def test_a_host_with_fewer_accelerators_than_the_cell_is_unsupported(bench: Bench) -> None:
     """One device is here, four are asked for."""
-    body = "from conformance.kit.checks import check; return check(env, 4)"
+    body = "from conformance.worker.checks import check; return check(env, 4)"
     finished = bench.run(body, topic="few")
     assert finished.outcome is Outcome.UNSUPPORTED
     assert finished.error is not None

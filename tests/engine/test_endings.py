@@ -132,7 +132,7 @@ def test_a_case_may_observe_more_if_it_says_so(bench: Bench) -> None:
 def test_a_job_that_writes_too_much_past_the_kit_is_ended(bench: Bench) -> None:
     """By its supervisor, before the bytes are taken."""
     body = """
-        from conformance.kit import frames
+        from conformance.worker import frames
         for fd in range(3, 64):
             with contextlib.suppress(OSError):
                 frames.write(fd, {"artifact": "x"}, bytes(3 << 20))
@@ -287,4 +287,4 @@ def test_the_frames_of_an_error(bench: Bench) -> None:
     assert [bool(frame.library) for frame in one.frames][:3] == [False, False, True]
     assert one.frames[-1].library == "jax"
     assert one.frames[-1].file.startswith("jax/_src/")
-    assert not any("conformance/kit" in frame.file for frame in one.frames)
+    assert not any("conformance/worker" in frame.file for frame in one.frames)

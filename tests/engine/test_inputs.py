@@ -14,7 +14,7 @@ from conformance.engine.inputs import (
     inputs_of,
     same_inputs,
 )
-from conformance.kit.instrumentation.sitecustomize import INPUTS
+from conformance.worker.instrumentation.sitecustomize import INPUTS
 
 if TYPE_CHECKING:
     from pathlib import Path

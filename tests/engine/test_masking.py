@@ -6,7 +6,7 @@ import numpy as np
 
 from conformance.cells.masking import Masker
 from conformance.engine.masking import NOTE, Masking
-from conformance.kit.frames import Frame
+from conformance.worker.frames import Frame
 
 MASKER = Masker({"APITOKEN": "hunter22", "AUTH_MODE": "execute"})
 

@@ -15,8 +15,8 @@ import pytest
 
 from conformance.engine.client import Worker, WorkerDiedError
 from conformance.errors import InfrastructureError
-from conformance.kit.cgroups import MemoryGroups
 from conformance.model.outcome import Outcome
+from conformance.worker.cgroups import MemoryGroups
 from tests.bench import OLD, Bench, leaf_of, planned_cell, python_of, value_of
 
 if TYPE_CHECKING:

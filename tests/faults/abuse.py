@@ -18,8 +18,8 @@ import psutil
 from conformance.cells.accelerators import Turns
 from conformance.engine.client import Worker
 from conformance.engine.local import LocalExecutor
-from conformance.kit.supervisor import SCRATCH
 from conformance.model.outcome import Outcome
+from conformance.worker.supervisor import SCRATCH
 from tests.bench import Bench, python_of, value_of
 
 if TYPE_CHECKING:

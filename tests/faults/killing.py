@@ -269,7 +269,7 @@ def _found(orchestrator: int, victim: str) -> list[psutil.Process]:
         parent = psutil.Process(orchestrator)
         if victim == "orchestrator":
             return [parent]
-        servers = [one for one in parent.children() if "worker.py" in " ".join(one.cmdline())]
+        servers = [one for one in parent.children() if "worker/main.py" in " ".join(one.cmdline())]
         if victim == "fork server":
             return servers
         return [job for server in servers for job in server.children()]

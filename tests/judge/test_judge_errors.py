@@ -125,7 +125,7 @@ def test_where_xla_suspects_the_fault_goes() -> None:
         "UNIMPLEMENTED: Side-effect ops cannot be replicated: %custom-call.1\n\t\n\n"
         "Suspected Python Code Location:\n"
         "  /home/u/case.py:191:13 [sharded]\n"
-        "  /home/u/kit/worker.py:34:4 [<module>] [xla::PythonStackTrace='']\n"
+        "  /home/u/worker/main.py:34:4 [<module>] [xla::PythonStackTrace='']\n"
         "and what stands below it stays"
     )
     assert normalise(message) == (

@@ -109,7 +109,7 @@ def test_a_run_of_an_older_release(tmp_path: Path) -> None:
     """It kept text only: its end is shown, and never a line of the harness."""
     text = (
         "Traceback (most recent call last):\n"
-        '  File "/x/site-packages/conformance/kit/stages.py", line 60, in observe\n'
+        '  File "/x/site-packages/conformance/worker/stages.py", line 60, in observe\n'
         "    built = build(fn, env, params)\n"
         "            ^^^^^^^^^^^^^^^^^^^^^^\n"
         '  File "/home/me/cases/f/t.py", line 3, in a\n    1 / 0\n'

@@ -1,4 +1,4 @@
-"""The JSON document of a jaxpr, as `conformance.kit.jaxprs` writes it; its shape is checked here.
+"""The JSON document of a jaxpr that `conformance.worker.jaxprs` writes, with a check of its shape.
 
 What `conformance.ir.jaxpr.writing` dumps is of the same form, but each variable is the result of
 an equation there: `parameter`, `literal` and `constant` are primitives like any other.

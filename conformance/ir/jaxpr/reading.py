@@ -37,7 +37,7 @@ def parse(text: str) -> Module:
     """Read a jaxpr.
 
     Args:
-        text: What `conformance.kit.jaxprs` or `dump` wrote.
+        text: What `conformance.worker.jaxprs` or `dump` wrote.
 
     Returns:
         The module. Literals are instructions of the op `literal`, one for each use, constants

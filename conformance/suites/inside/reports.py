@@ -7,7 +7,7 @@ import time
 import traceback
 from typing import Any
 
-from conformance.kit.tracebacks import frames_of, message_of
+from conformance.worker.tracebacks import frames_of, message_of
 
 TAIL = 16 * 1024
 """Characters kept of each of what a failed test printed, and of its traceback."""

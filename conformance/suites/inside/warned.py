@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.kit.tracebacks import message_of
 from conformance.suites.inside.reports import clean
+from conformance.worker.tracebacks import message_of
 
 MOST = 100
 """Different warnings that are kept of one test."""

@@ -15,7 +15,6 @@ from conformance.engine.observe import raised, signal_name
 from conformance.engine.suite_changes import NOT_COLLECTED, SKIPPED
 from conformance.judge.errors import signature
 from conformance.judge.tests import FALSIFYING, WARNINGS, XFAIL
-from conformance.kit.refusals import refused_flags
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo
 from conformance.model.traceback import FRAMES, traceback_artifact
@@ -23,6 +22,7 @@ from conformance.suites.known.causes import without_values
 from conformance.suites.running.collection import frames_of_event
 from conformance.suites.running.watch import LARGEST, LOST, QUIET
 from conformance.suites.suite import MEMORY
+from conformance.worker.refusals import refused_flags
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,8 +14,8 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import psutil
 
 from conformance.cells.masking import Masker
-from conformance.kit.frames import clean
-from conformance.kit.processes import tree_memory
+from conformance.worker.frames import clean
+from conformance.worker.processes import tree_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -111,7 +111,7 @@ def code_of(document: bytes, *, release: str, name: str = "f", dead: bool = True
     """Say a jaxpr as code.
 
     Args:
-        document: What `conformance.kit.jaxprs` wrote.
+        document: What `conformance.worker.jaxprs` wrote.
         release: The jax release it was traced with, whose spelling is used.
         name: Name for the function.
         dead: Whether equations that nothing comes of are said, too.

@@ -90,7 +90,7 @@ class Program:
     """What all functions of a program share.
 
     Attributes:
-        meshes: Meshes by their name, as `conformance.kit.jaxprs` writes them.
+        meshes: Meshes by their name, as `conformance.worker.jaxprs` writes them.
         functions: Texts of the functions at the top level, but for the program's own.
         held: Parameters for constants that are not known here.
         jitted: Names of those by the jaxpr they say and the context they are traced in.

@@ -130,7 +130,7 @@ def number(value: Any, of: str) -> str | None:
     """Return the text of a number as Python says it, None of what is none.
 
     Args:
-        value: As `conformance.kit.jaxprs` writes it: rounded to its type.
+        value: As `conformance.worker.jaxprs` writes it: rounded to its type.
         of: Its dtype: the shortest text is chosen that is the same number of it.
     """
     match value:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from conformance.corpus.claims import FILECHECK
-from conformance.engine.checking import kit_probe
+from conformance.engine.checking import worker_probe
 from conformance.engine.client import WorkerDiedError
 from conformance.engine.comparing import Side
 from conformance.engine.job import Finished, Job
@@ -19,9 +19,9 @@ from conformance.engine.messages import JobEnd
 from conformance.engine.observe import Transcript
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.judge.conformance import conformance
-from conformance.kit import frames
 from conformance.model.outcome import Outcome
 from conformance.scratch import Scratch
+from conformance.worker import frames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -229,7 +229,7 @@ class PassProber:
             "artifacts": list(case.facts.get(FILECHECK, ())),
         }
         probe = replace(
-            kit_probe("passes", "serve", {"channel": channel, "case": program}),
+            worker_probe("passes", "serve", {"channel": channel, "case": program}),
             devices=case.devices,
             x64=case.x64,
             xla_flags=case.xla_flags,

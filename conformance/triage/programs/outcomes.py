@@ -10,11 +10,11 @@ import msgspec
 
 from conformance.engine.observe import raised, signal_name
 from conformance.judge.errors import signature
-from conformance.kit.refusals import refused_flags
 from conformance.model.outcome import Outcome
 from conformance.model.record import ErrorInfo
 from conformance.triage.programs import process
 from conformance.triage.programs.program import ProgramKind
+from conformance.worker.refusals import refused_flags
 
 if TYPE_CHECKING:
     from pathlib import Path

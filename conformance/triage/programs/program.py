@@ -93,7 +93,7 @@ class Program:
 
         Args:
             python: Interpreter of the environment.
-            runner: `conformance/kit/script.py`.
+            runner: `conformance/worker/script.py`.
             note: File that gets a note of an exception, or pytest's report.
         """
         match self.kind:

@@ -25,8 +25,6 @@ from conformance.engine.inputs import (
     inputs_of,
 )
 from conformance.errors import ConformanceError
-from conformance.kit import script
-from conformance.kit.instrumentation.sitecustomize import HANG, INPUTS, TIMES
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.scratch import temporary_folder
@@ -45,6 +43,8 @@ from conformance.triage.programs.program import ProgramKind
 from conformance.triage.programs.requirements import requirements_of
 from conformance.triage.programs.times import metric_of, times_of
 from conformance.triage.questions.predicate import OUTPUT, STDOUT
+from conformance.worker import script
+from conformance.worker.instrumentation.sitecustomize import HANG, INPUTS, TIMES
 
 if TYPE_CHECKING:
     import re

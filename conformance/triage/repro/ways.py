@@ -1,4 +1,7 @@
-"""A program run in other ways, in a file of its own: what `conformance.kit.ways` does, plainly."""
+"""The variants of a program as plain code for a one-file reproduction.
+
+The code does what `conformance.worker.variants` does inside a cell.
+"""
 
 from __future__ import annotations
 

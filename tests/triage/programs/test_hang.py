@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine.inputs import INSTRUMENTATION
-from conformance.kit.instrumentation.sitecustomize import HANG
 from conformance.triage.programs.hang import dump_after, hang_of
+from conformance.worker.instrumentation.sitecustomize import HANG
 
 if TYPE_CHECKING:
     from pathlib import Path

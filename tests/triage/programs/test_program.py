@@ -10,7 +10,7 @@ import pytest
 from conformance.errors import UsageError
 from conformance.triage.programs.program import Program, ProgramKind, program_named
 
-PYTHON, RUNNER, NOTE = Path("/env/bin/python"), Path("/kit/script.py"), Path("/tmp/note")
+PYTHON, RUNNER, NOTE = Path("/env/bin/python"), Path("/worker/script.py"), Path("/tmp/note")
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_the_hash_is_of_the_content(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (ProgramKind.SCRIPT, ["/env/bin/python", "/kit/script.py", "/tmp/note", "a.py"]),
+        (ProgramKind.SCRIPT, ["/env/bin/python", "/worker/script.py", "/tmp/note", "a.py"]),
         (ProgramKind.COMMAND, ["/bin/sh", "-c", "a.py"]),
     ],
 )

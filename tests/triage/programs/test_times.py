@@ -12,8 +12,8 @@ import pytest
 
 import conformance
 from conformance.engine.inputs import INSTRUMENTATION
-from conformance.kit.instrumentation.sitecustomize import TIMES
 from conformance.triage.programs.times import metric_of, times_of
+from conformance.worker.instrumentation.sitecustomize import TIMES
 
 if TYPE_CHECKING:
     from pathlib import Path

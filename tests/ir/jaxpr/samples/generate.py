@@ -21,7 +21,7 @@ from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
 from conformance.kit import compat
-from conformance.kit.jaxprs import jaxpr_json
+from conformance.worker.jaxprs import jaxpr_json
 
 TABLE = np.arange(100, dtype=np.float32)
 

@@ -1,8 +1,8 @@
-"""Entry of the worker process: `python -s worker.py serve|spawn|job FD`.
+"""Entry of the worker process: `python -s main.py serve|spawn|job FD`.
 
 Run as a script by the cell's own interpreter, which does not have the project installed: the
-package `conformance` is made here, empty but for `kit`, so that nothing of the orchestrator's
-environment is put on the cell's path.
+package `conformance` is made here, with nothing but `kit` and `worker` to import, so that nothing
+of the orchestrator's environment is put on the cell's path.
 """
 
 import sys
@@ -22,7 +22,7 @@ def main(mode: str, fd: int) -> None:
     package = types.ModuleType("conformance")
     package.__path__ = [str(here.parent)]
     sys.modules["conformance"] = package
-    from conformance.kit import server  # noqa: PLC0415 - the package exists only now
+    from conformance.worker import server  # noqa: PLC0415 - the package exists only now
 
     if mode == "job":
         server.run_spawned_job(fd)

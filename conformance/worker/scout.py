@@ -14,8 +14,8 @@ import sys
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from conformance.kit import frames
-from conformance.kit.job import import_site, load_case, set_flags
+from conformance.worker import frames
+from conformance.worker.job import import_site, load_case, set_flags
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -30,7 +30,7 @@ def scout(request: dict[str, Any], fd: int) -> None:
     Emits `{"stage": "import"}`, then `{"error": ...}` if the import raised, then
     `{"scouted": {"modules", "threads", "sets"}}` and `{"end": True}`.
     """
-    from conformance.kit.stages import describe_error  # noqa: PLC0415 - needs jax, the server may not
+    from conformance.worker.stages import describe_error  # noqa: PLC0415 - needs jax, the server may not
 
     frames.write(fd, {"stage": "import"})
     before, set_before = set(sys.modules), settings()
@@ -67,7 +67,8 @@ def warm() -> None:
     import jax  # noqa: PLC0415 - the point of the function
     import numpy as np  # noqa: PLC0415
 
-    from conformance.kit import env, jaxprs, values, ways  # noqa: F401, PLC0415 - for the jobs
+    from conformance.kit import env  # noqa: F401, PLC0415 - for the jobs
+    from conformance.worker import jaxprs, values, variants  # noqa: F401, PLC0415 - for the jobs
 
     with contextlib.suppress(Exception):  # a private function: without it, only slower
         from jax._src.interpreters import mlir  # noqa: PLC0415

@@ -148,7 +148,7 @@ sys.path.insert(0, sys.argv[1])
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, PartitionSpec as P
 from conformance.kit import compat
-from conformance.kit.jaxprs import jaxpr_json
+from conformance.worker.jaxprs import jaxpr_json
 mesh = Mesh(np.array(jax.devices()).reshape(1, 2, 2), ("a", "b", "c"))
 f = compat.shard_map(lambda x: jax.nn.relu(jax.lax.psum(x, ("b", "c"))), mesh=mesh,
                      in_specs=P(("a", "b", "c")), out_specs=P(), check=False)

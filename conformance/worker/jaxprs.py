@@ -56,7 +56,9 @@ if TYPE_CHECKING:
 
 FORM = 1
 LARGEST = 64
-KIT = str(Path(__file__).resolve().parent)
+PACKAGE = Path(__file__).resolve().parents[1]
+HARNESS = (str(PACKAGE / "kit"), str(PACKAGE / "worker"))
+"""Folders whose frames are not the case's; an installed package has the cases below `data`."""
 _ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-f]+|0x[0-9a-f]{6,}")
 _AXIS_TYPES = {"Hidden": "Auto", "User": "Explicit", "Collective": "Manual"}  # as in 0.5.0
 _AXIS_NAMES = ("unreduced", "reduced")
@@ -392,7 +394,7 @@ def _user_line(source_info: Any) -> tuple[str, int]:
     """Return the innermost line outside jax and the kit that an equation comes from."""
     given = source_info if _frames_take_source_info() else source_info.traceback
     for frame in source_info_util.user_frames(given):
-        if not frame.file_name.startswith(KIT):
+        if not frame.file_name.startswith(HARNESS):
             return frame.file_name, frame.start_line
     return "", 0
 

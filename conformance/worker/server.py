@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conformance.kit import frames, scout
-from conformance.kit.job import identity, load_case, run_job
-from conformance.kit.processes import PR_SET_CHILD_SUBREAPER, prctl
-from conformance.kit.shared import run_jobs, share_key
-from conformance.kit.supervisor import POLL, SCRATCH, Child, Supervisor
+from conformance.worker import frames, scout
+from conformance.worker.job import identity, load_case, run_job
+from conformance.worker.processes import PR_SET_CHILD_SUBREAPER, prctl
+from conformance.worker.shared import run_jobs, share_key
+from conformance.worker.supervisor import POLL, SCRATCH, Child, Supervisor
 
 REQUEST = "request.json"
-WORKER = Path(__file__).with_name("worker.py")
+ENTRY = Path(__file__).with_name("main.py")
 
 
 @dataclass
@@ -221,7 +221,7 @@ def _exec(request: dict[str, Any], fd: int) -> None:
     """Become a fresh interpreter that runs the job."""
     Path(REQUEST).write_bytes(frames.encode(request))
     os.set_inheritable(fd, True)
-    os.execv(sys.executable, [sys.executable, "-s", str(WORKER), "job", str(fd)])  # noqa: S606
+    os.execv(sys.executable, [sys.executable, "-s", str(ENTRY), "job", str(fd)])  # noqa: S606
 
 
 def run_spawned_job(fd: int) -> None:

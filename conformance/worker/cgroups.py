@@ -1,6 +1,6 @@
 """A memory limit that the kernel enforces: a cgroup of a job's own, where one can be made.
 
-What `conformance.kit.processes` sums up is read every tenth of a second, and a job can take
+What `conformance.worker.processes` sums up is read every tenth of a second, and a job can take
 gigabytes between two readings. The kernel stops it at once. A cgroup can be made by root where the
 hierarchy of version 1 is mounted, and by a user whose session systemd manages on version 2. It is
 the second of two limits: the sum decides in most cases, so that a case ends alike on every host.

@@ -13,8 +13,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conformance.kit import frames, ranks
 from conformance.kit.case import CaseError, Unsupported
+from conformance.worker import frames, ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +52,8 @@ def run_job(request: dict[str, Any], fd: int) -> None:
     emit({"stage": "import"})
     set_flags(request)
     # Imported here, not above: the flags must be in the environment before jax is.
-    from conformance.kit import distributed, env, stages, ways  # noqa: PLC0415 - order matters, see above
+    from conformance.kit import distributed, env  # noqa: PLC0415 - order matters, see above
+    from conformance.worker import stages, variants  # noqa: PLC0415 - order matters, see above
 
     try:
         configure(request)
@@ -73,7 +74,7 @@ def run_job(request: dict[str, Any], fd: int) -> None:
     place, params = env.Env(env.CellInfo(**request["cell"])), request["params"]
     observer = stages.Observer(emit, largest, request["calls"])
     if observer.observe(fn, request["kind"], place, params):
-        ways.run(request["same_as"], fn, place, params, emit, largest=largest)
+        variants.run(request["same_as"], fn, place, params, emit, largest=largest)
     emit({"end": True})
 
 

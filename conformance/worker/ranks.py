@@ -20,9 +20,9 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conformance.kit import frames
-from conformance.kit.processes import PR_SET_PDEATHSIG, prctl
-from conformance.kit.supervisor import DRAIN
+from conformance.worker import frames
+from conformance.worker.processes import PR_SET_PDEATHSIG, prctl
+from conformance.worker.supervisor import DRAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

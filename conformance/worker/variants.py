@@ -16,7 +16,7 @@ import numpy as np
 from conformance.kit import distributed
 from conformance.kit.case import CaseError, Unsupported
 from conformance.kit.env import Env
-from conformance.kit.stages import (
+from conformance.worker.stages import (
     build,
     describe_error,
     described,
@@ -25,13 +25,13 @@ from conformance.kit.stages import (
     jitted,
     static,
 )
-from conformance.kit.values import LARGEST, flatten
+from conformance.worker.values import LARGEST, flatten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from conformance.kit.case import Program
-    from conformance.kit.stages import Emit
+    from conformance.worker.stages import Emit
 
     Build = Callable[[Env], Program]
 

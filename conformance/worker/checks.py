@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from conformance.kit.case import Observed, Unsupported
-from conformance.kit.refusals import refused_flags
+from conformance.worker.refusals import refused_flags
 
 if TYPE_CHECKING:
     from conformance.kit.env import Env

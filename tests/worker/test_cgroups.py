@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.kit.cgroups import PREFIX, ROOM, MemoryGroup, MemoryGroups
+from conformance.worker.cgroups import PREFIX, ROOM, MemoryGroup, MemoryGroups
 
 if TYPE_CHECKING:
     from pathlib import Path

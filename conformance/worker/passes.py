@@ -15,11 +15,11 @@ import jax
 import numpy as np
 from jax._src import compiler
 
-from conformance.kit import frames
 from conformance.kit.case import Observed, Program, Unsupported
 from conformance.kit.env import Env
-from conformance.kit.job import load_case
-from conformance.kit.stages import Observer, build, describe_error, reference_of
+from conformance.worker import frames
+from conformance.worker.job import load_case
+from conformance.worker.stages import Observer, build, describe_error, reference_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

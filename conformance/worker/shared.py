@@ -14,9 +14,9 @@ import os
 import sys
 from typing import Any
 
-from conformance.kit import frames
-from conformance.kit.job import configure, run_job, set_flags
-from conformance.kit.scout import settings
+from conformance.worker import frames
+from conformance.worker.job import configure, run_job, set_flags
+from conformance.worker.scout import settings
 
 MOST_JOBS = 100
 """Jobs of one process: what leaks, leaks no further."""

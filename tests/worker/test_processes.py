@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.kit import processes
+from conformance.worker import processes
 from tests.processes import gone
 
 if TYPE_CHECKING:

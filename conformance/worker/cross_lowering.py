@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jax._src.interpreters import mlir
 
-from conformance.kit import capture
+from conformance.worker import capture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,7 +15,7 @@ TOP = """
     import jax, jax.numpy as jnp
     from pathlib import Path
     from jax.sharding import NamedSharding, PartitionSpec as P
-    from conformance.kit import capture
+    from conformance.worker import capture
     TABLE = np.square(np.arange(4096, dtype=np.float32))  # a plain arange becomes an iota
 """
 

@@ -206,11 +206,11 @@ def test_without_claims_nothing_more_is_run(bench: Bench) -> None:
     assert not [name for name in (*finished.blobs, *finished.seconds) if "same_as" in name]
 
 
-def test_the_kit_knows_the_ways_that_a_case_may_name() -> None:
-    """Those that the static reader does, in their order; read, for the kit needs jax."""
+def test_the_worker_knows_the_variants_that_a_case_may_name() -> None:
+    """Those that the static reader does, in their order; read, for the worker needs jax."""
     (table,) = (
         node.value
-        for node in ast.parse((PACKAGE / "kit" / "ways.py").read_text()).body
+        for node in ast.parse((PACKAGE / "worker" / "variants.py").read_text()).body
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "WAYS"
     )
     assert isinstance(table, ast.Dict)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.kit import frames
-from conformance.kit.frames import (
+from conformance.worker import frames
+from conformance.worker.frames import (
     LENGTH,
     MAX_HEADER,
     Decoder,

@@ -44,7 +44,7 @@ def test_what_cannot_be_told_is_said_instead(bench: Bench) -> None:
     """The program is none the worse for it."""
     top = """
         import jax.numpy as jnp
-        from conformance.kit import capture
+        from conformance.worker import capture
         def cost(compiled): raise NotImplementedError("no cost here")
     """
     body = "capture.cost = cost; return Program(jnp.sin, (np.float32([1, 2]),))"

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from conformance.kit import capture, distributed
+from conformance.kit import distributed
 from conformance.kit.case import CaseError, Observed, Program, Raises, Unsupported
-from conformance.kit.cross_lowering import CrossLowering
-from conformance.kit.tracebacks import HIDDEN, frames_of, innermost, message_of
-from conformance.kit.values import LARGEST, flatten
+from conformance.worker import capture
+from conformance.worker.cross_lowering import CrossLowering
+from conformance.worker.tracebacks import HIDDEN, frames_of, innermost, message_of
+from conformance.worker.values import LARGEST, flatten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -312,7 +313,7 @@ def describe_error(error: BaseException, fn: Callable[..., Any] | None = None) -
 
     Returns:
         `{"type", "message", "where", "traceback", "frames"}`: the traceback as Python prints it,
-        its last 20,000 characters, and as `conformance.kit.tracebacks` describes it.
+        its last 20,000 characters, and as `conformance.worker.tracebacks` describes it.
     """
     described = frames_of(error)
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))

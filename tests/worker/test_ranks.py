@@ -12,15 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.kit.ranks import LOOK, Labels, Work, hold_port
+from conformance.worker.ranks import LOOK, Labels, Work, hold_port
 
 
 def test_a_port_is_held_for_one_job() -> None:
     """Whoever asks for any port gets another one, in this process and in others."""
     with ExitStack() as stack:
         held = [stack.enter_context(hold_port()).getsockname()[1] for _ in range(300)]
-        code = "from conformance.kit.ranks import hold_port as h; k = [h() for _ in range(300)]\n"
-        code += "print(*(s.getsockname()[1] for s in k))"
+        code = (
+            "from conformance.worker.ranks import hold_port as h\n"
+            "k = [h() for _ in range(300)]\n"
+            "print(*(s.getsockname()[1] for s in k))"
+        )
         said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
         others = list(map(int, said.stdout.split()))
     assert len({*held, *others}) == 600

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.kit import tracebacks
-from conformance.kit.tracebacks import FRAMES, frames_of, innermost
+from conformance.worker import tracebacks
+from conformance.worker.tracebacks import FRAMES, frames_of, innermost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -116,8 +116,8 @@ def test_the_harness_and_hidden_modules_have_no_frames(tmp_path: Path) -> None:
     """Nor do libraries above the first frame of the user's: they only lead there."""
     hidden = module(tmp_path / "hidden.py", f"__tracebackhide__ = True\n{CALLS}", "made")
     harness = module(tmp_path / "kit.py", CALLS, "made")
-    harness.f.__globals__["__name__"] = "conformance.kit.stages"
-    code = harness.f.__code__.replace(co_filename=f"{tracebacks._PACKAGE}/kit/stages.py")
+    harness.f.__globals__["__name__"] = "conformance.worker.stages"
+    code = harness.f.__code__.replace(co_filename=f"{tracebacks._PACKAGE}/worker/stages.py")
     harness.f.__code__ = code
     theirs = module(installed(tmp_path / "env", "theirs") / "sub.py", CALLS, "theirs.sub")
     own = module(tmp_path / "own.py", "def h():\n    return 1 / 0\n", "made")

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import jax
 
-from conformance.kit.jaxprs import jaxpr_json
-from conformance.kit.values import describe_sharding
+from conformance.worker.jaxprs import jaxpr_json
+from conformance.worker.values import describe_sharding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ class NotTold(Exception):  # noqa: N818 - a limit of the backend, not an error
 
 
 def jaxpr(traced: Any) -> str:
-    """Return a traced program's jaxpr as `conformance.kit.jaxprs` documents it."""
+    """Return a traced program's jaxpr as `conformance.worker.jaxprs` documents it."""
     return jaxpr_json(traced.jaxpr)
 
 

@@ -13,9 +13,9 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from conformance.kit import frames
-from conformance.kit.cgroups import MemoryGroups
-from conformance.kit.processes import (
+from conformance.worker import frames
+from conformance.worker.cgroups import MemoryGroups
+from conformance.worker.processes import (
     PR_SET_CHILD_SUBREAPER,
     PR_SET_PDEATHSIG,
     end_strays,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import resource
     from collections.abc import Callable
 
-    from conformance.kit.cgroups import MemoryGroup
+    from conformance.worker.cgroups import MemoryGroup
 
     Send = Callable[[dict[str, Any], bytes], None]
     Main = Callable[[dict[str, Any], int], None]
@@ -76,7 +76,7 @@ class Child:
 
     Attributes:
         pid: The process, leader of its own process group.
-        share: What jobs it runs, see `conformance.kit.shared`; empty when it runs one only.
+        share: What jobs it runs, see `conformance.worker.shared`; empty when it runs one only.
         request: The job it runs; None between two.
         ended: Why it was ended by us: `timeout`, `memory` or `observation`; empty otherwise.
         due: When to look at its limits next.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.ir.analysis import analyse
-from conformance.kit.shared import share_key
 from conformance.model.outcome import Outcome
+from conformance.worker.shared import share_key
 from tests.bench import Bench, planned_cell
 
 if TYPE_CHECKING:
