@@ -135,7 +135,7 @@ class Bench:
     @cached_property
     def judge(self) -> Judge:
         """Judges against the goldens beside the cases."""
-        return Judge(self.directory.blobs)
+        return self.session.judge(self.directory.blobs)
 
     @cached_property
     def session(self) -> Session:

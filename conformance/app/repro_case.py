@@ -193,7 +193,7 @@ def _seen(
         yield recorded(plan, RunDirectory(run_dir))
         return
     session = Session(context=context)
-    with run_now(plan, session.executor(preparation.locks), session.results) as jobs:
+    with run_now(plan, session.executor(preparation.locks), session.results, session.judge) as jobs:
         yield jobs
 
 

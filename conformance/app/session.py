@@ -123,6 +123,14 @@ class Session:
         """
         return LocalExecutor(self.opener(locks), slots=slots, turns=self.device_lock)
 
+    def judge(self, blobs: BlobStore) -> Judge:
+        """Return a judge of records, against the goldens beside the cases.
+
+        Args:
+            blobs: Where the artifacts of the records are.
+        """
+        return Judge(blobs)
+
     def trier(self, executor: Executor, blobs: BlobStore) -> Trier:
         """Return what tries jobs for a search: from the result cache, or executed; judged.
 
@@ -130,7 +138,7 @@ class Session:
             executor: Runs jobs.
             blobs: Where artifacts go.
         """
-        return Trier(executor=executor, cache=self.results, judge=Judge(blobs), blobs=blobs)
+        return Trier(executor=executor, cache=self.results, judge=self.judge(blobs), blobs=blobs)
 
     def run(
         self, plan: Plan, directory: RunDirectory, locks: Mapping[str, Lock], *, slots: int = 1
@@ -145,5 +153,6 @@ class Session:
         """
         return Run(
             plan=plan, directory=directory, executor=self.executor(locks, slots=slots),
-            cache=self.results, calibration=load_calibration(self.context.cache),
+            cache=self.results, judge=self.judge(directory.blobs),
+            calibration=load_calibration(self.context.cache),
         )  # fmt: skip

@@ -102,6 +102,6 @@ def _standalone(
     preparation = session.prepare([wanted.cell])
     plan = make_plan([case], preparation.cells, preparation.exclusions)
     executor = session.executor(preparation.locks)
-    with run_now(plan, executor, ResultCache(folder / "cache")) as jobs:
+    with run_now(plan, executor, ResultCache(folder / "cache"), session.judge) as jobs:
         source = extract(file, case.name, _read)
         return write(jobs[0].job, source, jobs[0].seen, name).text.encode()

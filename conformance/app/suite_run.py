@@ -159,13 +159,17 @@ class CollectedRun:
             InfrastructureError: If the disk refuses.
         """
         options, directory = self.origin.options, self.origin.directory
-        cache = Session(context=self.origin.context, fresh=options.fresh).results
+        session = Session(context=self.origin.context, fresh=options.fresh)
+        judge = session.judge(directory.blobs)
         if options.repeat is None:
-            run = Run(self.plan, directory, self.executor, cache, progress=progress)
+            run = Run(
+                self.plan, directory, self.executor, session.results, judge, progress=progress
+            )
             return run.execute()
         return RepeatedRun(
-            plan=self.plan, directory=directory, executor=self.executor, cache=cache,
-            times=options.repeat, seed=options.repeat_seed, progress=progress,
+            plan=self.plan, directory=directory, executor=self.executor,
+            cache=session.results, judge=judge, progress=progress,
+            times=options.repeat, seed=options.repeat_seed,
         ).execute()  # fmt: skip
 
     def conclude(self, records: Sequence[Record]) -> tuple[Report, ExitCode]:

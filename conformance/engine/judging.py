@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def record_of(finished: Finished, blobs: BlobStore) -> Record:
-    """Store what a job produced and return its record, not judged yet.
+    """Store the artifacts of a job, analyse its IRs, and return its record, not judged yet.
 
     Args:
         finished: The job.
@@ -51,8 +51,20 @@ def record_of(finished: Finished, blobs: BlobStore) -> Record:
     Raises:
         InfrastructureError: If the disk refuses.
     """
+    return analyse(store_artifacts(finished, blobs), finished.blobs)
+
+
+def store_artifacts(finished: Finished, blobs: BlobStore) -> Record:
+    """Store the artifacts of a job, and return its record without normal forms and facts.
+
+    Args:
+        finished: The job.
+        blobs: Where its artifacts go.
+
+    Raises:
+        InfrastructureError: If the disk refuses.
+    """
     job = finished.job
-    irs, facts = analysed(finished.blobs)
     return Record(
         case=job.case.id,
         cell=job.planned.cell.id,
@@ -62,12 +74,21 @@ def record_of(finished: Finished, blobs: BlobStore) -> Record:
         stage=finished.stage,
         error=finished.error,
         artifacts={name: blobs.put(data) for name, data in sorted(finished.blobs.items())},
-        facts=facts,
-        ir=irs,
         seconds={stage: round(seconds, 6) for stage, seconds in finished.seconds.items()},
         max_rss_bytes=finished.max_rss_bytes,
         notes=finished.notes,
     )
+
+
+def analyse(record: Record, artifacts: Mapping[str, bytes]) -> Record:
+    """Return a record with the current normal forms and the facts of its IRs.
+
+    Args:
+        record: The record.
+        artifacts: Its IRs by name; other artifacts are left alone.
+    """
+    irs, facts = analysed(artifacts)
+    return replace(record, ir=irs, facts=facts)
 
 
 def observation_of(record: Record, blobs: BlobStore) -> Observation:
@@ -226,8 +247,7 @@ class Judge:
             return record
         kept = {name: blob for name, blob in record.artifacts.items() if name in ANALYSED}
         texts = {name: self._blobs.get(blob) for name, blob in kept.items()}
-        irs, facts = analysed(texts)
-        return replace(record, ir=irs, facts=facts)
+        return analyse(record, texts)
 
     def _compared(
         self, record: Record, judgement: Judgement, golden: GoldenEntry | None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from conformance.engine.confirming import settle
-from conformance.engine.judging import Judge, record_of
+from conformance.engine.judging import record_of
 from conformance.engine.rundir import Results
 from conformance.model.outcome import Outcome, Verdict
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.cache import ResultCache
     from conformance.engine.job import Executor, Job
+    from conformance.engine.judging import Judge
     from conformance.engine.plan import Plan
     from conformance.engine.rundir import RunDirectory
     from conformance.model.record import Record
@@ -39,6 +40,7 @@ class RepeatedRun:
         directory: Where records and blobs go.
         executor: Runs jobs.
         cache: Gets what is stable; what is not is forgotten there.
+        judge: Judges the records, with the blobs of the directory.
         times: How often each job is tried.
         seed: What the orders begin with.
         progress: Called with the record of each attempt.
@@ -48,6 +50,7 @@ class RepeatedRun:
     directory: RunDirectory
     executor: Executor
     cache: ResultCache
+    judge: Judge
     times: int
     seed: int
     progress: Callable[[Record], None]
@@ -61,29 +64,24 @@ class RepeatedRun:
         Raises:
             InfrastructureError: If the disk refuses.
         """
-        judge = Judge(self.directory.blobs)
         attempts: dict[tuple[str, str], list[Record]] = {job.id: [] for job in self.plan.jobs}
         for number in range(self.times):
-            self._try(judge, shuffled(self.plan.jobs, self.seed, number), attempts)
+            self._try(shuffled(self.plan.jobs, self.seed, number), attempts)
         with contextlib.closing(Results(self.directory)) as results:
-            return [self._settled(judge, job, attempts[job.id], results) for job in self.plan.jobs]
+            return [self._settled(job, attempts[job.id], results) for job in self.plan.jobs]
 
-    def _try(
-        self, judge: Judge, jobs: Iterable[Job], attempts: dict[tuple[str, str], list[Record]]
-    ) -> None:
+    def _try(self, jobs: Iterable[Job], attempts: dict[tuple[str, str], list[Record]]) -> None:
         finished_jobs = self.executor.run(jobs)
         try:
             for finished in finished_jobs:
                 record = record_of(finished, self.directory.blobs)
                 attempts[finished.job.id].append(record)
-                self.progress(judge.judge(finished.job, record))
+                self.progress(self.judge.judge(finished.job, record))
         finally:
             finished_jobs.close()
 
-    def _settled(
-        self, judge: Judge, job: Job, attempts: Sequence[Record], results: Results
-    ) -> Record:
-        settled = settle(judge, job, told_first(attempts))
+    def _settled(self, job: Job, attempts: Sequence[Record], results: Results) -> Record:
+        settled = settle(self.judge, job, told_first(attempts))
         told = msgspec.json.encode([_attempt(one) for one in attempts])
         artifacts = {**settled.artifacts, ATTEMPTS: self.directory.blobs.put(told)}
         settled = replace(settled, artifacts=artifacts)

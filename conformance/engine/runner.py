@@ -12,7 +12,7 @@ from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.calibration import Calibration
 from conformance.engine.confirming import is_enough, settle, to_be_confirmed
 from conformance.engine.job import Finished
-from conformance.engine.judging import Judge, golden_at_fault, record_of
+from conformance.engine.judging import golden_at_fault, record_of
 from conformance.engine.observe import abnormal
 from conformance.engine.rundir import Results
 from conformance.engine.settled import files_of
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.engine.cache import ResultCache
     from conformance.engine.job import Executor, Job
+    from conformance.engine.judging import Judge
     from conformance.engine.plan import Plan
     from conformance.engine.rundir import RunDirectory
     from conformance.model.record import Record
@@ -45,6 +46,7 @@ class Run:
         directory: Where it is written.
         executor: Runs what is neither recorded nor cached.
         cache: Observations of earlier runs.
+        judge: Judges the records, with the blobs of the directory.
         progress: Called with each record as it is final.
         calibration: What is known not to be stable on this host.
     """
@@ -53,6 +55,7 @@ class Run:
     directory: RunDirectory
     executor: Executor
     cache: ResultCache
+    judge: Judge
     progress: Progress = field(default=lambda _: None)
     calibration: Calibration = field(default_factory=Calibration)
 
@@ -66,8 +69,8 @@ class Run:
             InfrastructureError: If the disk refuses; what was recorded stays.
             CorruptRunError: If the directory holds a record that cannot be read.
         """
-        judge = Judge(self.directory.blobs)
-        records = self._recorded(judge)
+        judge = self.judge
+        records = self._recorded()
         unsure: _Unsure = {}
         with contextlib.closing(Results(self.directory)) as results:
             settled = self._settled(records, results)
@@ -93,7 +96,7 @@ class Run:
                 # Only now: a cache whose disk is full does not cost the run this record.
                 if self._keep(job, record, judged):
                     kept.add(job.id)
-            for confirmed in self._confirmed(judge, unsure, kept):
+            for confirmed in self._confirmed(unsure, kept):
                 records[confirmed.case, confirmed.cell] = self._final(confirmed, results)
         self._settle(records, kept, settled)
         return [records[job.id] for job in self.plan.jobs]
@@ -125,17 +128,17 @@ class Run:
             if not any(self.calibration.of(job) for job in jobs):
                 yield jobs
 
-    def _confirmed(self, judge: Judge, unsure: _Unsure, kept: set[_Id]) -> Iterator[Record]:
+    def _confirmed(self, unsure: _Unsure, kept: set[_Id]) -> Iterator[Record]:
         """Try what is unexpected again, in another order, each job in a process of its own."""
         while unsure:
             once_more = [replace(job, alone=True) for job, _ in reversed(unsure.values())]
             for job, tried in self._executed(once_more):
-                judged = _judged(judge, job, tried)
+                judged = _judged(self.judge, job, tried)
                 again = judged if judged.outcome is Outcome.INFRA else tried
                 attempts = unsure[job.id][1]
                 attempts.append(again)
                 unstable = self.calibration.of(job)
-                settled = settle(judge, job, attempts, unstable)
+                settled = settle(self.judge, job, attempts, unstable)
                 if not is_enough(settled, len(attempts), unstable):
                     continue
                 del unsure[job.id]
@@ -149,7 +152,7 @@ class Run:
         expected = not is_unexpected(judged.verdict, judged.conformance)
         return self.cache.put(job, record, self.directory.blobs, expected=expected)
 
-    def _recorded(self, judge: Judge) -> _Records:
+    def _recorded(self) -> _Records:
         """Return what this directory holds already, judged anew: goldens may have changed."""
         known = {(record.case, record.cell): record for record in self.directory.read_records()}
         records = {}
@@ -158,7 +161,7 @@ class Run:
             if record is None or not _is_of(record, job):
                 continue
             try:
-                judged = judge.rejudge(job, record)
+                judged = self.judge.rejudge(job, record)
             except CorruptBlobError:  # then the job simply runs again
                 self.directory.blobs.drop_broken(record.artifacts.values())
             else:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.engine.cache import ResultCache
+from conformance.engine.judging import Judge
 from conformance.engine.plan import Plan
 from conformance.engine.repeating import ATTEMPTS, RepeatedRun, shuffled
 from conformance.engine.rundir import RunDirectory
@@ -38,9 +39,10 @@ def a_test(folder: Path, name: str, **more: Any) -> Job:
 def run(folder: Path, jobs: Sequence[Job], script: Script, times: int = 5) -> dict[str, Record]:
     """Run tests several times; return what they came to, by name."""
     plan = Plan(jobs=tuple(jobs), exclusions=(), cells=(jobs[0].planned,))
+    directory = RunDirectory(folder / "run")
     repeated = RepeatedRun(
-        plan=plan, directory=RunDirectory(folder / "run"), executor=script,
-        cache=ResultCache(folder / "cache"), times=times, seed=3, progress=lambda _: None,
+        plan=plan, directory=directory, executor=script, cache=ResultCache(folder / "cache"),
+        judge=Judge(directory.blobs), times=times, seed=3, progress=lambda _: None,
     )  # fmt: skip
     records = repeated.execute()
     assert [record.case for record in records] == [one.case.id for one in jobs]

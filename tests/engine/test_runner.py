@@ -12,6 +12,7 @@ import pytest
 from conformance.engine.cache import ResultCache
 from conformance.engine.calibration import Calibration, Unstable
 from conformance.engine.job import Finished, Job
+from conformance.engine.judging import Judge
 from conformance.engine.plan import Plan
 from conformance.engine.rundir import RunDirectory
 from conformance.engine.runner import Run, exit_code
@@ -299,9 +300,8 @@ def test_progress_hears_of_each_job_once(world: World) -> None:
     plan = Plan(jobs=tuple(world.jobs), exclusions=(), cells=(world.jobs[0].planned,))
     heard: list[str] = []
     directory, cache = RunDirectory(world.folder / "r"), ResultCache(world.folder / "cache")
-    run = Run(
-        plan, directory, world.script, cache, progress=lambda record: heard.append(record.case)
-    )
+    judge = Judge(directory.blobs)
+    run = Run(plan, directory, world.script, cache, judge, lambda one: heard.append(one.case))
     for _ in range(2):
         heard.clear()
         run.execute()

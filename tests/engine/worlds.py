@@ -11,6 +11,7 @@ from conformance.cells.cell import Cell
 from conformance.engine.cache import ResultCache
 from conformance.engine.calibration import Calibration
 from conformance.engine.job import Finished, Job, PlannedCell
+from conformance.engine.judging import Judge
 from conformance.engine.plan import Plan
 from conformance.engine.rundir import RunDirectory
 from conformance.engine.runner import Run
@@ -104,5 +105,6 @@ class World:
         plan = Plan(jobs=tuple(self.jobs), exclusions=(), cells=(self.jobs[0].planned,))
         self.directory = RunDirectory(self.folder / name)
         cache = ResultCache(self.folder / "cache", fresh=fresh)
-        run = Run(plan, self.directory, self.script, cache, calibration=self.calibration)
+        judge = Judge(self.directory.blobs)
+        run = Run(plan, self.directory, self.script, cache, judge, calibration=self.calibration)
         return run.execute()

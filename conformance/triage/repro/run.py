@@ -23,10 +23,12 @@ from conformance.scratch import temporary_folder
 from conformance.triage.repro.header import Seen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from conformance.engine.blobs import BlobStore
     from conformance.engine.cache import ResultCache
     from conformance.engine.job import Executor, Job
+    from conformance.engine.judging import Judge
     from conformance.engine.plan import Plan
     from conformance.model.observation import Observation
 
@@ -47,17 +49,20 @@ class SeenJob:
 
 
 @contextlib.contextmanager
-def run_now(plan: Plan, executor: Executor, cache: ResultCache) -> Iterator[list[SeenJob]]:
+def run_now(
+    plan: Plan, executor: Executor, cache: ResultCache, judge: Callable[[BlobStore], Judge]
+) -> Iterator[list[SeenJob]]:
     """Run a plan, and keep its artifacts for as long as the context lasts.
 
     Args:
         plan: A few jobs.
         executor: Runs them.
         cache: Observations of earlier runs.
+        judge: Returns the judge of the records whose artifacts are in a store.
     """
     with temporary_folder("repro") as folder:
         directory = RunDirectory(folder)
-        run = Run(plan=plan, directory=directory, executor=executor, cache=cache)
+        run = Run(plan, directory, executor, cache, judge(directory.blobs))
         records = run.execute()
         yield [
             seen_job(job, Side(record, directory.blobs))
