@@ -32,7 +32,7 @@ LAYERS = (
     {"engine"},
     {"judge", "golden"},
     {"ir", "cells", "corpus"},
-    {"locking"},
+    {"locking", "cache_folder"},
     {"model", "worker", "files", "scratch", "collecting", "wording"},
     {"kit"},
     {"errors", "__init__"},

@@ -12,13 +12,14 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from conformance.cells.cache import cache_root
+from conformance.cells.cache import cache_location, cache_root
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.cells.matrix import load_matrix
 from conformance.cells.releases import load_releases
 from conformance.cells.selectors import matches_cell, resolve_selector, select_cells
 from conformance.cells.suggest import did_you_mean
+from conformance.corpus.case_index import CaseIndex
 from conformance.corpus.discover import discover
 from conformance.corpus.functions import NAMED, folder_of, written
 from conformance.corpus.project import PACKAGE, Project, find_project
@@ -100,6 +101,11 @@ class ProjectContext:
         return cache_root()
 
     @cached_property
+    def case_index(self) -> CaseIndex:
+        """Cases of files that were parsed before."""
+        return CaseIndex(cache_location())
+
+    @cached_property
     def settings(self) -> Settings:
         """What the project says of itself."""
         return find_settings(self.start)
@@ -132,7 +138,7 @@ class ProjectContext:
         if not selects and listed and self._is_within:
             return tuple(listed.values())
         if others or not selects:
-            chosen += select_cases(others, self.project.cases)
+            chosen += select_cases(others, self.project.cases, self.case_index)
         return tuple({case.id: case for case in chosen}.values())
 
     def cases_of_run(

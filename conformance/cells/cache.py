@@ -14,18 +14,20 @@ from conformance.files import said_by
 VARIABLE = "CONFORMANCE_CACHE"
 
 
+def cache_location() -> Path:
+    """Return the cache folder, which may not exist: `$CONFORMANCE_CACHE`, else the user's."""
+    chosen = os.environ.get(VARIABLE)
+    root = Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("jax-conformance")
+    return root.absolute()
+
+
 def cache_root() -> Path:
     """Return the cache folder, made if need be.
-
-    Returns:
-        `$CONFORMANCE_CACHE`, else the user's cache folder for jax-conformance.
 
     Raises:
         InfrastructureError: If files cannot be written there.
     """
-    chosen = os.environ.get(VARIABLE)
-    root = Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("jax-conformance")
-    root = root.absolute()
+    root = cache_location()
     try:
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=root) as probe:

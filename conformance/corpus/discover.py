@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from conformance.corpus.case_index import CaseIndex
     from conformance.corpus.metadata import Metadata
     from conformance.model.case import Kind
 
@@ -79,11 +80,12 @@ def _is_case_file(file: Path, root: Path) -> bool:
     return not hidden and file.name != "conftest.py"
 
 
-def discover(files: Iterable[Path]) -> tuple[Case, ...]:
+def discover(files: Iterable[Path], index: CaseIndex | None = None) -> tuple[Case, ...]:
     """Return every case of the files, in order of file and line.
 
     Args:
         files: Case files.
+        index: Cases of files that were parsed before; without it all are parsed.
 
     Returns:
         The cases, one for each parametrisation.
@@ -99,7 +101,7 @@ def discover(files: Iterable[Path]) -> tuple[Case, ...]:
         for file in files:
             if file.parent not in helpers:
                 helpers[file.parent] = _helpers(file.parent)
-            cases.extend(_read_file(file, helpers[file.parent], errors))
+            cases.extend(_read_file(file, helpers[file.parent], errors, index))
     errors.extend(duplicates(cases))
     if errors:
         raise BrokenCasesError(errors)
@@ -128,18 +130,34 @@ def _helpers(folder: Path) -> bytes:
     return digest.digest()
 
 
-def _read_file(file: Path, helpers: bytes, errors: list[FileError]) -> Iterator[Case]:
+def _read_file(
+    file: Path, helpers: bytes, errors: list[FileError], index: CaseIndex | None
+) -> Sequence[Case]:
+    """Return the cases of a file, from the index or parsed; what is wrong goes to the errors."""
     try:
         source = file.read_bytes()
-        tree = parse(source, str(file))
     except OSError as error:
         errors.append(FileError(file=file, line=1, message=f"cannot be read: {said_by(error)}"))
-        return
+        return ()
+    content_hash = hashlib.sha256(source + helpers).hexdigest()[:16]
+    if index is not None and (known := index.get(file, content_hash)) is not None:
+        return known
+    before = len(errors)
+    cases = tuple(_parse_file(file, source, content_hash, errors))
+    if index is not None and len(errors) == before:
+        index.put(file, content_hash, cases)
+    return cases
+
+
+def _parse_file(
+    file: Path, source: bytes, content_hash: str, errors: list[FileError]
+) -> Iterator[Case]:
+    try:
+        tree = parse(source, str(file))
     except SyntaxError as error:
         message = f"syntax error: {error.args[0]}"
         errors.append(FileError(file=file, line=error.lineno or 1, message=message))
         return
-    content_hash = hashlib.sha256(source + helpers).hexdigest()[:16]
     if INDENTED.search(source):
         errors.extend(_nested(tree, file))
     lines = source.decode(errors="replace").splitlines()

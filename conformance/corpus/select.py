@@ -13,10 +13,13 @@ from conformance.errors import NothingSelectedError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from conformance.corpus.case_index import CaseIndex
     from conformance.model.case import Case
 
 
-def select_cases(selects: Sequence[str], cases_folder: Path) -> tuple[Case, ...]:
+def select_cases(
+    selects: Sequence[str], cases_folder: Path, index: CaseIndex | None = None
+) -> tuple[Case, ...]:
     """Return the cases a command is about.
 
     Args:
@@ -24,6 +27,7 @@ def select_cases(selects: Sequence[str], cases_folder: Path) -> tuple[Case, ...]
             its `[param]`), globs (`*/vmap_*`) or paths of files and folders; empty is everything
             in `cases_folder`.
         cases_folder: Folder of the project's own families.
+        index: Cases of files that were parsed before.
 
     Returns:
         Cases in order of file and line, each once.
@@ -40,13 +44,13 @@ def select_cases(selects: Sequence[str], cases_folder: Path) -> tuple[Case, ...]
         if not found:
             raise NothingSelectedError(f"{path} holds no case files, expected *.py with cases")
         files.update(dict.fromkeys(found))
-    chosen = {(case.file, case.id): case for case in discover(files)}
+    chosen = {(case.file, case.id): case for case in discover(files, index)}
     if files and not chosen:
         raise NothingSelectedError(
             f"{', '.join(map(str, paths))}: no function is marked with @program or @probe"
         )
     if names or not selects:
-        own = discover(_files_for(names, cases_folder))
+        own = discover(_files_for(names, cases_folder), index)
         named = _named(names, own) if names else own
         chosen.update({(case.file, case.id): case for case in named})
     if not chosen:

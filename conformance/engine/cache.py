@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from conformance.cache_folder import CacheFolder
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
-from conformance.engine.cache_folder import CacheFolder
 from conformance.engine.inputs import read_the_same
 from conformance.engine.job import job_key
 from conformance.engine.settled import FOLDER, Settled

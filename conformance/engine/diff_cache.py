@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from conformance.cache_folder import CacheFolder
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
-from conformance.engine.cache_folder import CacheFolder
 from conformance.engine.comparing import IrText, difference
 from conformance.engine.processes import mapped
 from conformance.files import MALFORMED

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.engine.cache_folder import CacheFolder
+from conformance.cache_folder import CacheFolder
 from conformance.engine.compression import compress, decompress
 from conformance.engine.digests import Digest, digest_of
 from conformance.engine.processes import mapped

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from conformance.cache_folder import CacheFolder
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
-from conformance.engine.cache_folder import CacheFolder
 from conformance.engine.inputs import READ_FILES, read_the_same
 from conformance.files import MALFORMED
 from conformance.golden.layout import folder_of

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping  # noqa: TC003 - msgspec reads the annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import Path  # noqa: TC003 - the same
 from typing import TYPE_CHECKING, Any, Literal
 
 from conformance.model.ranges import in_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 Kind = Literal["program", "probe", "test"]
 WAYS = ("jit", "eager", "aot", "vmap_of_one", "unsharded")

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import zstandard
 
-from conformance.engine.cache_folder import CacheFolder
+from conformance.cache_folder import CacheFolder
 from conformance.engine.digest_store import FORMAT, DigestStore
 from conformance.engine.digests import digest_of
 from conformance.engine.processes import MANY

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psutil
 
+from conformance.cache_folder import CacheFolder
 from conformance.engine.blobs import BlobStore
-from conformance.engine.cache_folder import CacheFolder
 from conformance.engine.rundir import RESULTS, RUN
 from conformance.files import TEMPORARY
 from tests.projects import ROOT

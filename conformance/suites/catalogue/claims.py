@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from conformance.cache_folder import CacheFolder
 from conformance.cells.children import CHILDREN
-from conformance.engine.cache_folder import CacheFolder
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED, said_by
 from conformance.scratch import temporary_folder

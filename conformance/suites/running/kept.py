@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.engine.cache_folder import CacheFolder
+from conformance.cache_folder import CacheFolder
 from conformance.engine.inputs import same_inputs
 from conformance.files import MALFORMED
 from conformance.suites.running.collection import Collection

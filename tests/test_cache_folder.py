@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.cache_folder import CacheFolder
+from conformance.cache_folder import CacheFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
