@@ -11,10 +11,13 @@ import pytest
 from conformance.cells.interpreters import DOWNLOADS, MissingInterpreterError, find_interpreter
 
 from .bench import NEWEST, OLD, Bench, planned_cell
+from .projects import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from .projects import Project
 
 PROJECTS = "3.11"
 """Python of the cells of `tests.projects`."""
@@ -115,6 +118,26 @@ def _skip_without_interpreter() -> Iterator[None]:
 def missing_interpreter_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a missing interpreter be the error that users get: for tests about it."""
     monkeypatch.setattr(MissingInterpreterError, "__init__", _ORIGINAL)
+
+
+@pytest.fixture
+def project(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
+    """A project in a folder of the test's own, with the files that the module or test names.
+
+    `pytestmark = pytest.mark.project({"cases/family/topic.py": TEXT}, locks=["jax0.5.3-py311"])`
+    gives files by path, and committed locks beside that of the usual release. Without the marker
+    the project has no cases. A module that needs more than files overrides this fixture and
+    requests it.
+    """
+    marker = request.node.get_closest_marker("project")
+    files = {} if marker is None else dict(marker.args[0])
+    locks = () if marker is None else marker.kwargs.get("locks", ())
+    for lock in (f"matrix/locks/{name}.txt" for name in locks):
+        files[lock] = (ROOT / lock).read_text(encoding="utf-8")
+    # Cases write below a folder that only their test knows.
+    files = {name: text.replace("TMP_PATH", str(tmp_path)) for name, text in files.items()}
+    made: Project = request.getfixturevalue("new_project")(files)
+    return made
 
 
 @pytest.fixture(scope="session", params=[OLD, NEWEST])

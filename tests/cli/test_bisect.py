@@ -16,7 +16,6 @@ from .packages import packaged, write_wheel
 if TYPE_CHECKING:
     from tests.projects import Ending, Project
 
-    from .conftest import MakeProject
 
 ENDS = ("--good", "0.6.0", "--bad", "0.6.2")
 SINCE = """\
@@ -37,10 +36,8 @@ def doubled(env):
 """
 
 
-@pytest.fixture
-def project(new_project: MakeProject) -> Project:
-    """A project with a case that is wrong on one release."""
-    return new_project({"cases/numbers/doubling.py": CASE})
+pytestmark = pytest.mark.project({"cases/numbers/doubling.py": CASE})
+"""A project with a case that is wrong on one release."""
 
 
 def searched(project: Project, deed: str, *options: str) -> Ending:

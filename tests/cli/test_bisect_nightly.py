@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from tests.projects import Project
 
-    from .conftest import MakeProject
 
 pytestmark = pytest.mark.xdist_group("nights")
 
@@ -78,7 +77,7 @@ def index(tmp_path: Path, jaxes: tuple[Path, Path]) -> Iterator[FakeIndex]:
 
 @pytest.fixture
 def project(
-    new_project: MakeProject,
+    project: Project,
     index: FakeIndex,
     private_cache: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -87,10 +86,10 @@ def project(
     monkeypatch.setenv("CONFORMANCE_CACHE", str(private_cache))
     monkeypatch.delenv("CONFORMANCE_NIGHTLY_INDEX", raising=False)
     settings = f'[tool.conformance]\nnightly-index = "{index.url}"\n'
-    made = new_project({"report.py": SCRIPT, "pyproject.toml": settings})
-    table = made.path / "matrix" / "releases.toml"
+    project.write({"report.py": SCRIPT, "pyproject.toml": settings})
+    table = project.path / "matrix" / "releases.toml"
     table.write_text(re.sub(r"packages = \[.*\]", "packages = []", table.read_text()))
-    return made
+    return project
 
 
 @pytest.fixture

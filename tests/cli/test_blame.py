@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from tests.projects import Ending, Project
 
-    from .conftest import MakeProject
 
 SCRIPT = """\
 import jax, numpy, pathlib
@@ -43,10 +42,8 @@ def doubled(env):
 """
 
 
-@pytest.fixture
-def project(new_project: MakeProject) -> Project:
-    """A project with a case and a script that numpy 2.2.6 breaks."""
-    return new_project({"cases/numbers/doubling.py": CASE, "report.py": SCRIPT})
+pytestmark = pytest.mark.project({"cases/numbers/doubling.py": CASE, "report.py": SCRIPT})
+"""A project with a case and a script that numpy 2.2.6 breaks."""
 
 
 def blamed(project: Project, target: str, *options: str) -> dict[str, Any]:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from tests.projects import Project
 
-    from .conftest import MakeProject
-
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -32,10 +30,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return cache
 
 
+pytestmark = pytest.mark.project({"matrix/smoke.toml": SMOKE})
+
+
 @pytest.fixture
-def project(new_project: MakeProject, cache: Path) -> Project:
+def project(project: Project, cache: Path) -> Project:
     """A project with one matrix of its own."""
-    return new_project({"matrix/smoke.toml": SMOKE})
+    return project
 
 
 def test_doctor_shows_each_environment_and_all_together(project: Project, cache: Path) -> None:

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
     from tests.projects import Project
 
-    from .conftest import MakeProject
 
-pytestmark = pytest.mark.cell
 CASES = f"""\
 {HEAD}
 
@@ -33,11 +31,14 @@ def counter(env):
 """
 
 
+pytestmark = [pytest.mark.cell, pytest.mark.project({"cases/fam/topic.py": CASES})]
+
+
 @pytest.fixture
-def project(new_project: MakeProject, shared_cache: Path) -> Project:
+def project(project: Project, shared_cache: Path) -> Project:
     """A project with a case that is steady, and one that is right every other time."""
     calibration_file(shared_cache).unlink(missing_ok=True)
-    return new_project({"cases/fam/topic.py": CASES})
+    return project
 
 
 def test_what_is_learned_is_known_to_runs(project: Project) -> None:

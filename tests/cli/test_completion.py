@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from tests.projects import Project
 
-    from .conftest import MakeProject
 
 CASE = """\
 from conformance.kit import Observed, probe
@@ -35,14 +34,12 @@ def seen(env, n):
 LISTED = '[[tool.conformance.functions]]\nfunction = "mine:loss"\n'
 
 
-@pytest.fixture
-def project(new_project: MakeProject) -> Project:
-    """Two families, a function and a matrix."""
-    return new_project({
-        "cases/loops/topic.py": CASE, "cases/loops_nested/topic.py": CASE,
-        "cases/empty/notes.txt": "", "pyproject.toml": LISTED,
-        "matrix/mine.toml": "", "suites/sums/suite.toml": "",
-    })  # fmt: skip
+pytestmark = pytest.mark.project({
+    "cases/loops/topic.py": CASE, "cases/loops_nested/topic.py": CASE,
+    "cases/empty/notes.txt": "", "pyproject.toml": LISTED,
+    "matrix/mine.toml": "", "suites/sums/suite.toml": "",
+})  # fmt: skip
+"""Two families, a function and a matrix."""
 
 
 def environment(**more: str) -> Mapping[str, str]:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from tests.projects import Project
 
-    from .conftest import MakeProject
 
 OLD, NEW = "jax0.5.3-py311-cpu8", "jax0.8.3-py311-cpu8"
 ADD = """\
@@ -49,10 +48,8 @@ FILES = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def project(new_project: MakeProject) -> Project:
-    """A project with a few texts to compare."""
-    return new_project(FILES)
+pytestmark = pytest.mark.project(FILES)
+"""A project with a few texts to compare."""
 
 
 def record(blobs: BlobStore, case: str, cell: str, hlo: str = "", **more: Any) -> Record:

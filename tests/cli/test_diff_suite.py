@@ -18,16 +18,9 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from tests.projects import Project
 
-    from .conftest import MakeProject
 
 OLD, NEW = "jax0.5.3-py311-cpu8", "jax0.6.2-py311-cpu8"
 CELLS = tuple(RunCell(id=cell, versions={"jax": cell[3:8]}) for cell in (OLD, NEW))
-
-
-@pytest.fixture
-def project(new_project: MakeProject) -> Project:
-    """A project without anything."""
-    return new_project({})
 
 
 def run_of(path: Path, endings: Mapping[str, tuple[str, ...]], *, complete: bool) -> RunDirectory:

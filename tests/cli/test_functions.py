@@ -67,12 +67,14 @@ arguments = [1.0]
 """
 
 
+pytestmark = pytest.mark.project(packaged({"mine.py": MINE, "late.py": LATE}, more=LISTED))
+
+
 @pytest.fixture
-def project(new_project: MakeProject) -> Project:
+def project(project: Project) -> Project:
     """A package with a list of its functions, and no cases."""
-    made = new_project(packaged({"mine.py": MINE, "late.py": LATE}, more=LISTED))
-    (made.path / "cases").rmdir()
-    return made
+    (project.path / "cases").rmdir()
+    return project
 
 
 def kinds(said: dict[str, Any]) -> dict[str, tuple[str, str, str]]:

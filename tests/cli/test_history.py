@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from tests.projects import Project
 
-    from .conftest import MakeProject
 
 NIGHTLY = "jax0.13.0.dev20260501-py312-cpu8"
 SECRET = "s3cret-word"  # noqa: S105 - made up
@@ -31,10 +30,10 @@ REASON = "out[0] differs in 12 elements"
 
 
 @pytest.fixture
-def project(new_project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project without cases; its runs are made by hand."""
+def project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project without cases; its runs are project by hand."""
     monkeypatch.delenv("CONFORMANCE_STORE", raising=False)
-    return new_project({})
+    return project
 
 
 def made(project: Project, day: int, verdict: Verdict = Verdict.MATCH, **info: Any) -> Path:

@@ -21,19 +21,24 @@ if TYPE_CHECKING:
 
     from tests.projects import Project
 
-    from .conftest import MakeProject
 
-pytestmark = pytest.mark.cell
 PATIENCE = 30.0
 SLOW_JOB = """\
 @probe()
 def slow(env):
     import pathlib, time
-    go, here = pathlib.Path({go!r}), pathlib.Path({here!r})
+    go, here = pathlib.Path("TMP_PATH/go"), pathlib.Path("TMP_PATH/in-job")
     here.touch()
     while not go.exists():
         time.sleep(0.02)
     return Observed(1, reference=1)
+"""
+SLOW_IMPORT = """\
+import pathlib, time
+pathlib.Path("TMP_PATH/in-import").touch()
+go = pathlib.Path("TMP_PATH/go")
+while not go.exists():
+    time.sleep(0.02)
 """
 
 
@@ -64,23 +69,12 @@ def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(tmp_path)
 
 
-@pytest.fixture
-def project(new_project: MakeProject, tmp_path: Path) -> Project:
-    """Two quick cases, one slow to import, and one that ends when it is told to."""
-    slow = SLOW_JOB.format(go=str(tmp_path / "go"), here=str(tmp_path / "in-job"))
-    importing = (
-        f"import pathlib, time\n"
-        f"pathlib.Path({str(tmp_path / 'in-import')!r}).touch()\n"
-        f"go = pathlib.Path({str(tmp_path / 'go')!r})\n"
-        "while not go.exists():\n    time.sleep(0.02)\n"
-    )
-    return new_project(
-        {
-            "cases/fam/a.py": GOOD,
-            "cases/fam/job.py": f"{HEAD}\n\n\n{slow}",
-            "cases/late/late.py": f"{HEAD}\n{importing}\n\n@probe()\ndef late(env):\n    return 1",
-        }
-    )
+pytestmark = [pytest.mark.cell, pytest.mark.project({
+    "cases/fam/a.py": GOOD,
+    "cases/fam/job.py": f"{HEAD}\n\n\n{SLOW_JOB}",
+    "cases/late/late.py": f"{HEAD}\n{SLOW_IMPORT}\n\n@probe()\ndef late(env):\n    return 1",
+})]  # fmt: skip
+"""Two quick cases, one slow to import, and one that ends when it is told to."""
 
 
 def _interrupt(

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from tests.projects import Ending, Project
 
-    from .conftest import MakeProject
 
 NIGHTS = ("0.6.3.dev20260110", "0.6.3.dev20260111")
 MATRIX = f'[matrix]\naxes = {{ jax = ["{RELEASE}", "nightly"] }}\n'
@@ -75,14 +74,16 @@ def upstream(tmp_path: Path, code: Path) -> Iterator[Upstream]:
     made.close()
 
 
+pytestmark = pytest.mark.project({"cases/fam/numbers.py": GOOD, "matrix/nightly.toml": MATRIX})
+
+
 @pytest.fixture
-def project(new_project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A project of two cases, whose matrix has a nightly beside a release; its index refuses."""
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", REFUSING)
-    made = new_project({"cases/fam/numbers.py": GOOD, "matrix/nightly.toml": MATRIX})
-    table = made.path / "matrix" / "releases.toml"
+    table = project.path / "matrix" / "releases.toml"
     table.write_text(re.sub(r"packages = \[.*\]", "packages = []", table.read_text()))
-    return made
+    return project
 
 
 def outcomes(ending: Ending) -> dict[str, set[str]]:

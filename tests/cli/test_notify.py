@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tests.notify.github_server import GithubServer
     from tests.projects import Ending, Project
 
-    from .conftest import MakeProject
 
 REASON = "out[0] differs in 12 elements"
 FINE = record("f/a", A)
@@ -39,15 +38,13 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[GithubServer]:
 
 
 @pytest.fixture
-def project(
-    new_project: MakeProject, monkeypatch: pytest.MonkeyPatch, server: GithubServer
-) -> Project:
-    """A project without cases, whose runs are made by hand; a token, and a server."""
+def project(project: Project, monkeypatch: pytest.MonkeyPatch, server: GithubServer) -> Project:
+    """A project without cases, whose runs are project by hand; a token, and a server."""
     for name in ("CONFORMANCE_STORE", "GH_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
     monkeypatch.setenv("GITHUB_API_URL", server.url)
-    return new_project({})
+    return project
 
 
 def night(project: Project, day: int, *records: Any, **info: Any) -> Path:

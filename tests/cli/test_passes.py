@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
     from tests.projects import Ending, Project
 
-    from .conftest import MakeProject
 
-pytestmark = pytest.mark.cell
 CASES = """\
 import pathlib
 import time
@@ -29,14 +27,14 @@ import numpy as np
 from conformance.kit import Program, probe, program
 
 X = np.linspace(0.1, 7.7, 64, dtype=np.float32)
-COUNTER = pathlib.Path({counter!r})
+COUNTER = pathlib.Path("TMP_PATH/counter")
 
 
 @program(rtol=0.0, atol=0.0)
 def division(env):
     return Program(
         lambda x: x / 3.0, args=(X,), reference=lambda x: x / np.float32(3),
-        jit={{"donate_argnums": 0}},
+        jit={"donate_argnums": 0},
     )
 
 
@@ -99,11 +97,8 @@ def free(env):
 """
 
 
-@pytest.fixture
-def project(new_project: MakeProject, tmp_path: Path) -> Project:
-    """A project with programs that passes change."""
-    cases = CASES.format(counter=str(tmp_path / "counter"))
-    return new_project({"cases/family/topic.py": cases})
+pytestmark = [pytest.mark.cell, pytest.mark.project({"cases/family/topic.py": CASES})]
+"""A project with programs that passes change."""
 
 
 def asked(project: Project, name: str, *more: str) -> Ending:

@@ -32,12 +32,6 @@ if TYPE_CHECKING:
     from .conftest import MakeProject
 
 
-@pytest.fixture
-def project(new_project: MakeProject) -> Project:
-    """A project without cases; its runs are made by hand."""
-    return new_project({})
-
-
 def made(project: Project, name: str, day: int = 1, *, matrix: str = "smoke", **more: Any) -> Path:
     """Make a run of one job, which began on a day of May."""
     run = Directory(project.path / "reports" / "runs" / name)

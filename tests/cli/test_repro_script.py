@@ -12,7 +12,6 @@ import pytest
 if TYPE_CHECKING:
     from tests.projects import Project
 
-    from .conftest import MakeProject
 
 SCRIPT = """\
 import jax
@@ -32,10 +31,8 @@ $ export MINE=a
 CELL = ("--cell", "0.6.2")
 
 
-@pytest.fixture
-def project(new_project: MakeProject) -> Project:
-    """A project with a script that fails from 0.6.1 on."""
-    return new_project({"report.py": SCRIPT})
+pytestmark = pytest.mark.project({"report.py": SCRIPT})
+"""A project with a script that fails from 0.6.1 on."""
 
 
 @pytest.mark.cell

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from tests.projects import Ending, Project
 
-    from .conftest import MakeProject
 
 CASES = {
     f"cases/family/{name}.py": case(f"return Observed({number}.0)", name=name)
@@ -33,10 +32,8 @@ CASES["cases/family/e.py"] = case('raise ValueError("no such thing")', name="e")
 CELLS = ("--cell", "0.6.1", "--cell", "0.6.2")
 
 
-@pytest.fixture
-def project(new_project: MakeProject) -> Project:
-    """Five cases, of which one fails."""
-    return new_project(CASES)
+pytestmark = pytest.mark.project(CASES)
+"""Five cases, of which one fails."""
 
 
 def told(ending: Ending) -> dict[str, Any]:

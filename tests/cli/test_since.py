@@ -12,19 +12,12 @@ from tests.projects import CELL, GOOD, case
 if TYPE_CHECKING:
     from tests.projects import Ending, Project
 
-    from .conftest import MakeProject
 
 WRONG = GOOD.replace("reference=np.int32(3)", "reference=np.int32(4)")
 FILE = "cases/fam/numbers.py"
 RUN = ("run", "--matrix", "smoke", "--json", "-")
 
-pytestmark = pytest.mark.cell
-
-
-@pytest.fixture
-def project(new_project: MakeProject) -> Project:
-    """Two cases that are right."""
-    return new_project({FILE: GOOD})
+pytestmark = [pytest.mark.cell, pytest.mark.project({FILE: GOOD})]
 
 
 def told(ending: Ending, *kinds: str) -> list[Any]:

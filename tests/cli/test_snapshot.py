@@ -15,7 +15,6 @@ from tests.projects import ROOT
 if TYPE_CHECKING:
     from tests.projects import Project
 
-    from .conftest import MakeProject
 
 SCRIPT = """\
 import conformance
@@ -40,10 +39,8 @@ print(y.sum())
 """
 
 
-@pytest.fixture
-def project(new_project: MakeProject) -> Project:
-    """A script, and a module beside it."""
-    return new_project({"scripts/report.py": SCRIPT, "scripts/beside.py": "FACTOR = 2\n"})
+pytestmark = pytest.mark.project({"scripts/report.py": SCRIPT, "scripts/beside.py": "FACTOR = 2\n"})
+"""A script, and a module beside it."""
 
 
 @pytest.mark.cell

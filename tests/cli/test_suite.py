@@ -76,14 +76,12 @@ def test_the_same():
 """
 
 
-@pytest.fixture
-def project(new_project: MakeProject) -> Project:
-    """A project with a suite."""
-    return new_project({
-        "tests/test_good.py": GOOD,
-        "tests/bad/test_bad.py": BAD,
-        "pyproject.toml": "[tool.pytest.ini_options]\n",
-    })  # fmt: skip
+pytestmark = pytest.mark.project({
+    "tests/test_good.py": GOOD,
+    "tests/bad/test_bad.py": BAD,
+    "pyproject.toml": "[tool.pytest.ini_options]\n",
+})  # fmt: skip
+"""A project with a suite."""
 
 
 def verdicts(project: Project, *arguments: str) -> tuple[int, dict[str, tuple[str, bool]]]:

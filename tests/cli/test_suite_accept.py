@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from tests.projects import Ending, Project
 
-    from .conftest import MakeProject
 
 SUITE = """\
 title = "Mine"
@@ -102,13 +101,15 @@ def environment(folder: Path, release: str) -> str:
     return f"path:{folder}/bin/{'python' if sys.platform != 'win32' else 'python.exe'}"
 
 
+pytestmark = pytest.mark.project({"suites/mine/suite.toml": SUITE})
+
+
 @pytest.fixture
-def project(new_project: MakeProject, tmp_path: Path) -> Project:
+def project(project: Project, tmp_path: Path) -> Project:
     """A project with a suite of a name, and its checkout beside."""
-    made = new_project({"suites/mine/suite.toml": SUITE})
     checkout = tmp_path / "checkout"
-    made.write({f"{checkout}/tests/test_mine.py": TESTS, f"{checkout}/pytest.ini": "[pytest]\n"})
-    return made
+    project.write({f"{checkout}/tests/test_mine.py": TESTS, f"{checkout}/pytest.ini": "[pytest]\n"})
+    return project
 
 
 def ran(project: Project, *words: str) -> Ending:

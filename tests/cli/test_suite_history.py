@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from tests.projects import Project
 
-    from .conftest import MakeProject
 
 DEFINITION = """\
 title = "Signs of zeros"
@@ -36,10 +35,10 @@ OLD, NEW = ("0.5.3", "0.6.2"), ("0.6.2", "0.7.0")
 DATA, PAGE = "reports/signs-of-zeros.json", "reports/signs-of-zeros.md"
 
 
-@pytest.fixture
-def project(new_project: MakeProject) -> Project:
-    """A project with a named suite."""
-    return new_project({"suites/signs/suite.toml": DEFINITION, "suites/signs/groups.toml": GROUPS})
+pytestmark = pytest.mark.project(
+    {"suites/signs/suite.toml": DEFINITION, "suites/signs/groups.toml": GROUPS}
+)
+"""A project with a named suite."""
 
 
 def run(project: Project, name: str, releases: tuple[str, ...], letters: str, **info: Any) -> Path:

@@ -59,13 +59,15 @@ WRONG = "mul(g, mul(_const(x, y - 1), integer_pow(x, y - 1)))"
 FILE = "jax/_src/lax/lax.py"
 
 
+pytestmark = pytest.mark.project({"cases/slopes/powers.py": CASES})
+
+
 @pytest.fixture
-def project(new_project: MakeProject) -> Project:
+def project(project: Project) -> Project:
     """A project whose goldens are those of the release."""
-    made = new_project({"cases/slopes/powers.py": CASES})
-    assert made.run("run", "--cell", PLACE, "--fresh").code == 0
-    assert made.run("accept").code == 0
-    return made
+    assert project.run("run", "--cell", PLACE, "--fresh").code == 0
+    assert project.run("accept").code == 0
+    return project
 
 
 def changed(project: Project) -> tuple[Path, Path]:

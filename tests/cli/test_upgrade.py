@@ -72,14 +72,8 @@ def the_same(env):
 ENDS = ("0.5.3", "0.6.2")
 
 
-@pytest.fixture
-def project(new_project: MakeProject) -> Project:
-    """A project with cases that change from release to release."""
-    lock = "matrix/locks/jax0.5.3-py311.txt"
-    return new_project({
-        "cases/family/topic.py": CASES,
-        lock: (ROOT / lock).read_text(),
-    })  # fmt: skip
+pytestmark = pytest.mark.project({"cases/family/topic.py": CASES}, locks=["jax0.5.3-py311"])
+"""A project with cases that change from release to release."""
 
 
 def answer(project: Project, *arguments: str) -> tuple[int, dict[str, Any]]:

@@ -13,7 +13,6 @@ from tests.projects import HEAD
 if TYPE_CHECKING:
     from tests.projects import Project
 
-    from .conftest import MakeProject
 
 ENDS = ("0.6.1", "0.6.2")
 """Between which numpy moves, too, from 2.2.6 to 2.3.0."""
@@ -59,10 +58,8 @@ def slow(env):
 """
 
 
-@pytest.fixture
-def project(new_project: MakeProject) -> Project:
-    """A project with cases that numpy or jax changes."""
-    return new_project({"cases/family/topic.py": CASES})
+pytestmark = pytest.mark.project({"cases/family/topic.py": CASES})
+"""A project with cases that numpy or jax changes."""
 
 
 @pytest.mark.cell

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from tests.projects import Project
 
-    from .conftest import MakeProject
 
 CASE = f"""\
 {HEAD}
@@ -31,13 +30,11 @@ def doubled(env):
 MODULE = "def doubled(x):\n    return x * {factor}\n"
 
 
-@pytest.fixture
-def project(new_project: MakeProject) -> Project:
-    """A project with a case of a package that lies beside it."""
-    return new_project({
-        "cases/family/topic.py": CASE,
-        **packaged({"mine.py": MODULE.format(factor=2)}, "mine"),
-    })  # fmt: skip
+pytestmark = pytest.mark.project({
+    "cases/family/topic.py": CASE,
+    **packaged({"mine.py": MODULE.format(factor=2)}, "mine"),
+})  # fmt: skip
+"""A project with a case of a package that lies beside it."""
 
 
 def counts(project: Project, *arguments: str) -> dict[str, int]:

@@ -15,19 +15,17 @@ from tests.store.test_faults import HOLDS, damaged
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.faults.conftest import MakeProject
     from tests.projects import Project
 
 
 @pytest.fixture
-def project(new_project: MakeProject) -> Project:
+def project(project: Project) -> Project:
     """A project with two runs in its history."""
-    made = new_project({})
     for number, verdict in enumerate((Verdict.MATCH, Verdict.REGRESSED), 1):
-        run = made.path / "reports" / "runs" / f"night-{number}"
+        run = project.path / "reports" / "runs" / f"night-{number}"
         write(run, record("f/a", A, verdict, reasons=("it differs",)))
-        assert made.run("history", "add", run).code == 0
-    return made
+        assert project.run("history", "add", run).code == 0
+    return project
 
 
 @pytest.fixture

@@ -13,19 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.faults.conftest import MakeProject
     from tests.projects import Project
 
-pytestmark = pytest.mark.cell
+pytestmark = [pytest.mark.cell, pytest.mark.project({"cases/fam/topic.py": GOOD})]
 FULL = "cannot be written: no space left on device; free some space and try again"
 
 
 @pytest.fixture
-def project(new_project: MakeProject) -> Project:
+def project(project: Project) -> Project:
     """A project with one run."""
-    made = new_project({"cases/fam/topic.py": GOOD})
-    assert made.run("run").code == 0
-    return made
+    assert project.run("run").code == 0
+    return project
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.faults.conftest import MakeProject
     from tests.projects import Project
 
     Attack = Callable[[Path], object]
@@ -23,14 +22,13 @@ OUTSIDE = "a text outside of the shard"
 
 
 @pytest.fixture
-def project(new_project: MakeProject) -> Project:
+def project(project: Project) -> Project:
     """A project beside whose folder lies a shard of one job with one artifact."""
-    made = new_project({})
-    run = write(made.path / "shard", record("f/a", A), request={"shard": "1/1"})
+    run = write(project.path / "shard", record("f/a", A), request={"shard": "1/1"})
     name = run.blobs.put(b"content")
     _edit(run.path, lambda line: line["artifacts"].update(value=name))
-    (made.path / "outside").write_text(OUTSIDE)
-    return made
+    (project.path / "outside").write_text(OUTSIDE)
+    return project
 
 
 def _edit(shard: Path, change: Callable[[dict[str, Any]], object]) -> None:
