@@ -147,7 +147,7 @@ def test_a_real_shell(project: Project, shell: str, script: str, tmp_path: Path)
     )  # fmt: skip
     assert (done.returncode, "loops/seen[one]" in done.stdout) == (0, True), done.stderr
     assert "loops/seen[two]" not in done.stdout
-    documented = (ROOT / "README.md").read_text("utf-8")
+    documented = (ROOT / "docs" / "commands.md").read_text("utf-8")
     assert f"{COMPLETING}={shell}_source conformance" in documented
 
 
