@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 @click.command("accept")
 @click.argument("select", nargs=-1, type=CASES)
 @recorded_options
-@click.option("--gone", is_flag=True, help="Remove the goldens of cases that are gone instead.")
-@click.option("--dry-run", is_flag=True, help="Say what would change, and write nothing.")
+@click.option("--gone", is_flag=True, help="Remove the goldens of removed cases instead.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     *,
@@ -40,12 +40,12 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Make what a run saw the golden.
+    """Make the results of a run the goldens.
 
-    What deviates from its reference undeclared, crashed, timed out or was flaky is not accepted:
-    declare a deviation first, or fix the case. What a nightly or a development build showed is
-    never golden. Cases, cells and releases that are not in the run keep their goldens. Nothing is
-    written when the variable CI is set. To look at changes first: conformance review.
+    Undeclared deviations, crashes, timeouts and flaky jobs are not accepted: declare a deviation
+    first, or fix the case. Results of nightlies and development builds are never accepted. Cases,
+    cells and releases that are not in the run keep their goldens. Nothing is written if the
+    variable CI is set. `conformance review` shows the changes first.
 
     \b
     conformance accept                                   all of the newest run

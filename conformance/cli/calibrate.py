@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 @cells_options
 @click.option(
     "--attempts", type=click.IntRange(2, 1000), default=ATTEMPTS, show_default=True,
-    help="How often each job is tried.",
+    help="Number of attempts of each job.",
 )  # fmt: skip
 @click.option(
     "--jobs", "-j", type=click.IntRange(1, 256), default=default_jobs,
-    show_default="one a core", help="Jobs at the same time.",
+    show_default="one per core", help="Number of parallel jobs.",
 )  # fmt: skip
 @with_option
-@click.option("--show", is_flag=True, help="Show what is known, and try nothing.")
-@json_option("what is known of this host")
+@click.option("--show", is_flag=True, help="Show the flaky jobs of this host, and run nothing.")
+@json_option("the flaky jobs of this host")
 def command(
     *,
     select: tuple[str, ...],
@@ -51,12 +51,12 @@ def command(
     show: bool,
     json_file: Path | None,
 ) -> int:
-    """Learn which jobs do not do the same each time on this host.
+    """Detect flaky jobs on this host.
 
-    Nothing is compared with a golden: each job is tried several times, in another order each time,
-    and its attempts are compared with each other. A run takes it as known that those attempts
-    disagree that were seen to here, and asks for five that agree before it reports anything of such
-    a job. What is learned is kept in the cache folder, with the facts of the host.
+    Each job runs several times, in another order each time, and its attempts are compared with
+    each other, not with a golden. In later runs, disagreeing attempts of such a job are known, and
+    an unexpected result needs five equal attempts. The result is kept in the cache folder, with
+    the facts of the host.
 
     \b
     conformance calibrate                                 the smoke matrix, five attempts

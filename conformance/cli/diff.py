@@ -34,32 +34,36 @@ MANY: Final = 50
 @click.argument("what", nargs=-1, type=CASES, metavar="[A B | SELECT... | RUN RUN [SELECT...] | A]")
 @click.option(
     "--cell", multiple=True, metavar="SELECTOR", type=CELLS,
-    help="Cells of a run, by id, release or specifier; the first is compared with each other.",
+    help="Cells of a run, by id, release or specifier; the first is compared with the others.",
 )  # fmt: skip
-@click.option("--run", "run_dir", metavar="RUN", help="Run with --cell; the newest by default.")
+@click.option("--run", "run_dir", metavar="RUN", help="Run of --cell; the newest by default.")
 @click.option(
     "--ir", multiple=True, type=click.Choice(ARTIFACTS), metavar="ARTIFACT",
-    help=f"IRs to compare, of {', '.join(ARTIFACTS)}; by default all that say something of their "
-    "own.",
+    help=f"IRs to compare: {', '.join(ARTIFACTS)}; by default all that differ for a reason of "
+    "their own.",
 )  # fmt: skip
 @click.option(
     "--between", nargs=2, type=click.Choice(ARTIFACTS), metavar="A B",
-    help="Compare two IRs of each job, e.g. its StableHLO with that for another platform.",
+    help="Compare two IRs of each job, e.g. its StableHLO with that of another platform.",
 )  # fmt: skip
 @click.option(
-    "--kind", type=click.Choice(tuple(PARSERS)), help="What files hold, if it is not recognised."
+    "--kind",
+    type=click.Choice(tuple(PARSERS)),
+    help="Kind of IR in the files, if it is not recognised.",
 )
 @click.option(
     "--level", type=click.Choice([level.value for level in Level]),
     default=Level.STRUCTURE.value, show_default=True,
-    help="What counts as equal: the same structure, or the same work however it is grouped.",
+    help="Normal form in which IRs must be equal.",
 )  # fmt: skip
 @click.option(
     "--only-changed", is_flag=True,
     help="Jobs that regressed, changed or were fixed, by root cause; no IRs.",
 )  # fmt: skip
-@click.option("--patterns", is_flag=True, help="A line for each pattern, and nothing else.")
-@click.option("--full", is_flag=True, help="Every line of the excerpts, every fact that differs.")
+@click.option("--patterns", is_flag=True, help="Print one line per pattern.")
+@click.option(
+    "--full", is_flag=True, help="Print all lines of excerpts, and all facts that differ."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     *,
@@ -75,11 +79,11 @@ def command(
     full: bool,
     as_json: bool,
 ) -> int:
-    """Say how two IRs, two cells or two runs differ, in patterns.
+    """Compare two IRs, two cells or two runs, and group the differences into patterns.
 
     \b
-    Two files: HLO, StableHLO in the generic form, jaxprs as runs keep them, or goldens;
-    compressed ones (.zst) too; - is standard input.
+    Two files: HLO, StableHLO in the generic form, jaxprs from run directories, or goldens, also
+    compressed (.zst); - is standard input.
         conformance diff before.hlo after.hlo
         conformance diff before.hlo after.hlo --level neutral --json
     \b
@@ -87,24 +91,24 @@ def command(
         conformance diff shard_map_while/while_carry --cell 0.5.3 --cell 0.8.3
         conformance diff 'nnx_*' --cell 0.6.2 --cell '>=0.8' --ir hlo --run reports/runs/ID
     \b
-    Two platforms: what a program is lowered to for its own cell and, without its wheels, for
-    another: --between takes two of stablehlo, stablehlo-tpu, stablehlo-cuda and stablehlo-rocm.
+    Two platforms: the StableHLO of a program for its own cell and for another platform:
+    --between takes two of stablehlo, stablehlo-tpu, stablehlo-cuda and stablehlo-rocm.
         conformance diff --cell 0.10.2 --between stablehlo stablehlo-tpu
     \b
-    Two runs, by folder or id: every job that both have, grouped by the same set of changes.
+    Two runs, by folder or id: all common jobs, grouped by equal changes.
         conformance diff RUN_A RUN_B
         conformance diff RUN_A RUN_B --only-changed
         conformance diff RUN_A RUN_B aot_placement --cell 0.8.3 --patterns
     \b
-    Tests of a suite, in two cells or two runs: what became of them; --full names every one.
+    Tests of a suite, in two cells or two runs; --full names every test.
         conformance diff --cell 0.5.3 --cell 0.8.3
     \b
-    One file, or one case in one cell: its normal form as text, which is what goldens hold and
-    what the claim `filecheck` of a case matches; with --json its facts as well.
+    One file, or one case in one cell: its normal form as text, which goldens contain and
+    `filecheck` claims of a case match; --json includes its facts.
         conformance diff after.hlo
         conformance diff shard_map_while/while_carry --cell 0.8.3 --ir hlo
 
-    Exit status: 0 equal on the level asked for, 1 different, 2 usage, 3 nothing to compare.
+    Exit status: 0 equal at --level, 1 different, 2 usage, 3 nothing to compare.
     """  # noqa: D301 - \b is click's own mark
     if patterns and full:
         raise UsageError("--patterns and --full: give one of them")

@@ -19,18 +19,18 @@ _MARKS = {
 
 
 @click.command("doctor")
-@click.option("--disk", is_flag=True, help="Show what the cache takes of the disk instead.")
+@click.option("--disk", is_flag=True, help="Show the disk usage of the cache instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, disk: bool, as_json: bool) -> int:
     """Check that this machine can run the matrix.
 
-    Looks at the interpreters, the accelerators, uv, the cache folder and its disk, the cases and
-    the matrices. A Python that only some cells of a matrix need, and that is not here, is absent:
-    uv downloads it when they run, if it can. The exit status is 4 when something is wrong.
+    Checks interpreters, accelerators, uv, the cache folder and its disk, cases and matrices. A
+    missing Python that only some cells need is reported as absent; uv downloads it when they run.
+    The exit status is 4 if a check fails.
 
     \b
     conformance doctor
-    conformance doctor --disk     what each environment takes, and what nothing wants any more
+    conformance doctor --disk     the size of each environment, and which are unused
     """  # noqa: D301 - \b is click's own mark
     context = load_context()
     if disk:

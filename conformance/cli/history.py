@@ -39,17 +39,17 @@ class History(click.Group):
 
 @click.group("history", cls=History)
 def command() -> None:
-    """Keep what runs showed in a database, and tell what changed when.
+    """Store the results of runs in a database, and show what changed when.
 
-    The order of runs is that in which they were added. A regression is jobs of a case that are
-    unexpected for the same reason: new, seen once; confirmed, seen twice; known, with an issue;
-    fixed; or reopened.
+    Runs are ordered by their addition. A regression is a group of jobs of a case that are
+    unexpected for the same reason: new (seen once), confirmed (seen twice), known (with an issue),
+    fixed, or reopened.
 
     \b
-    conformance history add reports/runs/20261121-030000-000ab12      after each night
-    conformance history regressions                                   what is open, and since when
-    conformance history shard_map_while/fixed_point                   a case, night after night
-    conformance history link 3f2a jax-ml/jax#12345                    it is known
+    conformance history add reports/runs/20261121-030000-000ab12      after each nightly
+    conformance history regressions                                   open regressions
+    conformance history shard_map_while/fixed_point                   a case, run by run
+    conformance history link 3f2a jax-ml/jax#12345                    link an issue
     conformance history prune --keep-days 365
     """  # noqa: D301 - \b is click's own mark
 
@@ -61,10 +61,10 @@ def command() -> None:
 )  # fmt: skip
 @store_option
 def add(*, folders: tuple[Path, ...], store: str | None) -> int:
-    """Add runs that ended; one that is there already changes nothing.
+    """Add finished runs; adding a run twice changes nothing.
 
-    DIR is the directory of a run, or a folder of them; the newest run by default. Of parts of a
-    run add what `conformance merge` makes of them.
+    DIR is a run directory, or a folder of runs; the newest run by default. Merge the shards of a
+    run with `conformance merge` first.
     """
     added = add_runs(load_context(), store, folders)
     for run, number in added.numbers:
@@ -84,15 +84,14 @@ def runs(*, store: str | None, as_json: bool) -> int:
     return ExitCode.OK
 
 
-@command.command("show", short_help="Show a case, run after run.")
+@command.command("show", short_help="Show a case, run by run.")
 @click.argument("case", type=CASES)
 @store_option
 @as_json
 def show(*, case: str, store: str | None, as_json: bool) -> int:
-    """Show what every run showed of a case, by cell.
+    """Show the results of a case in every run, by cell.
 
-    A nightly is called so, whatever its date: `conformance history runs --json` tells which
-    release it was.
+    Nightly cells have one name for all dates; `conformance history runs --json` has the release.
     """
     spans = find_spans(open_store(load_context(), store), case)
     _print(case_data(case, spans), case_lines(spans), as_json=as_json)
@@ -100,13 +99,13 @@ def show(*, case: str, store: str | None, as_json: bool) -> int:
 
 
 @command.command("regressions", short_help="List regressions by root cause.")
-@click.option("--all", "every", is_flag=True, help="Those that are fixed, too.")
+@click.option("--all", "every", is_flag=True, help="Include fixed regressions.")
 @store_option
 @as_json
 def regressions(*, every: bool, store: str | None, as_json: bool) -> int:
-    """List what is unexpected by root cause: new, confirmed, known or reopened, and since when.
+    """List regressions by root cause: new, confirmed, known or reopened, with their first run.
 
-    With --json the events of all runs are told, too.
+    --json includes the events of all runs.
     """
     found, events = open_store(load_context(), store).regressions()
     shown = [one for one in found if every or one.fixed_in is None]
@@ -114,13 +113,13 @@ def regressions(*, every: bool, store: str | None, as_json: bool) -> int:
     return ExitCode.OK
 
 
-@command.command("link", short_help="Link an issue to a regression: it is known.")
+@command.command("link", short_help="Link an issue to a regression.")
 @click.argument("regression")
 @click.argument("issue", required=False)
-@click.option("--remove", is_flag=True, help="Link none any more.")
+@click.option("--remove", is_flag=True, help="Remove the link.")
 @store_option
 def link(*, regression: str, issue: str | None, remove: bool, store: str | None) -> int:
-    """Link ISSUE, owner/repository#number, to the regression whose id begins so."""
+    """Link ISSUE, owner/repository#number, to the regression with an id prefix."""
     if remove is (issue is not None):
         raise UsageError("expected either an issue or --remove")
     linked = open_store(load_context(), store).link(regression, issue or "")
@@ -131,13 +130,13 @@ def link(*, regression: str, issue: str | None, remove: bool, store: str | None)
 @command.command("prune", short_help="Remove old runs.")
 @click.option(
     "--keep-days", type=click.IntRange(0, 36500), required=True, metavar="N",
-    help="Keep the runs that began within so many days, and the newest.",
+    help="Keep the runs of the last N days, and the newest run.",
 )  # fmt: skip
 @store_option
 def prune(*, keep_days: int, store: str | None) -> int:
-    """Remove old runs; what held when those that stay began is kept.
+    """Remove old runs, and keep the state at the beginning of the remaining ones.
 
-    Jobs that none of those that stay has run are forgotten.
+    Jobs that no remaining run has are removed.
     """
     before = datetime.now(UTC) - timedelta(days=keep_days)
     pruned = open_store(load_context(), store).prune(before)

@@ -1,4 +1,4 @@
-"""`conformance list`: the cases there are, without importing one."""
+"""`conformance list`: list cases without importing them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 @click.argument("select", nargs=-1, type=CASES)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 @click.option(
-    "--template", metavar="FAMILY", type=FAMILIES, help="Print a topic to start from instead."
+    "--template",
+    metavar="FAMILY",
+    type=FAMILIES,
+    help="Print a small topic file of a family instead.",
 )
 def command(*, select: tuple[str, ...], as_json: bool, template: str | None) -> int:
     """List cases, without importing them.

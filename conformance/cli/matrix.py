@@ -37,16 +37,18 @@ if TYPE_CHECKING:
 @click.option(
     "--cell", multiple=True, metavar="SELECTOR", type=CELLS, help="Show these cells instead."
 )
-@click.option("--refresh", is_flag=True, help="Refresh the table of releases from the index.")
-@click.option("--lock", is_flag=True, help="Resolve the locks that are missing, and store them.")
-@click.option("--provision", "make", is_flag=True, help="Make the environments now.")
-@click.option("--topologies", is_flag=True, help="List what can be compiled for: TPUs, GPUs.")
-@click.option("--prune", is_flag=True, help="Remove environments that no matrix wants any more.")
+@click.option(
+    "--refresh", is_flag=True, help="Update the table of releases from the package index."
+)
+@click.option("--lock", is_flag=True, help="Resolve and store missing locks.")
+@click.option("--provision", "make", is_flag=True, help="Create the environments.")
+@click.option("--topologies", is_flag=True, help="List the topologies to compile for: TPUs, GPUs.")
+@click.option("--prune", is_flag=True, help="Remove environments that no matrix uses.")
 @click.option(
     "--unused", type=click.FloatRange(min=0), metavar="DAYS",
-    help="With --prune: also those that were not used for so long.",
+    help="With --prune: also remove environments not used for DAYS.",
 )  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="With --prune: say only what would be removed.")
+@click.option("--dry-run", is_flag=True, help="With --prune: only show what would be removed.")
 @no_downloads_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
@@ -62,18 +64,18 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Show matrices and cells; refresh releases and locks; free the disk.
+    """Show matrices and cells, update releases and locks, and prune the cache.
 
     \b
-    conformance matrix                       names of the matrices
-    conformance matrix releases              the cells of one, and what it leaves out
-    conformance matrix --cell '>=0.10'       the cells that a selector means
+    conformance matrix                       the matrices
+    conformance matrix releases              the cells of a matrix, and its exclusions
+    conformance matrix --cell '>=0.10'       the cells of a selector
     conformance matrix --refresh             look for new releases in the package index
-    conformance matrix releases --lock       resolve what has no lock yet
+    conformance matrix releases --lock       resolve missing locks
     conformance matrix --topologies          platforms to compile for, without the hardware
     conformance matrix --topologies --cell jax0.10.2-tpu:v5e:2x2
-                                             ... and which of them that release's libtpu knows
-    conformance matrix --prune --dry-run     what is in the cache for nothing
+                                             ... known to the libtpu of a release
+    conformance matrix --prune --dry-run     unused environments in the cache
     """  # noqa: D301 - \b is click's own mark
     context = load_context()
     if prune:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @site_option
 @click.option(
     "--verbose", "-v", is_flag=True,
-    help="Show every case, not only families, and the traceback of every unexpected job.",
+    help="Show every case instead of families, and the traceback of every unexpected job.",
 )  # fmt: skip
 def command(
     *,
@@ -51,15 +51,14 @@ def command(
     site: bool | None,
     verbose: bool,
 ) -> int:
-    """Put the shards of a run together: what comes of it is the run undivided.
+    """Merge the shards of a run.
 
-    DIR is the directory of a shard's run, or a folder of them. They must be all parts of one run;
-    they are read, and stay as they are. Exit status is that of the whole run, which is compared
-    with the last one of the same matrix.
+    DIR is the run directory of a shard, or a folder of them. All shards of one run are required;
+    they are not modified. The result and the exit status are those of a run on one machine.
 
     \b
-    conformance run --matrix nightly --shard 1/4 --run-dir shard-1     on a runner
-    conformance merge shard-*                                          in the end
+    conformance run --matrix nightly --shard 1/4 --run-dir shard-1     on each runner
+    conformance merge shard-*                                          at the end
     conformance merge shard-* --run-dir night --json night.json
     conformance merge shard-* --since yesterday --fail-on new
     """  # noqa: D301 - \b is click's own mark

@@ -26,38 +26,38 @@ from conformance.notify.deciding import When
 @click.argument(
     "run", required=False, type=click.Path(path_type=Path, exists=True, file_okay=False)
 )
-@click.option("--github", "repository", metavar="OWNER/REPO", help="Where the issues are.")
-@click.option("--yes", is_flag=True, help="Do it; otherwise it is only said what would be done.")
+@click.option("--github", "repository", metavar="OWNER/REPO", help="Repository of the issues.")
+@click.option("--yes", is_flag=True, help="Apply the changes; the default only prints them.")
 @click.option(
     "--when", type=click.Choice([str(one) for one in When]), default=str(When.CONFIRMED),
-    show_default=True, help="What opens an issue: what is confirmed, or also what is new.",
+    show_default=True, help="Open issues for confirmed regressions only, or also for new ones.",
 )  # fmt: skip
 @click.option(
     "--limit", type=click.IntRange(0), default=10, show_default=True, metavar="N",
-    help="Issues to open at most; the others are named.",
+    help="Maximum number of issues to open; the others are listed.",
 )  # fmt: skip
 @click.option("--label", default="conformance", show_default=True, help="Label of the issues.")
-@click.option("--url", default="", metavar="URL", help="Where the site is, to link to.")
+@click.option("--url", default="", metavar="URL", help="Address of the site, for links.")
 @click.option(
     "--api", metavar="URL", envvar="GITHUB_API_URL", default="https://api.github.com",
-    show_default=True, help="Address of the API, of GitHub Enterprise say; or GITHUB_API_URL.",
+    show_default=True, help="Address of the API, e.g. of GitHub Enterprise (also GITHUB_API_URL).",
 )  # fmt: skip
 @store_option
 @json_option("what is done")
 def command(*, json_file: Path | None, **given: Any) -> int:
     """Open, update and close an issue for each root cause of a run.
 
-    RUN is the directory of a run that is in the store; the newest by default. Without --yes
-    nothing is done, and no token is needed for a public repository; with it GITHUB_TOKEN or
-    GH_TOKEN must be one that may write issues. Without --github it is told from the store alone.
+    RUN is the directory of a run in the history database; the newest by default. Without --yes
+    the command only prints the changes, and needs no token for a public repository. With --yes,
+    GITHUB_TOKEN or GH_TOKEN must allow writing issues. Without --github, it uses the database
+    alone.
 
-    What is flaky, or a fault of the host, opens no issue. Only the part of a text between our
-    marks is ever written again. An issue that was closed as not planned stays closed; one closed
-    as completed is opened again if a later run shows it. It is closed when all of its jobs have
-    run and are fine.
+    Flaky jobs and host faults open no issue. Only the marked part of an issue's text is updated.
+    An issue closed as not planned stays closed; one closed as completed is reopened if a later run
+    shows the failure. An issue is closed when all of its jobs have run and pass.
 
     \b
-    conformance history add && conformance notify --github owner/repo          what would be done
+    conformance history add && conformance notify --github owner/repo          print the changes
     conformance notify --github owner/repo --yes --url https://owner.example/site
     """  # noqa: D301 - \b is click's own mark
     options = NotifyOptions(**given)

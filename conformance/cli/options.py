@@ -1,4 +1,4 @@
-"""Options that several commands have, said once."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -40,9 +40,8 @@ def cells_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     cell = click.option(
         "--cell", multiple=True, metavar="SELECTOR", type=CELLS,
-        help="A cell id, release, specifier, latest, latest-N, nightly or path:PYTHON, each maybe "
-        "with @PLATFORM; repeatable. Narrows --matrix when both are given, but path:PYTHON comes "
-        "to it.",
+        help="A cell id, release, specifier, latest, latest-N, nightly or path:PYTHON, optionally "
+        "with @PLATFORM; repeatable. Filters --matrix. A path:PYTHON cell is added to it.",
     )  # fmt: skip
     return matrix(cell(no_downloads_option(command)))
 
@@ -55,7 +54,7 @@ def all_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """
     return click.option(
         "--all", "everything", is_flag=True,
-        help="Every case, not only the sample that a run without arguments takes.",
+        help="Select all cases instead of the sample of the smoke run.",
     )(command)  # fmt: skip
 
 
@@ -67,7 +66,7 @@ def no_downloads_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """
     return click.option(
         "--no-python-downloads", is_flag=True, expose_value=False, callback=_forbid_downloads,
-        help=f"Never let uv download a missing Python; so does {DOWNLOADS}=0.",
+        help=f"Do not let uv download a missing Python (also {DOWNLOADS}=0).",
     )(command)  # fmt: skip
 
 
@@ -85,13 +84,12 @@ def night_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """
     return click.option(
         "--night", metavar="DAY", default="",
-        help="Count no nightly after that of DAY, e.g. 2025-11-20: so that all runners of a run "
-        "mean the same.",
+        help="Ignore nightlies after DAY, e.g. 2025-11-20; all runners of a run use the same.",
     )(command)  # fmt: skip
 
 
 def recorded_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options `--run`, whose value is called `run_dir`, and `--cell`: of what was run.
+    """Add the options `--run`, whose value is called `run_dir`, and `--cell` of recorded runs.
 
     Args:
         command: The command.
@@ -112,7 +110,7 @@ def site_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """
     return click.option(
         "--report/--no-report", "site", default=None,
-        help="Make pages of the run, as `conformance report` does.  [default: in a terminal]",
+        help="Make the pages of the run, like `conformance report`.  [default: in a terminal]",
     )(command)  # fmt: skip
 
 
@@ -120,20 +118,19 @@ def jobs_option() -> Decorator:
     """Return the option `--jobs` of commands that try one thing in several cells."""
     return click.option(
         "--jobs", "-j", type=click.IntRange(1, 64), default=default_jobs,
-        show_default="one a core", help="Probes at the same time.",
+        show_default="one per core", help="Number of parallel trials.",
     )  # fmt: skip
 
 
 def with_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option `--with` of what cells are to have beside, whose value is called `wanted`.
+    """Add the option `--with` of additional packages of cells; its value is called `wanted`.
 
     Args:
         command: The command.
     """
     return click.option(
         "--with", "wanted", multiple=True, metavar="PACKAGE",
-        help="Beside the cells' own packages: a requirement, a wheel, or ./FOLDER of a package; "
-        "repeatable.",
+        help="Install an additional requirement, wheel, or ./FOLDER of a package; repeatable.",
     )(command)  # fmt: skip
 
 

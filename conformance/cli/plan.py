@@ -23,21 +23,21 @@ from conformance.report.shards import github_matrix, shard_lines, shards_json
 @night_option
 @click.option(
     "--shards", "count", type=click.IntRange(1, 256), default=1, show_default=True,
-    help="Parts that it is divided into.",
+    help="Number of shards.",
 )  # fmt: skip
 @click.option(
     "--runner", "runners", multiple=True, metavar="KIND=LABEL[,LABEL]",
-    help="Labels of the runners with an accelerator, gpu or tpu, or of the others, any; "
+    help="Labels of the runners with an accelerator, gpu or tpu, or of all others, any; "
     "repeatable.  [default: any=ubuntu-latest, gpu=self-hosted,gpu, tpu=self-hosted,tpu]",
 )  # fmt: skip
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "github"]), default="text",
-    show_default=True, help="github is a job matrix, in one line.",
+    show_default=True, help="Output format; github is the job matrix of a workflow, on one line.",
 )  # fmt: skip
 @click.option(
     "--learn", "runs", multiple=True, metavar="DIR",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Learn how long jobs take from a run, or a folder of them, for --shard; repeatable.",
+    help="Update the durations of jobs from a run, or a folder of runs; repeatable.",
 )  # fmt: skip
 def command(
     *,
@@ -52,15 +52,15 @@ def command(
     form: str,
     runs: tuple[Path, ...],
 ) -> int:
-    """Say what a run would do, and how it is divided among runners.
+    """Show the jobs of a run, and split it across runners.
 
-    The parts take about as long as one another, by what is known of the durations of jobs: that is
-    in matrix/durations.json, which --learn writes. What needs an accelerator has parts of its own.
+    Shards take about the same time, estimated from matrix/durations.json, which --learn updates.
+    Jobs that need an accelerator have shards of their own.
 
     \b
-    conformance plan --matrix nightly                         cells, jobs, how long they take
-    conformance plan --matrix nightly --shards 8              and who does what
-    conformance plan --learn reports/runs                     keep how long jobs took
+    conformance plan --matrix nightly                         cells, jobs and durations
+    conformance plan --matrix nightly --shards 8              and the shards
+    conformance plan --learn reports/runs                     update the durations
     conformance plan --matrix nightly --shards 8 --format github --runner gpu=self-hosted,h100
     """  # noqa: D301 - \b is click's own mark
     request = RunRequest(

@@ -38,21 +38,23 @@ def _file(name: str, what: str) -> Callable[[Any], Any]:
 )  # fmt: skip
 @click.option(
     "--store", metavar="PATH|URL", envvar="CONFORMANCE_STORE",
-    help="Store of runs, as of `conformance history`: they are history, too.",
+    help="Database of `conformance history`, whose runs are part of the history.",
 )  # fmt: skip
-@click.option("--url", metavar="URL", default="", help="Where the site will be, for its feed.")
+@click.option("--url", metavar="URL", default="", help="Address of the site, for its feed.")
 @_file("--markdown", "Markdown for the summary of a CI job, or for an issue")
 @_file("--junit", "JUnit XML")
 @_file("--csv", "a table of verdicts, cases by cells, for a spreadsheet")
-@_file("--jobs-csv", "a table of jobs, a row each")
+@_file("--jobs-csv", "a table of jobs, one per row")
 @_file("--json", "everything as JSON")
-@_file("--jsonl", "the record of every job, a line of JSON each")
-@click.option("--terminal", is_flag=True, help="Print what `conformance run` prints at its end.")
+@_file("--jsonl", "the record of every job, one JSON line each")
+@click.option("--terminal", is_flag=True, help="Print the final output of `conformance run`.")
 @click.option(
     "--goldens", is_flag=True,
-    help="Tell what the goldens have, of no run: a Markdown page.  [--out: reports/README.md]",
+    help="Make a Markdown page of the goldens instead of a run.  [--out: reports/README.md]",
 )  # fmt: skip
-@click.option("--check", is_flag=True, help="With --goldens: only see whether it is current.")
+@click.option(
+    "--check", is_flag=True, help="With --goldens: only check whether the page is current."
+)
 def command(
     *,
     runs: tuple[Path, ...],
@@ -64,20 +66,20 @@ def command(
     check: bool,
     **files: Path | None,
 ) -> int:
-    """Show what runs came to.
+    """Render runs as a site, Markdown, JUnit, CSV or JSON.
 
-    RUN is the directory of a run, DIR a folder of them; the newest run by default. Of a folder
-    the newest run and the newest of each matrix are shown, all are history. Of a job that several
-    runs hold, the newest one's counts. Without a format the site is made; with one, if --out
-    says where.
+    RUN is a run directory, DIR a folder of runs; the default is the newest run. For a folder, the
+    report merges the newest run and the newest run of each matrix, and all runs are history. If
+    several of these runs have a job, the newest counts. A site is made with --out, or if no other
+    format is given.
 
     \b
     conformance report                                  the newest run
-    conformance report reports/runs --out site          what stands in a folder, with its history
-    conformance report night/shard-* --out site         parts of one run, put together
-    conformance report --store reports/history.db       the newest run, and all that were kept
+    conformance report reports/runs --out site          all runs of a folder, with their history
+    conformance report night/shard-* --out site         the shards of one run, merged
+    conformance report --store reports/history.db       the newest run, with the history database
     conformance report --markdown "$GITHUB_STEP_SUMMARY" --junit junit.xml
-    conformance report --goldens                        the state of JAX, as reviewed
+    conformance report --goldens                        the state of JAX in the goldens
     """  # noqa: D301 - \b is click's own mark
     context = load_context()
     if goldens:

@@ -38,17 +38,17 @@ if TYPE_CHECKING:
 @cells_options
 @click.option(
     "--jobs", "-j", type=click.IntRange(1, 256), default=default_jobs,
-    show_default="one a core", help="Jobs at the same time.",
+    show_default="one per core", help="Number of parallel jobs.",
 )  # fmt: skip
 @click.option("--run-dir", type=click.Path(path_type=Path, file_okay=False), help="Run directory.")
 @click.option("--resume", is_flag=True, help="Continue --run-dir, or the newest run.")
-@click.option("--fresh", is_flag=True, help="Run every job, also those that have not changed.")
-@click.option("--shard", default="1/1", metavar="I/N", help="Run the I-th of N equal parts.")
+@click.option("--fresh", is_flag=True, help="Ignore cached results.")
+@click.option("--shard", default="1/1", metavar="I/N", help="Run shard I of N.")
 @click.option(
     "--require-platform", is_flag=True,
-    help="An accelerator (gpu, tpu) that is not there is an error, not unsupported.",
+    help="Fail if an accelerator (gpu, tpu) is missing instead of skipping its jobs.",
 )  # fmt: skip
-@click.option("--spawn", is_flag=True, help="A fresh interpreter per job instead of a fork.")
+@click.option("--spawn", is_flag=True, help="Start a fresh interpreter per job instead of a fork.")
 @with_option
 @night_option
 @since_options
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 @site_option
 @click.option(
     "--verbose", "-v", is_flag=True,
-    help="Show every case, not only families, and the traceback of every unexpected job.",
+    help="Show every case instead of families, and the traceback of every unexpected job.",
 )  # fmt: skip
 def command(
     *,
@@ -80,11 +80,11 @@ def command(
     site: bool | None,
     verbose: bool,
 ) -> int:
-    """Run cases in cells and judge what they do.
+    """Run cases in cells and judge the results.
 
     SELECT is a family, a case id, a glob, or the path of a file or folder of cases. The default is
-    a smoke run: a sample of every family on four releases. With --all, --matrix or --cell it is
-    every case.
+    the smoke run: a sample of every family on four releases. With --all, --matrix or --cell the
+    default is all cases.
 
     \b
     conformance run                                     the smoke run
@@ -93,11 +93,11 @@ def command(
     conformance run 'linearize_transpose/*grad*' --cell 0.5.3 --cell 0.6.2
     conformance run --matrix releases --json result.json
     conformance run --cell path:/opt/jax-dev/bin/python my/cases/topic.py
-    conformance run --cell 'latest@tpu:v5e:2x2'         compiled for TPUs that are not here
-    conformance run --cell path:/usr/bin/python3@gpu4   a container's own jax, on its GPUs
+    conformance run --cell 'latest@tpu:v5e:2x2'         compiled for a TPU, no hardware needed
+    conformance run --cell path:/usr/bin/python3@gpu4   the jax of a container, on its GPUs
     conformance run --matrix nightly --cell path:/opt/jax-dev/bin/python
-                                                        ... and that beside it
-    conformance run --matrix nightly --fail-on new      what the last night showed is no news
+                                                        ... a matrix and an environment
+    conformance run --matrix nightly --fail-on new      ignore failures of the last nightly
     conformance run --resume                            after a crash or Ctrl-C
     """  # noqa: D301 - \b is click's own mark
     request = RunRequest(

@@ -31,12 +31,12 @@ def since_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     since = click.option(
         "--since", metavar="RUN|none",
-        help="Run to compare with: its directory or id.  [default: the last of the same matrix]",
+        help="Directory or id of the run to compare with.  [default: the last of the same matrix]",
     )  # fmt: skip
     store = click.option(
         "--store", metavar="PATH|URL", envvar="CONFORMANCE_STORE",
-        help="Store of runs, as of `conformance history`: for the last run where its directory is "
-        "gone, and for the issues that are linked.",
+        help="Database of `conformance history`: the last run if its directory is gone, and linked "
+        "issues.",
     )  # fmt: skip
     return since(store(called))
 
@@ -45,11 +45,11 @@ def fail_on_option(default: str | None) -> Callable[[Callable[..., Any]], Callab
     """Return the option `--fail-on`.
 
     Args:
-        default: Its default, None for what the parts of the run say.
+        default: Its default, None for the setting of the shards.
     """
     return click.option(
         "--fail-on", type=click.Choice([str(one) for one in FailOn]), default=default,
-        show_default=default or "as the parts were run",
-        help="Exit with 1 for whatever is unexpected, only for what is new since the last run "
-        "(with --store also for what has no linked issue), or never.",
+        show_default=default or "as the shards were run",
+        help="Exit with 1 for any unexpected result, only for results that are new since the last "
+        "run (with --store also for those without a linked issue), or never.",
     )  # fmt: skip

@@ -20,18 +20,18 @@ from conformance.model.outcome import ExitCode
 @click.argument("run", required=False, type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--limit", type=click.IntRange(min=1), metavar="N",
-    help="Look into the first N root causes, the largest first.",
+    help="Investigate the N largest root causes.",
 )  # fmt: skip
 @click.option(
     "--minutes", type=click.FloatRange(min=0), metavar="M",
-    help="Begin with none after M minutes.",
+    help="Start no investigation after M minutes.",
 )  # fmt: skip
 @click.option(
     "--blame/--no-blame", default=True, show_default=True,
-    help="Search for the package, where a release differs in several; makes environments.",
+    help="Search for the package if several changed; makes environments.",
 )  # fmt: skip
-@click.option("--fresh", is_flag=True, help="Look also into what was looked into before.")
-@json_option("what was found out")
+@click.option("--fresh", is_flag=True, help="Repeat earlier investigations.")
+@json_option("the findings")
 def command(
     *,
     run: Path | None,
@@ -41,24 +41,24 @@ def command(
     fresh: bool,
     json_file: Path | None,
 ) -> int:
-    """Find out since when, and by what, a run is not as expected, for each of its root causes.
+    """Find the release and package that introduced each failure of a run.
 
-    RUN is the directory of a run, the newest one by default. Of each cause the job that needs
-    least is tried where it was right: the release that a changed environment says it is, the last
-    night, older releases. From there on the first bad release, night or environment is searched,
-    as by `conformance bisect`, then the package, as by `conformance blame`, or the changed files of
-    an environment. A file that shows it is written as by `conformance repro`. All of it goes to
-    RUN/evidence.json and RUN/repro, cause by cause: what is there already is not searched again.
+    RUN is a run directory; the newest by default. For each root cause, triage picks the job with
+    the smallest needs and looks for a good point: the release of a modified environment, the last
+    nightly, older releases. From there it searches for the first bad point like `conformance
+    bisect`, for the package like `conformance blame`, or for the modified files of an environment,
+    and writes a reproduction like `conformance repro`. Findings are in RUN/evidence.json and
+    RUN/repro; root causes that have findings are not investigated again.
 
     \b
     conformance triage                        the newest run
     conformance triage reports/runs/NIGHT --limit 5 --minutes 30
     conformance triage --no-blame             no new environments
-    conformance triage --fresh --json -       anew, for a script
+    conformance triage --fresh --json -       repeat all, for a script
 
-    Faults of the host and what is flaky are not looked into. Exit status: 0 all that was looked
-    into is found out, 1 something could not be, 2 usage, 4 the host stood in the way,
-    70 internal error, 130 interrupted: the same command goes on.
+    Host faults and flaky jobs are not investigated. Exit status: 0 all investigations have a
+    finding, 1 at least one has none, 2 usage, 4 infrastructure, 70 internal error,
+    130 interrupted: the same command continues.
     """  # noqa: D301 - \b is click's own mark
     context = load_context()
     if json_file is not None:
