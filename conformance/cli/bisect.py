@@ -29,45 +29,51 @@ if TYPE_CHECKING:
 
 @click.command("bisect")
 @click.argument("target", type=CASES)
-@click.option("--good", required=True, metavar="RELEASE", type=CELLS, help="Where it is right.")
-@click.option("--bad", required=True, metavar="RELEASE", type=CELLS, help="Where it is wrong.")
+@click.option("--good", required=True, metavar="RELEASE", type=CELLS, help="Good end.")
+@click.option("--bad", required=True, metavar="RELEASE", type=CELLS, help="Bad end.")
 @click.option(
     "--axis", default=JAX, show_default=True, metavar="AXIS",
-    help="What is varied: jax, nightly, another package, config:NAME or xla:FLAG.",
+    help="Axis of the search: jax, nightly, another package, config:NAME or xla:FLAG.",
 )  # fmt: skip
 @click.option(
     "--jax", default="latest", show_default=True, metavar="RELEASE",
-    help="The release of jax, where another thing is varied.",
+    help="Release of jax for another axis.",
 )  # fmt: skip
 @click.option("--values", default="", metavar="V,V,...", help="Values of an option, in order.")
 @click.option(
     "--find", type=click.Choice(["bad", "fix"]), default="bad", show_default=True,
-    help="The first bad release, or the first in which a bug was fixed.",
+    help="Find the first bad release, or the first fixed one.",
 )  # fmt: skip
 @click.option(
     "--when", type=click.Choice([*PREDICATES, *FIGURES]), default=None,
-    help="What makes a release bad.  [default: whatever tells both ends apart]",
+    help="Predicate of a bad release.  [default: the difference between both ends]",
 )  # fmt: skip
 @click.option(
     "--fact", default="", metavar="NAME",
-    help="A fact of the optimised HLO that makes it bad, e.g. collectives.all-gather.",
+    help="Search for a change of this fact of the optimised HLO, e.g. collectives.all-gather.",
 )  # fmt: skip
 @click.option(
-    "--every", is_flag=True, help="Try every release in between, and name the worst of them."
+    "--every",
+    is_flag=True,
+    help="Try every release between the ends, and report the most severe change.",
 )
 @click.option(
     "--repeat", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
-    help="How often a release must be good to count as good.",
+    help="Number of good runs that a good release needs.",
 )  # fmt: skip
 @measure_options
 @click.option(
-    "--platform", default="", metavar="PLATFORM", type=PLATFORM, help="E.g. cpu4 or tpu:v5e:2x2."
+    "--platform",
+    default="",
+    metavar="PLATFORM",
+    type=PLATFORM,
+    help="Platform, e.g. cpu4 or tpu:v5e:2x2.",
 )
 @program_options
 @in_suite_options
-@click.option("--fresh", is_flag=True, help="Probe also what the log of an earlier search knows.")
+@click.option("--fresh", is_flag=True, help="Ignore the log of earlier searches.")
 @jobs_option()
-@json_option("what was found")
+@json_option("the answer")
 def command(
     *,
     target: str,
@@ -76,11 +82,10 @@ def command(
     json_file: Path | None,
     **options: Any,
 ) -> int:
-    """Find the release that changed what a target does.
+    """Find the release that changed the behaviour of a target.
 
-    TARGET is a case id, a Python script as somebody pasted it, a test of a pytest suite by its
-    file or the suite's name, or a command line that is run with the environment's programs first
-    on PATH.
+    TARGET is a case id, a Python script or pasted report, a test of a pytest suite by file or suite
+    name, or a command line, which finds the programs of the environment first on PATH.
 
     \b
     conformance bisect shard_map_while/fori_from[zeros] --good 0.5.3 --bad 0.12.0.1
@@ -94,8 +99,8 @@ def command(
     conformance bisect array_api_tests/test_fft.py::test_fft --good 0.5.3 --bad 0.8.3
     conformance bisect 'python train.py --steps 2' --good 0.5.3 --bad 0.8.3 --when exit
 
-    Both ends are tried first, and what was found once more. Every probe is logged: a search that
-    was interrupted goes on where it was.
+    Both ends are tried first, and the answer is confirmed. Every trial is logged: the same command
+    continues an interrupted search.
     """  # noqa: D301 - \b is click's own mark
     context = load_context()
     if json_file is not None:

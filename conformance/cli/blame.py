@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 @click.argument("after", metavar="TO", type=RELEASES)
 @click.option(
     "--when", type=click.Choice([*PREDICATES, *FIGURES]), default=None,
-    help="What tells the two apart.  [default: whatever does]",
+    help="Predicate of the change.  [default: the difference between FROM and TO]",
 )  # fmt: skip
 @click.option(
     "--fact", default="", metavar="NAME",
-    help="A fact of the optimised HLO that does, e.g. collectives.all-gather.",
+    help="Search for a change of this fact of the optimised HLO, e.g. collectives.all-gather.",
 )  # fmt: skip
 @measure_options
 @program_options
 @in_suite_options
-@click.option("--fresh", is_flag=True, help="Try also what the log of an earlier search knows.")
-@json_option("what was found")
+@click.option("--fresh", is_flag=True, help="Ignore the log of earlier searches.")
+@json_option("the answer")
 def command(
     *,
     target: str,
@@ -55,11 +55,11 @@ def command(
     json_file: Path | None,
     **options: Any,
 ) -> int:
-    """Find the package that changed what a target does, of all that two environments differ in.
+    """Find the package that changed a target, among the packages that differ between two cells.
 
     TARGET is a case id, a Python script, the node id of a pytest test, or a command line, as for
     `conformance bisect`. FROM and TO each name one cell: a release, latest, a specifier for its
-    newest release, path:/env/bin/python, maybe with @PLATFORM, or a cell id.
+    newest release, path:/env/bin/python, optionally with @PLATFORM, or a cell id.
 
     \b
     conformance blame report.py 0.9.0.1 0.9.2
@@ -69,10 +69,10 @@ def command(
     conformance blame my_package:loss 0.9.0 0.9.2 --with ./my-package
     conformance blame CASE '0.8.2@tpu:v5e:2x2' '0.8.3@tpu:v5e:2x2' --fact collectives.all-gather
 
-    Both ends are tried first, then mixtures of both: the versions of FROM, and of some packages
-    those of TO. What is found is tried once more. Every trial is logged: a search that was
-    interrupted goes on where it was. Exit status: 0 found, 1 flaky or not to be found, 2 usage,
-    4 infrastructure, 70 internal error, 130 interrupted.
+    Both ends are tried first, then mixed environments: the versions of FROM, with some packages
+    from TO. The answer is confirmed. Every trial is logged: the same command continues an
+    interrupted search. Exit status: 0 found, 1 flaky or not found, 2 usage, 4 infrastructure,
+    70 internal error, 130 interrupted.
     """  # noqa: D301 - \b is click's own mark
     context = load_context()
     if json_file is not None:

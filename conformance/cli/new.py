@@ -36,47 +36,50 @@ if TYPE_CHECKING:
     default="",
     metavar="FAMILY",
     type=FAMILIES,
-    help="Where it goes.  [default: what fits]",
+    help="Family of the case.  [default: the best match]",
 )
-@click.option("--topic", default="", metavar="TOPIC", help="File of it.  [default: reported]")
-@click.option("--name", default="", metavar="NAME", help="Its name.  [default: the script's]")
-@click.option("--source", default="", metavar="OWNER/REPO#N", help="Where upstream talks of it.")
+@click.option(
+    "--topic", default="", metavar="TOPIC", help="Topic file of the case.  [default: reported]"
+)
+@click.option(
+    "--name", default="", metavar="NAME", help="Name of the case.  [default: from the script]"
+)
+@click.option("--source", default="", metavar="OWNER/REPO#N", help="Upstream thread.")
 @click.option(
     "--cell", multiple=True, metavar="SELECTOR", type=CELLS,
-    help="Releases to try first; repeatable.  [default: five of all, and what it names]",
+    help="Releases to try first; repeatable.  [default: five, and those in the report]",
 )  # fmt: skip
-@click.option("--good", default="", metavar="RELEASE", help="Where its value is right.")
+@click.option("--good", default="", metavar="RELEASE", help="Release with the right value.")
 @click.option(
-    "--devices", type=click.IntRange(1), default=None, metavar="N", help="Devices it needs."
+    "--devices", type=click.IntRange(1), default=None, metavar="N", help="Number of devices."
 )
 @click.option(
     "--timeout", type=click.FloatRange(0.1), default=60.0, show_default=True, metavar="SECONDS",
-    help="That it may take.",
+    help="Timeout of one run.",
 )  # fmt: skip
 @click.option(
     "--cases", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-    help="Folder of the families.  [default: the project's]",
+    help="Folder of the families.  [default: of the project]",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Print the case instead of writing it.")
 @jobs_option()
-@json_option("what was made")
+@json_option("the case")
 def command(*, script: str, dry_run: bool, json_file: Path | None, **options: Any) -> int:
-    """Make a case of a script that somebody pasted, with the deviations that were seen.
+    """Turn a pasted script into a case that declares its deviations.
 
-    SCRIPT is a file of Python, or of text with a fenced block of it, with or without prompts; -
-    is standard input. It is run over a few releases, as it is and as a case; where they differ the
-    first release of each change is found over all of them. What was seen is declared, for you to
-    review.
+    SCRIPT is a Python file, or a text with a fenced Python block, with or without prompts; - is
+    standard input. `new` runs the script and the case on a few releases, finds the first release of
+    each change, and declares the deviations for you to review.
 
     \b
     conformance new report.py
     conformance new issue.md --family shard_map_while --source jax-ml/jax#27664
-    conformance new report.py --good 0.5.3          the value of that release is right
-    conformance new report.py --cell '>=0.6'        try each of these, and none before
+    conformance new report.py --good 0.5.3          this release has the right value
+    conformance new report.py --cell '>=0.6'        try all of these releases
     conformance new - --name psum_of_nothing --dry-run < report.py
 
-    Nothing is written until all of it was tried; what stands in a file stays as it is. Exit status:
-    0 made, 1 made, but something is seen that it does not declare.
+    Nothing is written before all trials, and existing content of a file is kept. Exit status:
+    0 written, 1 written, but the case does not declare everything that was observed.
     """  # noqa: D301 - \b is click's own mark
     if json_file is not None:
         check_writable("--json", json_file)

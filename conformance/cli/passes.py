@@ -33,30 +33,26 @@ if TYPE_CHECKING:
 
 @click.command("passes")
 @click.argument("target", type=CASES)
+@click.option("--cell", metavar="SELECTOR", type=CELLS, help="Cell that shows the behaviour.")
+@click.option("--good-cell", metavar="SELECTOR", type=CELLS, help="Cell to compare with.")
 @click.option(
-    "--cell", metavar="SELECTOR", type=CELLS, help="The cell in which TARGET does what is asked."
-)
-@click.option(
-    "--good-cell", metavar="SELECTOR", type=CELLS, help="A cell in which it does what it should."
-)
-@click.option(
-    "--bad-cell", metavar="SELECTOR", type=CELLS, help="The same as --cell, beside --good-cell."
+    "--bad-cell", metavar="SELECTOR", type=CELLS, help="Like --cell, for use with --good-cell."
 )
 @click.option(
     "--when", type=click.Choice(WHEN), default=None,
-    help="What is asked about.  [default: that it deviates, or whatever tells both cells apart]",
+    help="Predicate.  [default: the deviation, or the difference between both cells]",
 )  # fmt: skip
 @click.option(
     "--fact", default="", metavar="NAME[=JSON]",
-    help="Ask about a fact of the optimised HLO, e.g. collectives.all-reduce=1.",
+    help="Search for the cause of a fact of the optimised HLO, e.g. collectives.all-reduce=1.",
 )  # fmt: skip
 @click.option(
     "--settings/--no-settings", default=True, show_default=True,
-    help="Also try XLA flags and options of jax, each alone.",
+    help="Also try XLA flags and options of jax, one at a time.",
 )  # fmt: skip
 @program_options
-@click.option("--verbose", "-v", is_flag=True, help="Show every probe.")
-@json_option("what was found")
+@click.option("--verbose", "-v", is_flag=True, help="Show every trial.")
+@json_option("the answer")
 def command(
     *,
     target: str,
@@ -64,19 +60,19 @@ def command(
     json_file: Path | None,
     **options: Any,
 ) -> int:
-    """Find the HLO pass, XLA flag or option of jax that makes a program do what it does.
+    """Find the HLO pass, XLA flag or option of jax behind the behaviour of a program.
 
-    TARGET is the id of a case that is a program, a Python script, the node id of a pytest test,
-    or a command line. Its passes are disabled, many at a time, until a smallest set is known
-    without which it does otherwise; then flags and options are tried, each alone.
+    TARGET is the id of a program, a Python script, the node id of a pytest test, or a command line.
+    `passes` finds a minimal set of passes without which the behaviour changes, then tries flags and
+    options, one at a time.
 
     \b
-    conformance passes my_family/division --cell 0.8.3            why it deviates there
+    conformance passes my_family/division --cell 0.8.3            the cause of a deviation
     conformance passes my_family/division --good-cell 0.4.38 --bad-cell 0.8.3
     conformance passes my_family/step --cell 0.8.3 --fact collectives.all-reduce
-    conformance passes my_family/step --cell 0.8.3 --when bits    what makes the last bits so
+    conformance passes my_family/step --cell 0.8.3 --when bits    the cause of the last bits
     conformance passes my_family/step --cell '0.8.3@tpu:v5e:2x2' --fact collectives.all-gather=0
-    conformance passes report.py --cell 0.8.3                     why a script fails there
+    conformance passes report.py --cell 0.8.3                     the cause of a failure
 
     Exit status: 0 found and confirmed, 1 nothing found or flaky, 2 usage, 4 infrastructure,
     70 internal error, 130 interrupted.

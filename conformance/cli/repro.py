@@ -23,25 +23,25 @@ from conformance.files import readable_json
 @click.argument("case", type=CASES)
 @click.option(
     "--cell", multiple=True, required=True, metavar="SELECTOR", type=CELLS,
-    help="Where it is seen: a cell id, release or latest, maybe with @PLATFORM. A second one, "
-    "where it is not, is compared with in --issue.",
+    help="Cell that shows the behaviour: a cell id, release or latest, optionally with @PLATFORM. "
+    "--issue compares with a second cell.",
 )  # fmt: skip
 @click.option(
     "--out", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE",
     help="File to write; - is standard output.  [default: repro_CASE_RELEASE.py]",
 )  # fmt: skip
-@click.option("--issue", is_flag=True, help="Print text for upstream's bug template, too.")
+@click.option("--issue", is_flag=True, help="Also print text for upstream's bug template.")
 @click.option(
     "--good", metavar="RELEASE",
-    help="Where it was right: the first bad release from there on is searched for, for --issue.",
+    help="Good release, from which --issue searches for the first bad one.",
 )  # fmt: skip
 @click.option(
     "--run", "run_dir", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-    help="Take what was seen from a run instead of running the case.",
+    help="Use the results of a run instead of running the case.",
 )  # fmt: skip
 @click.option(
     "--no-check", is_flag=True,
-    help="Write the file without running it alone first.",
+    help="Do not run the file to check it.",
 )  # fmt: skip
 @with_option
 @json_option("{file, cell, command, checked}")
@@ -53,23 +53,23 @@ def command(
     json_file: Path | None,
     **options: Any,
 ) -> int:
-    """Write one Python file that does what a case or a script does on a cell.
+    """Write one Python file that reproduces a case or a script in a cell.
 
-    CASE may be a script, or a report that holds one, as for `conformance bisect`: its file is the
-    script with a header.
+    CASE may be a script or a report, as for `conformance bisect`; its file is the script with a
+    header.
 
-    Its header pins the packages of the cell (PEP 723), so that `uv run FILE` is all it takes. It
-    ends with status 0 where the case conforms, else as was seen: by the same exception, or by an
-    assertion on the value or the facts. The command runs it in an empty folder to check that.
-    The file carries the modules that no index has: those of --with, and those beside a script.
+    The header pins the packages of the cell (PEP 723): run the file with `uv run FILE`. It exits
+    with status 0 if the case conforms, else with the same exception, or an assertion on the value
+    or the facts. The command checks this in an empty folder. The file contains the modules that no
+    index has: those of --with, and those beside a script.
 
     \b
     conformance repro 'shard_map_while/while_carry[check_on]' --cell 0.5.3
     conformance repro CASE --cell 0.6.2 --out bug.py --issue > issue.md
     conformance repro report.py --cell 0.6.2 --good 0.5.3 --issue > issue.md
-    conformance repro CASE --cell 0.8.3 --cell 0.8.2 --issue     with how their IRs differ
+    conformance repro CASE --cell 0.8.3 --cell 0.8.2 --issue     with the differences of their IRs
     conformance repro CASE --cell 0.8.3 --good 0.5.3 --issue     with the first bad release
-    conformance repro CASE --cell 'latest@tpu:v5e:2x2'           compiled, no TPU needed
+    conformance repro CASE --cell 'latest@tpu:v5e:2x2'           compiled, without a TPU
     """  # noqa: D301 - \b is click's own mark
     context = load_context()
     asked = ReproOptions(cells=cell, check=not no_check, json_file=json_file, **options)

@@ -24,16 +24,16 @@ from conformance.files import readable_json
 @click.command("shrink")
 @click.argument("case", type=CASES)
 @click.option(
-    "--cell", required=True, metavar="SELECTOR", type=CELLS, help="Where the case deviates."
+    "--cell", required=True, metavar="SELECTOR", type=CELLS, help="Cell in which the case deviates."
 )
 @click.option(
     "--good-cell", metavar="SELECTOR", type=CELLS,
-    help="Where it is right: what is left must be right there too. `none` asks of no other cell.  "
-    "[default: the nearest release in which it does]",
+    help="Cell in which the case and the result conform; `none` for no such cell.  "
+    "[default: the nearest release that conforms]",
 )  # fmt: skip
 @click.option(
     "--fact", default="", metavar="NAME",
-    help="Keep a fact of the optimised HLO instead, e.g. collectives.all-reduce.",
+    help="Keep this fact of the optimised HLO, e.g. collectives.all-reduce.",
 )  # fmt: skip
 @click.option(
     "--out", type=click.Path(path_type=Path, allow_dash=True), default="-", metavar="FILE",
@@ -41,21 +41,21 @@ from conformance.files import readable_json
 )  # fmt: skip
 @click.option(
     "--repro", type=click.Path(path_type=Path), metavar="FILE",
-    help="Also write one file that needs nothing of ours, as `conformance repro` does.",
+    help="Also write a reproduction in one file, like `conformance repro`.",
 )  # fmt: skip
 @with_option
-@json_option("what was found")
+@json_option("the result")
 @click.option(
     "--probes", type=click.IntRange(min=1), default=400, show_default=True,
-    help="How many smaller programs may be tried.",
+    help="Maximum number of trials.",
 )  # fmt: skip
 @click.option(
     "--seconds", type=click.FloatRange(min=1), default=300.0, show_default=True,
-    help="How long they may take.",
+    help="Maximum time.",
 )  # fmt: skip
 @click.option(
     "--jobs", "-j", type=click.IntRange(min=1), default=default_jobs,
-    help="How many are tried at the same time.  [default: one a core]",
+    help="Number of parallel trials.  [default: one per core]",
 )  # fmt: skip
 def command(
     *,
@@ -65,16 +65,15 @@ def command(
     json_file: Path | None,
     **options: Any,
 ) -> int:
-    """Cut a case or a script down to what makes it fail, give a wrong value, or state a fact.
+    """Shrink a case or a script that fails, gives a wrong value, or has a fact.
 
-    CASE may be a script, or a report that holds one, as for `conformance bisect`. Shrinking a
-    script keeps its error, or the difference between its output here and in the other cell. Each
-    candidate runs as a process of its own.
+    CASE may be a script or a report, as for `conformance bisect`. Shrinking a script keeps its
+    error, or the difference of its output from the other cell. Each candidate runs in a process of
+    its own.
 
-    What is left is a case file: fewer statements and operations, smaller shapes, fewer devices,
-    and the same error, raised by the same function; or a value that is wrong in the same way.
-    Each cut is tried where the case deviates and where it conforms. The code is read and rewritten,
-    never edited in place: comments are lost.
+    The result is a case file with fewer statements and operations, smaller shapes and fewer
+    devices, with the same error from the same function, or the same kind of wrong value. Each edit
+    is tried in the cell that deviates and in the cell that conforms. Comments are removed.
 
     \b
     conformance shrink 'shard_map_while/fori_from[zeros]' --cell 0.6.2
@@ -83,7 +82,7 @@ def command(
     conformance shrink report.py --cell 0.6.2 --out small.py
     conformance shrink CASE --cell '0.8.3@tpu:v5e:2x2' --fact collectives.all-gather
 
-    Exit status: 0 done and confirmed, 1 what is left is flaky, 2 usage, or nothing to keep,
+    Exit status: 0 done and confirmed, 1 the result is flaky, 2 usage, or nothing to keep,
     4 infrastructure, 70 internal error, 130 interrupted: the smallest so far is written.
     """  # noqa: D301 - \b is click's own mark
     context = load_context()

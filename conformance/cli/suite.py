@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @click.group("suite")
 def command() -> None:
-    """Run your own pytest suite in cells, each test a case of its own.
+    """Run a pytest suite in cells, each test as a job.
 
     \b
     conformance suite run tests --with ./my-package --matrix releases
@@ -47,32 +47,30 @@ command.add_command(history)
 @in_suite_options
 @click.option(
     "--timeout", type=click.FloatRange(0.1), metavar="SECONDS",
-    help=f"Of one test, with its fixtures.  [default: as the suite says, {TIMEOUT:g} for a path]",
+    help=f"Timeout of one test with its fixtures.  [default: of the suite, {TIMEOUT:g} for a path]",
 )  # fmt: skip
 @click.option(
     "--jobs", "-j", type=click.IntRange(1, 256), default=default_jobs,
-    show_default="one a core", help="Sessions of pytest at the same time.",
+    show_default="one per core", help="Number of parallel pytest workers.",
 )  # fmt: skip
-@click.option("--fresh", is_flag=True, help="Run every test, also those that have not changed.")
+@click.option("--fresh", is_flag=True, help="Ignore cached results.")
 @click.option(
     "--repeat", type=click.IntRange(2, 1000), metavar="N",
-    help="Run each test N times, to find what is flaky.",
+    help="Run each test N times to detect flaky tests.",
 )  # fmt: skip
 @click.option(
     "--repeat-seed", type=click.IntRange(0), default=0, show_default=True, metavar="N",
-    help="What the orders of --repeat begin with.",
+    help="Seed of the orders of --repeat.",
 )  # fmt: skip
 @json_option("the whole result")
 @site_option
-@click.option(
-    "--verbose", "-v", is_flag=True, help="Name every test that fails, with its traceback."
-)
+@click.option("--verbose", "-v", is_flag=True, help="Show every failing test with its traceback.")
 def run(*, json_file: Path | None, site: bool | None, verbose: bool, **given: Any) -> int:
     """Run a pytest suite in cells.
 
-    PATH is a file or folder of tests, or the node of one test. What comes after -- is pytest's own.
-    The suite's configuration, conftest files, markers and plugins count as ever; pytest itself is
-    there, what else the suite needs is named by --with.
+    NAME is a named suite. PATH is a file or folder of tests, or the node id of a test. Arguments
+    after -- are passed to pytest. The suite's configuration, conftest files, markers and plugins
+    apply as usual. pytest is installed; add other requirements with --with.
 
     \b
     conformance suite run tests --with ./my-package --matrix releases
@@ -82,16 +80,14 @@ def run(*, json_file: Path | None, site: bool | None, verbose: bool, **given: An
     conformance suite run tests --cell path:/opt/env/bin/python
     conformance suite run tests --cell latest --repeat 10
 
-    With --repeat N each test runs N times, in fresh processes and another order each time; one
-    whose attempts disagree is flaky, with how many of them came to what.
+    With --repeat N each test runs N times, in fresh processes and another order each time. A test
+    whose attempts disagree is flaky, and the report counts its results.
 
-    A test that crashes, or takes too long, ends itself alone: the others go on in a new session of
-    pytest. A failure is seen twice before it is told. Nothing is run again that has not changed:
-    neither the suite, its project, the packages, nor the cell.
+    A test that crashes or times out does not affect other tests. Failures are rerun before they are
+    reported. Results are cached until the suite, its project, the packages or the cell change.
 
-    Exit status: 0 all pass, are skipped, or fail as they declare; 1 a test fails, 2 usage, or the
-    suite cannot be collected, 3 no tests, 4 infrastructure, 70 internal
-    error, 130 interrupted.
+    Exit status: 0 all tests pass, are skipped, or fail as declared; 1 a test fails, 2 usage, or the
+    suite cannot be collected, 3 no tests, 4 infrastructure, 70 internal error, 130 interrupted.
     """  # noqa: D301 - \b is click's own mark
     context = load_context()
     if json_file is not None:

@@ -13,7 +13,7 @@ from conformance.engine.rundir import RunDirectory
 from conformance.suites.catalogue.definition import named_suite
 
 
-@click.command("accept", short_help="Write the known failures of a suite from its runs.")
+@click.command("accept", short_help="Update the known failures of a suite from its runs.")
 @click.argument("name", type=SUITES)
 @click.argument(
     "runs", nargs=-1, metavar="[RUN]...",
@@ -21,21 +21,21 @@ from conformance.suites.catalogue.definition import named_suite
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
 def command(*, name: str, runs: tuple[Path, ...], dry_run: bool) -> int:
-    """Write the known failures of the suite NAME from what its runs showed.
+    """Update the known failures of the suite NAME from its runs.
 
-    RUN is the directory of a run of the whole suite; by default it is the newest that ended. What
-    fails becomes a deviation of the releases that show it, and what passes ends one; a release
-    stands for those up to the next one that was seen. What the runs do not contradict stays as it
-    is written, and releases that are not in them keep what is known of them. Nothing is learned
-    from flaky tests, from cells that were cut short, from nightlies and development builds.
+    RUN is the directory of a complete run of the suite; the newest finished one by default. A
+    failing test becomes a deviation of its releases, and a passing test ends one. A release
+    represents those up to the next one in the runs. Declarations that the runs do not contradict,
+    and those of other releases, are kept. Flaky tests, interrupted cells, nightlies and
+    development builds are ignored.
 
     \b
     conformance suite accept array-api-tests --dry-run
     conformance suite accept array-api-tests
     conformance suite accept array-api-tests reports/runs/ID1 reports/runs/ID2
 
-    Read what comes of it: a new reason is the first line of the error until you write the true
-    one. Exit status: 0 all was taken in, 1 some was not, for the reasons that are told.
+    Review the result: a new reason is the first line of the error until you replace it. Exit
+    status: 0 all failures are declared, 1 some are not, for the printed reasons.
     """  # noqa: D301 - \b is click's own mark
     context = load_context()
     suite = named_suite(name, context.project.suites)

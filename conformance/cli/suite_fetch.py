@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 @click.argument("name", type=SUITES)
 @click.option(
     "--revision", metavar="COMMIT", default="",
-    help="All 40 digits of a commit.  [default: the one that the suite is pinned to]",
+    help="All 40 digits of a commit.  [default: the pinned commit of the suite]",
 )  # fmt: skip
-@click.option("--url", default="", help="Where it comes from.  [default: as the suite says]")
+@click.option("--url", default="", help="Repository or mirror.  [default: of the suite]")
 def fetch(*, name: str, revision: str, url: str) -> int:
-    """Fetch a named suite with git, with its submodules, for use offline.
+    """Fetch a named suite and its submodules with git, for offline use.
 
-    It is kept in the cache by its revision, and `suite run NAME` uses it from there; that fetches
-    it, too, where it is not there. Git's own configuration counts: url.*.insteadOf, proxies,
-    credential helpers. Another revision is fetched to be looked at, or given by --suite-path.
+    The cache keeps the suite by revision for `suite run NAME`, which also fetches it if necessary.
+    Your git configuration applies: url.*.insteadOf, proxies, credential helpers. Use another
+    revision with --suite-path.
 
     \b
     conformance suite fetch array-api-tests
     conformance suite fetch array-api-tests --url https://git.example.com/mirror/array-api-tests
 
-    Exit status: 0 it is there, 2 usage, or there is no such commit, 4 it cannot be fetched.
+    Exit status: 0 fetched, 2 usage or unknown commit, 4 the suite cannot be fetched.
     """  # noqa: D301 - \b is click's own mark
     context = load_context()
     suite = named_suite(name, SuiteHome(context=context).folder)
@@ -57,7 +57,7 @@ def fetch(*, name: str, revision: str, url: str) -> int:
 @click.command("list", short_help="List the named suites.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_suites(*, as_json: bool) -> int:
-    """List the suites that have a name, and whether they are there.
+    """List the named suites, and whether they are fetched.
 
     \b
     conformance suite list

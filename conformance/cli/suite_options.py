@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 _OPTIONS = (
     click.option(
         "--suite-path", metavar="DIR", type=click.Path(path_type=Path),
-        help="A checkout of your own of a named suite, instead of the one in the cache.",
+        help="Checkout of a named suite to use instead of the one in the cache.",
     ),
     click.option(
         "--max-examples", type=click.IntRange(1), metavar="N",
-        help="Examples that Hypothesis tries of a test.  [default: as the suite says]",
+        help="Number of Hypothesis examples per test.  [default: of the suite]",
     ),
     click.option(
         "--seed", type=click.IntRange(0), metavar="N",
-        help="What Hypothesis begins with.  [default: each test's own source]",
+        help="Seed of Hypothesis.  [default: from the source of each test]",
     ),
     click.option(
         "--shrink", is_flag=True,
-        help="Make the example that fails as small as can be, which takes many runs of a test.",
+        help="Shrink the failing example, which takes many runs of the test.",
     ),
     click.option(
         "--standard", metavar="VERSION|claimed|all", default=CLAIMED, show_default=True,
-        help="The version of its standard that a named suite holds releases against.",
+        help="Version of the standard to test releases against.",
     ),
 )  # fmt: skip
 

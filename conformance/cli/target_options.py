@@ -48,7 +48,7 @@ def measure_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what is said of a script, a test or a command: `timeout`, `wanted` and `is_command`.
+    """Add the options of scripts, tests and commands: `timeout`, `wanted` and `is_command`.
 
     Args:
         command: The command whose target may be one.
@@ -56,12 +56,11 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option(
             "--timeout", type=click.FloatRange(0.1), default=TIMEOUT, show_default=True,
-            metavar="SECONDS", help="Of a script, test or command.",
+            metavar="SECONDS", help="Timeout of a script, test or command.",
         ),
         click.option(
             "--with", "wanted", multiple=True, metavar="PACKAGE",
-            help="What it needs beside the cells' own packages: a requirement, a wheel, or "
-            "./FOLDER of a package; repeatable.",
+            help="Install an additional requirement, wheel, or ./FOLDER of a package; repeatable.",
         ),
         click.option("--command", "is_command", is_flag=True, help="TARGET is a command line."),
         no_downloads_option,

@@ -39,44 +39,42 @@ INTERRUPTED: Final = f"conformance: interrupted; {RESTART}"
 @click.argument("select", nargs=-1, type=CASES)
 @click.option(
     "--platform", "platforms", multiple=True, metavar="PLATFORM",
-    help=f"E.g. cpu4 or tpu:v5e:2x2; repeatable.  [default: {PLATFORM}]",
+    help=f"Platform, e.g. cpu4 or tpu:v5e:2x2; repeatable.  [default: {PLATFORM}]",
 )  # fmt: skip
 @click.option(
     "--thorough", is_flag=True,
-    help="Try every case on every release: also what changes on the way, and back.",
+    help="Try every case on every release, to find changes that are reverted in between.",
 )  # fmt: skip
 @click.option(
     "--blame", flag_value="breaking",
-    help="Search for the package of each change that breaks, or silently changes a value, where "
-    "others than jax's own changed with it; half a minute each.",
+    help="Find the package of each change that breaks or silently changes a value, if packages "
+    "other than jax changed, too; half a minute each.",
 )  # fmt: skip
-@click.option("--blame-all", "blame", flag_value="all", help="The same of whatever changed.")
+@click.option("--blame-all", "blame", flag_value="all", help="Find the package of every change.")
 @click.option(
     "--suite", "suites", multiple=True, metavar="NAME|PATH", type=SUITES,
     help="A pytest suite instead of cases: its name, or a file or folder of tests; repeatable. "
-    "What comes after -- is pytest's own.",
+    "Arguments after -- are passed to pytest.",
 )  # fmt: skip
 @click.option(
     "--timeout", type=click.FloatRange(0.1), metavar="SECONDS",
-    help=f"Of one test of a suite.  [default: as the suite says, {TIMEOUT:g} for a path]",
+    help=f"Timeout of one test of a suite.  [default: of the suite, {TIMEOUT:g} for a path]",
 )  # fmt: skip
 @in_suite_options
 @with_option
 @no_downloads_option
-@click.option("--fresh", is_flag=True, help="Try everything anew, whatever is known of it.")
+@click.option("--fresh", is_flag=True, help="Ignore cached results.")
 @jobs_option()
 @json_option("the whole result")
 @click.option(
     "--markdown", "markdown_file", type=click.Path(path_type=Path, allow_dash=True),
-    metavar="FILE", help="Write it as Markdown; - is standard output.",
+    metavar="FILE", help="Write the result as Markdown; - is standard output.",
 )  # fmt: skip
 @click.option(
     "--report/--no-report", "site", default=None,
-    help="Make pages of all that was tried.  [default: in a terminal]",
+    help="Make the pages of the upgrade.  [default: in a terminal]",
 )  # fmt: skip
-@click.option(
-    "--verbose", "-v", is_flag=True, help="Name every case, and show every group and traceback."
-)
+@click.option("--verbose", "-v", is_flag=True, help="Show every case, group and traceback.")
 def command(
     *,
     before: str,
@@ -88,24 +86,24 @@ def command(
     verbose: bool,
     **options: Any,
 ) -> int:
-    """Say what an upgrade of jax breaks, what it silently changes, and since which release.
+    """Find what an upgrade of jax breaks or silently changes, and in which release.
 
-    FROM and TO are releases, specifiers (the newest that fits), locks (pinned requirements,
-    pylock.toml, uv.lock, poetry.lock), or path: and an interpreter. Both are tried first; what
-    differs is tried on the releases between until each change is known to the release.
+    FROM and TO are releases, specifiers (the newest release that fits), locks (pinned requirements,
+    pylock.toml, uv.lock, poetry.lock), or path: and an interpreter. Both ends are tried first;
+    cases that differ are tried on the releases between, until the release of each change is known.
 
     \b
     conformance upgrade 0.5.3 0.12.0.1                    all cases
-    conformance upgrade 0.5.3 latest path/to/your/cases   your own
+    conformance upgrade 0.5.3 latest path/to/your/cases   your own cases
     conformance upgrade '~=0.6.0' latest shard_map_while --platform cpu8 --platform tpu:v5e:2x2
     conformance upgrade 0.5.3 latest tests/cases --with ./my-package
     conformance upgrade 0.5.3 latest --suite tests --with ./my-package -- -m "not slow"
-    conformance upgrade requirements.txt latest           from what a lock pins
-    conformance upgrade path:/opt/env/bin/python latest   from an environment that exists
-    conformance upgrade 0.5.3 latest --blame              and which package it is
+    conformance upgrade requirements.txt latest           from the versions of a lock
+    conformance upgrade path:/opt/env/bin/python latest   from an existing environment
+    conformance upgrade 0.5.3 latest --blame              find the package of each change
     conformance upgrade 0.5.3 latest --markdown upgrade.md
 
-    Exit status: 0 nothing breaks, 1 something breaks or silently computes something else, 2 usage,
+    Exit status: 0 nothing breaks, 1 a case breaks or silently changes, 2 usage,
     3 nothing selected, 4 infrastructure, 70 internal error, 130 interrupted.
     """  # noqa: D301 - \b is click's own mark
     files = UpgradeFiles(json_file, markdown_file)
