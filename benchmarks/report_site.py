@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
     from conformance.model.run import RunCell
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ def grown(report: Report) -> Report:
         (name, name if not number else f"{name}~{number}")
         for number, name in enough(list(report.cases), CASES)
     ]
-    any_of: dict[str, Side] = {}
+    any_of: dict[str, StoredJob] = {}
     for (case, _), side in report.jobs.items():
         any_of.setdefault(case, side)
     records = tuple(

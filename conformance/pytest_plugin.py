@@ -20,10 +20,10 @@ from conformance.app.run_request import RunRequest
 from conformance.app.session import Session
 from conformance.corpus.discover import BrokenCasesError, discover, duplicates
 from conformance.engine.calibration import load_calibration
-from conformance.engine.comparing import Side
 from conformance.engine.confirming import is_enough, settle, to_be_confirmed
 from conformance.engine.describing import described_cases
 from conformance.engine.job import Job
+from conformance.engine.job_comparison import StoredJob
 from conformance.engine.judging import Judge, record_of
 from conformance.engine.local import CellWorker
 from conformance.engine.plan import Plan, why_not
@@ -334,7 +334,7 @@ class CaseItem(pytest.Item):
         self.record = bench.run(self.job)
         reasons = "\n".join(self.record.reasons)
         if unexpected(self.record) or self.record.verdict is Verdict.INFRA:
-            side = Side(self.record, bench.directory.blobs)
+            side = StoredJob(self.record, bench.directory.blobs)
             lines = traceback_lines(side, [str(bench.context.project.root)])
             raise UnexpectedError("\n".join([f"{self.record.verdict}: {reasons}", *lines]))
         if self.record.verdict is Verdict.EXCLUDED:

@@ -17,7 +17,14 @@ from conformance.app.diff_inputs import (
     run_of,
     wrong,
 )
-from conformance.engine.comparing import Level, Side, compare, compare_within, difference, text_of
+from conformance.engine.job_comparison import (
+    IrLevel,
+    StoredJob,
+    compare_jobs,
+    compare_within,
+    diff_texts,
+    load_ir_text,
+)
 from conformance.engine.rundir import latest_run
 from conformance.engine.suite_changes import compare_cells, compare_runs, is_of_tests
 from conformance.engine.transitions import transition
@@ -32,7 +39,7 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.engine.rundir import RunDirectory
 
-    Both = tuple[Side, Side, RunCase]
+    Both = tuple[StoredJob, StoredJob, RunCase]
     Track = Callable[[Sequence[Both]], Iterable[Both]]
     Diff = NormalForms | TextDiff | JobsDiff | SuiteDiff
 
@@ -59,7 +66,7 @@ class DiffOptions:
     irs: tuple[str, ...] = ()
     between: tuple[str, str] | None = None
     kind: str | None = None
-    level: Level = Level.STRUCTURE
+    level: IrLevel = IrLevel.STRUCTURE
     only_changed: bool = False
     complete: bool = False
 
@@ -68,8 +75,8 @@ class DiffOptions:
 class Pair:
     """Two jobs of one case, or the only one."""
 
-    before: Side | None
-    after: Side | None
+    before: StoredJob | None
+    after: StoredJob | None
     case: RunCase
 
     @property
@@ -146,7 +153,7 @@ def _compare_files(names: Sequence[str], options: DiffOptions) -> TextDiff | Nor
             text.module()
         except IrSyntaxError as error:
             raise UsageError(f"{name}: {error}") from None
-    return TextDiff(names=(names[0], names[1]), diff=difference(*texts), level=options.level)
+    return TextDiff(names=(names[0], names[1]), diff=diff_texts(*texts), level=options.level)
 
 
 def _compare_cells(
@@ -160,7 +167,7 @@ def _compare_cells(
     records = records_of(run)
     cases = cases_of(selects, records, run.id)
     base, *others = cells_of(context, run, options.cells)
-    jobs = {key: Side(record, run.blobs) for key, record in records.items()}
+    jobs = {key: StoredJob(record, run.blobs) for key, record in records.items()}
     if not others:
         found = [jobs[case, base] for case in cases if (case, base) in jobs]
         return _normal_forms(found, run, options)
@@ -189,7 +196,7 @@ def _compare_irs(
     records = records_of(run)
     cases = cases_of(selects, records, run.id)
     chosen = [
-        Side(records[case, cell], run.blobs)
+        StoredJob(records[case, cell], run.blobs)
         for case in cases
         for cell in cells_of(context, run, options.cells)
         if (case, cell) in records
@@ -229,8 +236,8 @@ def _compare_runs(
     described = {**infos[0].cases, **infos[1].cases}
     pairs = [
         Pair(
-            Side(ours[key], a.blobs) if key in ours else None,
-            Side(theirs[key], b.blobs) if key in theirs else None,
+            StoredJob(ours[key], a.blobs) if key in ours else None,
+            StoredJob(theirs[key], b.blobs) if key in theirs else None,
             described.get(key[0], RunCase()),
         )
         for key in keys
@@ -250,7 +257,7 @@ def _compare_pairs(
         )
     irs = () if options.only_changed else options.irs or None
     quick = not options.complete
-    jobs = [compare(before, after, irs, quick=quick) for before, after, _ in track(whole)]
+    jobs = [compare_jobs(before, after, irs, quick=quick) for before, after, _ in track(whole)]
     single = [pair for pair in pairs if pair.both is None]
     return JobsDiff(
         names=names, jobs=jobs, level=options.level, only_changed=options.only_changed,
@@ -259,16 +266,18 @@ def _compare_pairs(
     )  # fmt: skip
 
 
-def _name_jobs(sides: Iterable[Side | None]) -> list[str]:
+def _name_jobs(sides: Iterable[StoredJob | None]) -> list[str]:
     """Return the jobs in words, each once."""
     names = (f"{one.record.case} on {one.record.cell}" for one in sides if one is not None)
     return list(dict.fromkeys(names))
 
 
-def _normal_forms(jobs: Sequence[Side], run: RunDirectory, options: DiffOptions) -> NormalForms:
+def _normal_forms(
+    jobs: Sequence[StoredJob], run: RunDirectory, options: DiffOptions
+) -> NormalForms:
     """Return the normal forms of the IRs of jobs."""
     irs = options.irs or IRS
-    found = [(job.record, text) for job in jobs for ir in irs if (text := text_of(job, ir))]
+    found = [(job.record, text) for job in jobs for ir in irs if (text := load_ir_text(job, ir))]
     if not found:
         raise NothingSelectedError(
             f"{run.path} holds no {' or '.join(irs)} of what is selected, "

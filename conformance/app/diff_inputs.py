@@ -11,8 +11,8 @@ from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.cells.selectors import matches_selector, split_platform
 from conformance.cells.suggest import did_you_mean
-from conformance.engine.comparing import NORMAL, IrText
 from conformance.engine.compression import DecompressionError, decompress
+from conformance.engine.job_comparison import NORMAL, IrText
 from conformance.engine.rundir import RUN, RunDirectory
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import said_by

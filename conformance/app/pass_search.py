@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 from conformance.app.context import TIMEOUT
 from conformance.app.session import Session
 from conformance.engine.blobs import BlobStore
-from conformance.engine.comparing import Side
 from conformance.engine.job import Job
+from conformance.engine.job_comparison import StoredJob
 from conformance.engine.plan import why_not
 from conformance.errors import InfrastructureError, UsageError
 from conformance.judge.tolerance import Tolerance
@@ -94,7 +94,7 @@ class PassTarget(Protocol):
         """How far its values may differ."""
         ...
 
-    def observe(self, planned: PlannedCell) -> Side:
+    def observe(self, planned: PlannedCell) -> StoredJob:
         """Return its result in a cell."""
         ...
 
@@ -122,7 +122,7 @@ class CasePasses:
         self._open = session.opener(preparation.locks)
         self._executor = session.executor(preparation.locks)
 
-    def observe(self, planned: PlannedCell) -> Side:
+    def observe(self, planned: PlannedCell) -> StoredJob:
         """Return its result in a cell."""
         return judged(next(self._executor.run([self._job(planned)])), self._blobs)
 
@@ -149,9 +149,9 @@ class RunnerPasses:
         self.name = runner.target.text
         self._runner = runner
 
-    def observe(self, planned: PlannedCell) -> Side:
+    def observe(self, planned: PlannedCell) -> StoredJob:
         """Return its result in a cell."""
-        return Side(self._runner.run(planned), self._runner.blobs)
+        return StoredJob(self._runner.run(planned), self._runner.blobs)
 
     def prober(self, planned: PlannedCell) -> ProgramPasses:
         """Return a prober that tries it in a cell again and again."""
@@ -222,7 +222,7 @@ class PassSearch:
         )  # fmt: skip
         return RunnerPasses(runner)
 
-    def _predicate(self, good: Side | None, bad: Side, tolerance: Tolerance) -> Predicate:
+    def _predicate(self, good: StoredJob | None, bad: StoredJob, tolerance: Tolerance) -> Predicate:
         when, fact = self.options.when or "", self.options.fact
         if good is None:
             return question_within(bad, tolerance, when=when, fact=fact)
@@ -278,7 +278,7 @@ def _single_process(preparation: Preparation, number: int, name: str) -> Planned
     return planned
 
 
-def _refuse_not_run(side: Side) -> None:
+def _refuse_not_run(side: StoredJob) -> None:
     """Refuse a program that a cell cannot run."""
     said = f"{side.record.case} on {side.record.cell}: {quoted(ending(side.record))}"
     if side.record.outcome is Outcome.UNSUPPORTED:

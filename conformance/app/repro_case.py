@@ -12,7 +12,7 @@ from conformance.app.bisect import BisectOptions, find_change
 from conformance.app.output_files import check_writable, write_file
 from conformance.app.reproduction import Reproduction
 from conformance.app.session import Session
-from conformance.engine.comparing import compare
+from conformance.engine.job_comparison import compare_jobs
 from conformance.engine.plan import make_plan
 from conformance.engine.rundir import RunDirectory
 from conformance.errors import (
@@ -210,7 +210,7 @@ def _history(
 
 
 def _upstream(jobs: list[SeenJob], written: Written, history: str) -> Upstream:
-    compared = compare(jobs[1].side, jobs[0].side) if len(jobs) == MOST else None
+    compared = compare_jobs(jobs[1].side, jobs[0].side) if len(jobs) == MOST else None
     job = jobs[0].job
     return Upstream(
         case=job.case,

@@ -21,10 +21,10 @@ from conformance.cells.installed_files import edited_files
 from conformance.cells.places import places_of
 from conformance.cells.releases import is_nightly
 from conformance.engine.causes import root_causes
-from conformance.engine.comparing import Side
 from conformance.engine.digest_store import DigestStore
 from conformance.engine.evidence_file import add_evidence, forget_evidence, read_evidence
 from conformance.engine.job import Job
+from conformance.engine.job_comparison import StoredJob
 from conformance.engine.judging import variant
 from conformance.engine.loading import load, runs_in
 from conformance.engine.rundir import RunDirectory
@@ -137,7 +137,7 @@ class Means:
         if cell.place.processes > 1:
             raise UsageError(f"{told} takes {cell.place.processes} processes, a file is one")
         case = with_recorded(case, record, self._golden(Job(case=case, planned=planned)))
-        one = seen_job(Job(case=case, planned=planned), Side(record, self._run.blobs))
+        one = seen_job(Job(case=case, planned=planned), StoredJob(record, self._run.blobs))
         if one.seen.conformance is Conformance.CONFORMS:
             raise UsageError(f"{told} conforms, and what else is not as recorded no file asserts")
         path = f"{REPRODUCTIONS}/{cause}.py"

@@ -11,7 +11,7 @@ from conformance.app.comparison import DiffOptions, compare_named
 from conformance.app.context import load_context
 from conformance.cli.console import open_console
 from conformance.cli.words import CASES, CELLS
-from conformance.engine.comparing import Level
+from conformance.engine.job_comparison import IrLevel
 from conformance.errors import UsageError
 from conformance.files import readable_json
 from conformance.ir.graph import CROSS_LOWERED, IRS
@@ -52,8 +52,8 @@ MANY: Final = 50
     help="Kind of IR in the files, if it is not recognised.",
 )
 @click.option(
-    "--level", type=click.Choice([level.value for level in Level]),
-    default=Level.STRUCTURE.value, show_default=True,
+    "--level", type=click.Choice([level.value for level in IrLevel]),
+    default=IrLevel.STRUCTURE.value, show_default=True,
     help="Normal form in which IRs must be equal.",
 )  # fmt: skip
 @click.option(
@@ -113,7 +113,7 @@ def command(
     if patterns and full:
         raise UsageError("--patterns and --full: give one of them")
     options = DiffOptions(
-        cells=cell, run=run_dir, irs=ir, between=between, kind=kind, level=Level(level),
+        cells=cell, run=run_dir, irs=ir, between=between, kind=kind, level=IrLevel(level),
         only_changed=only_changed, complete=as_json,
     )  # fmt: skip
     found = compare_named(load_context(), what, options, _track)
@@ -132,7 +132,7 @@ def _track(pairs: Sequence[Both]) -> Iterable[Both]:
     return track(pairs, "comparing", console=console, transient=True, disable=silent)
 
 
-def _print(found: Diff, level: Level, detail: Detail) -> None:
+def _print(found: Diff, level: IrLevel, detail: Detail) -> None:
     if isinstance(found, NormalForms):
         click.echo(found.text, nl=False)
     elif isinstance(found, SuiteDiff):

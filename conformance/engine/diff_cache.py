@@ -13,7 +13,7 @@ import msgspec
 from conformance.cache_folder import CacheFolder
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
-from conformance.engine.comparing import IrText, difference
+from conformance.engine.job_comparison import IrText, diff_texts
 from conformance.engine.processes import mapped
 from conformance.files import MALFORMED
 from conformance.ir.change import Change  # noqa: TC001 - msgspec reads the annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
 
 LARGEST: Final = 4 * 2**20
 """Bytes of two texts from which a comparison takes too long to be made unasked."""
@@ -65,7 +65,7 @@ class KeptDiff(msgspec.Struct, frozen=True, omit_defaults=True):
     problem: str = ""
 
 
-def pair_of(before: Side, after: Side, ir: str) -> IrPair:
+def pair_of(before: StoredJob, after: StoredJob, ir: str) -> IrPair:
     """Return the texts of one IR of two jobs that both have it."""
     return IrPair(
         ir=ir,
@@ -151,7 +151,7 @@ def make(pair: IrPair) -> KeptDiff:
             return KeptDiff(problem="too large to be compared for a report")
         kind = kind_of_artifact(pair.ir)
         a, b = (IrText(text.decode("utf-8", "surrogatepass"), kind) for text in texts)
-        return KeptDiff(changes=difference(a, b).changes)
+        return KeptDiff(changes=diff_texts(a, b).changes)
     except CorruptBlobError as error:
         return KeptDiff(problem=str(error))
     except IrSyntaxError as error:

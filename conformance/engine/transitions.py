@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.comparing import value_of
+from conformance.engine.job_comparison import load_value
 from conformance.engine.judging import observation_of
 from conformance.engine.ways import is_of_ways
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
@@ -24,7 +24,7 @@ from conformance.model.outcome import Conformance, Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
     from conformance.judge.comparison import Comparison
     from conformance.model.record import Record
     from conformance.model.run import RunCase
@@ -67,15 +67,15 @@ class Transition:
         value: How the values differ, also within the tolerance; None where not both have one.
     """
 
-    before: Side
-    after: Side
+    before: StoredJob
+    after: StoredJob
     kind: Kind
     changed: tuple[str, ...] = ()
     regrouped: tuple[str, ...] = ()
     value: Comparison | None = None
 
 
-def transition(before: Side, after: Side, case: RunCase) -> Transition:
+def transition(before: StoredJob, after: StoredJob, case: RunCase) -> Transition:
     """Return what changes between two jobs of one case that were both observed.
 
     Args:
@@ -98,7 +98,7 @@ def transition(before: Side, after: Side, case: RunCase) -> Transition:
 class _Pair:
     """Two jobs, looked at artifact by artifact."""
 
-    def __init__(self, before: Side, after: Side, case: RunCase) -> None:
+    def __init__(self, before: StoredJob, after: StoredJob, case: RunCase) -> None:
         self._before, self._after, self._case = before, after, case
         self._a, self._b = before.record, after.record
 
@@ -139,7 +139,7 @@ class _Pair:
         if one == other:
             return None
         try:
-            values = value_of(self._after), value_of(self._before)
+            values = load_value(self._after), load_value(self._before)
         except (CorruptBlobError, CorruptValueError):
             return None
         return compare_values(*values, Tolerance.of(self._case), word="before")
@@ -175,7 +175,7 @@ def _of_ways(record: Record) -> dict[str, str]:
     return {name: blob for name, blob in record.artifacts.items() if is_of_ways(name)}
 
 
-def _broken(side: Side, case: RunCase) -> frozenset[str]:
+def _broken(side: StoredJob, case: RunCase) -> frozenset[str]:
     """Return the ways in which a program disagrees with itself; of what is corrupt, none."""
     if not _of_ways(side.record):
         return frozenset()
@@ -210,11 +210,11 @@ class Timeline:
             in nothing are left out.
     """
 
-    jobs: tuple[Side | None, ...]
+    jobs: tuple[StoredJob | None, ...]
     points: tuple[Transition, ...]
 
 
-def timeline(jobs: Sequence[Side | None], case: RunCase) -> Timeline:
+def timeline(jobs: Sequence[StoredJob | None], case: RunCase) -> Timeline:
     """Return a case's history on a track.
 
     Args:

@@ -22,7 +22,7 @@ from conformance.report.text import visible
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
     from conformance.report.report import Report
 
 _FIELDS: Final = tuple(field.name for field in fields(Record))
@@ -208,7 +208,7 @@ def json_lines(report: Report) -> Iterator[bytes]:
 def _transitions(report: Report) -> Iterator[TransitionJson]:
     release = {cell.id: cell.label for cell in report.cells}
 
-    def named(side: Side) -> str:
+    def named(side: StoredJob) -> str:
         return release.get(side.record.cell, side.record.cell)
 
     for case, track, point in report.points():

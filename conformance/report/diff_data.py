@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.comparing import NORMAL, ComparedIr
+from conformance.engine.job_comparison import NORMAL, IrComparison
 from conformance.engine.transitions import Kind
 from conformance.ir.analysis import analyse
 from conformance.ir.change import IrDiff
@@ -15,7 +15,7 @@ from conformance.report.suite_diff import diff_json
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.engine.comparing import ComparedJobs, IrText, Level
+    from conformance.engine.job_comparison import IrLevel, IrText, JobComparison
     from conformance.engine.suite_changes import Changed
     from conformance.engine.transitions import Transition
 
@@ -50,7 +50,7 @@ class TextDiff:
 
     names: tuple[str, str]
     diff: IrDiff
-    level: Level
+    level: IrLevel
 
     @property
     def equal(self) -> bool:
@@ -78,8 +78,8 @@ class JobsDiff:
     """
 
     names: tuple[str, str]
-    jobs: Sequence[ComparedJobs]
-    level: Level
+    jobs: Sequence[JobComparison]
+    level: IrLevel
     transitions: Sequence[Transition] = ()
     only_changed: bool = False
     alone: tuple[Sequence[str], Sequence[str]] = ((), ())
@@ -107,7 +107,7 @@ class JobsDiff:
         kinds: list[Kind | None] = [change.kind for change in self.transitions]
         kinds = kinds or [None] * len(self.jobs)
         for job, kind in zip(self.jobs, kinds, strict=True):
-            for one in job.irs or (ComparedIr(ir="", problem="neither has an IR"),):
+            for one in job.irs or (IrComparison(ir="", problem="neither has an IR"),):
                 diff = one.diff or IrDiff(kind=one.ir, equal=False, neutral_equal=False)
                 ir = {"ir": one.ir, "problem": one.problem, **_ir_data(diff)}
                 yield {**_job_data(job, kind), **ir}
@@ -163,7 +163,7 @@ def _ir_data(diff: IrDiff) -> dict[str, Any]:
     }
 
 
-def _job_data(job: ComparedJobs, kind: Kind | None) -> dict[str, Any]:
+def _job_data(job: JobComparison, kind: Kind | None) -> dict[str, Any]:
     return {
         "case": job.case,
         "cells": job.cells,

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from conformance.engine.comparing import grouped
+from conformance.engine.job_comparison import group_by_changes
 from conformance.engine.transitions import TOLD, Kind
 from conformance.ir.change import Severity
 from conformance.judge.ir import changed_facts
@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from conformance.engine.comparing import ComparedIr, ComparedJobs, Group, Level
+    from conformance.engine.job_comparison import (
+        ComparisonGroup,
+        IrComparison,
+        IrLevel,
+        JobComparison,
+    )
     from conformance.engine.transitions import Transition
     from conformance.ir.change import Change, IrDiff
     from conformance.report.diff_data import JobsDiff
@@ -71,7 +76,7 @@ class DiffReport:
         detail: How much is shown.
     """
 
-    def __init__(self, console: Console, level: Level, detail: Detail) -> None:
+    def __init__(self, console: Console, level: IrLevel, detail: Detail) -> None:
         self._console = console
         self._level = level
         self._detail = detail
@@ -90,7 +95,7 @@ class DiffReport:
         if len(found.jobs) == 1 and not found.only_changed:
             self.job(found.jobs[0])
         else:
-            groups = grouped(found.jobs, self._level)
+            groups = group_by_changes(found.jobs, self._level)
             self.many(found.names, found.jobs, groups, found.transitions)
         for name, jobs in zip(found.names, found.alone, strict=True):
             self.alone(name, jobs)
@@ -105,7 +110,7 @@ class DiffReport:
         self._line(Text(" -> ".join(names), style="bold"))
         self._ir(diff.kind, diff)
 
-    def job(self, job: ComparedJobs) -> None:
+    def job(self, job: JobComparison) -> None:
         """Print how two jobs of one case differ."""
         self._line(Text(job.id, style="bold"))
         if job.said:
@@ -118,8 +123,8 @@ class DiffReport:
     def many(
         self,
         names: tuple[str, str],
-        jobs: Sequence[ComparedJobs],
-        groups: Sequence[Group],
+        jobs: Sequence[JobComparison],
+        groups: Sequence[ComparisonGroup],
         transitions: Sequence[Transition] = (),
     ) -> None:
         """Print what regressed, changed or was fixed, and how IRs differ; the same cause once.
@@ -169,7 +174,7 @@ class DiffReport:
         number = len(transitions)
         self._line(Text(f"{plural(number, 'job')}: {words}", style="bold"))
 
-    def _tally(self, jobs: Sequence[ComparedJobs]) -> None:
+    def _tally(self, jobs: Sequence[JobComparison]) -> None:
         diffs = [one.diff for job in jobs for one in job.irs if one.diff is not None]
         counts = Counter(
             TALLY[0] if d.equal else TALLY[1] if d.neutral_equal else TALLY[2] for d in diffs
@@ -178,8 +183,8 @@ class DiffReport:
         head = f"{plural(len(diffs), 'pair')} of IRs: {words or 'none to compare'}"
         self._line(Text(head, style="bold"))
 
-    def _alike(self, found: Iterable[tuple[str, ComparedJobs]], title: str) -> None:
-        by_words: dict[str, list[ComparedJobs]] = {}
+    def _alike(self, found: Iterable[tuple[str, JobComparison]], title: str) -> None:
+        by_words: dict[str, list[JobComparison]] = {}
         for said, job in found:
             by_words.setdefault(said, []).append(job)
         for said, members in sorted(by_words.items(), key=lambda item: -len(item[1])):
@@ -187,14 +192,14 @@ class DiffReport:
             self._line(Text.assemble((head, "bold"), said))
             self._members([self._called(job) for job in members])
 
-    def _group(self, group: Group, *, brief: bool) -> None:
+    def _group(self, group: ComparisonGroup, *, brief: bool) -> None:
         number = len(group.jobs)
         self._line(Text(f"\n{group.ir}, in {plural(number, 'job')}:", style="bold"))
         self._members([self._called(job) for job in group.jobs])
         self._trust(group.example)
         self._changes(group.example, brief=brief)
 
-    def _called(self, job: ComparedJobs) -> str:
+    def _called(self, job: JobComparison) -> str:
         return job.id if self._cells_told else job.case
 
     def _members(self, jobs: Sequence[str]) -> None:
@@ -204,7 +209,7 @@ class DiffReport:
         if len(jobs) > len(shown):
             self._more(len(jobs) - len(shown), "job")
 
-    def _one(self, one: ComparedIr) -> None:
+    def _one(self, one: IrComparison) -> None:
         if one.diff is None:
             self._line(Text.assemble((f"\n{one.ir}", "bold"), (f"  {one.problem}", "yellow")))
         else:
@@ -340,14 +345,14 @@ class DiffReport:
         self._console.print(text, soft_wrap=True)
 
 
-def _said(job: ComparedJobs, change: Transition) -> str:
+def _said(job: JobComparison, change: Transition) -> str:
     """Return what changed, in words: how it ended, its value, else its facts."""
     before, after = change.before.record, change.after.record
     facts = "; ".join(changed_facts(after.facts, before.facts)).replace("golden", "before")
     return job.said or facts or f"{before.conformance} -> {after.conformance}"
 
 
-def _problems(job: ComparedJobs) -> list[str]:
+def _problems(job: JobComparison) -> list[str]:
     """Return why IRs of two jobs were not compared, unless the jobs' ends say it all."""
     by_words: dict[str, list[str]] = {}
     for one in job.irs:

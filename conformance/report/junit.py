@@ -24,7 +24,7 @@ from conformance.report.tracebacks import record_traceback
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
     from conformance.engine.loading import LoadedRun
     from conformance.model.record import Record
     from conformance.model.run import RunCell
@@ -153,7 +153,7 @@ def _told(record: Record, report: Report, *, whole: bool) -> Iterator[str]:
     yield f"repeat it with: {rerun(record.case, about, report.selector(record.cell))}"
 
 
-def _printed(side: Side, artifact: str) -> str:
+def _printed(side: StoredJob, artifact: str) -> str:
     """Return the end of what a job printed."""
     try:
         data = side.blobs.get(side.record.artifacts[artifact])

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from conformance.engine.causes import RootCause, root_causes
-from conformance.engine.comparing import Side
+from conformance.engine.job_comparison import StoredJob
 from conformance.engine.transitions import Timeline, timeline
 from conformance.model.outcome import Conformance as Judged
 from conformance.model.outcome import Verdict
@@ -53,10 +53,10 @@ class Report:
         return tuple(run.id for run in self.runs if run.id in self.upgrades)
 
     @cached_property
-    def jobs(self) -> Mapping[tuple[str, str], Side]:
+    def jobs(self) -> Mapping[tuple[str, str], StoredJob]:
         """Every job, by case id and cell id, in the order of the plans."""
         return {
-            (record.case, record.cell): Side(record, run.blobs)
+            (record.case, record.cell): StoredJob(record, run.blobs)
             for run in self.runs
             for record in run.records
         }
@@ -66,13 +66,13 @@ class Report:
         """Folders of the projects, which files are named from."""
         return frozenset(run.info.root for run in self.runs)
 
-    def sides(self, case: str) -> list[Side]:
+    def sides(self, case: str) -> list[StoredJob]:
         """Return the jobs of a case."""
         return self._sides.get(case, [])
 
     @cached_property
-    def _sides(self) -> Mapping[str, list[Side]]:
-        found: dict[str, list[Side]] = {}
+    def _sides(self) -> Mapping[str, list[StoredJob]]:
+        found: dict[str, list[StoredJob]] = {}
         for (case, _), side in self.jobs.items():
             found.setdefault(case, []).append(side)
         return found

@@ -16,7 +16,7 @@ from conformance.report.text import listed, one_line, visible
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
     from conformance.model.record import Record
     from conformance.report.report import Report
 
@@ -102,7 +102,7 @@ class Stack:
     text: str = ""
 
 
-def stacks_of(side: Side, roots: Iterable[str] = ()) -> tuple[Stack, ...]:
+def stacks_of(side: StoredJob, roots: Iterable[str] = ()) -> tuple[Stack, ...]:
     """Return the exceptions that ended a job, the one that was raised last first.
 
     Args:
@@ -126,7 +126,7 @@ def stacks_of(side: Side, roots: Iterable[str] = ()) -> tuple[Stack, ...]:
     return stacks if any(stack.parts or stack.notes for stack in stacks) else ()
 
 
-def traceback_lines(side: Side, roots: Iterable[str] = ()) -> list[str]:
+def traceback_lines(side: StoredJob, roots: Iterable[str] = ()) -> list[str]:
     """Return a job's traceback as lines of text in which nothing acts on a terminal.
 
     Args:
@@ -186,7 +186,7 @@ def _told(stack: Stack) -> Iterator[str]:
     yield from (f"  {note}" for note in stack.notes)
 
 
-def _plain(side: Side) -> str:
+def _plain(side: StoredJob) -> str:
     data = _artifact(side, TEXT)
     if data is None:
         return ""
@@ -196,7 +196,7 @@ def _plain(side: Side) -> str:
     return "\n".join([f"... {cut} more lines ..."] * (cut > 0) + lines[max(0, cut) :])
 
 
-def _artifact(side: Side, name: str) -> bytes | None:
+def _artifact(side: StoredJob, name: str) -> bytes | None:
     """Return an artifact of a job, of several processes that of the first that has one."""
     held = side.record.artifacts
     of_ranks = sorted(one for one in held if one.startswith(f"{name}.rank"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
 
-from conformance.engine.comparing import Level
+from conformance.engine.job_comparison import IrLevel
 from conformance.judge.conformance import ending
 from conformance.judge.deviation import applicable
 from conformance.model.observation import ExpectedError
@@ -17,8 +17,8 @@ from conformance.report.markup import block, code
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.engine.comparing import ComparedJobs
     from conformance.engine.job import PlannedCell
+    from conformance.engine.job_comparison import JobComparison
     from conformance.model.case import Case
     from conformance.model.observation import Observation
 
@@ -47,7 +47,7 @@ class Upstream:
     observation: Observation
     reasons: tuple[str, ...]
     file: str
-    compared: ComparedJobs | None = None
+    compared: JobComparison | None = None
     span: str = ""
     history: str = ""
 
@@ -134,10 +134,10 @@ def _difference(bug: Upstream) -> Iterator[str]:
         code(bug.compared.said) if bug.compared.said else "the same outcome and value."
     )
     for one in bug.compared.irs:
-        if one.diff is None or one.equal(Level.STRUCTURE):
+        if one.diff is None or one.equal(IrLevel.STRUCTURE):
             continue
         lines = [f"{one.ir}: how often each pattern of change occurs"]
-        for change in Level.STRUCTURE.shown(one.diff)[:MOST_CHANGES]:
+        for change in IrLevel.STRUCTURE.shown(one.diff)[:MOST_CHANGES]:
             lines.append(change.line)
             lines += [f"- {line}" for line in change.before[:MOST_LINES]]
             lines += [f"+ {line}" for line in change.after[:MOST_LINES]]

@@ -22,7 +22,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
     from conformance.engine.loading import LoadedRun
     from conformance.model.run import RunCell
 
@@ -79,7 +79,7 @@ class RunWarning:
     gone_in: tuple[str, ...] = ()
 
 
-def warned_by(side: Side) -> list[Warned]:
+def warned_by(side: StoredJob) -> list[Warned]:
     """Return what a test warned of; nothing where that cannot be read.
 
     Args:
@@ -133,7 +133,7 @@ def collected_warnings(runs: Iterable[LoadedRun]) -> dict[str, list[Warned]]:
 
 
 def warnings_of(
-    sides: Iterable[Side],
+    sides: Iterable[StoredJob],
     cells: Sequence[RunCell],
     collected: Mapping[str, Sequence[Warned]] = NOTHING,
 ) -> tuple[RunWarning, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.comparing import IrText, difference
 from conformance.engine.irs import neutral_text
+from conformance.engine.job_comparison import IrText, diff_texts
 from conformance.engine.judging import Judge, observation_of, variant
 from conformance.golden.errors import GoldenError
 from conformance.ir.graph import IrSyntaxError, kind_of_artifact
@@ -147,7 +147,7 @@ def _irs(member: Member, golden: GoldenEntry, blobs: BlobStore) -> Iterator[Line
         try:
             kind = kind_of_artifact(ir)
             seen = IrText(neutral_text(member.record, blobs, ir), kind)
-            changes = difference(IrText(golden.ir[ir].text, kind), seen).changes
+            changes = diff_texts(IrText(golden.ir[ir].text, kind), seen).changes
         except (IrSyntaxError, CorruptBlobError) as error:
             yield line(str(error), Tone.WARNING, 2 * _STEP)
             continue

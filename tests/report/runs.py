@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.comparing import Side
 from conformance.engine.irs import analysed
+from conformance.engine.job_comparison import StoredJob
 from conformance.engine.loading import load
 from conformance.engine.rundir import Results, RunDirectory
 from conformance.judge.errors import signature
@@ -110,6 +110,6 @@ def cell_of(id_: str) -> RunCell:
     return RunCell(id=id_, lock="l" * 64, versions={"jax": release, "numpy": "2.0.2"})
 
 
-def sides(directory: Directory) -> list[Side]:
+def sides(directory: Directory) -> list[StoredJob]:
     """Return the jobs of a directory, as they are compared."""
-    return [Side(record, directory.run.blobs) for record in directory.records]
+    return [StoredJob(record, directory.run.blobs) for record in directory.records]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from conformance.engine.comparing import ComparedIr, ComparedJobs, Level, grouped
+from conformance.engine.job_comparison import IrComparison, IrLevel, JobComparison, group_by_changes
 from conformance.ir.change import Change, IrDiff
 from conformance.model.outcome import Outcome
 from conformance.report.ir_terminal import Detail, DiffReport
@@ -28,19 +28,19 @@ def diff(*changes: Change, **more: Any) -> IrDiff:
     return IrDiff(kind="hlo", changes=changes, **{"equal": equal, "neutral_equal": equal, **more})
 
 
-def jobs(name: str, *found: ComparedIr, said: str = "", cell: str = "c") -> ComparedJobs:
+def jobs(name: str, *found: IrComparison, said: str = "", cell: str = "c") -> JobComparison:
     """Return two jobs of a case in the same cell."""
     ok = (Outcome.OK, Outcome.OK)
-    return ComparedJobs(case=name, cells=(cell, cell), outcomes=ok, said=said, irs=found)
+    return JobComparison(case=name, cells=(cell, cell), outcomes=ok, said=said, irs=found)
 
 
-def hlo(found: IrDiff) -> ComparedIr:
+def hlo(found: IrDiff) -> IrComparison:
     """Return a compared HLO."""
-    return ComparedIr(ir="hlo", diff=found)
+    return IrComparison(ir="hlo", diff=found)
 
 
 def printed(
-    show: Any, detail: Detail = Detail.SHORT, level: Level = Level.STRUCTURE, **more: Any
+    show: Any, detail: Detail = Detail.SHORT, level: IrLevel = IrLevel.STRUCTURE, **more: Any
 ) -> str:
     """Return what a report prints, without the white space at the ends of lines."""
     out = io.StringIO()
@@ -152,7 +152,7 @@ def test_the_same_work() -> None:
     found = diff(CHANGE, COSMETIC, neutral_equal=True)
     assert "hlo  same work, grouped or written otherwise\n" in texts(found)
     assert "header: name" in texts(found)
-    out = texts(found, level=Level.NEUTRAL)
+    out = texts(found, level=IrLevel.NEUTRAL)
     assert "header: name" not in out
     assert "dimensions of reduce" in out
 
@@ -160,7 +160,7 @@ def test_the_same_work() -> None:
 def test_two_jobs() -> None:
     """How they ended, each IR, and why one could not be compared."""
     job = jobs(
-        "f/a", hlo(diff()), ComparedIr(ir="jaxpr", problem="only the first has one"), said="x"
+        "f/a", hlo(diff()), IrComparison(ir="jaxpr", problem="only the first has one"), said="x"
     )
     assert printed(lambda report: report.job(job)) == (
         "f/a on c\ndiffer: x\n\nhlo  equal\n\njaxpr  only the first has one"
@@ -172,10 +172,10 @@ def test_many_jobs() -> None:
     same = [jobs(f"f/{n}", hlo(diff(CHANGE))) for n in range(5)]
     rest = [
         jobs("f/x", hlo(diff()), said="ok -> raised"),
-        jobs("f/y", ComparedIr(ir="hlo", problem="p")),
+        jobs("f/y", IrComparison(ir="hlo", problem="p")),
     ]
     every = [*same, *rest]
-    out = printed(lambda r: r.many(("A", "B"), every, grouped(every, Level.STRUCTURE)))
+    out = printed(lambda r: r.many(("A", "B"), every, group_by_changes(every, IrLevel.STRUCTURE)))
     assert out.startswith("A -> B\n6 pairs of IRs: 1 equal, 5 different\n")
     assert "\nnot compared in 1 job: hlo: p\n  f/y\n" in out
     assert "\nhlo, in 5 jobs:\n  f/0\n  f/1\n  f/2\n  ... 2 more jobs (--full)\n" in out
@@ -185,7 +185,7 @@ def test_many_jobs() -> None:
 def test_jobs_of_several_cells_are_told_with_them() -> None:
     """A case alone says not which."""
     every = [jobs("f/a", hlo(diff(CHANGE)), cell=cell) for cell in ("c", "d")]
-    out = printed(lambda r: r.many(("A", "B"), every, grouped(every, Level.STRUCTURE)))
+    out = printed(lambda r: r.many(("A", "B"), every, group_by_changes(every, IrLevel.STRUCTURE)))
     assert "\n  f/a on c\n  f/a on d\n" in out
 
 

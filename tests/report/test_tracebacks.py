@@ -16,16 +16,16 @@ from tests.report.runs import CELLS, Directory, sides
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
 
 
-def side(folder: Path, *frames: Frame, **more: Any) -> Side:
+def side(folder: Path, *frames: Frame, **more: Any) -> StoredJob:
     """Return a job that raised with some frames."""
     text = encode_traceback((Raised(type="E", frames=frames, **more),)).decode()
     return told(folder, {"frames": text})
 
 
-def told(folder: Path, texts: dict[str, str]) -> Side:
+def told(folder: Path, texts: dict[str, str]) -> StoredJob:
     """Return a job that raised, with some artifacts."""
     (one,) = sides(Directory(folder).job("f/a", CELLS[0], error=("E", "m"), texts=texts))
     return one

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from conformance.cells.cell import Cell
-from conformance.engine.comparing import Side
 from conformance.engine.job import PlannedCell
+from conformance.engine.job_comparison import StoredJob
 from conformance.model.outcome import Conformance
 from conformance.model.run import RunCase
 from conformance.report.report import Report
@@ -66,7 +66,7 @@ class Tried:
         for place, said in enumerate(seen):
             if said is not None:
                 self.made.job(name, axis.cells[place].cell.id, **said)
-                line.take(place, Side(self.made.records[-1], self.made.run.blobs))
+                line.take(place, StoredJob(self.made.records[-1], self.made.run.blobs))
         self.compared.append(line.compared())
         return self
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.comparing import value_of
 from conformance.engine.diff_cache import pair_of
+from conformance.engine.job_comparison import load_value
 from conformance.engine.transitions import ENDING, FACTS, VALUE, Kind
 from conformance.ir.graph import CROSS_LOWERED, IRS
 from conformance.judge.tests import FALSIFYING
@@ -26,8 +26,8 @@ from conformance.report.warned import warnings_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
-    from conformance.engine.comparing import Side
     from conformance.engine.diff_cache import IrPair, KeptDiff
+    from conformance.engine.job_comparison import StoredJob
     from conformance.engine.transitions import Timeline, Transition
     from conformance.model.record import Record
     from conformance.model.run import Exclusion
@@ -231,7 +231,7 @@ def _track(
     )
 
 
-def _falsifying(jobs: Iterable[tuple[str, Side | None]]) -> tuple[tuple[str, str], ...]:
+def _falsifying(jobs: Iterable[tuple[str, StoredJob | None]]) -> tuple[tuple[str, str], ...]:
     """Return the examples that a test fails for, the newest first, those that are the same once."""
     found: dict[str, list[str]] = {}
     for release, side in jobs:
@@ -240,7 +240,7 @@ def _falsifying(jobs: Iterable[tuple[str, Side | None]]) -> tuple[tuple[str, str
     return tuple((", ".join(releases), text) for text, releases in reversed(found.items()))
 
 
-def _text(side: Side, artifact: str) -> str:
+def _text(side: StoredJob, artifact: str) -> str:
     try:
         return side.blobs.get(side.record.artifacts[artifact]).decode("utf-8", "replace")
     except CorruptBlobError as error:
@@ -334,9 +334,9 @@ def _values(point: Transition) -> tuple[str, ...]:
     return tuple(text.replace("golden", "before") for text in point.value.messages)
 
 
-def _plots(before: Side, after: Side) -> tuple[ValuePlot, ...]:
+def _plots(before: StoredJob, after: StoredJob) -> tuple[ValuePlot, ...]:
     try:
-        return value_plots(value_of(before), value_of(after))
+        return value_plots(load_value(before), load_value(after))
     except (CorruptBlobError, CorruptValueError):
         return ()
 

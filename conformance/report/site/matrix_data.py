@@ -15,7 +15,7 @@ from conformance.report.verdicts import LETTERS, MEANINGS, WORST_FIRST
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
     from conformance.engine.transitions import Timeline, Transition
     from conformance.model.record import Record
     from conformance.report.report import Report
@@ -190,7 +190,7 @@ class _Drawing:
         found = segments(shown, [edges.get(cell, "") for cell in cells])
         return [part for s in found for part in (s.length, s.state, s.edge, s.reason)]
 
-    def _shown(self, case: str, cell: str, job: Side | None) -> tuple[int, int]:
+    def _shown(self, case: str, cell: str, job: StoredJob | None) -> tuple[int, int]:
         """Return the state and the reason of a case in a cell."""
         if job is not None:
             return self.tables.of_job(job.record)

@@ -10,7 +10,7 @@ from conformance.engine.transitions import ENDING, FACTS, Kind
 from conformance.report.site.addresses import point_anchor
 
 if TYPE_CHECKING:
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
     from conformance.engine.transitions import Timeline, Transition
     from conformance.model.record import Record
     from conformance.report.tracks import Track
@@ -83,7 +83,7 @@ def _concerns(row: str, point: Transition) -> bool:
     return row in point.changed
 
 
-def _state(row: str, job: Side | None, turn: int) -> str:
+def _state(row: str, job: StoredJob | None, turn: int) -> str:
     """Return what a cell shows of a row."""
     if job is None:
         return ""

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.engine.comparing import Side
+from conformance.engine.job_comparison import StoredJob
 from conformance.engine.transitions import ENDING, VALUE
 from conformance.report.site.addresses import case_page, href, point_anchor, slug
 from conformance.report.site.excerpts import Run, error_lines, side_by_side
@@ -204,7 +204,7 @@ class _Drawing:
         for cell, release in sides if change.artifact == ENDING else ():
             job = self._jobs[change.case].get(cell)
             if job is not None and job.error is not None:
-                stacks = stacks_of(Side(job, self._run.blobs), self._report.roots)
+                stacks = stacks_of(StoredJob(job, self._run.blobs), self._report.roots)
                 return {"stacks": stacks, "raised_on": release}
         return {}
 

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from conformance.engine.comparing import Side
+from conformance.engine.job_comparison import StoredJob
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome
 from conformance.triage.bisect.answer import Step
@@ -50,7 +50,7 @@ class Samples:
     figure: Figure | None = None
     progress: Callable[[Step], None]
     _unstable: frozenset[int] = frozenset()
-    _samples: dict[int, list[Side]] = field(default_factory=dict)
+    _samples: dict[int, list[StoredJob]] = field(default_factory=dict)
     _past: dict[int, deque[Record]] = field(default_factory=dict)
     _from_log: set[int] = field(default_factory=set)
     _announced: set[int] = field(default_factory=set)
@@ -96,8 +96,8 @@ class Samples:
     def _record(self, point: int) -> Record:
         return self._samples[point][0].record
 
-    def _side(self, record: Record) -> Side:
-        return Side(record, self.blobs)
+    def _side(self, record: Record) -> StoredJob:
+        return StoredJob(record, self.blobs)
 
     def _label(self, point: int) -> str:
         return self.points[point].cell.id

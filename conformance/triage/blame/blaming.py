@@ -6,7 +6,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.comparing import Side
+from conformance.engine.job_comparison import StoredJob
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.model.outcome import ExitCode, Outcome
 from conformance.triage.bisect.points import RESTART
@@ -88,7 +88,7 @@ class Blame:
     _count: int = 0
     _steps: list[Step] = field(default_factory=list)
     _shown: dict[Units, Shows] = field(default_factory=dict)
-    _samples: dict[Units, list[Side]] = field(default_factory=dict)
+    _samples: dict[Units, list[StoredJob]] = field(default_factory=dict)
     _cells: dict[Units, PlannedCell] = field(default_factory=dict)
     _past: dict[tuple[str, str], deque[Record]] = field(default_factory=dict)
     _from_log: set[Units] = field(default_factory=set)
@@ -177,9 +177,9 @@ class Blame:
                 continue
             (sample,) = self.prober.probe([original.planned])
             self.keep(sample)
-            state = question.state([Side(sample, self.blobs)])
+            state = question.state([StoredJob(sample, self.blobs)])
             if state is not None and self._shows(state) is not self._shown[units]:
-                seen = question.said([Side(sample, self.blobs)])
+                seen = question.said([StoredJob(sample, self.blobs)])
                 stands = question.said(self._samples[units])
                 raise OtherwiseError(
                     f"{original.planned.cell.id} shows {seen}, {original.stand_in} shows {stands}: "
@@ -288,4 +288,4 @@ class Blame:
         return self._cells[units]
 
     def _add(self, units: Units, record: Record) -> None:
-        self._samples.setdefault(units, []).append(Side(record, self.blobs))
+        self._samples.setdefault(units, []).append(StoredJob(record, self.blobs))

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from conformance.corpus.discover import discover
-from conformance.engine.comparing import Side
 from conformance.engine.job import Job
+from conformance.engine.job_comparison import StoredJob
 from conformance.engine.judging import Judge, record_of
 from conformance.engine.plan import why_not
 from conformance.engine.runner import judged_from_cache
@@ -87,9 +87,9 @@ class Bench:
             self.cache.put(finished.job, record, self.blobs)
             yield judge.judge(finished.job, record)
 
-    def side(self, record: Record) -> Side:
+    def side(self, record: Record) -> StoredJob:
         """Return a record with its artifacts."""
-        return Side(record, self.blobs)
+        return StoredJob(record, self.blobs)
 
 
 def written_cases(file: Path, text: str) -> Mapping[str, Case]:

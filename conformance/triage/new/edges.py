@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.engine.comparing import value_of
+from conformance.engine.job_comparison import load_value
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import compare_reference, compare_values
 from conformance.model.outcome import Conformance, Outcome
@@ -68,7 +68,7 @@ def find_edges(
     anchor = None
     if not (tried.draft.states or tried.draft.way.bare) and ran:
         anchor = good if good in ran else max(ran)
-    right = None if anchor is None else value_of(bench.side(records[anchor]))
+    right = None if anchor is None else load_value(bench.side(records[anchor]))
     states = _States(bench, right)
     known = {number: states.of(records[number]) for number in sorted(records)}
     while points := wanted(known, bench.width, eager=True):
@@ -96,7 +96,7 @@ class _States:
         if self._right is None:
             deviates = record.conformance is Conformance.DEVIATES
             return State(Kind.BAD, "deviates") if deviates else GOOD
-        value = value_of(self._bench.side(record))
+        value = load_value(self._bench.side(record))
         if compare_reference(value, self._right).agrees:
             return GOOD
         for number, known in enumerate(self._values):

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.comparing import value_of
+from conformance.engine.job_comparison import load_value
 from conformance.errors import UsageError
 from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.new.bench import written_cases
@@ -180,7 +180,7 @@ class Drafts:
                 told |= _numbers(one.paths, match[1])
             elif record.error is not None and _NOTHING in record.error.message:
                 told |= set(range(len(one.paths)))
-            elif record.outcome is Outcome.OK and has_address(value_of(self._bench.side(record))):
+            elif record.outcome is Outcome.OK and has_address(load_value(self._bench.side(record))):
                 named |= told
         way = replace(one.way, told=frozenset(told), named=frozenset(named))
         return None if way == one.way else way

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from conformance.cells.cell import Cell
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
     from conformance.ir.change import IrDiff
     from conformance.model.record import Record
     from conformance.triage.passes.search import Passes
@@ -50,7 +50,7 @@ class Prober(Protocol):
         """Let the next question begin in a new process."""
         ...
 
-    def compiled(self, options: Mapping[str, Any]) -> Side:
+    def compiled(self, options: Mapping[str, Any]) -> StoredJob:
         """Try it with compiler options."""
         ...
 
@@ -58,7 +58,7 @@ class Prober(Protocol):
         """Return the names of the files that XLA dumps of its passes."""
         ...
 
-    def configured(self, name: str, value: Any) -> Side:
+    def configured(self, name: str, value: Any) -> StoredJob:
         """Try it with an option of `jax.config`."""
         ...
 
@@ -83,7 +83,7 @@ class Step:
     name: str = ""
     value: Any = None
     answer: Answer
-    side: Side
+    side: StoredJob
     seconds: float
     again: bool = False
 
@@ -106,7 +106,7 @@ class Answers:
     """
 
     predicate: Predicate
-    bad: Side
+    bad: StoredJob
     found: Found = field(default_factory=Found)
     steps: list[Step] = field(default_factory=list)
     flags: list[Step] = field(default_factory=list)
@@ -153,7 +153,7 @@ class Inquiry:
         prober: Prober,
         cell: Cell,
         predicate: Predicate,
-        bad: Side,
+        bad: StoredJob,
         progress: Callable[[Step], None],
     ) -> None:
         self._prober = prober
@@ -241,15 +241,15 @@ class Inquiry:
     def _configured(self, name: str, value: Any, *, again: bool = False) -> Step:
         return self._config_step(name, value, *self._timed_option(name, value), again=again)
 
-    def _timed_option(self, name: str, value: Any) -> tuple[Side, float]:
+    def _timed_option(self, name: str, value: Any) -> tuple[StoredJob, float]:
         return _timed(lambda: self._prober.configured(name, value))
 
     def _config_step(
-        self, name: str, value: Any, side: Side, seconds: float, *, again: bool = False
+        self, name: str, value: Any, side: StoredJob, seconds: float, *, again: bool = False
     ) -> Step:
         return self._step("config", side, seconds, name=name, value=value, again=again)
 
-    def _step(self, what: str, side: Side, seconds: float, **more: Any) -> Step:
+    def _step(self, what: str, side: StoredJob, seconds: float, **more: Any) -> Step:
         answer = answer_of(self._answers.predicate, side, self._bad)
         step = Step(what=what, side=side, answer=answer, seconds=seconds, **more)
         self._answers.steps.append(step)
@@ -263,12 +263,12 @@ def _is_refused(record: Record) -> bool:
     return refused or record.outcome is Outcome.UNSUPPORTED
 
 
-def _timed(work: Callable[[], Side]) -> tuple[Side, float]:
+def _timed(work: Callable[[], StoredJob]) -> tuple[StoredJob, float]:
     start = time.perf_counter()
     return work(), time.perf_counter() - start
 
 
-def hlo_changes(before: Side, after: Side) -> IrDiff | None:
+def hlo_changes(before: StoredJob, after: StoredJob) -> IrDiff | None:
     """Return how the optimised HLO of two programs differs, None if it cannot be said."""
     one, other = _hlo(before), _hlo(after)
     if not one or not other:
@@ -279,7 +279,7 @@ def hlo_changes(before: Side, after: Side) -> IrDiff | None:
         return None
 
 
-def _hlo(side: Side) -> str:
+def _hlo(side: StoredJob) -> str:
     artifacts: Mapping[str, str] = side.record.artifacts
     if "hlo" not in artifacts:
         return ""

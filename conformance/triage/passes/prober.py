@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from conformance.corpus.claims import FILECHECK
 from conformance.engine.checking import worker_probe
 from conformance.engine.client import WorkerDiedError
-from conformance.engine.comparing import Side
 from conformance.engine.job import Finished, Job
+from conformance.engine.job_comparison import StoredJob
 from conformance.engine.judging import claimed_observation, record_of
 from conformance.engine.messages import JobEnd
 from conformance.engine.observe import Transcript
@@ -110,7 +110,7 @@ class PassProber:
             self._session.thread.join(GRACE)
             self._session = None
 
-    def compiled(self, options: Mapping[str, Any]) -> Side:
+    def compiled(self, options: Mapping[str, Any]) -> StoredJob:
         """Compile the program, and run it where the cell has devices.
 
         Args:
@@ -137,7 +137,7 @@ class PassProber:
         shutil.rmtree(folder)
         return names
 
-    def configured(self, name: str, value: Any) -> Side:
+    def configured(self, name: str, value: Any) -> StoredJob:
         """Run the program anew, from the start, with an option of `jax.config`.
 
         Args:
@@ -256,7 +256,7 @@ class PassProber:
         return finished
 
 
-def judged(finished: Finished, blobs: BlobStore) -> Side:
+def judged(finished: Finished, blobs: BlobStore) -> StoredJob:
     """Return what came of a program, judged by the case's own reference and claims.
 
     Args:
@@ -265,7 +265,7 @@ def judged(finished: Finished, blobs: BlobStore) -> Side:
     """
     case, record = finished.job.case, record_of(finished, blobs)
     found, reasons = conformance(case, claimed_observation(case, record, blobs))
-    return Side(replace(record, conformance=found, reasons=reasons), blobs)
+    return StoredJob(replace(record, conformance=found, reasons=reasons), blobs)
 
 
 def _next(session: _Session) -> frames.Frame:

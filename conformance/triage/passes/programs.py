@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
-from conformance.engine.comparing import Side
+from conformance.engine.job_comparison import StoredJob
 from conformance.errors import InfrastructureError
 from conformance.scratch import temporary_folder
 from conformance.triage.passes.prober import DISABLED, DUMP
@@ -74,7 +74,7 @@ class ProgramPasses:
     def renew(self) -> None:
         """Begin anew: each answer does."""
 
-    def compiled(self, options: Mapping[str, Any]) -> Side:
+    def compiled(self, options: Mapping[str, Any]) -> StoredJob:
         """Run the program with flags of XLA.
 
         Args:
@@ -93,7 +93,7 @@ class ProgramPasses:
             replace(self._runner, facts=False).run(self._planned, flags=flags)
             return [file.name for file in folder.iterdir()]
 
-    def configured(self, name: str, value: Any) -> Side:
+    def configured(self, name: str, value: Any) -> StoredJob:
         """Run the program with an option of `jax.config`, by its variable.
 
         Args:
@@ -102,8 +102,8 @@ class ProgramPasses:
         """
         return self._side(variables={name.upper(): _text(value)})
 
-    def _side(self, **how: Any) -> Side:
-        return Side(self._runner.run(self._planned, **how), self._runner.blobs)
+    def _side(self, **how: Any) -> StoredJob:
+        return StoredJob(self._runner.run(self._planned, **how), self._runner.blobs)
 
 
 def flags_of(options: Mapping[str, Any]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.engine.comparing import value_of
+from conformance.engine.job_comparison import load_value
 from conformance.errors import UsageError
 from conformance.judge.comparison import Agreement
 from conformance.judge.values import compare_values
@@ -18,7 +18,7 @@ from conformance.triage.questions.question import chosen, state_of
 from conformance.triage.questions.state import BAD, GOOD, State
 
 if TYPE_CHECKING:
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
     from conformance.judge.tolerance import Tolerance
     from conformance.triage.questions.predicate import Predicate
 
@@ -34,7 +34,7 @@ class Conforms:
     name: str = "conformance"
     about: str = "deviates from its own reference"
 
-    def state(self, side: Side) -> State:
+    def state(self, side: StoredJob) -> State:
         """Return what a program shows."""
         if side.record.conformance is Conformance.CONFORMS:
             return GOOD
@@ -53,7 +53,7 @@ class Succeeds:
         """The error."""
         return f"ends with {quoted(self.bad)}"
 
-    def state(self, side: Side) -> State:
+    def state(self, side: StoredJob) -> State:
         """Return what a program shows."""
         if side.record.outcome is Outcome.OK:
             return GOOD
@@ -72,20 +72,20 @@ class Bits:
         about: What a bad program does, in a few words.
     """
 
-    known: Side
+    known: StoredJob
     tolerance: Tolerance
     same: State
     differ: State
     about: str
     name: str = "bits"
 
-    def state(self, side: Side) -> State:
+    def state(self, side: StoredJob) -> State:
         """Return what a program shows."""
         if side.record.outcome is not Outcome.OK or "value" not in side.record.artifacts:
             return other(side.record)
         if side.record.artifacts["value"] == self.known.record.artifacts["value"]:
             return self.same
-        compared = compare_values(value_of(side), value_of(self.known), self.tolerance)
+        compared = compare_values(load_value(side), load_value(self.known), self.tolerance)
         return self.same if compared.agreement is Agreement.EQUAL else self.differ
 
 
@@ -101,14 +101,14 @@ class Prints:
     name: str = "output"
     about: str = "prints this very output"
 
-    def state(self, side: Side) -> State:
+    def state(self, side: StoredJob) -> State:
         """Return what a program shows."""
         if side.record.outcome is not Outcome.OK:
             return other(side.record)
         return BAD if printed(side) == self.bad else GOOD
 
 
-def question_within(bad: Side, tolerance: Tolerance, *, when: str, fact: str) -> Predicate:
+def question_within(bad: StoredJob, tolerance: Tolerance, *, when: str, fact: str) -> Predicate:
     """Return what is asked within one cell.
 
     Args:
@@ -178,7 +178,7 @@ def question_between(ends: Ends, *, when: str, fact: str) -> Predicate:
         return bits
 
 
-def _fact(bad: Side, text: str, good: Side | None) -> Predicate:
+def _fact(bad: StoredJob, text: str, good: StoredJob | None) -> Predicate:
     name, given, value = text.partition("=")
     seen = fact_of(bad, name)
     wanted = _json(value, text) if given else None if good is None else fact_of(good, name)
@@ -194,7 +194,7 @@ def _json(text: str, option: str) -> Any:
         raise UsageError(f"--fact {option}: expected JSON after =, e.g. 2 or true") from None
 
 
-def answer_of(predicate: Predicate, side: Side, bad: Side) -> Answer:
+def answer_of(predicate: Predicate, side: StoredJob, bad: StoredJob) -> Answer:
     """Return what a program does with passes disabled, or under another flag.
 
     Args:

@@ -12,7 +12,7 @@ from conformance.triage.questions.predicate import other
 from conformance.triage.questions.state import BAD, GOOD, Kind, State
 
 if TYPE_CHECKING:
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
     from conformance.model.record import Record
 
 
@@ -36,7 +36,7 @@ class ByFact:
         """The fact."""
         return f"states {self.fact} = {json.dumps(self.bad)}"
 
-    def state(self, side: Side) -> State:
+    def state(self, side: StoredJob) -> State:
         """Return what a point shows."""
         if self.fact.partition(".")[0] not in side.record.facts:
             return other(side.record)
@@ -51,7 +51,7 @@ class ByFact:
 class ByFacts:
     """States other facts than the good end, of those that gate."""
 
-    good: Side
+    good: StoredJob
     names: tuple[str, ...]
     name: str = "facts"
 
@@ -60,7 +60,7 @@ class ByFacts:
         """The facts."""
         return f"states otherwise: {', '.join(self.names)}"
 
-    def state(self, side: Side) -> State:
+    def state(self, side: StoredJob) -> State:
         """Return what a point shows."""
         if not side.record.facts:
             return other(side.record)
@@ -79,7 +79,7 @@ def differing(record: Record, good: Record) -> set[str]:
     return {sentence.removeprefix(FACT).partition(":")[0] for sentence in said}
 
 
-def fact_of(side: Side, name: str) -> Any:
+def fact_of(side: StoredJob, name: str) -> Any:
     """Return a fact, or a part of it; a part that is not there counts 0.
 
     Args:

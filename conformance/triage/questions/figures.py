@@ -20,7 +20,7 @@ from conformance.triage.questions.state import BAD, GOOD, Kind, State
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
     from conformance.model.record import Record
 
 FIRST: Final = 6
@@ -162,7 +162,7 @@ class ByFigure:
         good, bad, limit = map(self.figure.told, (*medians, self.split.threshold))
         return f"takes {how} {self.figure.name} than {limit}, between medians of {good} and {bad}"
 
-    def state(self, samples: Sequence[Side]) -> State | None:
+    def state(self, samples: Sequence[StoredJob]) -> State | None:
         """Return what a point shows; None if more must be measured."""
         records = [side.record for side in samples]
         failed = next((record for record in records if record.outcome is not Outcome.OK), None)
@@ -178,7 +178,7 @@ class ByFigure:
             return None
         return State(Kind.UNKNOWN, f"ambiguous: {bad} of {len(values)} samples are bad")
 
-    def said(self, samples: Sequence[Side]) -> str:
+    def said(self, samples: Sequence[StoredJob]) -> str:
         """Return what was measured at one point, in words."""
         records = [side.record for side in samples]
         failed = next((record for record in records if record.outcome is not Outcome.OK), None)
@@ -186,7 +186,7 @@ class ByFigure:
 
 
 def between(
-    figure: Figure, good: Sequence[Side], bad: Sequence[Side], names: tuple[str, str]
+    figure: Figure, good: Sequence[StoredJob], bad: Sequence[StoredJob], names: tuple[str, str]
 ) -> ByFigure | None:
     """Return the question that tells two ends apart by a figure, None if more must be measured.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from conformance.engine.comparing import value_of
+from conformance.engine.job_comparison import load_value
 from conformance.errors import ConformanceError
 from conformance.judge.values import compare_values
 from conformance.model.outcome import Conformance, ExitCode, Outcome
@@ -17,7 +17,7 @@ from conformance.triage.questions.output import differing_lines, same_output
 from conformance.triage.questions.state import BAD, GOOD, Kind, State
 
 if TYPE_CHECKING:
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
     from conformance.judge.tolerance import Tolerance
     from conformance.model.record import Record
 
@@ -57,7 +57,7 @@ class Predicate(Protocol):
         """What a bad point does, in a few words."""
         ...
 
-    def state(self, side: Side) -> State:
+    def state(self, side: StoredJob) -> State:
         """Return what a point shows."""
         ...
 
@@ -74,8 +74,8 @@ class Ends:
         unstable: Numbers of the lines that one end prints differently from run to run.
     """
 
-    good: Side
-    bad: Side
+    good: StoredJob
+    bad: StoredJob
     names: tuple[str, str]
     tolerance: Tolerance
     unstable: frozenset[int] = frozenset()
@@ -134,7 +134,7 @@ class ByEnding:
         """The ending that is bad."""
         return f"ends with {quoted(self._bad)}"
 
-    def state(self, side: Side) -> State:
+    def state(self, side: StoredJob) -> State:
         """Return what a point shows."""
         seen = ending(side.record)
         failure = seen if self._exact else self._failures.of(seen)
@@ -159,7 +159,7 @@ class ByExit:
         self._bad = bad
         self._failures = Failures(bad)
 
-    def state(self, side: Side) -> State:
+    def state(self, side: StoredJob) -> State:
         """Return what a point shows."""
         if side.record.outcome is Outcome.OK:
             return GOOD
@@ -174,7 +174,7 @@ class ByConformance:
     name: str = "conformance"
     about: str = "deviates from its own reference"
 
-    def state(self, side: Side) -> State:
+    def state(self, side: StoredJob) -> State:
         """Return what a point shows."""
         if side.record.outcome is not Outcome.OK:
             return other(side.record)
@@ -195,13 +195,13 @@ class ByValue:
 
     def __init__(self, ends: Ends) -> None:
         self._tolerance = ends.tolerance
-        self._known = [(GOOD, value_of(ends.good)), (BAD, value_of(ends.bad))]
+        self._known = [(GOOD, load_value(ends.good)), (BAD, load_value(ends.bad))]
 
-    def state(self, side: Side) -> State:
+    def state(self, side: StoredJob) -> State:
         """Return what a point shows."""
         if side.record.outcome is not Outcome.OK or "value" not in side.record.artifacts:
             return other(side.record)
-        value = value_of(side)
+        value = load_value(side)
         for state, known in self._known:
             if compare_values(value, known, self._tolerance).agrees:
                 return state
@@ -235,7 +235,7 @@ class ByOutput:
             return "prints other digits than the good end"
         return "prints something else than the good end"
 
-    def state(self, side: Side) -> State:
+    def state(self, side: StoredJob) -> State:
         """Return what a point shows."""
         if side.record.outcome is not Outcome.OK:
             return other(side.record)
@@ -247,11 +247,11 @@ class ByOutput:
         self._known.append((state, seen))
         return state
 
-    def text(self, side: Side) -> str:
+    def text(self, side: StoredJob) -> str:
         """Return what a target printed, empty where it is no program."""
         return output_of(side, self._artifact)
 
-    def difference(self, side: Side) -> str:
+    def difference(self, side: StoredJob) -> str:
         """Return the first line that differs from what the good end printed, empty if none."""
         good = self._known[0][1]
         lines = differing_lines(self.text(side), good, self._unstable, exact=self.is_exact)
@@ -259,7 +259,7 @@ class ByOutput:
         return f"prints {quoted(line)!r} for {quoted(before)!r}" if line or before else ""
 
 
-def output_of(side: Side, artifact: str = OUTPUT) -> str:
+def output_of(side: StoredJob, artifact: str = OUTPUT) -> str:
     """Return what a program printed, empty where the target is none.
 
     Args:
@@ -270,6 +270,6 @@ def output_of(side: Side, artifact: str = OUTPUT) -> str:
     return side.blobs.get(blob).decode("utf-8", "replace") if blob else ""
 
 
-def printed(side: Side) -> str:
+def printed(side: StoredJob) -> str:
     """Return the blob of what a target printed, empty where it is no program."""
     return side.record.artifacts.get(OUTPUT, "")

@@ -27,7 +27,7 @@ from conformance.triage.questions.state import BAD, GOOD, Kind, State
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
     from conformance.triage.questions.predicate import Ends, Predicate
 
 
@@ -44,11 +44,11 @@ class Question(Protocol):
         """What a bad point does, in a few words."""
         ...
 
-    def state(self, samples: Sequence[Side]) -> State | None:
+    def state(self, samples: Sequence[StoredJob]) -> State | None:
         """Return what a point shows, None if it must be tried again."""
         ...
 
-    def said(self, samples: Sequence[Side]) -> str:
+    def said(self, samples: Sequence[StoredJob]) -> str:
         """Return what was seen there, in a few words."""
         ...
 
@@ -75,14 +75,14 @@ class Seen:
         """What a bad point does, in a few words."""
         return self.predicate.about
 
-    def state(self, samples: Sequence[Side]) -> State | None:
+    def state(self, samples: Sequence[StoredJob]) -> State | None:
         """Return the worst that a point showed; None as long as it was good, but not often."""
         states = [state_of(self.predicate, side) for side in samples]
         worst = states[self._worst(states)]
         waits = worst.kind in (Kind.GOOD, Kind.OTHER) and len(samples) < self.repeat
         return None if waits else worst
 
-    def said(self, samples: Sequence[Side]) -> str:
+    def said(self, samples: Sequence[StoredJob]) -> str:
         """Return how the job ended, and whether it conforms."""
         states = [state_of(self.predicate, side) for side in samples]
         worst = self._worst(states)
@@ -111,7 +111,7 @@ _ORDER: Final = (Kind.BAD, Kind.OTHER, Kind.GOOD, Kind.UNKNOWN)
 """Kinds of states, the one that counts most first."""
 
 
-def shown(predicate: Predicate, side: Side) -> str:
+def shown(predicate: Predicate, side: StoredJob) -> str:
     """Return what of a job that ended well the answer hangs on, empty where nothing can be shown.
 
     Args:
@@ -128,7 +128,7 @@ def shown(predicate: Predicate, side: Side) -> str:
             return ""
 
 
-def state_of(predicate: Predicate, side: Side) -> State:
+def state_of(predicate: Predicate, side: StoredJob) -> State:
     """Return what a point shows to a predicate; nothing, where the target could not be tried.
 
     Args:

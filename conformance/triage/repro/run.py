@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.engine.comparing import Side, text_of
+from conformance.engine.job_comparison import StoredJob, load_ir_text
 from conformance.engine.judging import claimed_observation, variant
 from conformance.engine.loading import load
 from conformance.engine.rundir import RunDirectory
@@ -45,7 +45,7 @@ class SeenJob:
 
     job: Job
     seen: Seen
-    side: Side
+    side: StoredJob
 
 
 @contextlib.contextmanager
@@ -65,7 +65,7 @@ def run_now(
         run = Run(plan, directory, executor, cache, judge(directory.blobs))
         records = run.execute()
         yield [
-            seen_job(job, Side(record, directory.blobs))
+            seen_job(job, StoredJob(record, directory.blobs))
             for job, record in zip(plan.jobs, records, strict=True)
         ]
 
@@ -90,7 +90,7 @@ def recorded(plan: Plan, directory: RunDirectory) -> list[SeenJob]:
             raise UsageError(f"{told} was not run there, expected that it was; leave out --run")
         if (record.case_hash, record.cell_hash) != (job.case.content_hash, job.planned.cell_hash):
             raise UsageError(f"{told} has changed since; leave out --run to run it as it is now")
-        found.append(seen_job(job, Side(record, run.blobs)))
+        found.append(seen_job(job, StoredJob(record, run.blobs)))
     return found
 
 
@@ -112,7 +112,7 @@ def recorded_span(job: Job, observation: Observation) -> str:
     return "" if agreement is Agreement.BEYOND else golden.span
 
 
-def seen_job(job: Job, side: Side) -> SeenJob:
+def seen_job(job: Job, side: StoredJob) -> SeenJob:
     """Return what was seen of a job, judged by the case's own reference and claims alone.
 
     Raises:
@@ -127,7 +127,7 @@ def seen_job(job: Job, side: Side) -> SeenJob:
         raise UsageError(f"{record.case} on {record.cell}: unsupported: {said}; name another cell")
     observation = claimed_observation(job.case, record, side.blobs)
     conforms, reasons = conformance(job.case, observation)
-    hlo = text_of(side, "hlo") if job.case.kind == "program" else None
+    hlo = load_ir_text(side, "hlo") if job.case.kind == "program" else None
     seen = Seen(
         observation=observation,
         conformance=conforms,

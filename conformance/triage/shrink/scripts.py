@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from conformance.engine.comparing import Side
+from conformance.engine.job_comparison import StoredJob
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import Outcome
 from conformance.triage.questions.failure import same_failure
@@ -88,11 +88,11 @@ class ScriptQuestion(Protocol):
         """The failure or difference, in a few words."""
         ...
 
-    def may_hold(self, bad: Side) -> bool:
+    def may_hold(self, bad: StoredJob) -> bool:
         """Say whether what the cell shows leaves it open."""
         ...
 
-    def holds(self, bad: Side, good: Side | None) -> bool:
+    def holds(self, bad: StoredJob, good: StoredJob | None) -> bool:
         """Say whether a candidate still shows it.
 
         Args:
@@ -110,19 +110,19 @@ class FailsAlike:
         seen: The script in the cell.
     """
 
-    seen: Side
+    seen: StoredJob
 
     @property
     def about(self) -> str:
         """How it ends."""
         return quoted(ending(self.seen.record))
 
-    def may_hold(self, bad: Side) -> bool:
+    def may_hold(self, bad: StoredJob) -> bool:
         """Say whether it fails for the same reason."""
         same = same_failure(ending(bad.record), ending(self.seen.record))
         return bad.record.outcome is self.seen.record.outcome and same
 
-    def holds(self, bad: Side, good: Side | None) -> bool:
+    def holds(self, bad: StoredJob, good: StoredJob | None) -> bool:
         """Say whether it fails, and only here."""
         return self.may_hold(bad) and (good is None or good.record.outcome is Outcome.OK)
 
@@ -136,8 +136,8 @@ class DiffersAlike:
         good: The script in the other one.
     """
 
-    bad: Side
-    good: Side
+    bad: StoredJob
+    good: StoredJob
 
     @property
     def about(self) -> str:
@@ -145,11 +145,11 @@ class DiffersAlike:
         _, line, other = next(differing_lines(output_of(self.bad), output_of(self.good)))
         return f"prints {quoted(line)!r} for {quoted(other)!r}"
 
-    def may_hold(self, bad: Side) -> bool:
+    def may_hold(self, bad: StoredJob) -> bool:
         """Say whether it runs."""
         return bad.record.outcome is Outcome.OK
 
-    def holds(self, bad: Side, good: Side | None) -> bool:
+    def holds(self, bad: StoredJob, good: StoredJob | None) -> bool:
         """Say whether it differs as the script does."""
         if good is None or not self.may_hold(bad) or not self.may_hold(good):
             return False
@@ -244,14 +244,14 @@ class ScriptProber:
         return self.question.holds(bad, good)
 
 
-def run_in(runner: ProgramRunner, planned: PlannedCell) -> Side:
+def run_in(runner: ProgramRunner, planned: PlannedCell) -> StoredJob:
     """Run a program in a cell.
 
     Args:
         runner: Runs the program.
         planned: The cell.
     """
-    return Side(runner.run(planned), runner.blobs)
+    return StoredJob(runner.run(planned), runner.blobs)
 
 
 @dataclass(kw_only=True)
@@ -342,7 +342,7 @@ class ScriptShrinker:
             budget=Budget(probes=self.probes, deadline=deadline),
         )  # fmt: skip
 
-    def _asked(self, seen: Side) -> tuple[PlannedCell | None, ScriptQuestion]:
+    def _asked(self, seen: StoredJob) -> tuple[PlannedCell | None, ScriptQuestion]:
         """Return the cell in which the script is right, and what must stay."""
         fails = seen.record.outcome is not Outcome.OK
         tried = []

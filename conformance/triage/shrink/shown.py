@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.comparing import Side
+from conformance.engine.job_comparison import StoredJob
 from conformance.engine.judging import observation_of, record_of
 from conformance.engine.ways import is_of_ways
 from conformance.model.codec import decode_value
@@ -74,10 +74,10 @@ class Shown:
         return None if data is None else decode_value(data)
 
     @cached_property
-    def side(self) -> Side:
+    def side(self) -> StoredJob:
         """Its record, with the facts that its HLO states."""
         stated = {n: data for n, data in self.finished.blobs.items() if n in STATING}
-        return Side(record_of(replace(self.finished, blobs=stated), self.blobs), self.blobs)
+        return StoredJob(record_of(replace(self.finished, blobs=stated), self.blobs), self.blobs)
 
     @cached_property
     def observation(self) -> Observation:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.engine.comparing import value_of
+from conformance.engine.job_comparison import load_value
 from conformance.engine.transitions import ENDING, FACTS, VALUE, WAYS, Kind
 from conformance.engine.ways import ways_seen
 from conformance.judge.ir import FACT, changed_facts
@@ -20,7 +20,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
     from conformance.engine.transitions import Transition
     from conformance.judge.comparison import Difference
     from conformance.model.record import Record
@@ -176,7 +176,7 @@ def _told_of_ways(before: str, after: str) -> Iterator[Told]:
         yield Told(WAYS, *apart(before, after))
 
 
-def _in_ways(side: Side) -> str:
+def _in_ways(side: StoredJob) -> str:
     """Return in which other ways a program disagrees with itself, and how.
 
     What is wrong with the program itself may have been reason enough; how a way failed is known.
@@ -210,7 +210,7 @@ def _values(change: Transition) -> tuple[str, str]:
     """Return the values, where they differ most."""
     assert change.value is not None  # noqa: S101 - they were compared, since they differ
     worst = next(d for d in change.value.differences if d.agreement is change.value.agreement)
-    one, other = (_shown(value_of(side), worst) for side in (change.before, change.after))
+    one, other = (_shown(load_value(side), worst) for side in (change.before, change.after))
     return (one, other) if one == other else apart(one, other)
 
 

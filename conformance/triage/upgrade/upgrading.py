@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
-from conformance.engine.comparing import Side
 from conformance.engine.describing import described_cases
 from conformance.engine.job import Job
+from conformance.engine.job_comparison import StoredJob
 from conformance.engine.judging import observation_of
 from conformance.engine.plan import why_not
 from conformance.engine.transitions import transition
@@ -57,7 +57,7 @@ class Line:
     case: Case
     described: RunCase
     axis: Axis
-    sides: dict[int, Side] = field(default_factory=dict)
+    sides: dict[int, StoredJob] = field(default_factory=dict)
     silent: dict[int, str] = field(default_factory=dict)
     flaky: str = ""
     tried: int = 0
@@ -126,7 +126,7 @@ class Line:
         """Say whether nothing says that what was seen at a place is right, or wrong."""
         return self.sides[place].record.conformance is Conformance.UNKNOWN
 
-    def take(self, place: int, side: Side) -> None:
+    def take(self, place: int, side: StoredJob) -> None:
         """Take in what came of the case at a place."""
         self.tried += 1
         if side.record.outcome.observed:
@@ -134,7 +134,7 @@ class Line:
         else:
             self.silent[place] = quoted(ending(side.record))
 
-    def confirm(self, place: int, again: Side) -> None:
+    def confirm(self, place: int, again: StoredJob) -> None:
         """Compare what was seen at a place with what is seen there now."""
         first = self.sides[place]
         tolerance = Tolerance.of(self.case)
@@ -233,8 +233,8 @@ class Upgrade:
         """Return what is known of each case on each platform, once all was tried."""
         return [line.compared() for line in self.lines]
 
-    def _side(self, record: Record) -> Side:
-        return Side(record, self._blobs)
+    def _side(self, record: Record) -> StoredJob:
+        return StoredJob(record, self._blobs)
 
     def _jobs(self) -> Jobs:
         """Return what is to be tried next; together what is of one cell, for its worker's sake."""

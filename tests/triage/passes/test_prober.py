@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.comparing import value_of
+from conformance.engine.job_comparison import load_value
 from conformance.model.codec import to_array
 from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.passes.names import pass_names
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from conformance.engine.comparing import Side
+    from conformance.engine.job_comparison import StoredJob
 
 pytestmark = pytest.mark.cell
 DIVISION = """\
@@ -54,9 +54,9 @@ def probing(
             yield prober
 
 
-def number(side: Side) -> int:
+def number(side: StoredJob) -> int:
     """Return the one number of a value."""
-    (leaf,) = value_of(side).leaves
+    (leaf,) = load_value(side).leaves
     return int(to_array(leaf))
 
 
@@ -112,8 +112,8 @@ def test_options_of_jax_are_those_of_the_cell(tmp_path: Path) -> None:
     body = "return Program(lambda x: x, args=(np.float64([1]),))"
     with probing(tmp_path, body) as prober:
         assert prober.config["jax_enable_x64"] is False
-        (narrow,) = value_of(prober.compiled({})).leaves
-        (wide,) = value_of(prober.configured("jax_enable_x64", True)).leaves
+        (narrow,) = load_value(prober.compiled({})).leaves
+        (wide,) = load_value(prober.configured("jax_enable_x64", True)).leaves
         assert (narrow.dtype, wide.dtype) == ("float32", "float64")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.comparing import Side
+from conformance.engine.job_comparison import StoredJob
 from conformance.errors import UsageError
 from conformance.judge.tolerance import Tolerance
 from conformance.model.codec import encode_value
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    MakeSide = Callable[..., Side]
+    MakeSide = Callable[..., StoredJob]
 
 NEXT = 1.0000001
 """The float32 after 1."""
@@ -38,7 +38,7 @@ def side(tmp_path: Path) -> MakeSide:
         conforms: Conformance = Conformance.UNKNOWN,
         error: str = "",
         facts: dict[str, Any] | None = None,
-    ) -> Side:
+    ) -> StoredJob:
         artifacts = {} if number is None else {"value": blobs.put(encode_value(f32(number)))}
         record = Record(
             case="family/case", cell="jax0.6.0-py311-cpu8", case_hash="h", cell_hash="c",
@@ -46,12 +46,12 @@ def side(tmp_path: Path) -> MakeSide:
             error=ErrorInfo(type=error, message="", signature=error) if error else None,
             artifacts=artifacts, facts=facts or {}, conformance=conforms,
         )  # fmt: skip
-        return Side(record, blobs)
+        return StoredJob(record, blobs)
 
     return make
 
 
-def between(good: Side, bad: Side, when: str = "", fact: str = "") -> Any:
+def between(good: StoredJob, bad: StoredJob, when: str = "", fact: str = "") -> Any:
     """Return what is asked of two cells."""
     ends = Ends(good=good, bad=bad, names=("good", "bad"), tolerance=Tolerance())
     return question_between(ends, when=when, fact=fact)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.comparing import Side
+from conformance.engine.job_comparison import StoredJob
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.triage.passes.inquiry import Answers, Step
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def bad(tmp_path: Path) -> Side:
+def bad(tmp_path: Path) -> StoredJob:
     """A program whose compilation fails."""
     error = ErrorInfo(type="XlaError", message="no", signature="XlaError: no")
     record = Record(
         case="family/case", cell="jax0.6.0-py311-cpu8", case_hash="h", cell_hash="c",
         outcome=Outcome.RAISED, stage=Stage.COMPILE, error=error,
     )  # fmt: skip
-    return Side(record, BlobStore(tmp_path))
+    return StoredJob(record, BlobStore(tmp_path))
 
 
-def step(side: Side, what: str = "pass", answer: Answer = Answer.FLIPS, **more: Any) -> Step:
+def step(side: StoredJob, what: str = "pass", answer: Answer = Answer.FLIPS, **more: Any) -> Step:
     """Return a trial of half a second."""
     return Step(what=what, side=side, answer=answer, seconds=0.5, **more)
 
 
-def answers(side: Side, **more: Any) -> Answers:
+def answers(side: StoredJob, **more: Any) -> Answers:
     """Return what came of an inquiry."""
     return Answers(predicate=Succeeds("XlaError: no"), bad=side, **more)
 
 
-def test_a_set_of_passes_is_to_be_pasted(bad: Side) -> None:
+def test_a_set_of_passes_is_to_be_pasted(bad: StoredJob) -> None:
     """As an option where a release takes lists, and as a flag on all."""
     found = Found(passes=("a", "b", "c"), culprits=("a", "c"), disabled=("a", "b", "c"))
     said = answers(bad, found=found, steps=[step(bad, disabled=("a", "c"))])
@@ -56,7 +56,7 @@ def test_a_set_of_passes_is_to_be_pasted(bad: Side) -> None:
     assert "confirmed: all of it did the same once more, in a new process" in lines
 
 
-def test_what_is_flaky_is_not_confirmed(bad: Side) -> None:
+def test_what_is_flaky_is_not_confirmed(bad: StoredJob) -> None:
     """And says how it differed."""
     found = Found(passes=("a",), culprits=("a",))
     said = answers(bad, found=found, flaky=["without a: flips at first, stays then (ok)"])
@@ -66,7 +66,7 @@ def test_what_is_flaky_is_not_confirmed(bad: Side) -> None:
     assert not [line for line in lines if line.startswith("confirmed")]
 
 
-def test_many_passes_that_cannot_be_disabled_are_counted(bad: Side) -> None:
+def test_many_passes_that_cannot_be_disabled_are_counted(bad: StoredJob) -> None:
     """A few of them are named."""
     names = tuple(f"pass-{number}" for number in range(12))
     said = answers(bad, found=Found(passes=names, needed=names))
@@ -74,7 +74,7 @@ def test_many_passes_that_cannot_be_disabled_are_counted(bad: Side) -> None:
     assert any(line.endswith("pass-7 and 4 more") for line in answer_lines(said))
 
 
-def test_flags_and_options_are_to_be_pasted(bad: Side) -> None:
+def test_flags_and_options_are_to_be_pasted(bad: StoredJob) -> None:
     """Words are quoted; what made no difference is only counted."""
     flags = [step(bad, "flag", name="xla_x", value=False)]
     flags.append(step(bad, "flag", Answer.STAYS, name="xla_y", value=True))
@@ -93,14 +93,14 @@ def test_flags_and_options_are_to_be_pasted(bad: Side) -> None:
     )
 
 
-def test_a_trial_is_told_in_a_line(bad: Side) -> None:
+def test_a_trial_is_told_in_a_line(bad: StoredJob) -> None:
     """What was tried, and how it failed."""
     many = step(bad, answer=Answer.UNKNOWN, disabled=("a", "b", "c"))
     assert step_line(many) == "unknown   0.50 s  without 3 passes: a ... c: XlaError: no"
     assert step_line(step(bad, again=True)) == "flips     0.50 s  as it is (again): XlaError: no"
 
 
-def test_data(bad: Side) -> None:
+def test_data(bad: StoredJob) -> None:
     """Every trial with its outcome."""
     found = Found(passes=("a", "b"), culprits=("b",), needed=("a",))
     said = answers(bad, found=found, steps=[step(bad, disabled=("b",))])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.comparing import Side
+from conformance.engine.job_comparison import StoredJob
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.triage.questions.figures import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    MakeSides = Callable[..., list[Side]]
+    MakeSides = Callable[..., list[StoredJob]]
 
 NAMES = ("0.5.3", "0.6.0")
 
@@ -40,10 +40,10 @@ def sides(tmp_path: Path) -> MakeSides:
     """Make jobs that took so many seconds each."""
     blobs = BlobStore(tmp_path)
 
-    def make(*seconds: float, outcome: Outcome = Outcome.OK) -> list[Side]:
+    def make(*seconds: float, outcome: Outcome = Outcome.OK) -> list[StoredJob]:
         error = ErrorInfo(type="E", message="m", signature="E: m")
         return [
-            Side(
+            StoredJob(
                 Record(
                     case="slow.py", cell="c", case_hash="h", cell_hash="c", outcome=outcome,
                     stage=Stage.EXECUTE, error=None if outcome is Outcome.OK else error,

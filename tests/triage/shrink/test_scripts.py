@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.comparing import Side
+from conformance.engine.job_comparison import StoredJob
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
 from conformance.triage.questions.predicate import OUTPUT
@@ -63,7 +63,7 @@ def blobs(tmp_path: Path) -> BlobStore:
     return BlobStore(tmp_path)
 
 
-def ended(blobs: BlobStore, printed: str = "", error: str = "") -> Side:
+def ended(blobs: BlobStore, printed: str = "", error: str = "") -> StoredJob:
     """Return a script that printed something, or raised."""
     type_, _, message = error.partition(": ")
     record = Record(
@@ -72,7 +72,7 @@ def ended(blobs: BlobStore, printed: str = "", error: str = "") -> Side:
         error=ErrorInfo(type=type_, message=message, signature=error) if error else None,
         artifacts={OUTPUT: blobs.put(printed.encode())},
     )  # fmt: skip
-    return Side(record, blobs)
+    return StoredJob(record, blobs)
 
 
 def test_a_failure_stays_the_same(blobs: BlobStore) -> None:

@@ -38,7 +38,7 @@ NORMAL: Final = "conformance-ir "
 """How a text in the form `neutral` begins."""
 
 
-class Level(StrEnum):
+class IrLevel(StrEnum):
     """Which equality of two IRs counts."""
 
     STRUCTURE = "structure"
@@ -48,7 +48,7 @@ class Level(StrEnum):
 
     def equal(self, diff: IrDiff) -> bool:
         """Say whether two IRs are the same on this level."""
-        return diff.equal or (self is Level.NEUTRAL and diff.neutral_equal)
+        return diff.equal or (self is IrLevel.NEUTRAL and diff.neutral_equal)
 
     def shown(self, diff: IrDiff) -> tuple[Change, ...]:
         """Return the changes that matter on this level."""
@@ -84,14 +84,14 @@ class IrText:
         return Excerpts(self.text, NORMAL if self.text.startswith(NORMAL) else self.kind)
 
 
-class Side(NamedTuple):
+class StoredJob(NamedTuple):
     """One of two jobs, with where its artifacts are."""
 
     record: Record
     blobs: BlobStore
 
 
-def value_of(side: Side) -> Value:
+def load_value(side: StoredJob) -> Value:
     """Return the value of a job that has one.
 
     Raises:
@@ -102,7 +102,7 @@ def value_of(side: Side) -> Value:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedIr:
+class IrComparison:
     """One IR of two jobs.
 
     Attributes:
@@ -117,13 +117,13 @@ class ComparedIr:
     problem: str = ""
     missing: bool = False
 
-    def equal(self, level: Level) -> bool:
+    def equal(self, level: IrLevel) -> bool:
         """Say whether both are the same; what could not be compared is not."""
         return self.diff is not None and level.equal(self.diff)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedJobs:
+class JobComparison:
     """Two jobs of one case.
 
     Attributes:
@@ -138,7 +138,7 @@ class ComparedJobs:
     cells: tuple[str, str]
     outcomes: tuple[Outcome, Outcome]
     said: str = ""
-    irs: tuple[ComparedIr, ...] = ()
+    irs: tuple[IrComparison, ...] = ()
 
     @property
     def id(self) -> str:
@@ -146,14 +146,14 @@ class ComparedJobs:
         before, after = self.cells
         return f"{self.case} on {before if before == after else f'{before} -> {after}'}"
 
-    def equal(self, level: Level) -> bool:
+    def equal(self, level: IrLevel) -> bool:
         """Say whether nothing differs."""
         return not self.said and all(one.equal(level) for one in self.irs)
 
 
-def compare(
-    a: Side, b: Side, irs: Iterable[str] | None = None, *, quick: bool = False
-) -> ComparedJobs:
+def compare_jobs(
+    a: StoredJob, b: StoredJob, irs: Iterable[str] | None = None, *, quick: bool = False
+) -> JobComparison:
     """Compare two jobs of one case.
 
     Args:
@@ -171,7 +171,7 @@ def compare(
         said = _said(observation_of(*a), observation_of(*b))
     except CorruptBlobError as error:
         said = str(error)
-    return ComparedJobs(
+    return JobComparison(
         case=a.record.case,
         cells=(a.record.cell, b.record.cell),
         outcomes=(a.record.outcome, b.record.outcome),
@@ -194,7 +194,7 @@ def _is_own(record: Record, ir: str) -> bool:
     return record.artifacts[ir] == record.artifacts.get(kind_of_artifact(ir))
 
 
-def compare_within(side: Side, first: str, second: str) -> ComparedJobs | None:
+def compare_within(side: StoredJob, first: str, second: str) -> JobComparison | None:
     """Compare two IRs of one job, e.g. its StableHLO with that for another platform.
 
     Args:
@@ -210,7 +210,7 @@ def compare_within(side: Side, first: str, second: str) -> ComparedJobs | None:
     kind = kind_of_artifact(first)
     a, b = (_only(side, name, kind) for name in (first, second))
     found = _compared(a, b, kind, quick=True)
-    return ComparedJobs(
+    return JobComparison(
         case=side.record.case,
         cells=(side.record.cell, side.record.cell),
         outcomes=(side.record.outcome, side.record.outcome),
@@ -218,15 +218,15 @@ def compare_within(side: Side, first: str, second: str) -> ComparedJobs | None:
     )
 
 
-def _only(side: Side, name: str, kind: str) -> Side:
+def _only(side: StoredJob, name: str, kind: str) -> StoredJob:
     """Return a job whose IR of a kind is one of its artifacts."""
     kept = side.record.ir.get(name)
     irs = {} if kept is None else {kind: kept}
     artifacts = {kind: side.record.artifacts[name]}
-    return Side(replace(side.record, artifacts=artifacts, ir=irs), side.blobs)
+    return StoredJob(replace(side.record, artifacts=artifacts, ir=irs), side.blobs)
 
 
-def difference(a: IrText, b: IrText) -> IrDiff:
+def diff_texts(a: IrText, b: IrText) -> IrDiff:
     """Compare two texts of one kind.
 
     Raises:
@@ -244,7 +244,7 @@ def difference(a: IrText, b: IrText) -> IrDiff:
         ) from error
 
 
-def text_of(side: Side, ir: str) -> IrText | None:
+def load_ir_text(side: StoredJob, ir: str) -> IrText | None:
     """Return an IR of a job, None if it has none.
 
     Raises:
@@ -256,25 +256,25 @@ def text_of(side: Side, ir: str) -> IrText | None:
     return IrText(side.blobs.get(name).decode("utf-8", "surrogatepass"), kind_of_artifact(ir))
 
 
-def _compared(a: Side, b: Side, ir: str, *, quick: bool) -> ComparedIr | None:
+def _compared(a: StoredJob, b: StoredJob, ir: str, *, quick: bool) -> IrComparison | None:
     known = a.record.ir.get(ir), b.record.ir.get(ir)
     if quick and known[0] is not None and known[1] is not None and _same(known[0], known[1]):
         unknown = Counter(known[0].not_understood) + Counter(known[1].not_understood)
         same = IrDiff(kind=ir, equal=True, neutral_equal=True, not_understood=unknown)
-        return ComparedIr(ir=ir, diff=same)
+        return IrComparison(ir=ir, diff=same)
     try:
-        before, after = text_of(a, ir), text_of(b, ir)
+        before, after = load_ir_text(a, ir), load_ir_text(b, ir)
         if before is not None and after is not None:
-            diff = _from_project(difference(before, after), a.record.case)
-            return ComparedIr(ir=ir, diff=diff)
+            diff = _from_project(diff_texts(before, after), a.record.case)
+            return IrComparison(ir=ir, diff=diff)
     except CorruptBlobError as error:
-        return ComparedIr(ir=ir, problem=str(error))
+        return IrComparison(ir=ir, problem=str(error))
     except IrSyntaxError as error:
-        return ComparedIr(ir=ir, problem=f"not understood: {error}")
+        return IrComparison(ir=ir, problem=f"not understood: {error}")
     if before is None and after is None:
         return None
     which = "first" if after is None else "second"
-    return ComparedIr(ir=ir, problem=f"only the {which} has one", missing=True)
+    return IrComparison(ir=ir, problem=f"only the {which} has one", missing=True)
 
 
 def _from_project(diff: IrDiff, case: str) -> IrDiff:
@@ -313,7 +313,7 @@ def _other_failure(a: Observation, b: Observation) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ComparisonGroup:
     """Jobs in which one IR differs by the same set of changes.
 
     Attributes:
@@ -323,11 +323,11 @@ class Group:
     """
 
     ir: str
-    jobs: list[ComparedJobs]
+    jobs: list[JobComparison]
     example: IrDiff
 
 
-def grouped(jobs: Sequence[ComparedJobs], level: Level) -> list[Group]:
+def group_by_changes(jobs: Sequence[JobComparison], level: IrLevel) -> list[ComparisonGroup]:
     """Group what differs by the same set of changes.
 
     Changes less grave than the gravest of a difference do not set it apart from another.
@@ -339,7 +339,7 @@ def grouped(jobs: Sequence[ComparedJobs], level: Level) -> list[Group]:
     Returns:
         The groups, the gravest first, then those with the most jobs.
     """
-    found: dict[tuple[str, frozenset[tuple[str, ...]]], list[tuple[ComparedJobs, IrDiff]]] = {}
+    found: dict[tuple[str, frozenset[tuple[str, ...]]], list[tuple[JobComparison, IrDiff]]] = {}
     for job in jobs:
         for one in job.irs:
             if one.diff is None or not (changes := level.shown(one.diff)):
@@ -351,11 +351,11 @@ def grouped(jobs: Sequence[ComparedJobs], level: Level) -> list[Group]:
     for (ir, _), members in found.items():
         smallest = min(members, key=lambda member: sum(c.count for c in member[1].changes))
         rest = [job for job, _ in members if job is not smallest[0]]
-        groups.append(Group(ir, [smallest[0], *rest], smallest[1]))
+        groups.append(ComparisonGroup(ir, [smallest[0], *rest], smallest[1]))
     return sorted(groups, key=_gravity)
 
 
-def _gravity(group: Group) -> tuple[int, int]:
+def _gravity(group: ComparisonGroup) -> tuple[int, int]:
     severity = group.example.severity
     order = list(Severity)
     return (len(order) if severity is None else order.index(severity), -len(group.jobs))

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.comparing import (
-    ComparedIr,
-    ComparedJobs,
-    Level,
-    Side,
-    compare,
-    compare_within,
-    grouped,
-)
 from conformance.engine.irs import analysed
+from conformance.engine.job_comparison import (
+    IrComparison,
+    IrLevel,
+    JobComparison,
+    StoredJob,
+    compare_jobs,
+    compare_within,
+    group_by_changes,
+)
 from conformance.ir.change import Change, IrDiff
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
@@ -45,7 +45,7 @@ def blobs(tmp_path: Path) -> BlobStore:
 
 def side(
     blobs: BlobStore, hlo: str = "", value: float = 1, others: Any = None, **more: Any
-) -> Side:
+) -> StoredJob:
     """Return a job that ended well, unless more says otherwise."""
     texts = {"hlo": hlo.encode()} if hlo else {}
     texts |= {name: text.encode() for name, text in (others or {}).items()}
@@ -55,10 +55,10 @@ def side(
         artifacts={name: blobs.put(data) for name, data in artifacts.items()},
         **{"outcome": Outcome.OK, "stage": Stage.EXECUTE, **more},
     )  # fmt: skip
-    return Side(record, blobs)
+    return StoredJob(record, blobs)
 
 
-def failed(blobs: BlobStore, message: str) -> Side:
+def failed(blobs: BlobStore, message: str) -> StoredJob:
     """Return a job that raised."""
     error = ErrorInfo(type="TypeError", message=message)
     return side(blobs, outcome=Outcome.RAISED, stage=Stage.TRACE, error=error)
@@ -67,8 +67,8 @@ def failed(blobs: BlobStore, message: str) -> Side:
 @pytest.mark.parametrize("quick", [False, True])
 def test_equal_jobs(blobs: BlobStore, quick: bool) -> None:
     """Each IR is compared, read again or by its fingerprint; names mean nothing."""
-    found = compare(side(blobs, HLO), side(blobs, HLO.replace("sum.7", "s")), quick=quick)
-    assert found.equal(Level.STRUCTURE)
+    found = compare_jobs(side(blobs, HLO), side(blobs, HLO.replace("sum.7", "s")), quick=quick)
+    assert found.equal(IrLevel.STRUCTURE)
     (one,) = found.irs
     assert one.diff is not None
     assert one.diff.equal
@@ -77,14 +77,14 @@ def test_equal_jobs(blobs: BlobStore, quick: bool) -> None:
 
 def test_an_ir_of_one_side(blobs: BlobStore) -> None:
     """It is not equal to none."""
-    found = compare(side(blobs, HLO), side(blobs))
+    found = compare_jobs(side(blobs, HLO), side(blobs))
     assert [(one.ir, one.problem) for one in found.irs] == [("hlo", "only the first has one")]
-    assert not found.equal(Level.NEUTRAL)
+    assert not found.equal(IrLevel.NEUTRAL)
 
 
 def test_an_ir_that_is_not_understood(blobs: BlobStore) -> None:
     """Nothing is said about it but that."""
-    (one,) = compare(side(blobs, HLO), side(blobs, "HloModule ?"), ["hlo"]).irs
+    (one,) = compare_jobs(side(blobs, HLO), side(blobs, "HloModule ?"), ["hlo"]).irs
     assert one.problem.startswith("not understood: hlo line 1")
 
 
@@ -93,15 +93,15 @@ def test_a_blob_that_is_gone(blobs: BlobStore) -> None:
     a, b = side(blobs, HLO), side(blobs, HLO.replace("add", "multiply"), 2)
     for file in blobs.folder.iterdir():
         file.unlink()
-    found = compare(a, b)
+    found = compare_jobs(a, b)
     assert "cannot be read" in found.said
     assert "cannot be read" in found.irs[0].problem
 
 
 def test_values(blobs: BlobStore) -> None:
     """By the default tolerance."""
-    assert not compare(side(blobs), side(blobs, value=1 + 1e-7)).said
-    said = compare(side(blobs), side(blobs, value=2)).said
+    assert not compare_jobs(side(blobs), side(blobs, value=1 + 1e-7)).said
+    said = compare_jobs(side(blobs), side(blobs, value=2)).said
     assert said.startswith("value: out 1 of 1 elements differ, worst at [0]: 2.0 against 1.0")
 
 
@@ -115,29 +115,29 @@ def test_values(blobs: BlobStore) -> None:
 )
 def test_errors(blobs: BlobStore, before: str, after: str, said: str) -> None:
     """Where the first lines are the same, the first that is not."""
-    found = compare(failed(blobs, before), failed(blobs, after)).said
+    found = compare_jobs(failed(blobs, before), failed(blobs, after)).said
     assert found.startswith(said) if said else not found
 
 
 def test_a_failure_of_one_side(blobs: BlobStore) -> None:
     """How each ended."""
-    found = compare(side(blobs), failed(blobs, "bad"))
+    found = compare_jobs(side(blobs), failed(blobs, "bad"))
     assert found.said == "ok at execute -> raised TypeError at trace: bad"
     assert found.outcomes == (Outcome.OK, Outcome.RAISED)
 
 
-def job(name: str, *changes: tuple[str, str, int], neutral: bool = False) -> ComparedJobs:
+def job(name: str, *changes: tuple[str, str, int], neutral: bool = False) -> JobComparison:
     """Return two jobs whose HLO differs by some changes: severity, title, count."""
     made = tuple(Change(kind="changed", severity=s, title=t, count=n) for s, t, n in changes)
     diff = IrDiff(kind="hlo", equal=not made, neutral_equal=not made or neutral, changes=made)
     ok = (Outcome.OK, Outcome.OK)
-    one = ComparedIr(ir="hlo", diff=diff)
-    return ComparedJobs(case=name, cells=("c", "c"), outcomes=ok, irs=(one,))
+    one = IrComparison(ir="hlo", diff=diff)
+    return JobComparison(case=name, cells=("c", "c"), outcomes=ok, irs=(one,))
 
 
 def test_groups() -> None:
     """By the set of the gravest changes, whatever their counts; the smallest is the example."""
-    found = grouped(
+    found = group_by_changes(
         [
             job("a", ("semantic", "x", 3)),
             job("b", ("semantic", "x", 1), ("cosmetic", "z", 1)),
@@ -145,7 +145,7 @@ def test_groups() -> None:
             job("d"),
             job("e", ("structural", "w", 1), neutral=True),
         ],
-        Level.STRUCTURE,
+        IrLevel.STRUCTURE,
     )
     assert [[one.case for one in group.jobs] for group in found] == [["b", "a"], ["c"], ["e"]]
     assert found[0].example.changes[0].count == 1
@@ -157,7 +157,7 @@ def test_the_same_work_is_no_group_on_the_level_neutral() -> None:
         job("a", ("structural", "x", 1), neutral=True),
         job("b", ("semantic", "sharding", 1), neutral=True),
     ]
-    (group,) = grouped(work, Level.NEUTRAL)
+    (group,) = group_by_changes(work, IrLevel.NEUTRAL)
     assert [one.case for one in group.jobs] == ["b"]
 
 
@@ -181,8 +181,8 @@ def test_what_repeats_the_cells_own_is_not_compared_again(
 ) -> None:
     """Nor what only one job has, such as one of a run before there was any; unless asked for."""
     a, b = (side(blobs, others={"stablehlo": SINE, **more}) for more in (before, after))
-    assert [one.ir for one in compare(a, b).irs] == ["stablehlo", *told]
-    assert [one.ir for one in compare(a, b, ["stablehlo-tpu"]).irs] == ["stablehlo-tpu"]
+    assert [one.ir for one in compare_jobs(a, b).irs] == ["stablehlo", *told]
+    assert [one.ir for one in compare_jobs(a, b, ["stablehlo-tpu"]).irs] == ["stablehlo-tpu"]
 
 
 def test_two_platforms_of_one_job(blobs: BlobStore) -> None:
@@ -196,5 +196,5 @@ def test_two_platforms_of_one_job(blobs: BlobStore) -> None:
     assert [change.title for change in one.diff.changes] == ["sine -> cosine"]
     same = compare_within(job, "stablehlo", "stablehlo-cuda")
     assert same is not None
-    assert same.equal(Level.STRUCTURE)
+    assert same.equal(IrLevel.STRUCTURE)
     assert compare_within(job, "stablehlo", "stablehlo-rocm") is None
