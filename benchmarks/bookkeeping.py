@@ -60,7 +60,7 @@ from conformance.app.context import ProjectContext
 from conformance.corpus.discover import case_files, discover
 from conformance.engine.cache import ResultCache
 from conformance.engine.job import Finished, Job
-from conformance.engine.judging import record_of
+from conformance.engine.record_judge import record_of
 from conformance.engine.blobs import BlobStore
 from conformance.engine.prepare import prepare
 from conformance.model.codec import encode_value

@@ -24,9 +24,9 @@ from conformance.engine.confirming import is_enough, settle, to_be_confirmed
 from conformance.engine.describing import described_cases
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
-from conformance.engine.judging import Judge, record_of
 from conformance.engine.local import CellWorker
 from conformance.engine.plan import Plan, why_not
+from conformance.engine.record_judge import Judge, record_of
 from conformance.engine.rundir import Results, RunDirectory, new_run
 from conformance.engine.runner import judged_from_cache, unexpected
 from conformance.errors import ConformanceError

@@ -10,9 +10,9 @@ from conformance.cells.accelerators import Turns
 from conformance.cells.requirements import wanted_requirement
 from conformance.engine.cache import ResultCache
 from conformance.engine.calibration import load_calibration
-from conformance.engine.judging import Judge
 from conformance.engine.local import LocalExecutor
 from conformance.engine.prepare import Provider, prepare, recorded_cells
+from conformance.engine.record_judge import Judge
 from conformance.engine.runner import Run
 from conformance.engine.trying import Trier
 

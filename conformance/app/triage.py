@@ -25,8 +25,8 @@ from conformance.engine.digest_store import DigestStore
 from conformance.engine.evidence_file import add_evidence, forget_evidence, read_evidence
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
-from conformance.engine.judging import variant
 from conformance.engine.loading import load, runs_in
+from conformance.engine.record_judge import golden_variant
 from conformance.engine.rundir import RunDirectory
 from conformance.errors import ConformanceError, UsageError
 from conformance.files import write_atomically
@@ -152,7 +152,7 @@ class Means:
     def _golden(self, job: Job) -> GoldenEntry | None:
         try:
             store = GoldenStore(job.case.families)
-            return store.lookup(job.case, variant(job), job.planned.release)
+            return store.lookup(job.case, golden_variant(job), job.planned.release)
         except GoldenError:
             return None
 

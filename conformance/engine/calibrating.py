@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from conformance.engine.calibration import Unstable
 from conformance.engine.describing import now
-from conformance.engine.judging import observation_of, record_of
+from conformance.engine.record_judge import observation_of, record_of
 from conformance.judge.agreement import DISAGREE, disagreement
 from conformance.judge.ir import changed_facts
 from conformance.judge.tolerance import Tolerance

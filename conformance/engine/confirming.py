@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.calibration import Unstable
     from conformance.engine.job import Job
-    from conformance.engine.judging import Judge
+    from conformance.engine.record_judge import Judge
     from conformance.model.record import Record
 
 ATTEMPTS: Final = 2

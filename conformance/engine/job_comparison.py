@@ -10,8 +10,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.judging import observation_of
 from conformance.engine.places import from_project
+from conformance.engine.record_judge import observation_of
 from conformance.ir.change import IrDiff, Severity
 from conformance.ir.difference import diff_modules
 from conformance.ir.excerpts import Excerpts

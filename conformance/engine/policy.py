@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.engine.causes import root_causes
-from conformance.engine.judging import golden_at_fault
 from conformance.engine.nights import shown_by
+from conformance.engine.record_judge import golden_at_fault
 from conformance.engine.runner import exit_code, unexpected
 from conformance.model.outcome import ExitCode, Verdict
 from conformance.wording import plural

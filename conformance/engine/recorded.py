@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.engine.judging import variant
+from conformance.engine.record_judge import golden_variant
 from conformance.golden.layout import ENDING
 from conformance.golden.spans import lookup
 from conformance.golden.store import GoldenStore
@@ -32,7 +32,7 @@ def recorded_endings(plan: Plan) -> Iterator[tuple[Job, str]]:
         document = stores.setdefault(root, GoldenStore(root)).document(job.case)
         if document is None:
             continue
-        spans = document.variants.get(variant(job), {}).get(ENDING, ())
+        spans = document.variants.get(golden_variant(job), {}).get(ENDING, ())
         found = lookup(spans, job.planned.release)
         if found is not None and found.exact:
             yield job, found.span.content

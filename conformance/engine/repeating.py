@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from conformance.engine.confirming import settle
-from conformance.engine.judging import record_of
+from conformance.engine.record_judge import record_of
 from conformance.engine.rundir import Results
 from conformance.model.outcome import Outcome, Verdict
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from conformance.engine.cache import ResultCache
     from conformance.engine.job import Executor, Job
-    from conformance.engine.judging import Judge
     from conformance.engine.plan import Plan
+    from conformance.engine.record_judge import Judge
     from conformance.engine.rundir import RunDirectory
     from conformance.model.record import Record
 

@@ -12,8 +12,8 @@ from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.calibration import Calibration
 from conformance.engine.confirming import is_enough, settle, to_be_confirmed
 from conformance.engine.job import Finished
-from conformance.engine.judging import golden_at_fault, record_of
 from conformance.engine.observe import abnormal
+from conformance.engine.record_judge import golden_at_fault, record_of
 from conformance.engine.rundir import Results
 from conformance.engine.settled import files_of
 from conformance.errors import InfrastructureError
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.engine.cache import ResultCache
     from conformance.engine.job import Executor, Job
-    from conformance.engine.judging import Judge
     from conformance.engine.plan import Plan
+    from conformance.engine.record_judge import Judge
     from conformance.engine.rundir import RunDirectory
     from conformance.model.record import Record
 

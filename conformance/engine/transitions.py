@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.job_comparison import load_value
-from conformance.engine.judging import observation_of
+from conformance.engine.record_judge import observation_of
 from conformance.engine.ways import is_of_ways
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 from conformance.judge.ir import changed_facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from conformance.engine.judging import record_of
+from conformance.engine.record_judge import record_of
 from conformance.engine.runner import judged_from_cache
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.engine.cache import ResultCache
     from conformance.engine.job import Executor, Job
-    from conformance.engine.judging import Judge
+    from conformance.engine.record_judge import Judge
     from conformance.model.record import Record
 
 

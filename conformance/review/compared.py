@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.irs import neutral_text
 from conformance.engine.job_comparison import IrText, diff_texts
-from conformance.engine.judging import Judge, observation_of, variant
+from conformance.engine.record_judge import Judge, golden_variant, observation_of
 from conformance.golden.errors import GoldenError
 from conformance.ir.graph import IrSyntaxError, kind_of_artifact
 from conformance.judge.comparison import Agreement
@@ -80,7 +80,7 @@ def _golden(member: Member, blobs: BlobStore) -> tuple[GoldenEntry | None, str]:
     job = member.job
     try:
         store = Judge(blobs).store(job)
-        return store.lookup(job.case, variant(job), job.planned.release), ""
+        return store.lookup(job.case, golden_variant(job), job.planned.release), ""
     except GoldenError as error:
         return None, str(error)
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.causes import root_causes
-from conformance.engine.judging import golden_at_fault
+from conformance.engine.record_judge import golden_at_fault
 from conformance.engine.runner import unexpected
 from conformance.ir.graph import kind_of_artifact
 from conformance.judge.verdict import IF_INTENDED, TAINTED

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.job import Job, PlannedCell
-from conformance.engine.judging import Judge
+from conformance.engine.record_judge import Judge
 from conformance.model.outcome import Outcome, Verdict
 
 if TYPE_CHECKING:

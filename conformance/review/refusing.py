@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.judging import golden_at_fault
+from conformance.engine.record_judge import golden_at_fault
 from conformance.golden.spans import is_release
 from conformance.model.observation import is_case_error
 from conformance.model.outcome import Conformance, Verdict

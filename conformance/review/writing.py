@@ -12,7 +12,7 @@ import tomllib
 
 from conformance.corpus.metadata import deviations_of
 from conformance.engine.irs import neutral_text
-from conformance.engine.judging import Judge, observation_of, variant
+from conformance.engine.record_judge import Judge, golden_variant, observation_of
 from conformance.errors import UsageError
 from conformance.files import MALFORMED
 from conformance.golden.accept import Candidate, plan_accept
@@ -263,7 +263,7 @@ def accept_plans(
     for job, record in chosen:
         candidate = Candidate(
             case=job.case,
-            variant=variant(job),
+            variant=golden_variant(job),
             release=job.planned.release,
             observation=observation_of(record, blobs),
             text=partial(neutral_text, record, blobs),

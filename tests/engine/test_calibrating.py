@@ -10,7 +10,7 @@ import pytest
 
 from conformance.engine.blobs import BlobStore
 from conformance.engine.calibrating import Calibrator, how_unlike
-from conformance.engine.judging import record_of
+from conformance.engine.record_judge import record_of
 from conformance.model.case import Policy
 from conformance.model.outcome import Outcome
 from conformance.model.record import IrRecord

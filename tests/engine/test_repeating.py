@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.engine.cache import ResultCache
-from conformance.engine.judging import Judge
 from conformance.engine.plan import Plan
+from conformance.engine.record_judge import Judge
 from conformance.engine.repeating import ATTEMPTS, RepeatedRun, shuffled
 from conformance.engine.rundir import RunDirectory
 from conformance.model.case import Deviation

@@ -12,8 +12,8 @@ import pytest
 from conformance.engine.cache import ResultCache
 from conformance.engine.calibration import Calibration, Unstable
 from conformance.engine.job import Finished, Job
-from conformance.engine.judging import Judge
 from conformance.engine.plan import Plan
+from conformance.engine.record_judge import Judge
 from conformance.engine.rundir import RunDirectory
 from conformance.engine.runner import Run, exit_code
 from conformance.golden.accept import Candidate, apply, plan_accept

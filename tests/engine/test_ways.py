@@ -8,8 +8,8 @@ import pytest
 
 from conformance.engine.blobs import BlobStore
 from conformance.engine.cache import ResultCache
-from conformance.engine.judging import observation_of, record_of
 from conformance.engine.messages import JobEnd
+from conformance.engine.record_judge import observation_of, record_of
 from conformance.model.outcome import Outcome, Stage
 from tests.engine.test_observe import END, ERROR, LEAF, transcript
 from tests.engine.worlds import array, job

@@ -11,8 +11,8 @@ from conformance.cells.cell import Cell
 from conformance.engine.cache import ResultCache
 from conformance.engine.calibration import Calibration
 from conformance.engine.job import Finished, Job, PlannedCell
-from conformance.engine.judging import Judge
 from conformance.engine.plan import Plan
+from conformance.engine.record_judge import Judge
 from conformance.engine.rundir import RunDirectory
 from conformance.engine.runner import Run
 from conformance.model.case import Case

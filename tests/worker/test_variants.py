@@ -9,7 +9,7 @@ import pytest
 
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore
-from conformance.engine.judging import observation_of, record_of
+from conformance.engine.record_judge import observation_of, record_of
 from conformance.judge.conformance import conformance
 from conformance.model.case import WAYS
 from conformance.model.outcome import Conformance, Outcome

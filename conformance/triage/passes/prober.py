@@ -14,9 +14,9 @@ from conformance.engine.checking import worker_probe
 from conformance.engine.client import WorkerDiedError
 from conformance.engine.job import Finished, Job
 from conformance.engine.job_comparison import StoredJob
-from conformance.engine.judging import claimed_observation, record_of
 from conformance.engine.messages import JobEnd
 from conformance.engine.observe import Transcript
+from conformance.engine.record_judge import claimed_observation, record_of
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.judge.conformance import conformance
 from conformance.model.outcome import Outcome

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.engine.job_comparison import StoredJob, load_ir_text
-from conformance.engine.judging import claimed_observation, variant
 from conformance.engine.loading import load
+from conformance.engine.record_judge import claimed_observation, golden_variant
 from conformance.engine.rundir import RunDirectory
 from conformance.engine.runner import Run
 from conformance.errors import InfrastructureError, UsageError
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.engine.cache import ResultCache
     from conformance.engine.job import Executor, Job
-    from conformance.engine.judging import Judge
     from conformance.engine.plan import Plan
+    from conformance.engine.record_judge import Judge
     from conformance.model.observation import Observation
 
 
@@ -103,7 +103,7 @@ def recorded_span(job: Job, observation: Observation) -> str:
     """
     store = GoldenStore(job.case.families)
     try:
-        golden = store.lookup(job.case, variant(job), job.planned.release)
+        golden = store.lookup(job.case, golden_variant(job), job.planned.release)
     except GoldenError:
         return ""
     if golden is None or golden.tainted or not golden.exact:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.job_comparison import StoredJob
-from conformance.engine.judging import observation_of, record_of
+from conformance.engine.record_judge import observation_of, record_of
 from conformance.engine.ways import is_of_ways
 from conformance.model.codec import decode_value
 from conformance.model.outcome import Outcome, Stage

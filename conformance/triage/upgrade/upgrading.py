@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from conformance.engine.describing import described_cases
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
-from conformance.engine.judging import observation_of
 from conformance.engine.plan import why_not
+from conformance.engine.record_judge import observation_of
 from conformance.engine.transitions import transition
 from conformance.judge.agreement import DISAGREE, disagreement
 from conformance.judge.ir import changed_facts

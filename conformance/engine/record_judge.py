@@ -144,7 +144,7 @@ def _reference(artifacts: Mapping[str, str], blobs: BlobStore) -> Value | Expect
     return None
 
 
-def variant(job: Job) -> str:
+def golden_variant(job: Job) -> str:
     """Return the key of the goldens that a job is compared with: platform and what sets it apart.
 
     Era cells have the plain key; what a case sets itself is part of the case.
@@ -290,7 +290,7 @@ class Judge:
     def _golden(self, job: Job) -> tuple[GoldenEntry | None, str]:
         """Return the golden of a job, and what is wrong with it, empty when nothing is."""
         try:
-            entry = self.store(job).lookup(job.case, variant(job), job.planned.release)
+            entry = self.store(job).lookup(job.case, golden_variant(job), job.planned.release)
         except GoldenError as error:
             return None, str(error)
         return entry, ""

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.engine.blobs import BlobStore
 from conformance.engine.job import Finished
-from conformance.engine.judging import Judge, record_of
+from conformance.engine.record_judge import Judge, record_of
 from conformance.model.outcome import Conformance, Outcome, Stage
 from tests.engine.worlds import job
 
