@@ -29,7 +29,7 @@ from common import ROOT, prepared, setting
 
 from conformance.cells.provision import provision
 from conformance.engine.environment import worker_environment
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 from conformance.model.outcome import Verdict
 from conformance.report.behaviour_words import before_and_since
 from conformance.report.text import one_line

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from conformance.engine.rundir import RunDirectory, latest_run
+from conformance.engine.run_directory import RunDirectory, latest_run
 from conformance.errors import ConformanceError
 from conformance.ir.analysis import analyse
 from conformance.ir.graph import IRS

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from common import line, seconds
 
 from conformance.engine.loading import load
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

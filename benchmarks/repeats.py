@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.engine.loading import load
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

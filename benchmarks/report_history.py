@@ -22,7 +22,7 @@ from itertools import cycle, islice, pairwise, product
 from pathlib import Path
 
 from conformance.engine.digest_store import DigestStore
-from conformance.engine.rundir import RESULTS, RUN, RunDirectory
+from conformance.engine.run_directory import RESULTS, RUN, RunDirectory
 from conformance.report.history import history
 from conformance.report.report import Report
 from conformance.report.site.feed import feed

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, TypeVar
 from playwright.sync_api import sync_playwright
 
 from conformance.engine.loading import LoadedRun, load_all, runs_in
-from conformance.engine.rundir import Results, RunDirectory
+from conformance.engine.run_directory import Results, RunDirectory
 from conformance.report.report import Report
 from conformance.report.site.matrix_page import matrix_pages
 from conformance.report.site.site import assets

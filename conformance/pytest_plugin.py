@@ -27,7 +27,7 @@ from conformance.engine.job_comparison import StoredJob
 from conformance.engine.local import CellWorker
 from conformance.engine.plan import Plan, why_not
 from conformance.engine.record_judge import Judge, record_of
-from conformance.engine.rundir import Results, RunDirectory, new_run
+from conformance.engine.run_directory import Results, RunDirectory, new_run
 from conformance.engine.runner import judged_from_cache, unexpected
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Verdict

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.cli import main
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,7 @@ import pytest
 
 from conformance.cells.accelerators import missing_accelerator
 from conformance.cells.platform.platform import get_platform
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 from conformance.pytest_plugin import Bench
 from tests.bench import cache_beside
 from tests.projects import CELL, GOOD, HEAD, ONE, ROOT, Project, case, make_project

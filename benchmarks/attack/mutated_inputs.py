@@ -44,7 +44,7 @@ from conformance.engine.durations import decoded  # noqa: E402
 from conformance.engine.evidence_file import read_evidence  # noqa: E402
 from conformance.engine.loading import load  # noqa: E402
 from conformance.engine.merging import in_order, merged  # noqa: E402
-from conformance.engine.rundir import RunDirectory  # noqa: E402
+from conformance.engine.run_directory import RunDirectory  # noqa: E402
 from conformance.engine.since_file import read_since  # noqa: E402
 from conformance.errors import ConformanceError  # noqa: E402
 from conformance.golden.document import loads as load_document  # noqa: E402

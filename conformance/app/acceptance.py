@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.engine.job import Job
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
     from conformance.golden.accept import AcceptPlan
     from conformance.model.record import Record
 

@@ -15,7 +15,7 @@ from conformance.app.context import TIMEOUT, default_jobs
 from conformance.app.session import Session
 from conformance.app.target import Target, log_name_of, preparer_of, tolerance_of
 from conformance.engine.job import CALL
-from conformance.engine.rundir import RESULTS, Results, RunDirectory
+from conformance.engine.run_directory import RESULTS, Results, RunDirectory
 from conformance.errors import UsageError
 from conformance.model.case import Case
 from conformance.triage.bisect.axis import JAX

@@ -14,7 +14,7 @@ from conformance.app.target import Target, log_name_of, preparer_of, tolerance_o
 from conformance.app.target_lookup import on_one_cpu
 from conformance.cells.cell_id import is_cell_id
 from conformance.cells.uvtool import NoSolutionError
-from conformance.engine.rundir import RESULTS, Results, RunDirectory
+from conformance.engine.run_directory import RESULTS, Results, RunDirectory
 from conformance.model.case import Case
 from conformance.triage.bisect.prober import known_of
 from conformance.triage.blame.additions import with_additions

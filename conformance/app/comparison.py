@@ -25,7 +25,7 @@ from conformance.engine.job_comparison import (
     diff_texts,
     load_ir_text,
 )
-from conformance.engine.rundir import latest_run
+from conformance.engine.run_directory import latest_run
 from conformance.engine.suite_changes import compare_cells, compare_runs, is_of_tests
 from conformance.engine.transitions import transition
 from conformance.errors import NothingSelectedError, UsageError
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from conformance.app.context import ProjectContext
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
 
     Both = tuple[StoredJob, StoredJob, RunCase]
     Track = Callable[[Sequence[Both]], Iterable[Both]]

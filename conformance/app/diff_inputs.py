@@ -13,7 +13,7 @@ from conformance.cells.selectors import matches_selector, split_platform
 from conformance.cells.suggest import did_you_mean
 from conformance.engine.compression import DecompressionError, decompress
 from conformance.engine.job_comparison import NORMAL, IrText
-from conformance.engine.rundir import RUN, RunDirectory
+from conformance.engine.run_directory import RUN, RunDirectory
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import said_by
 from conformance.ir.graph import IrSyntaxError

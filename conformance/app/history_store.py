@@ -12,7 +12,7 @@ from conformance.app.context import HISTORY_STORE, default_jobs
 from conformance.app.notes import print_note
 from conformance.engine.digest_store import DigestStore
 from conformance.engine.loading import runs_in
-from conformance.engine.rundir import latest_run
+from conformance.engine.run_directory import latest_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.store.address import address_of
 from conformance.store.entries import Entry, entry_of

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.releases import Releases
     from conformance.engine.plan import Plan
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
 
 
 def nights_of(cells: Iterable[Cell]) -> tuple[str, ...]:

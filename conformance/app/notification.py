@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.app.history_store import open_store
 from conformance.app.notes import print_note
 from conformance.engine.digests import digest_of
-from conformance.engine.rundir import RunDirectory, latest_run
+from conformance.engine.run_directory import RunDirectory, latest_run
 from conformance.errors import ConformanceError, UsageError
 from conformance.notify.actions import Kind
 from conformance.notify.deciding import Policy, When, decide, wanted

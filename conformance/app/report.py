@@ -15,7 +15,7 @@ from conformance.engine.digest_store import DigestStore
 from conformance.engine.evidence_file import read_evidence, read_reproduction
 from conformance.engine.loading import load_all, runs_in
 from conformance.engine.nights import merged_since
-from conformance.engine.rundir import UPGRADE, CorruptRunError, RunDirectory, latest_run
+from conformance.engine.run_directory import UPGRADE, CorruptRunError, RunDirectory, latest_run
 from conformance.engine.since_file import read_since
 from conformance.errors import ConformanceError, NothingSelectedError
 from conformance.files import readable_json

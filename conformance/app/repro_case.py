@@ -14,7 +14,7 @@ from conformance.app.reproduction import Reproduction
 from conformance.app.session import Session
 from conformance.engine.job_comparison import compare_jobs
 from conformance.engine.plan import make_plan
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 from conformance.errors import (
     ConformanceError,
     InfrastructureError,

@@ -15,7 +15,7 @@ from conformance.app.output_files import write_file
 from conformance.app.run_request import request_of
 from conformance.corpus.metadata import specifier
 from conformance.corpus.select import matches
-from conformance.engine.rundir import RunDirectory, latest_run
+from conformance.engine.run_directory import RunDirectory, latest_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.golden.accept import refuse_in_ci
 from conformance.review.decisions import Choice

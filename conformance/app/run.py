@@ -17,7 +17,7 @@ from conformance.app.shards import durations_of, part_of
 from conformance.app.since import conclude_run
 from conformance.engine.describing import describe, ended
 from conformance.engine.plan import possible_jobs
-from conformance.engine.rundir import RunDirectory, latest_run, new_run
+from conformance.engine.run_directory import RunDirectory, latest_run, new_run
 from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import msgspec
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.requirements import absolute_wanted
 from conformance.engine.policy import FailOn
-from conformance.engine.rundir import ANEW, RUN, CorruptRunError
+from conformance.engine.run_directory import ANEW, RUN, CorruptRunError
 
 if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from conformance.engine.local import OpenWorker
     from conformance.engine.plan import Plan
     from conformance.engine.prepare import Preparation
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from conformance.app.notes import print_note
 from conformance.engine.loading import load
-from conformance.engine.rundir import CorruptRunError, RunDirectory
+from conformance.engine.run_directory import CorruptRunError, RunDirectory
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.golden.accept import refuse_in_ci

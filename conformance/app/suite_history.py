@@ -12,7 +12,7 @@ from conformance.app.session import Session
 from conformance.engine.loading import load, runs_in
 from conformance.engine.plan import make_plan
 from conformance.engine.recorded import recorded_endings
-from conformance.engine.rundir import RUN
+from conformance.engine.run_directory import RUN
 from conformance.errors import ConformanceError, UsageError
 from conformance.files import said_by, write_atomically
 from conformance.judge.deviation import applicable

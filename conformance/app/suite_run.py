@@ -15,7 +15,7 @@ from conformance.engine.loading import LoadedRun
 from conformance.engine.plan import make_plan
 from conformance.engine.policy import FailOn, exit_by
 from conformance.engine.repeating import RepeatedRun
-from conformance.engine.rundir import new_run
+from conformance.engine.run_directory import new_run
 from conformance.engine.runner import Run
 from conformance.errors import NothingSelectedError
 from conformance.report.notes import exit_lines
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from conformance.app.suite_target import InSuite
     from conformance.engine.plan import Plan
     from conformance.engine.prepare import Preparation
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
     from conformance.model.outcome import ExitCode
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunInfo, RunSuite

@@ -27,7 +27,7 @@ from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.loading import load, runs_in
 from conformance.engine.record_judge import golden_variant
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 from conformance.errors import ConformanceError, UsageError
 from conformance.files import write_atomically
 from conformance.golden.errors import GoldenError

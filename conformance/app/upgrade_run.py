@@ -12,7 +12,7 @@ from conformance.app.session import Session
 from conformance.app.upgrade_targets import subject_of
 from conformance.engine.describing import describe, ended
 from conformance.engine.plan import Plan
-from conformance.engine.rundir import Results, RunDirectory, new_run
+from conformance.engine.run_directory import Results, RunDirectory, new_run
 from conformance.errors import NothingSelectedError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode

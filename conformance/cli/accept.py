@@ -16,7 +16,7 @@ from conformance.app.context import load_context
 from conformance.app.run_request import request_of
 from conformance.cli.options import recorded_options
 from conformance.cli.words import CASES
-from conformance.engine.rundir import RunDirectory, latest_run
+from conformance.engine.run_directory import RunDirectory, latest_run
 from conformance.errors import UsageError
 from conformance.files import readable_json
 from conformance.report.text import visible

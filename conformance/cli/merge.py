@@ -20,7 +20,7 @@ from conformance.cli.since_options import fail_on_option, since_options
 from conformance.collecting import uncollected
 from conformance.engine.loading import LoadedRun, runs_in
 from conformance.engine.merging import in_order, merged
-from conformance.engine.rundir import RunDirectory, new_run
+from conformance.engine.run_directory import RunDirectory, new_run
 from conformance.report.terminal import print_report
 
 if TYPE_CHECKING:

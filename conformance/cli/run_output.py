@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
     from conformance.report.report import Report
 
 

@@ -9,7 +9,7 @@ import click
 from conformance.app.context import load_context
 from conformance.app.suite_acceptance import accept_suite_runs, newest_suite_run
 from conformance.cli.words import SUITES
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 from conformance.suites.catalogue.definition import named_suite
 
 

@@ -11,7 +11,7 @@ from conformance.app.output_files import check_writable, write_file
 from conformance.app.triage import Triage, TriageOptions
 from conformance.cli.console import open_console
 from conformance.cli.options import json_option
-from conformance.engine.rundir import RunDirectory, latest_run
+from conformance.engine.run_directory import RunDirectory, latest_run
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
 

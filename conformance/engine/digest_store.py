@@ -11,14 +11,14 @@ from conformance.cache_folder import CacheFolder
 from conformance.engine.compression import compress, decompress
 from conformance.engine.digests import Digest, digest_of
 from conformance.engine.processes import mapped
-from conformance.engine.rundir import RESULTS, RUN, CorruptRunError
+from conformance.engine.run_directory import RESULTS, RUN, CorruptRunError
 from conformance.files import MALFORMED, said_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 
 FORMAT: Final = 1
 """Version of the files; one of another version is made anew."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import numpy as np
 
-from conformance.engine.rundir import CorruptRunError
+from conformance.engine.run_directory import CorruptRunError
 from conformance.judge.errors import cause_of
 from conformance.model.outcome import (
     Conformance,
@@ -21,7 +21,7 @@ from conformance.model.outcome import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
 
 LONGEST: Final = 2000
 """Characters that are kept of a reason."""

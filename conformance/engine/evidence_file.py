@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from conformance.engine.rundir import CorruptRunError
+from conformance.engine.run_directory import CorruptRunError
 from conformance.files import (
     MALFORMED,
     disk_error,
@@ -21,7 +21,7 @@ from conformance.model.evidence import EVIDENCE, Evidence
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
 
 
 def read_evidence(directory: RunDirectory) -> dict[str, Evidence]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from conformance.engine.places import from_project
-from conformance.engine.rundir import RUN, CorruptRunError, RunDirectory
+from conformance.engine.run_directory import RUN, CorruptRunError, RunDirectory
 from conformance.engine.sharing import SharedFacts
 from conformance.errors import ConformanceError, UsageError
 

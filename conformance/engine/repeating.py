@@ -11,7 +11,7 @@ import msgspec
 
 from conformance.engine.confirming import settle
 from conformance.engine.record_judge import record_of
-from conformance.engine.rundir import Results
+from conformance.engine.run_directory import Results
 from conformance.model.outcome import Outcome, Verdict
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import Executor, Job
     from conformance.engine.plan import Plan
     from conformance.engine.record_judge import Judge
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
     from conformance.model.record import Record
 
 ATTEMPTS: Final = "attempts"

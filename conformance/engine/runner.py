@@ -14,7 +14,7 @@ from conformance.engine.confirming import is_enough, settle, to_be_confirmed
 from conformance.engine.job import Finished
 from conformance.engine.observe import abnormal
 from conformance.engine.record_judge import golden_at_fault, record_of
-from conformance.engine.rundir import Results
+from conformance.engine.run_directory import Results
 from conformance.engine.settled import files_of
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import ExitCode, Outcome, Stage, Verdict, is_unexpected
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import Executor, Job
     from conformance.engine.plan import Plan
     from conformance.engine.record_judge import Judge
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
     from conformance.model.record import Record
 
     Progress = Callable[[Record], None]

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from conformance.engine.rundir import CorruptRunError
+from conformance.engine.run_directory import CorruptRunError
 from conformance.files import MALFORMED, read_regular, said_by, write_atomically
 from conformance.model.since import SINCE, Since
 
 if TYPE_CHECKING:
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
 
 
 def write_since(directory: RunDirectory, since: Since) -> None:

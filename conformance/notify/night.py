@@ -23,7 +23,7 @@ from conformance.store.adding import storable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
     from conformance.model.record import Record
     from conformance.store.querying import StoredRun
     from conformance.store.standing import Regression

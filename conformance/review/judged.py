@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from conformance.cells.cell import Cell
     from conformance.cells.releases import Releases
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.model.run import RunCell

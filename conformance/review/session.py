@@ -10,7 +10,7 @@ import msgspec
 
 from conformance.corpus.discover import discover
 from conformance.corpus.metadata import specifier
-from conformance.engine.rundir import CorruptRunError
+from conformance.engine.run_directory import CorruptRunError
 from conformance.errors import UsageError
 from conformance.files import MALFORMED, read_regular, said_by, write_atomically
 from conformance.golden.accept import apply, refuse_in_ci
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from conformance.cells.releases import Releases
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
     from conformance.model.case import Case
     from conformance.review.decisions import Chosen
     from conformance.review.groups import Group

@@ -11,7 +11,7 @@ from conformance.errors import UsageError
 
 if TYPE_CHECKING:
     from conformance.engine.digests import Digest
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
 
 
 class _Info(msgspec.Struct):

@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from conformance.engine.irs import analysed
-from conformance.engine.rundir import Results, RunDirectory
+from conformance.engine.run_directory import Results, RunDirectory
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record

@@ -12,7 +12,7 @@ from rich.console import Console
 from conformance.cells.cell import Cell
 from conformance.engine.digests import digest_of
 from conformance.engine.job import PlannedCell
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Verdict
 from conformance.model.run import RunCase, RunCell

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.engine.blobs import BlobStore
 from conformance.engine.loading import load
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 from conformance.model.outcome import ExitCode
 from tests.engine.written_runs import A, write
 from tests.engine.written_runs import record as record_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 from tests.projects import HEAD, ROOT
 
 if TYPE_CHECKING:

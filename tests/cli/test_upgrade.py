@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 from tests.bench import planned_cell, python_of
 from tests.projects import HEAD, ROOT
 

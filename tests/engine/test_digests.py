@@ -8,7 +8,7 @@ import pytest
 
 from conformance.engine import digests
 from conformance.engine.digests import State, digest_of
-from conformance.engine.rundir import RESULTS
+from conformance.engine.run_directory import RESULTS
 from conformance.judge.errors import cause_of
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.record import ErrorInfo
@@ -17,7 +17,7 @@ from tests.engine.written_runs import FINISHED, STARTED, A, B, record, write
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
 
 
 def states(run: RunDirectory) -> dict[tuple[str, str], State]:

@@ -14,7 +14,7 @@ from conformance.engine.evidence_file import (
     read_evidence,
     read_reproduction,
 )
-from conformance.engine.rundir import CorruptRunError, RunDirectory
+from conformance.engine.run_directory import CorruptRunError, RunDirectory
 from conformance.model.evidence import Culprit, Evidence
 
 if TYPE_CHECKING:

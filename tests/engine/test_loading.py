@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine.loading import load, load_all, runs_in
-from conformance.engine.rundir import CorruptRunError, Results, RunDirectory
+from conformance.engine.run_directory import CorruptRunError, Results, RunDirectory
 from conformance.errors import UsageError
 from conformance.model.outcome import Verdict
 from conformance.model.record import ErrorInfo

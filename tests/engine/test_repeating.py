@@ -17,7 +17,7 @@ from conformance.engine.cache import ResultCache
 from conformance.engine.plan import Plan
 from conformance.engine.record_judge import Judge
 from conformance.engine.repeating import ATTEMPTS, RepeatedRun, shuffled
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 from conformance.model.case import Deviation
 from conformance.model.outcome import Outcome, Verdict
 

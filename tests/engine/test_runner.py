@@ -14,7 +14,7 @@ from conformance.engine.calibration import Calibration, Unstable
 from conformance.engine.job import Finished, Job
 from conformance.engine.plan import Plan
 from conformance.engine.record_judge import Judge
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 from conformance.engine.runner import Run, exit_code
 from conformance.golden.accept import Candidate, apply, plan_accept
 from conformance.golden.store import GoldenStore

@@ -13,7 +13,7 @@ from conformance.engine.calibration import Calibration
 from conformance.engine.job import Finished, Job, PlannedCell
 from conformance.engine.plan import Plan
 from conformance.engine.record_judge import Judge
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 from conformance.engine.runner import Run
 from conformance.model.case import Case
 from conformance.model.codec import encode_value

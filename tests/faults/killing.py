@@ -20,7 +20,7 @@ import psutil
 
 from conformance.cache_folder import CacheFolder
 from conformance.engine.blobs import BlobStore
-from conformance.engine.rundir import RESULTS, RUN
+from conformance.engine.run_directory import RESULTS, RUN
 from conformance.files import TEMPORARY
 from tests.projects import ROOT
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from conformance.engine.rundir import RUN, RunDirectory, latest_run, new_run
+from conformance.engine.run_directory import RUN, RunDirectory, latest_run, new_run
 from tests.projects import HEAD
 
 if TYPE_CHECKING:

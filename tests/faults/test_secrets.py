@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine.masking import NOTE
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 from tests.faults.canary import CANARY, FILES, PLACES, Campaign
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
-    from conformance.engine.rundir import RunDirectory
+    from conformance.engine.run_directory import RunDirectory
     from conformance.model.record import Record
     from conformance.notify.actions import Action
     from conformance.store.standing import Regression

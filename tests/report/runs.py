@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.engine.irs import analysed
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.loading import load
-from conformance.engine.rundir import Results, RunDirectory
+from conformance.engine.run_directory import Results, RunDirectory
 from conformance.judge.errors import signature
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict

@@ -12,7 +12,7 @@ from rich.console import Console
 from conformance.engine.describing import describe
 from conformance.engine.loading import LoadedRun
 from conformance.engine.plan import Plan
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 from conformance.model.outcome import Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus, Record
 from conformance.report.report import Report

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from conformance.engine.blobs import BlobStore
-    from conformance.engine.rundir import Results
+    from conformance.engine.run_directory import Results
     from conformance.judge.tolerance import Tolerance
     from conformance.model.record import Record
     from conformance.triage.bisect.points import Points

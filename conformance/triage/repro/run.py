@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from conformance.engine.job_comparison import StoredJob, load_ir_text
 from conformance.engine.loading import load
 from conformance.engine.record_judge import claimed_observation, golden_variant
-from conformance.engine.rundir import RunDirectory
+from conformance.engine.run_directory import RunDirectory
 from conformance.engine.runner import Run
 from conformance.errors import InfrastructureError, UsageError
 from conformance.golden.errors import GoldenError

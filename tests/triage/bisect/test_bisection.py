@@ -15,7 +15,7 @@ from packaging.version import Version
 from conformance.cells.cell import Cell
 from conformance.engine.job import PlannedCell
 from conformance.engine.prepare import Preparation
-from conformance.engine.rundir import Results, RunDirectory
+from conformance.engine.run_directory import Results, RunDirectory
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.cells.cell import Cell
 from conformance.engine.prepare import planned_cell
-from conformance.engine.rundir import Results, RunDirectory
+from conformance.engine.run_directory import Results, RunDirectory
 from conformance.errors import InfrastructureError, UsageError
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance, Outcome, Stage

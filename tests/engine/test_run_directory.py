@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conformance.engine import blobs
-from conformance.engine.rundir import (
+from conformance.engine.run_directory import (
     RESULTS,
     UPGRADE,
     CorruptRunError,
