@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 from common import line, seconds
 
-from conformance.engine.loading import load
 from conformance.engine.run_directory import RunDirectory
+from conformance.engine.run_loader import load_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.engine.loading import LoadedRun
+    from conformance.engine.run_loader import LoadedRun
     from conformance.model.record import Record
 
 SHARDS = 8
@@ -67,7 +67,7 @@ def merge(folder: Path, out: Path) -> None:
 
 def main() -> None:
     """Write shards, merge them, and print how long that took."""
-    run = load(RunDirectory(Path(sys.argv[1]).absolute()))
+    run = load_run(RunDirectory(Path(sys.argv[1]).absolute()))
     with tempfile.TemporaryDirectory(dir=Path(sys.argv[1]).absolute().parent) as name:
         folder = Path(name)
         artifacts = write_shards(run, folder)

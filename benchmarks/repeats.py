@@ -15,8 +15,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.engine.loading import load
 from conformance.engine.run_directory import RunDirectory
+from conformance.engine.run_loader import load_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,7 +69,7 @@ def main() -> None:
     runs = [
         {
             (record.case, record.cell): record
-            for record in load(RunDirectory(path.absolute())).records
+            for record in load_run(RunDirectory(path.absolute())).records
         }
         for path in parser.parse_args().run
     ]

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from playwright.sync_api import sync_playwright
 
-from conformance.engine.loading import LoadedRun, load_all, runs_in
 from conformance.engine.run_directory import Results, RunDirectory
+from conformance.engine.run_loader import LoadedRun, find_runs, load_readable_runs
 from conformance.report.report import Report
 from conformance.report.site.matrix_page import matrix_pages
 from conformance.report.site.site import assets
@@ -57,7 +57,7 @@ WATCH = """
 
 def main() -> None:
     """Measure and print."""
-    runs, _ = load_all([run for path in sys.argv[1:] for run in runs_in(Path(path))])
+    runs, _ = load_readable_runs([run for path in sys.argv[1:] for run in find_runs(Path(path))])
     report = grown(Report(tuple(runs)))
     print(f"{len(report.cases)} cases x {len(report.runs[-1].info.cells)} cells, "
           f"{len(report.records):,} results")  # fmt: skip

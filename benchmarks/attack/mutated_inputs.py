@@ -42,9 +42,9 @@ from conformance.engine.digest_store import DigestStore  # noqa: E402
 from conformance.engine.digests import digest_of  # noqa: E402
 from conformance.engine.durations import decoded  # noqa: E402
 from conformance.engine.evidence_file import read_evidence  # noqa: E402
-from conformance.engine.loading import load  # noqa: E402
 from conformance.engine.merging import in_order, merged  # noqa: E402
 from conformance.engine.run_directory import RunDirectory  # noqa: E402
+from conformance.engine.run_loader import load_run  # noqa: E402
 from conformance.engine.since_file import read_since  # noqa: E402
 from conformance.errors import ConformanceError  # noqa: E402
 from conformance.golden.document import loads as load_document  # noqa: E402
@@ -348,7 +348,7 @@ def _of_runs(folder: Path) -> Iterator[Reader]:
             (file.parent / "results.jsonl").write_bytes(lines)
             file.rename(file.parent / name)
             directory = RunDirectory(file.parent)
-            loaded = load(directory)
+            loaded = load_run(directory)
             digest_of(directory)
             read_evidence(directory)
             read_since(directory)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from conformance.app.context import HISTORY_STORE, default_jobs
 from conformance.app.notes import print_note
 from conformance.engine.digest_store import DigestStore
-from conformance.engine.loading import runs_in
 from conformance.engine.run_directory import latest_run
+from conformance.engine.run_loader import find_runs
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.store.address import address_of
 from conformance.store.entries import Entry, entry_of
@@ -63,7 +63,7 @@ def add_runs(context: ProjectContext, store: str | None, folders: Sequence[Path]
     Raises:
         NothingSelectedError: If no run can be added.
     """
-    runs = [run for folder in folders for run in runs_in(folder)]
+    runs = [run for folder in folders for run in find_runs(folder)]
     runs = runs if folders else [latest_run(context.project.root)]
     digests, problems = DigestStore(context.cache / "digests", default_jobs()).get_all(runs)
     entries: list[Entry] = []

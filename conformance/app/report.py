@@ -13,9 +13,9 @@ from conformance.app.suite_history import committed
 from conformance.engine.diff_cache import DiffCache
 from conformance.engine.digest_store import DigestStore
 from conformance.engine.evidence_file import read_evidence, read_reproduction
-from conformance.engine.loading import load_all, runs_in
 from conformance.engine.nights import merged_since
 from conformance.engine.run_directory import UPGRADE, CorruptRunError, RunDirectory, latest_run
+from conformance.engine.run_loader import find_runs, load_readable_runs
 from conformance.engine.since_file import read_since
 from conformance.errors import ConformanceError, NothingSelectedError
 from conformance.files import readable_json
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.engine.digests import Digest
-    from conformance.engine.loading import LoadedRun
+    from conformance.engine.run_loader import LoadedRun
     from conformance.model.since import Since
     from conformance.report.conformance_history import Conformance
     from conformance.report.upgrade_file import UpgradeFile
@@ -91,7 +91,7 @@ def load_runs(
     for runs in found:
         known = {id(digests[run]): run for run in runs if run in digests}
         wanted += [known[id(one)] for one in shown(digests[run] for run in runs if run in digests)]
-    loaded, worse = load_all(list(dict.fromkeys(wanted)))
+    loaded, worse = load_readable_runs(list(dict.fromkeys(wanted)))
     if not loaded:
         raise NothingSelectedError("\n".join([*problems, *worse]))
     ordered = sorted(loaded, key=lambda run: (run.info.started, run.id))
@@ -213,4 +213,4 @@ def _directories(context: ProjectContext, given: Sequence[Path]) -> Iterator[lis
     if not given:
         yield [latest_run(context.project.root)]
     for path in given:
-        yield runs_in(path)
+        yield find_runs(path)

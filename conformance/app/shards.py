@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from conformance.app.notes import print_note
 from conformance.engine.durations import FILE_NAME, Durations, decoded, learned
-from conformance.engine.loading import load, runs_in
 from conformance.engine.plan import Plan
+from conformance.engine.run_loader import find_runs, load_run
 from conformance.engine.shards import OPEN, shards
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import said_by, write_atomically
@@ -53,8 +53,8 @@ def learn_durations(context: ProjectContext, folders: Iterable[Path]) -> Duratio
     Raises:
         InfrastructureError: If the disk refuses.
     """
-    runs = chain.from_iterable(map(runs_in, folders))
-    records = tuple(chain.from_iterable(load(run).records for run in runs))
+    runs = chain.from_iterable(map(find_runs, folders))
+    records = tuple(chain.from_iterable(load_run(run).records for run in runs))
     file = durations_file(context)
     with locked({file.parent}, print_note):
         durations = learned(records, durations_of(context))

@@ -11,10 +11,10 @@ import msgspec
 
 from conformance.app.notes import print_note
 from conformance.engine.evidence_file import read_evidence
-from conformance.engine.loading import LoadedRun
 from conformance.engine.nights import Night, compare, night_of
 from conformance.engine.policy import NO_EVIDENCE, FailOn, exit_by
 from conformance.engine.run_directory import RUN, CorruptRunError, RunDirectory
+from conformance.engine.run_loader import LoadedRun
 from conformance.engine.since_file import read_since, write_since
 from conformance.errors import ConformanceError, UsageError
 from conformance.report.report import Report

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from conformance.app.notes import print_note
-from conformance.engine.loading import load
 from conformance.engine.run_directory import CorruptRunError, RunDirectory
+from conformance.engine.run_loader import load_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.golden.accept import refuse_in_ci
@@ -107,7 +107,7 @@ def accept_suite_runs(
             be written.
     """
     name, pinned = suite.name, suite.definition.revision
-    found = [shown_by(load(one), name, pinned) for one in runs]
+    found = [shown_by(load_run(one), name, pinned) for one in runs]
     # What is only shown changes nothing, and waits for nobody.
     with nullcontext() if dry_run else locked({suite.folder}, print_note):
         known = load_known(suite.folder)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.app.notes import print_note
 from conformance.app.session import Session
-from conformance.engine.loading import load, runs_in
 from conformance.engine.plan import make_plan
 from conformance.engine.recorded import recorded_endings
 from conformance.engine.run_directory import RUN
+from conformance.engine.run_loader import find_runs, load_run
 from conformance.errors import ConformanceError, UsageError
 from conformance.files import said_by, write_atomically
 from conformance.judge.deviation import applicable
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.engine.job import Job
-    from conformance.engine.loading import LoadedRun
+    from conformance.engine.run_loader import LoadedRun
     from conformance.suites.catalogue.definition import NamedSuite
 
 FOLDER: Final = "reports"
@@ -210,8 +210,8 @@ def _load_complete_runs(paths: Sequence[Path], suite: str) -> list[tuple[LoadedR
     loaded = []
     for path in paths:
         named = (path / RUN).exists()
-        for directory in runs_in(path):
-            run = load(directory)
+        for directory in find_runs(path):
+            run = load_run(directory)
             if not named and (run.info.suite is None or run.info.suite.name != suite):
                 continue
             if suite_of(run).name != suite:

@@ -11,11 +11,11 @@ from conformance.app.context import DEFAULT_MATRIX
 from conformance.app.session import Session
 from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.engine.describing import describe, ended
-from conformance.engine.loading import LoadedRun
 from conformance.engine.plan import make_plan
 from conformance.engine.policy import FailOn, exit_by
 from conformance.engine.repeating import RepeatedRun
 from conformance.engine.run_directory import new_run
+from conformance.engine.run_loader import LoadedRun
 from conformance.engine.runner import Run
 from conformance.errors import NothingSelectedError
 from conformance.report.notes import exit_lines

@@ -25,9 +25,9 @@ from conformance.engine.digest_store import DigestStore
 from conformance.engine.evidence_file import add_evidence, forget_evidence, read_evidence
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
-from conformance.engine.loading import load, runs_in
 from conformance.engine.record_judge import golden_variant
 from conformance.engine.run_directory import RunDirectory
+from conformance.engine.run_loader import find_runs, load_run
 from conformance.errors import ConformanceError, UsageError
 from conformance.files import write_atomically
 from conformance.golden.errors import GoldenError
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from conformance.engine.causes import RootCause
     from conformance.engine.digests import Digest
     from conformance.engine.job import PlannedCell
-    from conformance.engine.loading import LoadedRun
+    from conformance.engine.run_loader import LoadedRun
     from conformance.engine.trying import Trier
     from conformance.model.case import Case
     from conformance.model.golden import GoldenEntry
@@ -169,7 +169,7 @@ class Means:
 
     @cached_property
     def _run(self) -> LoadedRun:
-        return load(self.directory)
+        return load_run(self.directory)
 
     @cached_property
     def _trier(self) -> Trier:
@@ -184,7 +184,7 @@ class Means:
         runs = {
             run.path: run
             for folder in folders
-            for run in (runs_in(folder) if any(folder.glob("*/run.json")) else ())
+            for run in (find_runs(folder) if any(folder.glob("*/run.json")) else ())
             if run.path.absolute() != own.absolute()
         }
         store = DigestStore(self.context.cache / "digests", default_jobs())
@@ -269,7 +269,7 @@ class Triage:
             CorruptRunError: If the run cannot be read.
             InfrastructureError: If the disk refuses.
         """
-        causes = root_causes(load(self.directory).records)
+        causes = root_causes(load_run(self.directory).records)
         if not causes:
             self.say("nothing is unexpected")
             return

@@ -15,7 +15,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from conformance.engine.loading import LoadedRun
+    from conformance.engine.run_loader import LoadedRun
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell, RunInfo
 

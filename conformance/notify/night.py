@@ -11,7 +11,7 @@ from conformance.cells.places import places_of
 from conformance.engine.causes import root_causes
 from conformance.engine.digests import Digest, State, regression_id
 from conformance.engine.evidence_file import read_evidence, read_reproduction
-from conformance.engine.loading import LoadedRun, load
+from conformance.engine.run_loader import LoadedRun, load_run
 from conformance.errors import UsageError
 from conformance.judge.verdict import IF_INTENDED
 from conformance.model.outcome import Conformance, Verdict
@@ -54,7 +54,7 @@ def read_night(
             f"{directory.path}: the store has no such run, expected it there; "
             f"conformance history add {directory.path}"
         )
-    run = load(directory)
+    run = load_run(directory)
     names = {one.number: one.name for one in runs}
     evidence = read_evidence(directory)
     known = {one.id: one for one in regressions}

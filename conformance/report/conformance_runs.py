@@ -32,7 +32,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from conformance.engine.loading import LoadedRun
+    from conformance.engine.run_loader import LoadedRun
     from conformance.model.case import Deviation
     from conformance.model.record import Record
     from conformance.model.run import RunCase, RunCell, RunSuite

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.engine.job_comparison import StoredJob
-    from conformance.engine.loading import LoadedRun
+    from conformance.engine.run_loader import LoadedRun
     from conformance.model.record import Record
     from conformance.model.run import RunCell
     from conformance.report.report import Report

@@ -17,7 +17,7 @@ from conformance.report.tracks import Track, tracks_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from conformance.engine.loading import LoadedRun
+    from conformance.engine.run_loader import LoadedRun
     from conformance.engine.transitions import Transition
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunCell

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.engine.job_comparison import StoredJob
-    from conformance.engine.loading import LoadedRun
+    from conformance.engine.run_loader import LoadedRun
     from conformance.model.run import RunCell
 
 COMING: Final = ("DeprecationWarning", "FutureWarning")

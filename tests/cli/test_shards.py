@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.loading import load
 from conformance.engine.run_directory import RunDirectory
+from conformance.engine.run_loader import load_run
 from conformance.model.outcome import ExitCode
 from tests.engine.written_runs import A, write
 from tests.engine.written_runs import record as record_of
@@ -57,7 +57,7 @@ def test_put_together_they_are_the_run_undivided(project: Project) -> None:
     merged = project.run("merge", "part-3", "part-1", "part-2", "--json", "-")
     assert merged.code == undivided.code == 1
     assert told(merged) == told(undivided)
-    whole = load(project.newest)
+    whole = load_run(project.newest)
     assert all(whole.blobs.get(name) for one in whole.records for name in one.artifacts.values())
     again = project.run("merge", "part-1", "part-2", "part-3", "--run-dir", "whole", "--json", "-")
     assert told(again) == told(undivided)
@@ -206,7 +206,7 @@ def test_an_input_output_error_at_any_call_loses_nothing(
                 assert ending.err.count("\n") == 1, ending.err
                 assert project.run("merge", *parts, "--run-dir", f"again{nth}").code == 0
             name = f"{'again' if ending.code else 'whole'}{nth}"
-            whole = load(RunDirectory(project.path / name))
+            whole = load_run(RunDirectory(project.path / name))
             found = [whole.blobs.get(one.artifacts["value"]) for one in whole.records]
             assert found == [b"one", b"two", b"three"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.loading import LoadedRun, load
 from conformance.engine.merging import in_order, merged
+from conformance.engine.run_loader import LoadedRun, load_run
 from conformance.errors import UsageError
 from conformance.model.run import Exclusion, RunCell
 
@@ -25,7 +25,7 @@ ONE, TWO, THREE = (record(f"family/{name}", A) for name in ("one", "two", "three
 def part(path: Path, number: int, count: int, *records: Record, **info: Any) -> LoadedRun:
     """Return a part of a run."""
     request = {"select": ["cases"], "matrix": "smoke", "shard": f"{number}/{count}"}
-    return load(write(path / f"shard-{number}", *records, **{"request": request, **info}))
+    return load_run(write(path / f"shard-{number}", *records, **{"request": request, **info}))
 
 
 def test_it_is_the_run_undivided(tmp_path: Path) -> None:

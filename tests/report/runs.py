@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.engine.irs import analysed
 from conformance.engine.job_comparison import StoredJob
-from conformance.engine.loading import load
 from conformance.engine.run_directory import Results, RunDirectory
+from conformance.engine.run_loader import load_run
 from conformance.judge.errors import signature
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from conformance.engine.loading import LoadedRun
+    from conformance.engine.run_loader import LoadedRun
     from conformance.model.value import Value
 
 RELEASES = ("0.5.3", "0.6.2", "0.8.3")
@@ -97,7 +97,7 @@ class Directory:
 
     def loaded(self, **info: Any) -> LoadedRun:
         """Write the directory and read it back."""
-        return load(self.written(**info))
+        return load_run(self.written(**info))
 
     def report(self, **info: Any) -> Report:
         """Write the directory and return the report on it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from conformance.engine.loading import load
+from conformance.engine.run_loader import load_run
 from conformance.report.conformance_history import Conformance, Followed, Outcome, Result
 from conformance.report.conformance_markdown import conformance_markdown, folded, listed
 from conformance.report.conformance_runs import history_of
@@ -27,7 +27,7 @@ TESTS = {
 def told(folder: Path, **more: Followed) -> str:
     """Return the page of a run, with cases of our own."""
     standards = {"0.5.3": "2023.12"}
-    history = history_of(load(suite_run(folder, RELEASES, TESTS, standards=standards).run), {})
+    history = history_of(load_run(suite_run(folder, RELEASES, TESTS, standards=standards).run), {})
     beside = {f"own/{name}": followed for name, followed in more.items()}
     return conformance_markdown(replace(history, beside=beside))
 
@@ -67,7 +67,7 @@ def test_what_fails_in_the_newest_release(tmp_path: Path) -> None:
 def test_known_failures_have_their_reason(tmp_path: Path) -> None:
     """As the deviation says."""
     run = suite_run(tmp_path / "r", RELEASES[:2], {"a/t.py::test_x[1|2]": "pk"})
-    text = conformance_markdown(history_of(load(run.run), {}))
+    text = conformance_markdown(history_of(load_run(run.run), {}))
     assert (
         "| 1 | `t.py::test_x` (`1\\|2`) | signs of zeros are lost | "
         "[jax-ml/jax#1](https://github.com/jax-ml/jax/issues/1) |"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.loading import load
+from conformance.engine.run_loader import load_run
 from conformance.errors import UsageError
 from conformance.model.case import Deviation
 from conformance.model.run import RunCase
@@ -20,14 +20,14 @@ from .suites import SUITE, suite_run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.loading import LoadedRun
+    from conformance.engine.run_loader import LoadedRun
 
 OLD, NEW = ("0.5.3", "0.6.2"), ("0.6.2", "0.7.0")
 
 
 def run(folder: Path, releases: tuple[str, ...], tests: dict[str, str], **more: Any) -> LoadedRun:
     """Return a run of a suite."""
-    return load(suite_run(folder, releases, tests, **more).run)
+    return load_run(suite_run(folder, releases, tests, **more).run)
 
 
 def outcomes(history: Conformance, test: str) -> list[str]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from conformance.engine.describing import describe
-from conformance.engine.loading import LoadedRun
 from conformance.engine.plan import Plan
 from conformance.engine.run_directory import RunDirectory
+from conformance.engine.run_loader import LoadedRun
 from conformance.model.outcome import Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus, Record
 from conformance.report.report import Report

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.loading import load
+from conformance.engine.run_loader import load_run
 from conformance.report.report import Report
 from conformance.report.warned import (
     RunWarning,
@@ -32,7 +32,7 @@ def said(message: str, where: str = "/e/site-packages/jax/core.py:3", **more: An
 
 def found(folder: Path, warnings: dict[tuple[str, str], list[Any]]) -> tuple[RunWarning, ...]:
     """Return the warnings of a run."""
-    report = Report((load(suite_run(folder, RELEASES, TESTS, warnings=warnings).run),))
+    report = Report((load_run(suite_run(folder, RELEASES, TESTS, warnings=warnings).run),))
     return warnings_of(report.jobs.values(), report.cells)
 
 
@@ -73,7 +73,7 @@ def test_what_collecting_warns_of(tmp_path: Path) -> None:
     """It is told with what tests do, and of no test; what is none is passed over."""
     old, new = cells_of(RELEASES[:2])
     identities = {old: {"warnings": [{"no": 1}, 3]}, new: {"warnings": [said("jax.x is gone")]}}
-    run = load(suite_run(tmp_path, RELEASES, TESTS, identities=identities).run)
+    run = load_run(suite_run(tmp_path, RELEASES, TESTS, identities=identities).run)
     report = Report((run,))
     (one,) = warnings_of(report.jobs.values(), report.cells, collected_warnings(report.runs))
     assert (one.message, one.tests, one.cells) == ("jax.x is gone", (), (new,))

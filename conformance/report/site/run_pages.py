@@ -16,7 +16,7 @@ from conformance.report.summary import counts, understood
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from conformance.engine.loading import LoadedRun
+    from conformance.engine.run_loader import LoadedRun
     from conformance.model.record import Record
     from conformance.model.run import RunCell
 

@@ -21,7 +21,7 @@ from conformance.report.warned import collected_warnings, warnings_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from conformance.engine.loading import LoadedRun
+    from conformance.engine.run_loader import LoadedRun
     from conformance.report.conformance_history import Counts, Followed, Held, Result, Step
     from conformance.report.report import Report
 

@@ -12,7 +12,7 @@ from conformance.report.site.run_pages import SLOWEST
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from conformance.engine.loading import LoadedRun
+    from conformance.engine.run_loader import LoadedRun
     from conformance.model.record import Record
     from conformance.report.report import Report
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.engine.job_comparison import StoredJob, load_ir_text
-from conformance.engine.loading import load
 from conformance.engine.record_judge import claimed_observation, golden_variant
 from conformance.engine.run_directory import RunDirectory
+from conformance.engine.run_loader import load_run
 from conformance.engine.runner import Run
 from conformance.errors import InfrastructureError, UsageError
 from conformance.golden.errors import GoldenError
@@ -80,7 +80,7 @@ def recorded(plan: Plan, directory: RunDirectory) -> list[SeenJob]:
     Raises:
         UsageError: If it has none of a job, or of the case as it was.
     """
-    run = load(directory)
+    run = load_run(directory)
     known = {(record.case, record.cell): record for record in run.records}
     found = []
     for job in plan.jobs:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from conformance.engine.diff_cache import DiffCache
-from conformance.engine.loading import load
+from conformance.engine.run_loader import load_run
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.run import Exclusion, RunCase, RunCell
 from conformance.model.traceback import Raised, encode_traceback
@@ -159,7 +159,7 @@ def suite_report(folder: Path) -> Report:
     solve = "linear algebra/tests/test_solve.py::test_solve"
     standards = {"0.5.3": "2023.12", "0.6.2": "2023.12"}
     whole = suite_run(folder / "all", RELEASES, tests, standards=standards)
-    kept = history_of(load(whole.run), {})
+    kept = history_of(load_run(whole.run), {})
     case = Followed(
         group="own_devices", doc="Where `x.device` is.",
         results={r: Result(outcome=Ended.KNOWN, reason="no device") for r in RELEASES[:4]}
@@ -172,4 +172,4 @@ def suite_report(folder: Path) -> Report:
         warnings={(solve, r): [*known, *(new if r == RELEASES[-1] else [])] for r in after},
         texts={(solve, r): {"falsifying": f"test_solve(\n    x={NASTY!r},\n)"} for r in after[1:]},
     )  # fmt: skip
-    return Report((load(run.run),), conformance={"signs": kept})
+    return Report((load_run(run.run),), conformance={"signs": kept})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.loading import load
+from conformance.engine.run_loader import load_run
 from conformance.report.conformance_runs import history_of
 from conformance.report.report import Report
 from conformance.report.site.search_data import search_data
@@ -19,7 +19,7 @@ from tests.report.suites import SUITE, suite_run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.loading import LoadedRun
+    from conformance.engine.run_loader import LoadedRun
     from conformance.report.conformance_history import Conformance
 
 PAGE = "suites/signs.html"
@@ -27,7 +27,7 @@ PAGE = "suites/signs.html"
 
 def run(folder: Path, releases: tuple[str, ...], tests: dict[str, str], **more: Any) -> LoadedRun:
     """Return a run of the suite."""
-    return load(suite_run(folder, releases, tests, **more).run)
+    return load_run(suite_run(folder, releases, tests, **more).run)
 
 
 def page(report: Report) -> Page:

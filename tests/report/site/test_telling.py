@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.loading import LoadedRun
+from conformance.engine.run_loader import LoadedRun
 from conformance.model.run import RunCase, RunCell, RunInfo
 from conformance.report.report import Report
 from conformance.report.site import telling

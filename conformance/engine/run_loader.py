@@ -41,7 +41,7 @@ class LoadedRun:
         return cls(id=directory.id, info=info, records=tuple(records), blobs=directory.blobs)
 
 
-def load(directory: RunDirectory) -> LoadedRun:
+def load_run(directory: RunDirectory) -> LoadedRun:
     """Return a run.
 
     Args:
@@ -70,7 +70,7 @@ def _told_from(record: Record, root: str, shared: SharedFacts) -> Record:
     return replace(record, error=error, facts=facts)
 
 
-def runs_in(folder: Path) -> list[RunDirectory]:
+def find_runs(folder: Path) -> list[RunDirectory]:
     """Return the runs of a folder, the oldest first; the folder itself may be a run.
 
     Args:
@@ -90,7 +90,7 @@ def runs_in(folder: Path) -> list[RunDirectory]:
     return [RunDirectory(path) for path in found]
 
 
-def load_all(directories: Sequence[RunDirectory]) -> tuple[list[LoadedRun], list[str]]:
+def load_readable_runs(directories: Sequence[RunDirectory]) -> tuple[list[LoadedRun], list[str]]:
     """Return the runs that can be read, and what is wrong with the others.
 
     Args:
@@ -102,7 +102,7 @@ def load_all(directories: Sequence[RunDirectory]) -> tuple[list[LoadedRun], list
     runs, problems = [], []
     for directory in directories:
         try:
-            runs.append(load(directory))
+            runs.append(load_run(directory))
         except ConformanceError as error:
             problems.append(str(error))
     return runs, problems

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.loading import load, load_all, runs_in
 from conformance.engine.run_directory import CorruptRunError, Results, RunDirectory
+from conformance.engine.run_loader import find_runs, load_readable_runs, load_run
 from conformance.errors import UsageError
 from conformance.model.outcome import Verdict
 from conformance.model.record import ErrorInfo
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
     """Its name, what it says of itself, its records and their artifacts."""
-    run = load(Directory(tmp_path / "r1").job("f/a", CELLS[0], f32(1)).written(matrix="smoke"))
+    run = load_run(Directory(tmp_path / "r1").job("f/a", CELLS[0], f32(1)).written(matrix="smoke"))
     assert (run.id, run.info.matrix, len(run.records)) == ("r1", "smoke", 1)
     assert run.blobs.get(run.records[0].artifacts["value"])
 
@@ -29,7 +29,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_of_a_job_written_twice_the_last_counts(tmp_path: Path) -> None:
     """A resumed run judges again what it had."""
     made = Directory(tmp_path).job("f/a", CELLS[0], f32(1), verdict=Verdict.NEW)
-    run = load(made.job("f/a", CELLS[0], f32(1), verdict=Verdict.MATCH).written())
+    run = load_run(made.job("f/a", CELLS[0], f32(1), verdict=Verdict.MATCH).written())
     assert [record.verdict for record in run.records] == [Verdict.MATCH]
 
 
@@ -41,7 +41,7 @@ def test_an_error_names_its_file_as_seen_from_the_project(tmp_path: Path) -> Non
         made.job(f"f/{number}", CELLS[0], error=("E", "m"))
         error = ErrorInfo(type="E", message="m", where=where)
         made.records[-1] = replace(made.records[-1], error=error)
-    run = load(made.written(root="/home/me/project"))
+    run = load_run(made.written(root="/home/me/project"))
     assert [record.error and record.error.where for record in run.records] == [
         "cases/f/a.py:3",
         "/usr/lib/x.py:1",
@@ -53,14 +53,14 @@ def test_equal_facts_are_one_object(tmp_path: Path) -> None:
     made = Directory(tmp_path)
     for cell in CELLS:
         made.job("f/a", cell, f32(1), texts={"hlo": ADD})
-    records = load(made.written()).records
+    records = load_run(made.written()).records
     assert records[0].facts
     assert len({id(record.facts) for record in records}) == 1
 
 
 def test_a_run_killed_before_its_first_job(tmp_path: Path) -> None:
     """The plan says what was to be run."""
-    run = load(Directory(tmp_path).written(plan=(("f/a", CELLS[0]),), finished="", exit=None))
+    run = load_run(Directory(tmp_path).written(plan=(("f/a", CELLS[0]),), finished="", exit=None))
     assert (run.records, run.info.exit) == ((), None)
 
 
@@ -68,7 +68,7 @@ def test_a_folder_without_any_job_is_no_run(tmp_path: Path) -> None:
     """Some other program's `run.json`."""
     (tmp_path / "run.json").write_text('{"name": "another tool"}')
     with pytest.raises(CorruptRunError, match=r": expected a run, got a folder without any job$"):
-        load(RunDirectory(tmp_path))
+        load_run(RunDirectory(tmp_path))
 
 
 def test_runs_of_a_folder_in_order(tmp_path: Path) -> None:
@@ -76,10 +76,10 @@ def test_runs_of_a_folder_in_order(tmp_path: Path) -> None:
     for name in ("20260102-a", "20260101-b"):
         Directory(tmp_path / name).job("f/a", CELLS[0]).written()
     (tmp_path / "notes").mkdir()
-    assert [run.id for run in runs_in(tmp_path)] == ["20260101-b", "20260102-a"]
-    assert [run.id for run in runs_in(tmp_path / "20260102-a")] == ["20260102-a"]
+    assert [run.id for run in find_runs(tmp_path)] == ["20260101-b", "20260102-a"]
+    assert [run.id for run in find_runs(tmp_path / "20260102-a")] == ["20260102-a"]
     with pytest.raises(UsageError, match="notes: expected the directory of a run, or a folder"):
-        runs_in(tmp_path / "notes")
+        find_runs(tmp_path / "notes")
 
 
 def test_a_broken_run_does_not_hide_the_others(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_broken_run_does_not_hide_the_others(tmp_path: Path) -> None:
     broken = Directory(tmp_path / "broken").job("f/a", CELLS[0]).written()
     Results(broken).close()
     (broken.path / "results.jsonl").write_bytes(b'{"case": 1}\n')
-    runs, problems = load_all([broken, good])
+    runs, problems = load_readable_runs([broken, good])
     assert [run.id for run in runs] == ["good"]
     assert len(problems) == 1
     assert "results.jsonl:1: expected a record: " in problems[0]
