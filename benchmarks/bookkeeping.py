@@ -58,7 +58,7 @@ import dataclasses, sys
 from pathlib import Path
 from conformance.app.context import ProjectContext
 from conformance.corpus.discover import case_files, discover
-from conformance.engine.cache import ResultCache
+from conformance.engine.result_cache import ResultCache
 from conformance.engine.job import Finished, Job
 from conformance.engine.record_judge import record_of
 from conformance.engine.blobs import BlobStore

@@ -37,10 +37,10 @@ from conformance.report.tracebacks import traceback_lines
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
-    from conformance.engine.cache import ResultCache
     from conformance.engine.calibration import Calibration
     from conformance.engine.job import PlannedCell
     from conformance.engine.local import OpenWorker
+    from conformance.engine.result_cache import ResultCache
     from conformance.model.case import Case
 
 RECORD = "conformance_record"

@@ -36,13 +36,13 @@ from conformance.corpus.changes import load_families  # noqa: E402
 from conformance.corpus.discover import BrokenCasesError, discover  # noqa: E402
 from conformance.corpus.settings import find_settings  # noqa: E402
 from conformance.engine.blobs import BlobStore  # noqa: E402
-from conformance.engine.cache import ResultCache  # noqa: E402
 from conformance.engine.calibration import calibration_file, load_calibration  # noqa: E402
 from conformance.engine.digest_store import DigestStore  # noqa: E402
 from conformance.engine.digests import digest_of  # noqa: E402
 from conformance.engine.durations import decoded  # noqa: E402
 from conformance.engine.evidence_file import read_evidence  # noqa: E402
 from conformance.engine.merging import in_order, merged  # noqa: E402
+from conformance.engine.result_cache import ResultCache  # noqa: E402
 from conformance.engine.run_directory import RunDirectory  # noqa: E402
 from conformance.engine.run_loader import load_run  # noqa: E402
 from conformance.engine.since_file import read_since  # noqa: E402

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from conformance.cells.accelerators import Turns
 from conformance.cells.requirements import wanted_requirement
-from conformance.engine.cache import ResultCache
 from conformance.engine.calibration import load_calibration
 from conformance.engine.local import LocalExecutor
 from conformance.engine.prepare import Provider, prepare, recorded_cells
 from conformance.engine.record_judge import Judge
+from conformance.engine.result_cache import ResultCache
 from conformance.engine.runner import Run
 from conformance.engine.trying import Trier
 

@@ -9,9 +9,9 @@ from conformance.app.session import Session
 from conformance.app.shrink_options import ShrinkResult, find_good_cells
 from conformance.corpus.discover import discover
 from conformance.engine.blobs import BlobStore
-from conformance.engine.cache import ResultCache
 from conformance.engine.local import CellWorker
 from conformance.engine.plan import make_plan, why_not
+from conformance.engine.result_cache import ResultCache
 from conformance.errors import UsageError
 from conformance.scratch import temporary_folder
 from conformance.triage.repro.run import run_now

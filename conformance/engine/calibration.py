@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.engine.cache import host_facts, host_hash
+from conformance.engine.result_cache import host_facts, host_hash
 from conformance.errors import UsageError
 from conformance.files import MALFORMED, readable_json, said_by, write_atomically
 from conformance.locking import locked

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from conformance import __version__
-from conformance.engine.cache import host_facts, kit_hash
+from conformance.engine.result_cache import host_facts, kit_hash
 from conformance.model.run import RunCase, RunCell, RunInfo
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from conformance.model.outcome import Outcome, Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from conformance.engine.cache import ResultCache
     from conformance.engine.job import Executor, Job
     from conformance.engine.plan import Plan
     from conformance.engine.record_judge import Judge
+    from conformance.engine.result_cache import ResultCache
     from conformance.engine.run_directory import RunDirectory
     from conformance.model.record import Record
 

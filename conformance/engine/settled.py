@@ -1,6 +1,6 @@
 """Verdicts that still hold: nothing they were made from has changed since.
 
-What a job does is kept by `conformance.engine.cache`, and judged anew each time: a millisecond,
+What a job does is kept by `conformance.engine.result_cache`, and judged anew each time: a millisecond,
 which is a minute for all cases on all releases. So what was judged is kept as well, all jobs of a
 case file in a cell together, under a key of everything that a verdict is made from: cases, cell,
 goldens, and this package itself.

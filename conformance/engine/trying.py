@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from conformance.engine.blobs import BlobStore
-    from conformance.engine.cache import ResultCache
     from conformance.engine.job import Executor, Job
     from conformance.engine.record_judge import Judge
+    from conformance.engine.result_cache import ResultCache
     from conformance.model.record import Record
 
 

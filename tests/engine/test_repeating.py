@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.cache import ResultCache
 from conformance.engine.plan import Plan
 from conformance.engine.record_judge import Judge
 from conformance.engine.repeating import ATTEMPTS, RepeatedRun, shuffled
+from conformance.engine.result_cache import ResultCache
 from conformance.engine.run_directory import RunDirectory
 from conformance.model.case import Deviation
 from conformance.model.outcome import Outcome, Verdict

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.cache import ResultCache
 from conformance.engine.calibration import Calibration, Unstable
 from conformance.engine.job import Finished, Job
 from conformance.engine.plan import Plan
 from conformance.engine.record_judge import Judge
+from conformance.engine.result_cache import ResultCache
 from conformance.engine.run_directory import RunDirectory
 from conformance.engine.runner import Run, exit_code
 from conformance.golden.accept import Candidate, apply, plan_accept

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.cache import ResultCache
+from conformance.engine.result_cache import ResultCache
 from conformance.engine.run_directory import RunDirectory
 from conformance.engine.settled import Settled, files_of
 from conformance.golden.accept import Candidate, apply, plan_accept

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.cache import ResultCache
 from conformance.engine.messages import JobEnd
 from conformance.engine.record_judge import observation_of, record_of
+from conformance.engine.result_cache import ResultCache
 from conformance.model.outcome import Outcome, Stage
 from tests.engine.test_observe import END, ERROR, LEAF, transcript
 from tests.engine.worlds import array, job

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from conformance.cells.cell import Cell
-from conformance.engine.cache import ResultCache
 from conformance.engine.calibration import Calibration
 from conformance.engine.job import Finished, Job, PlannedCell
 from conformance.engine.plan import Plan
 from conformance.engine.record_judge import Judge
+from conformance.engine.result_cache import ResultCache
 from conformance.engine.run_directory import RunDirectory
 from conformance.engine.runner import Run
 from conformance.model.case import Case

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.engine.blobs import BlobStore
-    from conformance.engine.cache import ResultCache
     from conformance.engine.job import Executor, PlannedCell
+    from conformance.engine.result_cache import ResultCache
     from conformance.model.case import Case
     from conformance.model.record import Record
 

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from conformance.engine.blobs import BlobStore
-    from conformance.engine.cache import ResultCache
     from conformance.engine.job import Executor, Job
     from conformance.engine.plan import Plan
     from conformance.engine.record_judge import Judge
+    from conformance.engine.result_cache import ResultCache
     from conformance.model.observation import Observation
 
 
