@@ -24,7 +24,7 @@ from conformance.cells.layer import LOCKS, WHEELS
 from conformance.cells.matrix import load_matrix, matrix_names
 from conformance.cells.overlay import OVERLAYS
 from conformance.cells.prune import DAY, Removal, candidates, known_locks, prune, unwanted
-from conformance.engine.settled import FOLDER as SETTLED
+from conformance.engine.verdict_cache import FOLDER as SETTLED
 from conformance.suites.catalogue.checkouts import FOLDER as CHECKOUTS
 from conformance.suites.catalogue.checkouts import stored_checkouts
 from conformance.suites.catalogue.definition import named_suite

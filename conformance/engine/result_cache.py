@@ -16,7 +16,7 @@ from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
 from conformance.engine.inputs import read_the_same
 from conformance.engine.job import job_key
-from conformance.engine.settled import FOLDER, Settled
+from conformance.engine.verdict_cache import FOLDER, VerdictCache
 from conformance.engine.ways import cut_short
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED, disk_error
@@ -47,7 +47,7 @@ class ResultCache:
         place = f"{kit_hash()}-{host_hash()}"
         self._entries = CacheFolder(folder / "results" / place)
         self.blobs = BlobStore(folder / "blobs")
-        self.settled = Settled(folder / FOLDER / place, self.blobs, fresh=fresh)
+        self.settled = VerdictCache(folder / FOLDER / place, self.blobs, fresh=fresh)
 
     def take(self, job: Job, blobs: BlobStore) -> Record | None:
         """Return the record of the same job run before, and give its blobs to a run.

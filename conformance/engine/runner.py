@@ -15,7 +15,7 @@ from conformance.engine.job import Finished
 from conformance.engine.observe import abnormal
 from conformance.engine.record_judge import golden_at_fault, record_of
 from conformance.engine.run_directory import Results
-from conformance.engine.settled import files_of
+from conformance.engine.verdict_cache import group_by_file
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import ExitCode, Outcome, Stage, Verdict, is_unexpected
 from conformance.worker.frames import clean
@@ -124,7 +124,7 @@ class Run:
 
     def _stable_files(self) -> Iterator[list[Job]]:
         """Yield the jobs of each case file that has none known not to be stable on this host."""
-        for jobs in files_of(self.plan.jobs):
+        for jobs in group_by_file(self.plan.jobs):
             if not any(self.calibration.of(job) for job in jobs):
                 yield jobs
 

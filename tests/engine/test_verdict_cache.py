@@ -11,7 +11,7 @@ import pytest
 
 from conformance.engine.result_cache import ResultCache
 from conformance.engine.run_directory import RunDirectory
-from conformance.engine.settled import Settled, files_of
+from conformance.engine.verdict_cache import VerdictCache, group_by_file
 from conformance.golden.accept import Candidate, apply, plan_accept
 from conformance.golden.store import GoldenStore
 from conformance.model.case import Deviation
@@ -41,7 +41,7 @@ class SettledWorld(World):
         return self.run(f"run{self.runs}", fresh=fresh)
 
     @property
-    def settled(self) -> Settled:
+    def settled(self) -> VerdictCache:
         """What the cache holds of judged records."""
         return ResultCache(self.folder / "cache").settled
 
@@ -167,4 +167,4 @@ def test_a_file_that_cannot_be_read_unsettles(world: SettledWorld) -> None:
 def test_files_in_cells(world: SettledWorld) -> None:
     """Jobs that stand together are of one file in one cell."""
     elsewhere = [replace(one, planned=planned("0.6.1")) for one in world.jobs]
-    assert [*files_of([*world.jobs, *elsewhere])] == [world.jobs, elsewhere]
+    assert [*group_by_file([*world.jobs, *elsewhere])] == [world.jobs, elsewhere]

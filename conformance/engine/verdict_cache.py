@@ -1,9 +1,9 @@
 """Verdicts that still hold: nothing they were made from has changed since.
 
-What a job does is kept by `conformance.engine.result_cache`, and judged anew each time: a millisecond,
-which is a minute for all cases on all releases. So what was judged is kept as well, all jobs of a
-case file in a cell together, under a key of everything that a verdict is made from: cases, cell,
-goldens, and this package itself.
+`conformance.engine.result_cache` stores observations, which are judged anew by each run. That takes
+a millisecond a job, a minute for all cases on all releases. So verdicts are stored as well, those
+of all jobs of a case file in a cell together, under a key of everything that a verdict depends on:
+cases, cell, goldens, and this package itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FOLDER = "settled"
 _LINES = msgspec.json.Decoder(Record)
 
 
-class Settled:
+class VerdictCache:
     """Judged records of whole case files by cell, below the cache folder.
 
     Args:
@@ -121,7 +121,7 @@ class Settled:
         return self._goldens[folder]
 
 
-def files_of(jobs: Iterable[Job]) -> Iterator[list[Job]]:
+def group_by_file(jobs: Iterable[Job]) -> Iterator[list[Job]]:
     """Yield the jobs of each case file in each cell; both stand together in a plan."""
     for _, group in groupby(jobs, lambda job: (job.planned.cell.id, job.case.file)):
         yield list(group)
