@@ -14,7 +14,7 @@ from conformance.engine.prepare import Provider, prepare, recorded_cells
 from conformance.engine.record_judge import Judge
 from conformance.engine.result_cache import ResultCache
 from conformance.engine.runner import Run
-from conformance.engine.trying import Trier
+from conformance.engine.trial_runner import TrialRunner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -131,14 +131,16 @@ class Session:
         """
         return Judge(blobs)
 
-    def trier(self, executor: Executor, blobs: BlobStore) -> Trier:
+    def trier(self, executor: Executor, blobs: BlobStore) -> TrialRunner:
         """Return what tries jobs for a search: from the result cache, or executed; judged.
 
         Args:
             executor: Runs jobs.
             blobs: Where artifacts go.
         """
-        return Trier(executor=executor, cache=self.results, judge=self.judge(blobs), blobs=blobs)
+        return TrialRunner(
+            executor=executor, cache=self.results, judge=self.judge(blobs), blobs=blobs
+        )
 
     def run(
         self, plan: Plan, directory: RunDirectory, locks: Mapping[str, Lock], *, slots: int = 1

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from conformance.engine.digests import Digest
     from conformance.engine.job import PlannedCell
     from conformance.engine.run_loader import LoadedRun
-    from conformance.engine.trying import Trier
+    from conformance.engine.trial_runner import TrialRunner
     from conformance.model.case import Case
     from conformance.model.golden import GoldenEntry
     from conformance.model.record import Record
@@ -172,7 +172,7 @@ class Means:
         return load_run(self.directory)
 
     @cached_property
-    def _trier(self) -> Trier:
+    def _trier(self) -> TrialRunner:
         blobs = RunDirectory(self.context.project.root / LOGS / "tried").blobs
         return self._session.trier(self._session.executor(self._locks), blobs)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.cells.releases import Releases
     from conformance.engine.prepare import Preparation
-    from conformance.engine.trying import Trier
+    from conformance.engine.trial_runner import TrialRunner
     from conformance.model.case import Case
     from conformance.triage.blame.blamed import Blamed, Step
 
@@ -31,7 +31,7 @@ def blame_case(
     *,
     releases: Releases,
     prepare: Callable[[Iterable[Cell]], Preparation],
-    trier: Trier,
+    trier: TrialRunner,
     locks: dict[str, Lock],
     cache: Path,
     wanted: Sequence[str] = (),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trier:
+class TrialRunner:
     """Tries jobs; unlike a run it confirms nothing, and keeps no order.
 
     Attributes:
