@@ -20,7 +20,7 @@ from conformance.app.run_request import RunRequest
 from conformance.app.session import Session
 from conformance.corpus.discover import BrokenCasesError, discover, duplicates
 from conformance.engine.calibration import load_calibration
-from conformance.engine.confirming import is_enough, settle, to_be_confirmed
+from conformance.engine.confirmation import has_enough_attempts, judge_attempts, needs_confirmation
 from conformance.engine.describing import described_cases
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
@@ -156,11 +156,11 @@ class Bench:
         judged = judged_from_cache(job, self.cache, self.judge, blobs)
         attempts = [judged or self._execute(job)]
         judged = judged or self.judge.judge(job, attempts[0])
-        if to_be_confirmed(judged):
+        if needs_confirmation(judged):
             unstable = self.calibration.of(job)
-            while not is_enough(judged, len(attempts), unstable):
+            while not has_enough_attempts(judged, len(attempts), unstable):
                 attempts.append(self._execute(replace(job, alone=True)))
-                judged = settle(self.judge, job, attempts, unstable)
+                judged = judge_attempts(self.judge, job, attempts, unstable)
         if judged.verdict is not Verdict.FLAKY and not judged.cached:
             self.cache.put(job, replace(attempts[-1], attempts=len(attempts)), blobs)
         return judged

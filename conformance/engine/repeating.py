@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from conformance.engine.confirming import settle
+from conformance.engine.confirmation import judge_attempts
 from conformance.engine.record_judge import record_of
 from conformance.engine.run_directory import Results
 from conformance.model.outcome import Outcome, Verdict
@@ -81,7 +81,7 @@ class RepeatedRun:
             finished_jobs.close()
 
     def _settled(self, job: Job, attempts: Sequence[Record], results: Results) -> Record:
-        settled = settle(self.judge, job, told_first(attempts))
+        settled = judge_attempts(self.judge, job, told_first(attempts))
         told = msgspec.json.encode([_attempt(one) for one in attempts])
         artifacts = {**settled.artifacts, ATTEMPTS: self.directory.blobs.put(told)}
         settled = replace(settled, artifacts=artifacts)

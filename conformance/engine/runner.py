@@ -10,7 +10,7 @@ import msgspec
 
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.calibration import Calibration
-from conformance.engine.confirming import is_enough, settle, to_be_confirmed
+from conformance.engine.confirmation import has_enough_attempts, judge_attempts, needs_confirmation
 from conformance.engine.job import Finished
 from conformance.engine.observe import abnormal
 from conformance.engine.record_judge import golden_at_fault, record_of
@@ -81,7 +81,7 @@ class Run:
                 unchanged = judged_from_cache(job, self.cache, judge, self.directory.blobs)
                 if unchanged is None:
                     continue
-                if to_be_confirmed(unchanged):
+                if needs_confirmation(unchanged):
                     unsure[job.id] = (job, [unchanged])
                 else:
                     records[job.id] = self._final(unchanged, results, sync=False)
@@ -89,7 +89,7 @@ class Run:
             known = records.keys() | unsure.keys()
             for job, record in self._executed([j for j in self.plan.jobs if j.id not in known]):
                 judged = _judged(judge, job, record)
-                if to_be_confirmed(judged):
+                if needs_confirmation(judged):
                     unsure[job.id] = (job, [record])
                     continue
                 records[job.id] = self._final(judged, results)
@@ -138,8 +138,8 @@ class Run:
                 attempts = unsure[job.id][1]
                 attempts.append(again)
                 unstable = self.calibration.of(job)
-                settled = settle(self.judge, job, attempts, unstable)
-                if not is_enough(settled, len(attempts), unstable):
+                settled = judge_attempts(self.judge, job, attempts, unstable)
+                if not has_enough_attempts(settled, len(attempts), unstable):
                     continue
                 del unsure[job.id]
                 yield settled

@@ -24,12 +24,12 @@ RATED: Final = 5
 """How often what disagrees with itself is tried: enough to say how often it does."""
 
 
-def to_be_confirmed(record: Record) -> bool:
+def needs_confirmation(record: Record) -> bool:
     """Say whether a judged record is unexpected, and was seen once only."""
     return is_unexpected(record.verdict, record.conformance) and record.attempts < ATTEMPTS
 
 
-def is_enough(settled: Record, attempts: int, unstable: Unstable | None = None) -> bool:
+def has_enough_attempts(settled: Record, attempts: int, unstable: Unstable | None = None) -> bool:
     """Say whether a job has been tried often enough.
 
     Args:
@@ -41,7 +41,7 @@ def is_enough(settled: Record, attempts: int, unstable: Unstable | None = None) 
     return attempts >= (ATTEMPTS if sure else RATED)
 
 
-def settle(
+def judge_attempts(
     judge: Judge, job: Job, attempts: Sequence[Record], unstable: Unstable | None = None
 ) -> Record:
     """Return what all attempts of a job come to.
