@@ -21,13 +21,13 @@ from conformance.app.session import Session
 from conformance.corpus.discover import BrokenCasesError, discover, duplicates
 from conformance.engine.calibration import load_calibration
 from conformance.engine.confirmation import has_enough_attempts, judge_attempts, needs_confirmation
-from conformance.engine.describing import described_cases
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.local import CellWorker
 from conformance.engine.plan import Plan, why_not
 from conformance.engine.record_judge import Judge, record_of
 from conformance.engine.run_directory import Results, RunDirectory, new_run
+from conformance.engine.run_info import describe_cases
 from conformance.engine.runner import judged_from_cache, unexpected
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Verdict
@@ -253,7 +253,7 @@ class Bench:
         info = replace(
             describe_run(request, plan, root),
             plan=tuple(self._plan),
-            cases=described_cases(cases, root),
+            cases=describe_cases(cases, root),
         )
         self.directory.write_run(info)
 

@@ -15,9 +15,9 @@ from conformance.app.run_request import RunRequest, request_of
 from conformance.app.session import Session
 from conformance.app.shards import durations_of, part_of
 from conformance.app.since import conclude_run
-from conformance.engine.describing import describe, ended
 from conformance.engine.plan import possible_jobs
 from conformance.engine.run_directory import RunDirectory, latest_run, new_run
+from conformance.engine.run_info import finish_run, make_run_info
 from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class StartedRun:
         """
         conclusion = conclude_run(self.directory, self.info, records, compared)
         code = conclusion.decision.code
-        info = ended(self.info, code, self.run.executor.identities)
+        info = finish_run(self.info, code, self.run.executor.identities)
         return conclusion.write(self.directory, info, records), code
 
 
@@ -159,7 +159,7 @@ def describe_run(request: RunRequest, plan: Plan, root: Path) -> RunInfo:
         root: Folder of the project.
     """
     matrix = request.matrix or ("" if request.cell else DEFAULT_MATRIX)
-    return describe(plan, request=msgspec.to_builtins(request), matrix=matrix, root=root)
+    return make_run_info(plan, request=msgspec.to_builtins(request), matrix=matrix, root=root)
 
 
 def _open_directory(

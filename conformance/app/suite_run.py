@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from conformance.app.context import DEFAULT_MATRIX
 from conformance.app.session import Session
 from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
-from conformance.engine.describing import describe, ended
 from conformance.engine.plan import make_plan
 from conformance.engine.policy import FailOn, exit_by
 from conformance.engine.repeating import RepeatedRun
 from conformance.engine.run_directory import new_run
+from conformance.engine.run_info import finish_run, make_run_info
 from conformance.engine.run_loader import LoadedRun
 from conformance.engine.runner import Run
 from conformance.errors import NothingSelectedError
@@ -120,7 +120,7 @@ class SuiteRun:
         )  # fmt: skip
         cases, executor = inside.collected(cells)
         plan = make_plan(cases, cells, self.exclusions)
-        info = describe(
+        info = make_run_info(
             plan, request={}, matrix=options.matrix or ("" if options.cell else DEFAULT_MATRIX),
             root=self.suite.root, suite=options.describe(self.suite),
         )  # fmt: skip
@@ -183,7 +183,7 @@ class CollectedRun:
         """
         directory = self.origin.directory
         code, reason = exit_by(FailOn.UNEXPECTED, records)
-        info = replace(ended(self.info, code, self.executor.identities), exit_reason=reason)
+        info = replace(finish_run(self.info, code, self.executor.identities), exit_reason=reason)
         directory.write_run(info)
         return Report((LoadedRun.of(directory, info, records),)), code
 

@@ -10,9 +10,9 @@ from conformance.app.axes import nightlies_answer, upgrade_points
 from conformance.app.output_files import check_writable, write_file
 from conformance.app.session import Session
 from conformance.app.upgrade_targets import subject_of
-from conformance.engine.describing import describe, ended
 from conformance.engine.plan import Plan
 from conformance.engine.run_directory import Results, RunDirectory, new_run
+from conformance.engine.run_info import finish_run, make_run_info
 from conformance.errors import NothingSelectedError
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
@@ -183,10 +183,12 @@ class UpgradeRun:
         jobs = tuple(self._upgrade.jobs())
         cells = {job.planned.cell.id: job.planned for job in jobs}
         plan = Plan(jobs=jobs, exclusions=self._exclusions, cells=tuple(cells.values()))
-        info = describe(
+        info = make_run_info(
             plan, request={}, matrix="", root=self._subject.root, suite=self._subject.described
         )
-        self.directory.write_run(ended(info, exit_code_of(upgraded), self._executor.identities))
+        self.directory.write_run(
+            finish_run(info, exit_code_of(upgraded), self._executor.identities)
+        )
 
 
 def exit_code_of(upgraded: Upgraded) -> ExitCode:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from conformance.engine.calibration import Unstable
-from conformance.engine.describing import now
 from conformance.engine.record_judge import observation_of, record_of
+from conformance.engine.run_info import current_time
 from conformance.judge.agreement import DISAGREE, disagreement
 from conformance.judge.ir import changed_facts
 from conformance.judge.tolerance import Tolerance
@@ -87,7 +87,7 @@ class Calibrator:
     @property
     def unstable(self) -> tuple[Unstable, ...]:
         """The jobs that are not stable."""
-        day = now()[: len("2026-05-01")]
+        day = current_time()[: len("2026-05-01")]
         return tuple(
             Unstable(
                 case=tried.job.case.id,

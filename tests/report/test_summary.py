@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from conformance.engine.describing import describe
 from conformance.engine.plan import Plan
 from conformance.engine.run_directory import RunDirectory
+from conformance.engine.run_info import make_run_info
 from conformance.engine.run_loader import LoadedRun
 from conformance.model.outcome import Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus, Record
@@ -33,12 +33,12 @@ def plan(*releases: str, exclusions: tuple[Exclusion, ...] = ()) -> Plan:
 
 def cells_of(plan: Plan) -> tuple[RunCell, ...]:
     """Return the cells of a plan, as a run tells of them."""
-    return describe(plan, request={}, matrix="", root=Path()).cells
+    return make_run_info(plan, request={}, matrix="", root=Path()).cells
 
 
 def told(plan: Plan, records: list[Record]) -> Report:
     """Return the report on a run that came to these records."""
-    info = describe(plan, request={}, matrix="", root=Path())
+    info = make_run_info(plan, request={}, matrix="", root=Path())
     return Report((LoadedRun.of(RunDirectory(Path("run")), replace(info, plan=()), records),))
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
-from conformance.engine.describing import described_cases
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.plan import why_not
 from conformance.engine.record_judge import observation_of
+from conformance.engine.run_info import describe_cases
 from conformance.engine.transitions import transition
 from conformance.judge.agreement import DISAGREE, disagreement
 from conformance.judge.ir import changed_facts
@@ -192,7 +192,7 @@ class Upgrade:
         blobs: BlobStore,
         thorough: bool = False,
     ) -> None:
-        described = described_cases(cases, root)
+        described = describe_cases(cases, root)
         self.lines = [Line(case, described[case.id], axis) for axis in axes for case in cases]
         self._trier, self._blobs = trier, blobs
         self._thorough = thorough

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.model.run import RunSuite
 
 
-def describe(
+def make_run_info(
     plan: Plan,
     *,
     request: Mapping[str, Any],
@@ -39,7 +39,7 @@ def describe(
         suite: The suite that is run, None for cases.
     """
     return RunInfo(
-        started=now(),
+        started=current_time(),
         root=str(root.absolute()),
         request=dict(request),
         matrix=matrix,
@@ -59,12 +59,12 @@ def describe(
         ),
         exclusions=plan.exclusions,
         plan=tuple(job.id for job in plan.jobs),
-        cases=described_cases((job.case for job in plan.jobs), root),
+        cases=describe_cases((job.case for job in plan.jobs), root),
         suite=suite,
     )
 
 
-def described_cases(cases: Iterable[Case], root: Path) -> dict[str, RunCase]:
+def describe_cases(cases: Iterable[Case], root: Path) -> dict[str, RunCase]:
     """Return what is kept of cases, by id.
 
     Args:
@@ -98,7 +98,9 @@ def _described(case: Case, root: Path) -> RunCase:
     )
 
 
-def ended(info: RunInfo, code: ExitCode, identities: Mapping[str, Mapping[str, Any]]) -> RunInfo:
+def finish_run(
+    info: RunInfo, code: ExitCode, identities: Mapping[str, Mapping[str, Any]]
+) -> RunInfo:
     """Return what is known of a run after its last job.
 
     Args:
@@ -107,9 +109,9 @@ def ended(info: RunInfo, code: ExitCode, identities: Mapping[str, Mapping[str, A
         identities: What the workers said they are, by cell id.
     """
     said = {cell: dict(identity) for cell, identity in identities.items()}
-    return replace(info, finished=now(), exit=int(code), identities=said)
+    return replace(info, finished=current_time(), exit=int(code), identities=said)
 
 
-def now() -> str:
+def current_time() -> str:
     """Return the time, ISO 8601 in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
