@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.irs import differing
+from conformance.engine.ir_analysis import diff_rank_texts
 from conformance.engine.job import Finished
 from conformance.engine.messages import RankEnd, ValueHead, read_message
 from conformance.engine.observe import (
@@ -246,7 +246,7 @@ def _difference(name: str, rank: int, text: bytes, other: int, other_text: bytes
     """Return how an artifact of two ranks differs, nothing where it means the same."""
     if name in (*IRS, *CROSS_LOWERED):
         with suppress(IrSyntaxError):
-            lines = differing(name, text, other_text)
+            lines = diff_rank_texts(name, text, other_text)
             more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
             return f"of ranks {rank} and {other}: {lines[0]}{more}" if lines else ""
     return _line(rank, text, other, other_text)

@@ -10,7 +10,13 @@ import msgspec
 
 from conformance.corpus.claims import FILECHECK
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.irs import ANALYSED, Differing, analysed, changed, neutral_text
+from conformance.engine.ir_analysis import (
+    ANALYSED,
+    IrChanges,
+    analyse_artifacts,
+    canonical_text,
+    diff_canonical,
+)
 from conformance.engine.sharing import SharedFacts
 from conformance.engine.ways import ways_seen
 from conformance.files import MALFORMED
@@ -87,7 +93,7 @@ def analyse(record: Record, artifacts: Mapping[str, bytes]) -> Record:
         record: The record.
         artifacts: Its IRs by name; other artifacts are left alone.
     """
-    irs, facts = analysed(artifacts)
+    irs, facts = analyse_artifacts(artifacts)
     return replace(record, ir=irs, facts=facts)
 
 
@@ -129,7 +135,7 @@ def claimed_observation(case: Case, record: Record, blobs: BlobStore) -> Observa
     for ir in case.facts.get(FILECHECK, ()):
         if ir in record.artifacts:
             with contextlib.suppress(IrSyntaxError):
-                texts[ir] = neutral_text(record, blobs, ir)
+                texts[ir] = canonical_text(record, blobs, ir)
     return replace(observation_of(record, blobs), texts=texts)
 
 
@@ -254,17 +260,17 @@ class Judge:
     ) -> dict[str, IrRecord]:
         """Return what is kept of each IR with how it compares with its golden."""
         irs: dict[str, IrRecord] = {}
-        known: dict[tuple[str, str], Differing] = {}
+        known: dict[tuple[str, str], IrChanges] = {}
         for ir, kept in record.ir.items():
             status = judgement.ir.get(ir, IrStatus.UNKNOWN)
-            differing = Differing()
+            differing = IrChanges()
             if status is IrStatus.CHANGED and golden is not None:
                 recorded = golden.ir[ir]
                 # One change of all platforms is looked into once.
                 pair = (recorded.neutral, kept.neutral)
                 if pair not in known:
-                    seen = neutral_text(record, self._blobs, ir)
-                    known[pair] = changed(recorded.text, seen)
+                    seen = canonical_text(record, self._blobs, ir)
+                    known[pair] = diff_canonical(recorded.text, seen)
                 differing = known[pair]
             irs[ir] = replace(
                 kept, status=status, changes=differing.changes, begins=differing.begins

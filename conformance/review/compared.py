@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.irs import neutral_text
+from conformance.engine.ir_analysis import canonical_text
 from conformance.engine.job_comparison import IrText, diff_texts
 from conformance.engine.record_judge import Judge, golden_variant, observation_of
 from conformance.golden.errors import GoldenError
@@ -146,7 +146,7 @@ def _irs(member: Member, golden: GoldenEntry, blobs: BlobStore) -> Iterator[Line
         yield line(f"{ir} ({policy}):", indent=_STEP)
         try:
             kind = kind_of_artifact(ir)
-            seen = IrText(neutral_text(member.record, blobs, ir), kind)
+            seen = IrText(canonical_text(member.record, blobs, ir), kind)
             changes = diff_texts(IrText(golden.ir[ir].text, kind), seen).changes
         except (IrSyntaxError, CorruptBlobError) as error:
             yield line(str(error), Tone.WARNING, 2 * _STEP)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import tomllib
 
 from conformance.corpus.metadata import deviations_of
-from conformance.engine.irs import neutral_text
+from conformance.engine.ir_analysis import canonical_text
 from conformance.engine.record_judge import Judge, golden_variant, observation_of
 from conformance.errors import UsageError
 from conformance.files import MALFORMED
@@ -266,7 +266,7 @@ def accept_plans(
             variant=golden_variant(job),
             release=job.planned.release,
             observation=observation_of(record, blobs),
-            text=partial(neutral_text, record, blobs),
+            text=partial(canonical_text, record, blobs),
         )
         by_root.setdefault(job.case.families, []).append(candidate)
     return tuple(plan_accept(GoldenStore(root), found, known) for root, found in by_root.items())

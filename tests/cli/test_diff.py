@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import zstandard
 
-from conformance.engine.irs import analysed
+from conformance.engine.ir_analysis import analyse_artifacts
 from conformance.engine.run_directory import Results, RunDirectory
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
@@ -58,7 +58,7 @@ def record(blobs: BlobStore, case: str, cell: str, hlo: str = "", **more: Any) -
     artifacts = {"value": encode_value(f32(1, 2))} | texts
     ended = {"outcome": Outcome.OK, "stage": Stage.EXECUTE} | more
     return Record(
-        case=case, cell=cell, case_hash="", cell_hash="", ir=analysed(texts)[0],
+        case=case, cell=cell, case_hash="", cell_hash="", ir=analyse_artifacts(texts)[0],
         artifacts={name: blobs.put(data) for name, data in artifacts.items()}, **ended,
     )  # fmt: skip
 
@@ -275,7 +275,7 @@ def lowered(project: Project) -> Project:
         name: run.blobs.put(text) for name, text in texts.items()
     })  # fmt: skip
     results = Results(run)
-    results.append(replace(found, ir=analysed(texts)[0]))
+    results.append(replace(found, ir=analyse_artifacts(texts)[0]))
     results.close()
     return project
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.irs import analysed
+from conformance.engine.ir_analysis import analyse_artifacts
 from conformance.engine.job_comparison import (
     IrComparison,
     IrLevel,
@@ -51,7 +51,7 @@ def side(
     texts |= {name: text.encode() for name, text in (others or {}).items()}
     artifacts = {"value": encode_value(f32(value)), **texts}
     record = Record(
-        case="f/a", cell="c", case_hash="", cell_hash="", ir=analysed(texts)[0],
+        case="f/a", cell="c", case_hash="", cell_hash="", ir=analyse_artifacts(texts)[0],
         artifacts={name: blobs.put(data) for name, data in artifacts.items()},
         **{"outcome": Outcome.OK, "stage": Stage.EXECUTE, **more},
     )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.irs import analysed
+from conformance.engine.ir_analysis import analyse_artifacts
 from conformance.golden.accept import AcceptPlan, Candidate, Change, apply, plan_accept
 from conformance.golden.errors import GoldenError
 from conformance.golden.store import GoldenStore
@@ -32,7 +32,7 @@ SINE, COSINE, TANH = (
 
 def _accept(root: Path, release: str, own: str, **platforms: str) -> AcceptPlan:
     texts = {"stablehlo": own, **{f"stablehlo-{name}": text for name, text in platforms.items()}}
-    irs, _ = analysed({name: text.encode() for name, text in texts.items()})
+    irs, _ = analyse_artifacts({name: text.encode() for name, text in texts.items()})
     candidate = Candidate(
         case=CASE,
         variant="cpu",
@@ -82,7 +82,7 @@ def test_what_is_other_work_is_a_text(tmp_path: Path) -> None:
 def test_it_is_compared_with_the_golden_of_its_platform(tmp_path: Path) -> None:
     """As its own StableHLO was, where the golden says so."""
     _accept(tmp_path, "0.5.0", SINE, tpu=SINE, cuda=COSINE)
-    seen, _ = analysed({"stablehlo-tpu": SINE.encode(), "stablehlo-cuda": SINE.encode()})
+    seen, _ = analyse_artifacts({"stablehlo-tpu": SINE.encode(), "stablehlo-cuda": SINE.encode()})
     golden = _golden(tmp_path, "0.6.0")
     assert status(seen["stablehlo-tpu"], golden["stablehlo-tpu"]) is IrStatus.SAME
     assert status(seen["stablehlo-cuda"], golden["stablehlo-cuda"]) is IrStatus.CHANGED
@@ -92,7 +92,7 @@ def test_goldens_without_a_platform_say_nothing_of_it(tmp_path: Path) -> None:
     """What was recorded before there was any is not new, and not changed."""
     _accept(tmp_path, "0.5.0", SINE)
     assert list(_golden(tmp_path, "0.5.0")) == ["stablehlo"]
-    seen, _ = analysed({"stablehlo-tpu": COSINE.encode()})
+    seen, _ = analyse_artifacts({"stablehlo-tpu": COSINE.encode()})
     assert status(seen["stablehlo-tpu"], None) is IrStatus.UNKNOWN
     assert [e.change for e in _accept(tmp_path, "0.5.0", SINE, tpu=SINE).entries] == [Change.ADDED]
     assert [e.change for e in _accept(tmp_path, "0.5.0", SINE, tpu=SINE).entries] == [

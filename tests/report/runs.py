@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.irs import analysed
+from conformance.engine.ir_analysis import analyse_artifacts
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.run_directory import Results, RunDirectory
 from conformance.engine.run_loader import load_run
@@ -61,7 +61,7 @@ class Directory:
     ) -> Directory:
         """Add a job: one that gave a value or ended well, or one that raised `(type, message)`."""
         artifacts = {name: text.encode() for name, text in (texts or {}).items()}
-        irs, facts = analysed(artifacts)
+        irs, facts = analyse_artifacts(artifacts)
         if value is not None:
             artifacts["value"] = encode_value(value)
         said: dict[str, Any] = {"outcome": Outcome.OK, "conformance": Conformance.CONFORMS}

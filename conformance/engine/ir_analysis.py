@@ -33,10 +33,10 @@ _ESTIMATES: Final = {
 """Facts that XLA's analyses state, by the artifact and by its names for them."""
 
 ANALYSED: Final = frozenset({*IRS, *CROSS_LOWERED, *SOURCES})
-"""The artifacts that `analysed` looks at."""
+"""The artifacts that `analyse_artifacts` looks at."""
 
 
-def analysed(artifacts: Mapping[str, bytes]) -> tuple[dict[str, IrRecord], dict[str, Any]]:
+def analyse_artifacts(artifacts: Mapping[str, bytes]) -> tuple[dict[str, IrRecord], dict[str, Any]]:
     """Bring the IRs of a job into their normal forms.
 
     Args:
@@ -77,7 +77,7 @@ def _one(text: bytes, kind: str) -> tuple[IrRecord, Mapping[str, Any]]:
     return kept, analysis.facts
 
 
-def neutral_text(record: Record, blobs: BlobStore, ir: str) -> str:
+def canonical_text(record: Record, blobs: BlobStore, ir: str) -> str:
     """Return an IR of a job in the form `neutral`, as text.
 
     Raises:
@@ -88,7 +88,7 @@ def neutral_text(record: Record, blobs: BlobStore, ir: str) -> str:
     return analyse(text, kind_of_artifact(ir), with_text=True).text
 
 
-class Differing(NamedTuple):
+class IrChanges(NamedTuple):
     """How two IRs differ.
 
     Attributes:
@@ -100,7 +100,7 @@ class Differing(NamedTuple):
     begins: tuple[str, ...] = ()
 
 
-def changed(golden: str, seen: str) -> Differing:
+def diff_canonical(golden: str, seen: str) -> IrChanges:
     """Return how two IRs in the form `neutral` differ.
 
     Args:
@@ -112,11 +112,11 @@ def changed(golden: str, seen: str) -> Differing:
         found = diff_modules(loads(golden), loads(seen), *texts)
     except Exception as error:  # noqa: BLE001 - that they differ is known, and ends no run
         said = f"semantic: how cannot be said ({type(error).__name__}: {error}); please report"
-        return Differing(changes=(said,))
-    return Differing(tuple(change.line for change in found.changes), found.begins)
+        return IrChanges(changes=(said,))
+    return IrChanges(tuple(change.line for change in found.changes), found.begins)
 
 
-def differing(ir: str, one: bytes, other: bytes) -> tuple[str, ...]:
+def diff_rank_texts(ir: str, one: bytes, other: bytes) -> tuple[str, ...]:
     """Return how two texts of an IR differ in the form `neutral`, one line for each pattern.
 
     Texts of one program differ from process to process in what is no part of it, such as tables of
@@ -137,7 +137,7 @@ def differing(ir: str, one: bytes, other: bytes) -> tuple[str, ...]:
     said = [analyse(_text(text), kind, with_text=True) for text in (one, other)]
     if said[0].neutral == said[1].neutral:
         return ()
-    return changed(said[0].text, said[1].text).changes
+    return diff_canonical(said[0].text, said[1].text).changes
 
 
 def _text(artifact: bytes) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from conformance.engine import irs
-from conformance.engine.irs import analysed
+from conformance.engine import ir_analysis
+from conformance.engine.ir_analysis import analyse_artifacts
 from conformance.ir.analysis import Analysis, analyse
 from tests.ir.texts import stablehlo
 
@@ -21,7 +21,9 @@ COSINE = SINE.replace(b"sine", b"cosine")
 
 def test_each_platform_has_a_record_of_its_own() -> None:
     """By the artifact's name, in the normal forms of StableHLO."""
-    found, facts = analysed({"stablehlo": SINE, "stablehlo-tpu": COSINE, "stablehlo-cuda": SINE})
+    found, facts = analyse_artifacts(
+        {"stablehlo": SINE, "stablehlo-tpu": COSINE, "stablehlo-cuda": SINE}
+    )
     assert list(found) == ["stablehlo", "stablehlo-tpu", "stablehlo-cuda"]
     assert found["stablehlo-tpu"].neutral == analyse(COSINE.decode(), "stablehlo").neutral
     assert found["stablehlo-cuda"] == found["stablehlo"] != found["stablehlo-tpu"]
@@ -36,10 +38,10 @@ def test_the_same_text_is_analysed_once(monkeypatch: pytest.MonkeyPatch) -> None
         kinds.append(kind)
         return analyse(text, kind)
 
-    monkeypatch.setattr(irs, "analyse", counted)
+    monkeypatch.setattr(ir_analysis, "analyse", counted)
     names = ("stablehlo", "stablehlo-tpu", "stablehlo-cuda", "stablehlo-rocm")
     texts: Mapping[str, bytes] = dict.fromkeys(names, SINE)
-    assert len(analysed(texts)[0]) == len(names)
+    assert len(analyse_artifacts(texts)[0]) == len(names)
     assert kinds == ["stablehlo"]
 
 
@@ -63,7 +65,7 @@ LAYOUT = {
 def test_shardings_of_the_compiled_object() -> None:
     """Are facts where the HLO states none; an input that is not used is no parameter."""
     silent = HLO.replace(b"SHARDING", b"")
-    _, facts = analysed({"hlo": silent, "layout": json.dumps(LAYOUT).encode()})
+    _, facts = analyse_artifacts({"hlo": silent, "layout": json.dumps(LAYOUT).encode()})
     assert facts["parameters"] == [
         {"type": "f32[2]", "sharding": "tiled [4] over 0,1,2,3"},
         {"type": "f32[]", "sharding": "replicated"},
@@ -74,17 +76,19 @@ def test_shardings_of_the_compiled_object() -> None:
 def test_shardings_that_the_hlo_states_count() -> None:
     """Whatever the compiled object says, and what cannot be read states nothing."""
     stating = HLO.replace(b"SHARDING", b", sharding={replicated}")
-    _, facts = analysed({"hlo": stating, "layout": json.dumps(LAYOUT).encode()})
+    _, facts = analyse_artifacts({"hlo": stating, "layout": json.dumps(LAYOUT).encode()})
     assert facts["parameters"] == [{"type": "f32[2]", "sharding": "replicated"}, {"type": "f32[]"}]
     odd = {**LAYOUT, "output_hlo": ["{of its own kind}"], "input_hlo": []}
-    _, facts = analysed({"hlo": HLO.replace(b"SHARDING", b""), "layout": json.dumps(odd).encode()})
+    _, facts = analyse_artifacts(
+        {"hlo": HLO.replace(b"SHARDING", b""), "layout": json.dumps(odd).encode()}
+    )
     assert facts["results"] == [{"type": "f32[2]"}]
     assert facts["parameters"] == [{"type": "f32[2]"}, {"type": "f32[]"}]
 
 
 def test_what_is_not_understood_of_a_platform_is_said() -> None:
     """It takes nothing from the others."""
-    found, _ = analysed({"stablehlo": SINE, "stablehlo-tpu": b'"builtin.module"( ?'})
+    found, _ = analyse_artifacts({"stablehlo": SINE, "stablehlo-tpu": b'"builtin.module"( ?'})
     assert found["stablehlo"].neutral
     assert not found["stablehlo-tpu"].neutral
     assert "stablehlo" in next(iter(found["stablehlo-tpu"].not_understood))
