@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.engine.sharing import SOURCES
+from conformance.engine.interning import SOURCES
 from conformance.ir.analysis import analyse
 from conformance.ir.difference import diff_modules
 from conformance.ir.excerpts import Excerpts

@@ -10,6 +10,7 @@ import msgspec
 
 from conformance.corpus.claims import FILECHECK
 from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.interning import FactInterner
 from conformance.engine.ir_analysis import (
     ANALYSED,
     IrChanges,
@@ -17,7 +18,6 @@ from conformance.engine.ir_analysis import (
     canonical_text,
     diff_canonical,
 )
-from conformance.engine.sharing import SharedFacts
 from conformance.engine.ways import ways_seen
 from conformance.files import MALFORMED
 from conformance.golden.errors import GoldenError
@@ -181,7 +181,7 @@ class Judge:
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
         self._stores: dict[Path, GoldenStore] = {}
-        self._facts = SharedFacts()
+        self._facts = FactInterner()
 
     def judge(self, job: Job, record: Record, attempts: Sequence[Record] = ()) -> Record:
         """Return a record with its conformance, verdict and reasons.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from conformance.engine.interning import FactInterner
 from conformance.engine.places import from_project
 from conformance.engine.run_directory import RUN, CorruptRunError, RunDirectory
-from conformance.engine.sharing import SharedFacts
 from conformance.errors import ConformanceError, UsageError
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ def load_run(directory: RunDirectory) -> LoadedRun:
     records = {(record.case, record.cell): record for record in directory.read_records()}
     if not records and not info.plan:
         raise CorruptRunError(f"{directory.path}: expected a run, got a folder without any job")
-    shared = SharedFacts()
+    shared = FactInterner()
     told = (_told_from(record, info.root, shared) for record in records.values())
     return LoadedRun.of(directory, info, told)
 
 
-def _told_from(record: Record, root: str, shared: SharedFacts) -> Record:
+def _told_from(record: Record, root: str, shared: FactInterner) -> Record:
     """Return a record whose error names its file as seen from the project's folder."""
     error, facts = record.error, shared.of(record)
     if error is not None:

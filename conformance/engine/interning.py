@@ -14,7 +14,7 @@ SOURCES: Final = ("layout", "cost", "memory")
 XLA's analyses. Records whose HLO and sources are the same state the same facts."""
 
 
-class SharedFacts:
+class FactInterner:
     """One object for all facts that are equal; a run holds thousands of records."""
 
     def __init__(self) -> None:

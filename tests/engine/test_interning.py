@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.engine.sharing import SharedFacts
+from conformance.engine.interning import FactInterner
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import IrRecord, Record
 
@@ -20,7 +20,7 @@ def stating(peak: int, structure: str = "a", memory: str = "m", layout: str = "l
 
 def test_the_same_program_with_the_same_analyses_states_the_same() -> None:
     """One object is kept."""
-    shared = SharedFacts()
+    shared = FactInterner()
     first = shared.of(stating(1))
     assert shared.of(stating(1)) is first
 
@@ -30,6 +30,6 @@ def test_the_same_program_with_the_same_analyses_states_the_same() -> None:
 )
 def test_another_program_or_analysis_states_its_own(other: dict[str, str]) -> None:
     """The same instructions may need another memory; what was not understood is like nothing."""
-    shared = SharedFacts()
+    shared = FactInterner()
     shared.of(stating(1))
     assert shared.of(stating(2, **other)) == {"peak_bytes": 2}
