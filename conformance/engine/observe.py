@@ -10,7 +10,7 @@ import msgspec
 
 from conformance.engine.job import Finished
 from conformance.engine.messages import ValueHead, WireError, read_message
-from conformance.engine.ways import CUT_SHORT, WAYS, WaysSaid, name_of
+from conformance.engine.variants import CUT_SHORT, WAYS, VariantTranscript, variant_artifact
 from conformance.judge.errors import signature
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
@@ -40,7 +40,7 @@ class Transcript:
     ended: bool = False
     blobs: dict[str, bytes] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    ways: WaysSaid = field(default_factory=WaysSaid)
+    ways: VariantTranscript = field(default_factory=VariantTranscript)
 
     def take(self, header: Mapping[str, Any], body: bytes) -> None:
         """Take one event of the worker, as `conformance.worker.stages` emits them.
@@ -84,7 +84,7 @@ class Transcript:
         match said:
             case {"value": head}:
                 value = value_of(read_message(head, ValueHead), body)
-                self.blobs[name_of(way)] = encode_value(value)
+                self.blobs[variant_artifact(way)] = encode_value(value)
                 self.ways.end(way, Outcome.OK)
             case {"error": described}:
                 error = _error(read_message(described, WireError))

@@ -18,7 +18,7 @@ from conformance.engine.ir_analysis import (
     canonical_text,
     diff_canonical,
 )
-from conformance.engine.ways import ways_seen
+from conformance.engine.variants import load_variants
 from conformance.files import MALFORMED
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import variant_name
@@ -111,7 +111,7 @@ def observation_of(record: Record, blobs: BlobStore) -> Observation:
         error=record.error,
         value=decode_value(blobs.get(value)) if value else None,
         reference=_reference(record.artifacts, blobs),
-        ways=ways_seen(record.artifacts, blobs),
+        ways=load_variants(record.artifacts, blobs),
         facts=record.facts,
         ir=record.ir,
     )

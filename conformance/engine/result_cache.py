@@ -16,8 +16,8 @@ from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
 from conformance.engine.inputs import read_the_same
 from conformance.engine.job import job_key
+from conformance.engine.variants import was_cut_short
 from conformance.engine.verdict_cache import FOLDER, VerdictCache
-from conformance.engine.ways import cut_short
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED, disk_error
 from conformance.model.outcome import Outcome
@@ -123,7 +123,7 @@ class ResultCache:
         ):
             return False  # what a user's environment, or an accelerator, does is not known by id
         try:
-            if cut_short(record.artifacts, run_blobs):
+            if was_cut_short(record.artifacts, run_blobs):
                 return False
             for name in record.artifacts.values():
                 self.blobs.adopt(name, run_blobs)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.job_comparison import load_value
 from conformance.engine.record_judge import observation_of
-from conformance.engine.ways import is_of_ways
+from conformance.engine.variants import is_variant_artifact
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 from conformance.judge.ir import changed_facts
 from conformance.judge.tolerance import Tolerance
@@ -172,7 +172,7 @@ class _Pair:
 
 def _of_ways(record: Record) -> dict[str, str]:
     """Return the artifacts that are about other ways."""
-    return {name: blob for name, blob in record.artifacts.items() if is_of_ways(name)}
+    return {name: blob for name, blob in record.artifacts.items() if is_variant_artifact(name)}
 
 
 def _broken(side: StoredJob, case: RunCase) -> frozenset[str]:

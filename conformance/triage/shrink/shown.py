@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.record_judge import observation_of, record_of
-from conformance.engine.ways import is_of_ways
+from conformance.engine.variants import is_variant_artifact
 from conformance.model.codec import decode_value
 from conformance.model.outcome import Outcome, Stage
 
@@ -84,7 +84,7 @@ class Shown:
         """What is judged by the case's own reference and claims."""
         judged = {*STATING, "value", "reference", "raises"}
         blobs = self.finished.blobs
-        kept = {n: data for n, data in blobs.items() if n in judged or is_of_ways(n)}
+        kept = {n: data for n, data in blobs.items() if n in judged or is_variant_artifact(n)}
         record = record_of(replace(self.finished, blobs=kept), self.blobs)
         return observation_of(record, self.blobs)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.engine.job_comparison import load_value
 from conformance.engine.transitions import ENDING, FACTS, VALUE, WAYS, Kind
-from conformance.engine.ways import ways_seen
+from conformance.engine.variants import load_variants
 from conformance.judge.ir import FACT, changed_facts
 from conformance.judge.ways import SAME_AS, way_ending
 from conformance.model.codec import to_array, to_python
@@ -184,7 +184,7 @@ def _in_ways(side: StoredJob) -> str:
     of_ways = [text for text in _reasons(side.record) if text.startswith(_OF_WAY)]
     said = [text.removeprefix(_OF_WAY) for text in of_ways]
     if not said:
-        seen = ways_seen(side.record.artifacts, side.blobs)
+        seen = load_variants(side.record.artifacts, side.blobs)
         failed = {way: one for way, one in seen.items() if one.checked and one.value is None}
         said = [f"{way}: {way_ending(one)}" for way, one in failed.items()]
     return "; ".join(said) or "agrees"

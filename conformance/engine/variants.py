@@ -25,7 +25,7 @@ CUT_SHORT: Final = frozenset({Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.OUT_OF
 """Endings of a job that ended while a way was run."""
 
 
-class Ending(msgspec.Struct, frozen=True):
+class VariantEnding(msgspec.Struct, frozen=True):
     """How a way ended, as the artifact keeps it; `outcome` is None while it runs."""
 
     outcome: Outcome | None = None
@@ -33,18 +33,18 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class WaysSaid:
+class VariantTranscript:
     """What a worker said so far of other ways to run its program."""
 
-    _endings: dict[str, Ending] = field(default_factory=dict)
+    _endings: dict[str, VariantEnding] = field(default_factory=dict)
 
     def begin(self, way: str) -> None:
         """Take that a way begins."""
-        self._endings[way] = Ending()
+        self._endings[way] = VariantEnding()
 
     def end(self, way: str, outcome: Outcome, error: ErrorInfo | None = None) -> None:
         """Take how it ended."""
-        self._endings[way] = Ending(outcome, error)
+        self._endings[way] = VariantEnding(outcome, error)
 
     @property
     def running(self) -> str:
@@ -72,17 +72,17 @@ class WaysSaid:
         return msgspec.json.encode(self._endings)
 
 
-def name_of(way: str) -> str:
+def variant_artifact(way: str) -> str:
     """Return the name of the artifact that holds what a way gave."""
     return f"{WAYS}-{way}"
 
 
-def is_of_ways(artifact: str) -> bool:
+def is_variant_artifact(artifact: str) -> bool:
     """Say whether an artifact is about a program in other ways."""
     return artifact.partition("-")[0] == WAYS
 
 
-def ways_seen(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, WaySeen]:
+def load_variants(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, WaySeen]:
     """Return what came of a program in other ways, by way.
 
     Args:
@@ -99,21 +99,21 @@ def ways_seen(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, WaySe
 def _ways_seen(artifacts: Mapping[str, str], blobs: BlobStore) -> Iterator[tuple[str, WaySeen]]:
     for way, ending in _endings(artifacts, blobs).items():
         seen = WaySeen(outcome=ending.outcome or Outcome.NOT_RUN, error=ending.error)
-        if name_of(way) in artifacts:
-            value = decode_value(blobs.get(artifacts[name_of(way)]))
+        if variant_artifact(way) in artifacts:
+            value = decode_value(blobs.get(artifacts[variant_artifact(way)]))
             seen = replace(seen, value=value)
         yield way, seen
 
 
-def cut_short(artifacts: Mapping[str, str], blobs: BlobStore) -> bool:
+def was_cut_short(artifacts: Mapping[str, str], blobs: BlobStore) -> bool:
     """Say whether a way ended as it may have through the host's fault."""
     return any(one.outcome in CUT_SHORT for one in _endings(artifacts, blobs).values())
 
 
-def _endings(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, Ending]:
+def _endings(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, VariantEnding]:
     if WAYS not in artifacts:
         return {}
     try:
-        return msgspec.json.decode(blobs.get(artifacts[WAYS]), type=dict[str, Ending])
+        return msgspec.json.decode(blobs.get(artifacts[WAYS]), type=dict[str, VariantEnding])
     except MALFORMED as error:
         raise CorruptBlobError(f"{artifacts[WAYS]}: no endings of variants: {error}") from None
