@@ -22,7 +22,7 @@ from conformance.engine.observe import (
     raised,
     value_of,
 )
-from conformance.engine.tiles import DisagreementError, assembled
+from conformance.engine.shard_layout import DisagreementError, assemble_value
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError
 from conformance.judge.errors import signature
 from conformance.model.codec import encode_value
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.job import Job
     from conformance.engine.messages import JobEnd
-    from conformance.engine.tiles import Wire
+    from conformance.engine.shard_layout import RankValue
     from conformance.model.record import ErrorInfo
 
 ORDER = ("jaxpr", "stablehlo", "hlo", "layout")
@@ -56,7 +56,7 @@ class RankTranscripts:
 
     def __init__(self, count: int) -> None:
         self._ranks = [Transcript() for _ in range(count)]
-        self._values: dict[str, dict[int, Wire]] = {"value": {}, "reference": {}}
+        self._values: dict[str, dict[int, RankValue]] = {"value": {}, "reference": {}}
         self._lost: dict[int, RankEnd] = {}
         self._left: set[int] = set()
         self._ended = False
@@ -223,7 +223,7 @@ class RankTranscripts:
             if not wires or (name == "value" and len(wires) < len(self._ranks)):
                 continue  # of a job that failed: of what it computed there is but a part
             try:
-                blobs[name] = encode_value(assembled(wires))
+                blobs[name] = encode_value(assemble_value(wires))
             except DisagreementError as problem:
                 differences.append(f"{name}: {problem}")
                 for rank, (head, body) in wires.items():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.messages import Tiles, ValueHead
 
-Wire: TypeAlias = "tuple[ValueHead, bytes]"
+RankValue: TypeAlias = "tuple[ValueHead, bytes]"
 """A value as a rank sent it, see `conformance.worker.values.flatten`."""
 ASPECTS = ("path", "kind", "dtype", "shape", "weak_type", "sharding", "memory_kind")
 
@@ -29,7 +29,7 @@ class DisagreementError(Exception):
     """Ranks do not agree on a value; the message names them and the first difference."""
 
 
-def assembled(wires: Mapping[int, Wire]) -> Value:
+def assemble_value(wires: Mapping[int, RankValue]) -> Value:
     """Return the value that ranks observed together.
 
     Args:

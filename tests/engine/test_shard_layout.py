@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.engine.messages import ValueHead, read_message
-from conformance.engine.tiles import DisagreementError, Wire, assembled
+from conformance.engine.shard_layout import DisagreementError, RankValue, assemble_value
 from conformance.model.codec import to_array
 
 
-def wire(*leaves: tuple[dict[str, Any], bytes], structure: str = "*") -> Wire:
+def wire(*leaves: tuple[dict[str, Any], bytes], structure: str = "*") -> RankValue:
     """Return a value as a rank sends it."""
     heads = [{**head, "nbytes": len(data)} for head, data in leaves]
     whole = read_message({"structure": structure, "leaves": heads}, ValueHead)
@@ -30,7 +30,7 @@ def head(shape: tuple[int, ...], **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def part(array: np.ndarray, *at: tuple[tuple[int, int], ...], **more: Any) -> Wire:
+def part(array: np.ndarray, *at: tuple[tuple[int, int], ...], **more: Any) -> RankValue:
     """Return what a rank sends that holds tiles of an array."""
     data = b"".join(array[tuple(slice(*span) for span in tile)].tobytes() for tile in at)
     tiles = {"shape": list(array.shape), "at": [list(map(list, tile)) for tile in at]}
@@ -51,7 +51,7 @@ def test_any_tiling_gives_back_the_array(data: st.DataObject) -> None:
     for tile in tiles:
         for rank in data.draw(st.sets(st.integers(0, 2), min_size=1)):
             held[rank].append(tile)
-    value = assembled({rank: part(array, *own) for rank, own in enumerate(held)})
+    value = assemble_value({rank: part(array, *own) for rank, own in enumerate(held)})
     assert to_array(value.leaves[0]).tolist() == array.tolist()
 
 
@@ -62,32 +62,32 @@ def test_one_bit_of_a_replica_is_seen() -> None:
     other[1, 2] = 7
     text = r"^out at \[1, 2\] is 5 on rank 0, 7 on rank 1; 1 of 3 elements differ$"
     with pytest.raises(DisagreementError, match=text):
-        assembled({0: part(array, ((0, 2), (0, 3))), 1: part(other, ((1, 2), (0, 3)))})
+        assemble_value({0: part(array, ((0, 2), (0, 3))), 1: part(other, ((1, 2), (0, 3)))})
 
 
 def test_the_sign_of_zero_and_a_payload_are_seen() -> None:
     """Bits count: equal numbers are not enough, and NaN is the same as itself."""
     nan = wire((head((1,), dtype="float32"), np.array([np.nan], np.float32).tobytes()))
-    assert assembled({0: nan, 1: nan}).leaves[0].data == nan[1]
+    assert assemble_value({0: nan, 1: nan}).leaves[0].data == nan[1]
     zero, minus = (
         wire((head((1,), dtype="float32"), np.array([z], np.float32).tobytes()))
         for z in (0.0, -0.0)
     )
     with pytest.raises(DisagreementError, match=r"is 0.0 on rank 0, -0.0 on rank 1"):
-        assembled({1: minus, 0: zero})
+        assemble_value({1: minus, 0: zero})
 
 
 def test_what_no_rank_holds_is_missing() -> None:
     """An array with a hole is none."""
     array = np.arange(4, dtype=np.int32)
     with pytest.raises(DisagreementError, match=r"out at \[3\] lies on no rank"):
-        assembled({0: part(array, ((0, 2),)), 1: part(array, ((2, 3),))})
+        assemble_value({0: part(array, ((0, 2),)), 1: part(array, ((2, 3),))})
 
 
 def test_a_rank_may_have_all_and_another_nothing() -> None:
     """Of a mesh that one process holds whole the others have no part."""
     array = np.arange(4, dtype=np.int32)
-    value = assembled({0: wire((head((4,)), array.tobytes())), 1: part(array)})
+    value = assemble_value({0: wire((head((4,)), array.tobytes())), 1: part(array)})
     assert to_array(value.leaves[0]).tolist() == [0, 1, 2, 3]
 
 
@@ -113,8 +113,8 @@ def test_a_rank_may_have_all_and_another_nothing() -> None:
         ),
     ],
 )
-def test_ranks_must_agree_on_everything(one: Wire, other: Wire, said: str) -> None:
+def test_ranks_must_agree_on_everything(one: RankValue, other: RankValue, said: str) -> None:
     """Structure, types, placement, and what is no array."""
     with pytest.raises(DisagreementError) as caught:
-        assembled({0: one, 1: other})
+        assemble_value({0: one, 1: other})
     assert str(caught.value) == said
