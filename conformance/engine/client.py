@@ -23,7 +23,7 @@ from conformance.engine.job import Finished
 from conformance.engine.masking import Masking
 from conformance.engine.messages import JobEnd, read_message
 from conformance.engine.observe import Transcript, abnormal
-from conformance.engine.ranks import RankTranscripts
+from conformance.engine.rank_transcripts import RankTranscripts
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 from conformance.scratch import Scratch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.engine.messages import JobEnd
-from conformance.engine.ranks import RankTranscripts
+from conformance.engine.rank_transcripts import RankTranscripts
 from conformance.model.outcome import Outcome
 
 from .worlds import job
