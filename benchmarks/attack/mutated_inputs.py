@@ -41,10 +41,10 @@ from conformance.engine.digest_store import DigestStore  # noqa: E402
 from conformance.engine.digests import digest_of  # noqa: E402
 from conformance.engine.durations import decoded  # noqa: E402
 from conformance.engine.evidence_file import read_evidence  # noqa: E402
-from conformance.engine.merging import in_order, merged  # noqa: E402
 from conformance.engine.result_cache import ResultCache  # noqa: E402
 from conformance.engine.run_directory import RunDirectory  # noqa: E402
 from conformance.engine.run_loader import load_run  # noqa: E402
+from conformance.engine.shard_merge import merge_shards, order_shards  # noqa: E402
 from conformance.engine.since_file import read_since  # noqa: E402
 from conformance.errors import ConformanceError  # noqa: E402
 from conformance.golden.document import loads as load_document  # noqa: E402
@@ -352,7 +352,7 @@ def _of_runs(folder: Path) -> Iterator[Reader]:
             digest_of(directory)
             read_evidence(directory)
             read_since(directory)
-            merged(in_order([loaded]))
+            merge_shards(order_shards([loaded]))
 
         return read
 

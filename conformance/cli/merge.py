@@ -18,9 +18,9 @@ from conformance.cli.options import json_option, site_option
 from conformance.cli.run_output import hand_out
 from conformance.cli.since_options import fail_on_option, since_options
 from conformance.collecting import uncollected
-from conformance.engine.merging import in_order, merged
 from conformance.engine.run_directory import RunDirectory, new_run
 from conformance.engine.run_loader import LoadedRun, find_runs
+from conformance.engine.shard_merge import merge_shards, order_shards
 from conformance.report.terminal import print_report
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def command(
     directory = RunDirectory(run_dir) if run_dir else new_run(context.project.root)
     directory.check_empty()
     with uncollected():
-        ordered = in_order(map(_as_written, chain.from_iterable(map(find_runs, parts))))
-        info, records = merged(ordered)
+        ordered = order_shards(map(_as_written, chain.from_iterable(map(find_runs, parts))))
+        info, records = merge_shards(ordered)
     hold_until_end(directory.held())
     directory.check_empty()
     for one in ordered:

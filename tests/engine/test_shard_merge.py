@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.merging import in_order, merged
 from conformance.engine.run_loader import LoadedRun, load_run
+from conformance.engine.shard_merge import merge_shards, order_shards
 from conformance.errors import UsageError
 from conformance.model.run import Exclusion, RunCell
 
@@ -33,7 +33,7 @@ def test_it_is_the_run_undivided(tmp_path: Path) -> None:
     left_out = (Exclusion(case="", cell="jax0.4.30-py311-cpu8", reason="no wheels"),)
     first = part(tmp_path, 1, 2, ONE, exclusions=left_out, started="2026-05-01T10:00:05+00:00")
     second = part(tmp_path, 2, 2, TWO, THREE, finished="2026-05-01T11:00:00+00:00")
-    info, records = merged(in_order([second, first]))
+    info, records = merge_shards(order_shards([second, first]))
     assert records == [ONE, TWO, THREE]
     assert info.plan == tuple((one.case, one.cell) for one in records)
     assert info.request["shard"] == "1/1"
@@ -50,7 +50,7 @@ def test_a_cell_of_two_parts_is_one(tmp_path: Path) -> None:
         part(tmp_path, 1, 2, ONE, cells=cells, identities={A: {"pid": 1}}),
         part(tmp_path, 2, 2, TWO, cells=cells, identities={A: {"pid": 2}}),
     ]
-    info, _ = merged(in_order(parts))
+    info, _ = merge_shards(order_shards(parts))
     assert info.cells == cells
     assert set(info.identities) == {A}
 
@@ -58,21 +58,21 @@ def test_a_cell_of_two_parts_is_one(tmp_path: Path) -> None:
 def test_one_that_is_missing(tmp_path: Path) -> None:
     """It is named."""
     with pytest.raises(UsageError, match=r"shards 2/4, 4/4 missing; name the directory"):
-        in_order([part(tmp_path, 1, 4, ONE), part(tmp_path, 3, 4, TWO)])
+        order_shards([part(tmp_path, 1, 4, ONE), part(tmp_path, 3, 4, TWO)])
 
 
 def test_one_that_is_there_twice(tmp_path: Path) -> None:
     """With where it was found."""
     one = part(tmp_path, 1, 2, ONE)
     with pytest.raises(UsageError, match=r"shard 1/2 is there more than once: shard-1, shard-1"):
-        in_order([one, one, part(tmp_path, 2, 2, TWO)])
+        order_shards([one, one, part(tmp_path, 2, 2, TWO)])
 
 
 def test_one_that_did_not_end(tmp_path: Path) -> None:
     """Jobs would be lost without a word."""
     plan = ((ONE.case, A), (TWO.case, A))
     with pytest.raises(UsageError, match=r"shard-1: 1 job not ended; .* --resume"):
-        in_order([part(tmp_path, 1, 1, ONE, plan=plan)])
+        order_shards([part(tmp_path, 1, 1, ONE, plan=plan)])
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_one_that_did_not_end(tmp_path: Path) -> None:
 def test_one_of_another_run(tmp_path: Path, info: dict[str, Any], said: str) -> None:
     """It says what is not the same."""
     with pytest.raises(UsageError, match=said):
-        in_order([part(tmp_path, 1, 2, ONE), part(tmp_path, 2, 2, TWO, **info)])
+        order_shards([part(tmp_path, 1, 2, ONE), part(tmp_path, 2, 2, TWO, **info)])
 
 
 def test_checkouts_at_several_places(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_checkouts_at_several_places(tmp_path: Path) -> None:
         request = {"select": [f"{root}/mine/cases"], "shard": f"{number}/2"}
         made = part(tmp_path, number, 2, (ONE, TWO)[number - 1], request=request, root=root)
         parts.append(made)
-    assert len(in_order(parts)) == 2
+    assert len(order_shards(parts)) == 2
 
 
 @pytest.mark.parametrize(
@@ -120,17 +120,17 @@ def test_one_that_no_run_wrote(tmp_path: Path, more: dict[str, Any], said: str) 
     run = write(tmp_path / "shard-1", ONE, **{"request": {"shard": "1/1"}, **more})
     parts = [LoadedRun.of(run, run.read_run(), run.read_records())]
     with pytest.raises(UsageError, match=said):
-        in_order(parts)
+        order_shards(parts)
 
 
 @pytest.mark.parametrize("case", ["../evil", "one", "a/\n", "/etc/x", "./x", ""])
 def test_an_id_that_leads_elsewhere(tmp_path: Path, case: str) -> None:
     """Pages and files are named after ids."""
     with pytest.raises(UsageError, match="expected ids of a run"):
-        in_order([part(tmp_path, 1, 1, replace(ONE, case=case))])
+        order_shards([part(tmp_path, 1, 1, replace(ONE, case=case))])
 
 
 def test_a_job_of_two_parts(tmp_path: Path) -> None:
     """Which of its records is right, nobody knows."""
     with pytest.raises(UsageError, match=r"family/one on .* is planned in shard-1 and in shard-2"):
-        in_order([part(tmp_path, 1, 2, ONE), part(tmp_path, 2, 2, ONE)])
+        order_shards([part(tmp_path, 1, 2, ONE), part(tmp_path, 2, 2, ONE)])

@@ -26,7 +26,7 @@ _CASE: Final = re.compile(r"(?!\.{1,2}/)[^/\x00-\x1f\x7f]+/[^\x00-\x1f\x7f]+")
 _CELL: Final = re.compile(r"(?!\.{1,2}\Z)[^/\x00-\x1f\x7f]+")
 
 
-def in_order(runs: Iterable[LoadedRun]) -> list[LoadedRun]:
+def order_shards(runs: Iterable[LoadedRun]) -> list[LoadedRun]:
     """Return the parts of one run in their order.
 
     A nightly that one of them could not tell is called as the others call it.
@@ -102,7 +102,7 @@ def _named(job: tuple[str, str]) -> str:
     return f"{case} on {cell}"
 
 
-def merged(parts: Sequence[LoadedRun]) -> tuple[RunInfo, list[Record]]:
+def merge_shards(parts: Sequence[LoadedRun]) -> tuple[RunInfo, list[Record]]:
     """Return the run that parts make: what is said of it but its end, and its records, in order.
 
     Args:
