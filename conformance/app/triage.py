@@ -20,12 +20,12 @@ from conformance.cells.cell_id import is_cell_id
 from conformance.cells.installed_files import edited_files
 from conformance.cells.places import places_of
 from conformance.cells.releases import is_nightly
-from conformance.engine.causes import root_causes
 from conformance.engine.digest_store import DigestStore
 from conformance.engine.evidence_file import add_evidence, forget_evidence, read_evidence
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.record_judge import golden_variant
+from conformance.engine.root_causes import root_causes
 from conformance.engine.run_directory import RunDirectory
 from conformance.engine.run_loader import find_runs, load_run
 from conformance.errors import ConformanceError, UsageError
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from conformance.app.run_request import RunRequest
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
-    from conformance.engine.causes import RootCause
     from conformance.engine.digests import Digest
     from conformance.engine.job import PlannedCell
+    from conformance.engine.root_causes import RootCause
     from conformance.engine.run_loader import LoadedRun
     from conformance.engine.trial_runner import TrialRunner
     from conformance.model.case import Case

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.cells.places import places_of
-from conformance.engine.causes import culprit_key, root_causes
+from conformance.engine.root_causes import culprit_key, root_causes
 from conformance.engine.runner import unexpected
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 from conformance.judge.errors import cause_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.engine.causes import root_causes
 from conformance.engine.nights import shown_by
 from conformance.engine.record_judge import golden_at_fault
+from conformance.engine.root_causes import root_causes
 from conformance.engine.runner import exit_code, unexpected
 from conformance.model.outcome import ExitCode, Verdict
 from conformance.wording import plural
@@ -15,7 +15,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from conformance.engine.causes import RootCause
+    from conformance.engine.root_causes import RootCause
     from conformance.model.evidence import Evidence
     from conformance.model.record import Record
     from conformance.model.since import Since

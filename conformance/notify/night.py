@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from conformance.cells.places import places_of
-from conformance.engine.causes import root_causes
 from conformance.engine.digests import Digest, State, regression_id
 from conformance.engine.evidence_file import read_evidence, read_reproduction
+from conformance.engine.root_causes import root_causes
 from conformance.engine.run_loader import LoadedRun, load_run
 from conformance.errors import UsageError
 from conformance.judge.verdict import IF_INTENDED

@@ -25,7 +25,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from conformance.engine.causes import RootCause
+    from conformance.engine.root_causes import RootCause
     from conformance.model.since import Since
     from conformance.report.changes import Change, Changes
     from conformance.report.exclusions import ExclusionGroup

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from conformance.engine.causes import RootCause, root_causes
 from conformance.engine.job_comparison import StoredJob
+from conformance.engine.root_causes import RootCause, root_causes
 from conformance.engine.transitions import Timeline, timeline
 from conformance.model.outcome import Conformance as Judged
 from conformance.model.outcome import Verdict

@@ -16,7 +16,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from conformance.engine.causes import RootCause
+    from conformance.engine.root_causes import RootCause
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.model.run import Exclusion

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.causes import root_causes
 from conformance.engine.record_judge import golden_at_fault
+from conformance.engine.root_causes import root_causes
 from conformance.engine.runner import unexpected
 from conformance.ir.graph import kind_of_artifact
 from conformance.judge.verdict import IF_INTENDED, TAINTED

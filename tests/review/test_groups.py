@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.causes import root_causes
+from conformance.engine.root_causes import root_causes
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.record import IrRecord, IrStatus
 from conformance.review.groups import Kind, groups, tally

@@ -14,7 +14,7 @@ from conformance.report.tracebacks import stacks_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.engine.causes import RootCause
+    from conformance.engine.root_causes import RootCause
     from conformance.model.record import Record
     from conformance.report.looked_into import LookedInto
     from conformance.report.report import Report

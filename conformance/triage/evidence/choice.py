@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.cells.cell import Cell
-    from conformance.engine.causes import RootCause
+    from conformance.engine.root_causes import RootCause
     from conformance.model.case import Case
     from conformance.model.record import Record
 

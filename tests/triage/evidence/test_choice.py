@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conformance.cells.cell import Cell
-from conformance.engine.causes import RootCause
+from conformance.engine.root_causes import RootCause
 from conformance.errors import UsageError
 from conformance.model.case import Case
 from conformance.model.outcome import Conformance, Verdict

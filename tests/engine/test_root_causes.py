@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.causes import root_causes
+from conformance.engine.root_causes import root_causes
 from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Verdict
 from conformance.model.record import ErrorInfo, IrRecord, IrStatus
