@@ -12,7 +12,7 @@ import msgspec
 
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.requirements import absolute_wanted
-from conformance.engine.policy import FailOn
+from conformance.engine.exit_policy import FailOn
 from conformance.engine.run_directory import ANEW, RUN, CorruptRunError
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import msgspec
 
 from conformance.app.notes import print_note
 from conformance.engine.evidence_file import read_evidence
+from conformance.engine.exit_policy import NO_EVIDENCE, FailOn, exit_by
 from conformance.engine.nights import Night, compare, night_of
-from conformance.engine.policy import NO_EVIDENCE, FailOn, exit_by
 from conformance.engine.run_directory import RUN, CorruptRunError, RunDirectory
 from conformance.engine.run_loader import LoadedRun
 from conformance.engine.since_file import read_since, write_since
@@ -22,7 +22,7 @@ from conformance.report.report import Report
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from conformance.engine.policy import ExitDecision
+    from conformance.engine.exit_policy import ExitDecision
     from conformance.model.evidence import Evidence
     from conformance.model.record import Record
     from conformance.model.run import RunInfo

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from conformance.app.context import DEFAULT_MATRIX
 from conformance.app.session import Session
 from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
+from conformance.engine.exit_policy import FailOn, exit_by
 from conformance.engine.plan import make_plan
-from conformance.engine.policy import FailOn, exit_by
 from conformance.engine.repeating import RepeatedRun
 from conformance.engine.run_directory import new_run
 from conformance.engine.run_info import finish_run, make_run_info

@@ -24,7 +24,7 @@ from conformance.cli.progress import live_progress
 from conformance.cli.run_output import hand_out
 from conformance.cli.since_options import fail_on_option, since_options
 from conformance.cli.words import CASES
-from conformance.engine.policy import FailOn
+from conformance.engine.exit_policy import FailOn
 from conformance.model.outcome import ExitCode
 from conformance.report.terminal import print_report
 

@@ -9,7 +9,7 @@ import click
 
 from conformance.app.context import load_context
 from conformance.app.since import SinceOptions
-from conformance.engine.policy import FailOn
+from conformance.engine.exit_policy import FailOn
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import msgspec
 
-from conformance.engine.policy import FailOn
+from conformance.engine.exit_policy import FailOn
 from conformance.engine.runner import exit_code
 from conformance.engine.transitions import Kind  # noqa: TC001 - msgspec reads the annotations
 from conformance.model.outcome import ExitCode

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.engine.exit_policy import FailOn, exit_by
 from conformance.engine.nights import compare, merged_since, night_of
-from conformance.engine.policy import FailOn, exit_by
 from conformance.engine.root_causes import root_causes
 from conformance.engine.runner import exit_code
 from conformance.model.evidence import Culprit, Evidence
