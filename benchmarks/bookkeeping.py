@@ -62,7 +62,7 @@ from conformance.engine.result_cache import ResultCache
 from conformance.engine.job import Finished, Job
 from conformance.engine.record_judge import record_of
 from conformance.engine.blobs import BlobStore
-from conformance.engine.prepare import prepare
+from conformance.engine.preparation import prepare
 from conformance.model.codec import encode_value
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.value import Leaf, Value

@@ -11,13 +11,13 @@ from conformance.app.context import ProjectContext
 from conformance.app.session import Session
 from conformance.corpus.discover import case_files, discover
 from conformance.engine.job import Job
-from conformance.engine.prepare import Provider
+from conformance.engine.preparation import Provider
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.engine.job import PlannedCell
-    from conformance.engine.prepare import Preparation
+    from conformance.engine.preparation import Preparation
 
 ROOT = Path(__file__).resolve().parent.parent
 THROUGHPUT = Path(__file__).resolve().parent / "cases_throughput"

@@ -27,7 +27,7 @@ from conformance.engine.local import CellWorker, LocalExecutor
 
 if TYPE_CHECKING:
     from conformance.engine.job import Job
-    from conformance.engine.prepare import Preparation
+    from conformance.engine.preparation import Preparation
 
 ROUNDS = 5
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.job import Executor, PlannedCell
-    from conformance.engine.prepare import Preparation
+    from conformance.engine.preparation import Preparation
     from conformance.triage.bisect.answer import Answer, Step
     from conformance.triage.bisect.prober import Prober
     from conformance.triage.questions.figures import Figure

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
     from conformance.cells.index import Refreshed
-    from conformance.engine.prepare import Preparation
+    from conformance.engine.preparation import Preparation
     from conformance.model.run import Exclusion
 
 PACKAGES: Final = ("jaxlib", "numpy", "flax")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.engine.job import PlannedCell
-    from conformance.engine.prepare import Preparation
+    from conformance.engine.preparation import Preparation
     from conformance.model.case import Case
     from conformance.triage.passes.inquiry import Answers, Prober, Step
     from conformance.triage.questions.predicate import Predicate

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from conformance.app.run_request import RunRequest
     from conformance.cells.cell import Cell
     from conformance.engine.plan import Plan
-    from conformance.engine.prepare import Preparation
+    from conformance.engine.preparation import Preparation
     from conformance.engine.shards import Shard
     from conformance.model.case import Case
     from conformance.model.run import Exclusion

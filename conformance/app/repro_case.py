@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from conformance.app.reproduction import ReproOptions
     from conformance.cells.cell import Cell
     from conformance.engine.plan import Plan
-    from conformance.engine.prepare import Preparation
+    from conformance.engine.preparation import Preparation
     from conformance.model.case import Case
     from conformance.triage.repro.run import SeenJob
 

@@ -10,7 +10,7 @@ from conformance.cells.accelerators import Turns
 from conformance.cells.requirements import wanted_requirement
 from conformance.engine.calibration import load_calibration
 from conformance.engine.local import LocalExecutor
-from conformance.engine.prepare import Provider, prepare, recorded_cells
+from conformance.engine.preparation import Provider, prepare, recorded_cells
 from conformance.engine.record_judge import Judge
 from conformance.engine.result_cache import ResultCache
 from conformance.engine.runner import Run
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from conformance.engine.job import Executor, PlannedCell
     from conformance.engine.local import OpenWorker
     from conformance.engine.plan import Plan
-    from conformance.engine.prepare import Preparation
+    from conformance.engine.preparation import Preparation
     from conformance.engine.run_directory import RunDirectory
 
 
@@ -85,7 +85,7 @@ class Session:
             download: Whether uv may download a missing Python.
 
         Returns:
-            As `conformance.engine.prepare.prepare` says.
+            As `conformance.engine.preparation.prepare` says.
         """
         context = self.context
         return prepare(

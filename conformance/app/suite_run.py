@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.app.suite_target import InSuite
     from conformance.engine.plan import Plan
-    from conformance.engine.prepare import Preparation
+    from conformance.engine.preparation import Preparation
     from conformance.engine.run_directory import RunDirectory
     from conformance.model.outcome import ExitCode
     from conformance.model.record import Record

@@ -13,7 +13,7 @@ from conformance.app.session import Session
 from conformance.app.suite_traces import looked_after
 from conformance.cells.inspection import inspect_path_environment
 from conformance.cells.requirements import requirement
-from conformance.engine.prepare import Preparation
+from conformance.engine.preparation import Preparation
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
 from conformance.suites.catalogue.checkouts import Checkouts, own_checkout
 from conformance.suites.catalogue.standards import CLAIMED

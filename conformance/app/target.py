@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
-    from conformance.engine.prepare import Preparation
+    from conformance.engine.preparation import Preparation
 
     Prepare = Callable[[Iterable[Cell]], Preparation]
 

@@ -11,7 +11,7 @@ from conformance.cells.accelerators import Turns
 from conformance.cells.cache import cache_root
 from conformance.engine.checking import UnsupportedCellError, check_cell, needs_check
 from conformance.engine.local import CellWorker
-from conformance.engine.prepare import Provider
+from conformance.engine.preparation import Provider
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 from conformance.worker.refusals import refused_flags

@@ -18,7 +18,7 @@ from conformance.engine import local
 from conformance.engine.client import Worker, WorkerDiedError, WorkerKilledError
 from conformance.engine.job import Finished, Job
 from conformance.engine.local import ONCE, TWICE, LocalExecutor
-from conformance.engine.prepare import Provider, identity_mismatch
+from conformance.engine.preparation import Provider, identity_mismatch
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 from tests.bench import OLD, Bench, leaf_of, lock_of, planned_cell, python_of

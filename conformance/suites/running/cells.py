@@ -11,7 +11,7 @@ from conformance.cells.in_use import in_use
 from conformance.cells.provision import environment_folder, provision
 from conformance.engine.checking import UnsupportedCellError
 from conformance.engine.environment import options_of, worker_environment
-from conformance.engine.prepare import identity_mismatch
+from conformance.engine.preparation import identity_mismatch
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.files import disk_error
 from conformance.suites.catalogue.claims import Claims, claimed_in

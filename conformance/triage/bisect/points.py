@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
-    from conformance.engine.prepare import Preparation
+    from conformance.engine.preparation import Preparation
     from conformance.triage.bisect.axis import Point
 
 RESTART = "the same command goes on where it was"

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from conformance.cells.layer import layer_of
 from conformance.cells.lock import Lock, current_host
 from conformance.cells.provision import provision
-from conformance.engine.prepare import planned_with
+from conformance.engine.preparation import planned_with
 from conformance.triage.blame.ends import end_of
 from conformance.triage.blame.mixture import lock_of, mixed_cell
 

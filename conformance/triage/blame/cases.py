@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.cells.releases import Releases
-    from conformance.engine.prepare import Preparation
+    from conformance.engine.preparation import Preparation
     from conformance.engine.trial_runner import TrialRunner
     from conformance.model.case import Case
     from conformance.triage.blame.blamed import Blamed, Step

@@ -10,7 +10,7 @@ from conformance.cells.provision import environment_folder, is_provisioned, prov
 from conformance.cells.releases import PYTHONS
 from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, cause
 from conformance.cells.uvtool import NoSolutionError
-from conformance.engine.prepare import planned_with
+from conformance.engine.preparation import planned_with
 from conformance.errors import InfrastructureError, UsageError
 from conformance.triage.bisect.points import RESTART
 from conformance.triage.blame.bytecode import lend_bytecode
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.cells.releases import Releases
     from conformance.engine.job import PlannedCell
-    from conformance.engine.prepare import Preparation
+    from conformance.engine.preparation import Preparation
 
 SAME: Final = ("platform", "devices", "x64", "config", "xla_flags")
 """What both ends must have in common, for it is no package."""

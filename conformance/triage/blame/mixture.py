@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.cells.cell import Cell
 from conformance.cells.lock import MAGIC, NIGHTLIES, Lock
-from conformance.engine.prepare import planned_cell
+from conformance.engine.preparation import planned_cell
 from conformance.triage.blame.wants import admits, wants_of
 
 if TYPE_CHECKING:

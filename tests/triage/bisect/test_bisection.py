@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from conformance.cells.cell import Cell
 from conformance.engine.job import PlannedCell
-from conformance.engine.prepare import Preparation
+from conformance.engine.preparation import Preparation
 from conformance.engine.run_directory import Results, RunDirectory
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Outcome, Stage

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 
 from conformance.cells.cell import Cell
 from conformance.cells.lock import MAGIC, Lock
-from conformance.engine.prepare import planned_cell
+from conformance.engine.preparation import planned_cell
 from conformance.triage.blame.mixture import End
 from conformance.triage.blame.wants import Installed
 

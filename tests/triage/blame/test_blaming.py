@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.cells.cell import Cell
-from conformance.engine.prepare import planned_cell
+from conformance.engine.preparation import planned_cell
 from conformance.engine.run_directory import Results, RunDirectory
 from conformance.errors import InfrastructureError, UsageError
 from conformance.judge.tolerance import Tolerance

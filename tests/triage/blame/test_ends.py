@@ -11,7 +11,7 @@ from conformance.cells.cell import Cell
 from conformance.cells.lock import Lock
 from conformance.cells.releases import load_releases
 from conformance.cells.requirements import wanted_requirement
-from conformance.engine.prepare import planned_cell
+from conformance.engine.preparation import planned_cell
 from conformance.errors import UsageError
 from conformance.triage.blame.ends import provide, unified
 from tests.cli.packages import packaged
