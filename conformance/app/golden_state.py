@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.app.notes import print_note
 from conformance.app.session import Session
 from conformance.corpus.changes import load_families
-from conformance.engine.pairs import recorded_pairs
+from conformance.engine.compatibility import recorded_compatibility
 from conformance.engine.plan import make_plan
 from conformance.engine.recorded import recorded_endings
 from conformance.engine.turned import turned
@@ -81,7 +81,7 @@ def _history(context: ProjectContext, dates: Mapping[str, str]) -> Iterator[tupl
     for name, family in families.items():
         if family.pairs:
             members = [case for case in cases if case.family == name]
-            tables = recorded_pairs(members, family.pairs, context.releases.versions)
+            tables = recorded_compatibility(members, family.pairs, context.releases.versions)
             title = f"{name}: who reads what"
             yield f"{name}_pairs.md", pairs_markdown(title, tables, family.about_pairs)
 

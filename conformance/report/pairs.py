@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.pairs import Become, Pair
+from conformance.engine.compatibility import LoadResult, ReleasePair
 from conformance.golden.spans import version
 from conformance.report.markup import WIDTH, paragraph, table
 from conformance.report.text import one_line
@@ -12,7 +12,7 @@ from conformance.report.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    Pairs = Mapping[Pair, Become]
+    Pairs = Mapping[ReleasePair, LoadResult]
 
 RIGHT, WRONG, CRASHED, NOTHING = "·", "!", "†", " "
 SAID: Final = {"right": RIGHT, "wrong": WRONG, "not exported": NOTHING}
@@ -57,7 +57,7 @@ def _share(tables: Mapping[str, Pairs]) -> str:
     return table(rows)
 
 
-def _is_older(pair: Pair) -> bool:
+def _is_older(pair: ReleasePair) -> bool:
     """Say whether what is read is older than who reads."""
     return version(pair.writer) < version(pair.reader)
 
@@ -70,14 +70,14 @@ def _matrix(pairs: Pairs) -> Iterator[str]:
     width = max(map(len, writers), default=0)
     yield from (f"{'':{width}} {line}".rstrip() for line in _upright(readers))
     for writer in writers:
-        signs = (_sign(pairs.get(Pair(writer, reader)), letters) for reader in readers)
+        signs = (_sign(pairs.get(ReleasePair(writer, reader)), letters) for reader in readers)
         yield f"{writer:>{width}} {''.join(signs)}".rstrip()
     if letters:
         yield ""
     yield from (f"{letter}  {one_line(said, WIDTH - 3)}" for said, letter in letters.items())
 
 
-def _letters(all_said: Iterable[Become]) -> dict[str, str]:
+def _letters(all_said: Iterable[LoadResult]) -> dict[str, str]:
     """Return a letter for each way in which something is refused, in order of appearance."""
     refused = dict.fromkeys(
         one.said for one in all_said if one.said not in SAID and not _crashed(one.said)
@@ -85,7 +85,7 @@ def _letters(all_said: Iterable[Become]) -> dict[str, str]:
     return {said: LETTERS[number % len(LETTERS)] for number, said in enumerate(sorted(refused))}
 
 
-def _sign(become: Become | None, letters: Mapping[str, str]) -> str:
+def _sign(become: LoadResult | None, letters: Mapping[str, str]) -> str:
     if become is None:
         return NOTHING
     said = become.said

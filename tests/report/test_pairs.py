@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from conformance.engine.pairs import Become, Pair
+from conformance.engine.compatibility import LoadResult, ReleasePair
 from conformance.report.pairs import pairs_markdown
 
 PAIRS = {
-    Pair("0.9.0", "0.9.0"): Become("right", promised=True),
-    Pair("0.9.0", "0.10.0"): Become("load: ValueError: no", promised=True),
-    Pair("0.10.0", "0.9.0"): Become("crashed SIGSEGV", promised=False),
-    Pair("0.10.0", "0.10.0"): Become("wrong", promised=True),
-    Pair("0.8.0", "0.10.0"): Become("load: ValueError: no", promised=False),
-    Pair("0.8.0", "0.9.0"): Become("not exported", promised=False),
+    ReleasePair("0.9.0", "0.9.0"): LoadResult("right", promised=True),
+    ReleasePair("0.9.0", "0.10.0"): LoadResult("load: ValueError: no", promised=True),
+    ReleasePair("0.10.0", "0.9.0"): LoadResult("crashed SIGSEGV", promised=False),
+    ReleasePair("0.10.0", "0.10.0"): LoadResult("wrong", promised=True),
+    ReleasePair("0.8.0", "0.10.0"): LoadResult("load: ValueError: no", promised=False),
+    ReleasePair("0.8.0", "0.9.0"): LoadResult("not exported", promised=False),
 }
 
 

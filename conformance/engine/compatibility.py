@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MADE_BY: Final = re.compile(r"out\['([\d.]+)'\]")
 
 
-class Pair(NamedTuple):
+class ReleasePair(NamedTuple):
     """Two releases.
 
     Attributes:
@@ -31,7 +31,7 @@ class Pair(NamedTuple):
     reader: str
 
 
-class Become(NamedTuple):
+class LoadResult(NamedTuple):
     """What becomes of what was made.
 
     Attributes:
@@ -43,9 +43,9 @@ class Become(NamedTuple):
     promised: bool
 
 
-def recorded_pairs(
+def recorded_compatibility(
     cases: Iterable[Case], names: Sequence[str], releases: Iterable[str]
-) -> Mapping[str, Mapping[Pair, Become]]:
+) -> Mapping[str, Mapping[ReleasePair, LoadResult]]:
     """Return what the goldens have, by parameter.
 
     Args:
@@ -58,7 +58,7 @@ def recorded_pairs(
     """
     readers = tuple(releases)
     stores: dict[Path, GoldenStore] = {}
-    found: dict[str, dict[Pair, Become]] = defaultdict(dict)
+    found: dict[str, dict[ReleasePair, LoadResult]] = defaultdict(dict)
     for case in cases:
         if case.name not in names:
             continue
@@ -71,6 +71,6 @@ def recorded_pairs(
             for leaf in entry.value.leaves:
                 made = _MADE_BY.fullmatch(leaf.path)
                 if made is not None:
-                    said = Become(str(to_python(leaf)), case.name == names[0])
-                    found[parameter][Pair(made[1], reader)] = said
+                    said = LoadResult(str(to_python(leaf)), case.name == names[0])
+                    found[parameter][ReleasePair(made[1], reader)] = said
     return found
