@@ -19,7 +19,7 @@ from common import ROOT
 from conformance.cells.releases import load_releases
 from conformance.corpus.changes import load_families
 from conformance.corpus.select import select_cases
-from conformance.engine.turned import MAIN, main_variant, turned
+from conformance.engine.golden_change import MAIN, find_golden_changes, main_variant
 from conformance.golden.store import GoldenStore
 from conformance.report.behaviour import GATES, evidence_of
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from conformance.engine.turned import Turned
+    from conformance.engine.golden_change import GoldenChange
 
 SCRIPTS = ROOT / "benchmarks" / "statements"
 RELEASES = [*load_releases(ROOT / "matrix").versions]
@@ -64,7 +64,7 @@ class Statement:
     text: str
     last: str
     first: str
-    evidence: tuple[Turned, ...] = ()
+    evidence: tuple[GoldenChange, ...] = ()
     starts: tuple[str, ...] = ()
     script: str = ""
     differs: bool = False
@@ -112,9 +112,9 @@ def ids_of(name: str) -> tuple[str, ...]:
 
 
 @cache
-def changes_of(case: str) -> tuple[Turned, ...]:
+def changes_of(case: str) -> tuple[GoldenChange, ...]:
     """Return what the goldens of a case say changed, on a CPU where they have one."""
-    return tuple(turned([CASES[case]]))
+    return tuple(find_golden_changes([CASES[case]]))
 
 
 @cache
@@ -132,7 +132,7 @@ def start_of(case: str) -> str:
     return spans[0].first if spans else ""
 
 
-def changes_at(cases: Iterable[str], release: str) -> tuple[Turned, ...]:
+def changes_at(cases: Iterable[str], release: str) -> tuple[GoldenChange, ...]:
     """Return what changes at a release, without what gates nothing where something gates."""
     found = [one for case in cases for one in changes_of(case) if one.release == release]
     gating = [one for one in found if one.shown_by in GATES]

@@ -13,12 +13,12 @@ import tomllib
 from conformance.cells.releases import load_releases
 from conformance.corpus.changes import load_families
 from conformance.corpus.select import select_cases
-from conformance.engine.turned import turned
+from conformance.engine.golden_change import find_golden_changes
 from conformance.model.change import WORDS, Family
 from conformance.report.behaviour import evidence_of
 
 if TYPE_CHECKING:
-    from conformance.engine.turned import Turned
+    from conformance.engine.golden_change import GoldenChange
     from conformance.model.change import Change
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,9 +36,9 @@ every_change = pytest.mark.parametrize(
 
 
 @cache
-def shown(case: str) -> tuple[Turned, ...]:
+def shown(case: str) -> tuple[GoldenChange, ...]:
     """Return what the goldens of a case say changed."""
-    return tuple(turned([CASES[case]]))
+    return tuple(find_golden_changes([CASES[case]]))
 
 
 @every_change

@@ -30,7 +30,7 @@ from audit_sources import (  # noqa: E402 - benchmarks are no package
 if TYPE_CHECKING:
     from audit_sources import Statement
 
-    from conformance.engine.turned import Turned
+    from conformance.engine.golden_change import GoldenChange
 
 FOLDER = ROOT / "benchmarks" / "statements"
 STATEMENTS: list[dict[str, Any]] = tomllib.loads((FOLDER / "statements.toml").read_text())[
@@ -72,7 +72,7 @@ def test_a_name_of_a_row_comes_or_goes(row: Row) -> None:
     assert any(name in path for name in named for path in changed), sorted(changed)
 
 
-def differing(change: Turned) -> set[str]:
+def differing(change: GoldenChange) -> set[str]:
     """Return the paths of the leaves of a value that are others on the newer release."""
     assert change.endings
     before, after = (

@@ -8,9 +8,9 @@ from conformance.app.notes import print_note
 from conformance.app.session import Session
 from conformance.corpus.changes import load_families
 from conformance.engine.compatibility import recorded_compatibility
+from conformance.engine.golden_change import find_golden_changes
 from conformance.engine.plan import make_plan
 from conformance.engine.recorded import recorded_endings
-from conformance.engine.turned import turned
 from conformance.errors import ConformanceError
 from conformance.files import write_atomically
 from conformance.locking import locked
@@ -76,7 +76,7 @@ def _check_pages(pages: Mapping[Path, str]) -> None:
 def _history(context: ProjectContext, dates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     cases = context.cases(())
     families = load_families(context.project.cases)
-    found = histories(cases, families, turned(cases))
+    found = histories(cases, families, find_golden_changes(cases))
     yield from behaviour_pages(found, dates, context.project.root)
     for name, family in families.items():
         if family.pairs:

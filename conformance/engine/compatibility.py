@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.engine.turned import MAIN
+from conformance.engine.golden_change import MAIN
 from conformance.golden.store import GoldenStore
 from conformance.model.codec import to_python
 

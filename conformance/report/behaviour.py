@@ -12,7 +12,7 @@ from conformance.model.change import Family
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from conformance.engine.turned import Turned
+    from conformance.engine.golden_change import GoldenChange
     from conformance.model.case import Case
     from conformance.model.change import Change
 
@@ -30,7 +30,7 @@ class Told:
     """
 
     change: Change
-    evidence: tuple[Turned, ...]
+    evidence: tuple[GoldenChange, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class ReleaseChanges:
 
     release: str
     told: tuple[Told, ...] = ()
-    also: tuple[Turned, ...] = ()
+    also: tuple[GoldenChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class FamilyHistory:
 
 
 def histories(
-    cases: Sequence[Case], families: Mapping[str, Family], turned: Iterable[Turned]
+    cases: Sequence[Case], families: Mapping[str, Family], turned: Iterable[GoldenChange]
 ) -> tuple[FamilyHistory, ...]:
     """Return what changed by family, in the order of their names.
 
@@ -82,7 +82,7 @@ def histories(
         families: What families say of themselves, by name.
         turned: What the goldens say changed.
     """
-    by_family: dict[str, list[Turned]] = defaultdict(list)
+    by_family: dict[str, list[GoldenChange]] = defaultdict(list)
     for one in turned:
         by_family[one.case.family].append(one)
     said = {name: families.get(name, Family()) for name in sorted({case.family for case in cases})}
@@ -98,7 +98,7 @@ def histories(
     )
 
 
-def evidence_of(change: Change, turned: Iterable[Turned]) -> tuple[Turned, ...]:
+def evidence_of(change: Change, turned: Iterable[GoldenChange]) -> tuple[GoldenChange, ...]:
     """Return what the goldens show of a change, at the release where they are said to.
 
     Args:
@@ -114,7 +114,7 @@ def evidence_of(change: Change, turned: Iterable[Turned]) -> tuple[Turned, ...]:
     )
 
 
-def _releases(family: Family, turned: Sequence[Turned]) -> tuple[ReleaseChanges, ...]:
+def _releases(family: Family, turned: Sequence[GoldenChange]) -> tuple[ReleaseChanges, ...]:
     told = [Told(change=change, evidence=evidence_of(change, turned)) for change in family.change]
     said = {(one.case.id, one.release) for each in told for one in each.evidence}
     # Pairs have a page of their own: with each release there are others.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from conformance.engine.turned import Turned
+    from conformance.engine.golden_change import GoldenChange
     from conformance.model.case import Case
     from conformance.report.behaviour import FamilyHistory, ReleaseChanges, Told
 
@@ -112,7 +112,7 @@ class _Writer:
             lines.append(f"  - upstream says {change.release}: {change.why}")
         return "\n".join(lines)
 
-    def _also(self, turned: Iterable[Turned]) -> Iterator[str]:
+    def _also(self, turned: Iterable[GoldenChange]) -> Iterator[str]:
         """Yield a line for each way in which cases changed, with all cases that did so."""
         alike: dict[str, list[Case]] = {}
         for one in turned:
@@ -138,7 +138,7 @@ class _Writer:
         file = f"../../{case.file.relative_to(self.root).as_posix()}" if inside else str(case.file)
         return f"[{code(name or case.id.partition('/')[2])}]({file})"
 
-    def _shown(self, one: Turned) -> str:
+    def _shown(self, one: GoldenChange) -> str:
         """Return what changed, and between which releases where some are not recorded."""
         start, end = version(one.last), version(one.release)
         between = any(start < version(release) < end for release in self.dates)

@@ -17,7 +17,7 @@ from conformance.report.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from conformance.engine.turned import Turned
+    from conformance.engine.golden_change import GoldenChange
     from conformance.golden.contents import Content
     from conformance.model.golden import RecordedError
     from conformance.model.value import Leaf, Value
@@ -35,7 +35,7 @@ ROWS: Final = 3
 _INDEX: Final = re.compile(r"\[\d+\]$")
 
 
-def before_and_since(turned: Turned) -> str:
+def before_and_since(turned: GoldenChange) -> str:
     """Return what a case showed before a release, and what since, as Markdown in one line.
 
     Args:

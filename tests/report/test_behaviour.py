@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.turned import Turned
+from conformance.engine.golden_change import GoldenChange
 from conformance.golden.contents import Content
 from conformance.model.change import Change, Family
 from conformance.model.golden import RecordedError
@@ -35,10 +35,10 @@ def raised(type_: str = "TypeError", message: str = "no") -> Content:
     return Content(error=error)
 
 
-def turn(before: Content, after: Content, name: str = "loops/one", **more: Any) -> Turned:
+def turn(before: Content, after: Content, name: str = "loops/one", **more: Any) -> GoldenChange:
     """Return a change of an ending at 0.6.0."""
     given = {"release": "0.6.0", "last": "0.5.3", "shown_by": "outcome", **more}
-    return Turned(case=named(name), endings=(before, after), **given)
+    return GoldenChange(case=named(name), endings=(before, after), **given)
 
 
 def change(**more: Any) -> Change:
@@ -54,7 +54,7 @@ def change(**more: Any) -> Change:
     return Change(**given)
 
 
-def history(*turned: Turned, changes: tuple[Change, ...] = ()) -> FamilyHistory:
+def history(*turned: GoldenChange, changes: tuple[Change, ...] = ()) -> FamilyHistory:
     """Return the history of the family `loops`."""
     cases = [named(name) for name in dict.fromkeys(["loops/one", *(t.case.id for t in turned)])]
     family = Family(about="Loops.", change=changes)
@@ -62,7 +62,7 @@ def history(*turned: Turned, changes: tuple[Change, ...] = ()) -> FamilyHistory:
     return found
 
 
-def page(*turned: Turned, changes: tuple[Change, ...] = ()) -> str:
+def page(*turned: GoldenChange, changes: tuple[Change, ...] = ()) -> str:
     """Return the page of the family `loops`."""
     pages = dict(behaviour_pages([history(*turned, changes=changes)], DATES, Path()))
     return pages["loops.md"]
@@ -80,7 +80,9 @@ class TestHistories:
 
     def test_what_nobody_declared_is_told_where_it_gates(self) -> None:
         """Another jaxpr alone is none."""
-        jaxpr = Turned(case=case("loops/one"), release="0.6.0", last="0.5.3", shown_by="jaxpr")
+        jaxpr = GoldenChange(
+            case=case("loops/one"), release="0.6.0", last="0.5.3", shown_by="jaxpr"
+        )
         assert history(jaxpr).releases == ()
         assert history(turn(WORKS, raised()), jaxpr).releases[0].also[0].shown_by == "outcome"
 
@@ -153,7 +155,7 @@ class TestWords:
     def test_facts_that_gate(self) -> None:
         """What, how much before, how much since."""
         facts = ({"collectives": {"all-reduce": 1}}, {"collectives": {"all-reduce": 2}})
-        one = Turned(
+        one = GoldenChange(
             case=case(), release="0.6.0", last="0.5.3", shown_by="facts", facts=facts
         )  # fmt: skip
         assert before_and_since(one) == "`collectives all-reduce 1 → 2`"
@@ -162,7 +164,7 @@ class TestWords:
         """That it is another; `conformance diff` shows it."""
         names = ("hlo", "hlo-structure")
         turns = [
-            Turned(case=case(), release="0.6.0", last="0.5.3", shown_by=name)  # type: ignore[arg-type]
+            GoldenChange(case=case(), release="0.6.0", last="0.5.3", shown_by=name)  # type: ignore[arg-type]
             for name in names
         ]
         assert [before_and_since(one) for one in turns] == [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.turned import turned
+from conformance.engine.golden_change import find_golden_changes
 from conformance.golden.accept import Candidate, apply, plan_accept
 from conformance.golden.contents import encode_facts
 from conformance.golden.layout import content_names, file_name, folder_of
@@ -15,7 +15,7 @@ from tests.engine.worlds import job
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.turned import Turned
+    from conformance.engine.golden_change import GoldenChange
     from conformance.model.case import Case
     from conformance.model.observation import Observation
 
@@ -34,9 +34,9 @@ def recorded(root: Path, variant: str, *seen: Observation) -> Case:
     return case
 
 
-def found(root: Path, *seen: Observation, variant: str = "cpu") -> list[Turned]:
+def found(root: Path, *seen: Observation, variant: str = "cpu") -> list[GoldenChange]:
     """Return what changed of a case that showed this on the known releases."""
-    return list(turned([recorded(root, variant, *seen)]))
+    return list(find_golden_changes([recorded(root, variant, *seen)]))
 
 
 def test_an_ending_before_and_since(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_facts_that_gate(tmp_path: Path) -> None:
     sharded = {"collectives": {}, "parameters": [{**PARAMETER, "sharding": "replicated"}]}
     unsaid = {"collectives": {}, "parameters": [PARAMETER]}
     reduced = {**unsaid, "collectives": {"all-reduce": 1}}
-    (one,) = turned([with_facts(tmp_path, sharded, unsaid, reduced)])
+    (one,) = find_golden_changes([with_facts(tmp_path, sharded, unsaid, reduced)])
     assert (one.release, one.shown_by) == ("0.8.3", "facts")
     assert one.facts is not None
     assert one.facts[1]["collectives"] == {"all-reduce": 1}
@@ -82,4 +82,4 @@ def test_facts_that_gate(tmp_path: Path) -> None:
 
 def test_a_case_without_goldens_tells_nothing(tmp_path: Path) -> None:
     """Nor is it an error."""
-    assert list(turned([job(tmp_path).case])) == []
+    assert list(find_golden_changes([job(tmp_path).case])) == []

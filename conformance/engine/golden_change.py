@@ -27,7 +27,7 @@ MAIN: Final = "cpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turned:
+class GoldenChange:
     """A change of what is recorded of a case.
 
     Attributes:
@@ -47,7 +47,7 @@ class Turned:
     facts: tuple[Facts, Facts] | None = None
 
 
-def turned(cases: Iterable[Case]) -> Iterator[Turned]:
+def find_golden_changes(cases: Iterable[Case]) -> Iterator[GoldenChange]:
     """Yield what the goldens say changed, on the CPU, or where a case is recorded most.
 
     Facts that one side leaves unsaid are no change.
@@ -81,11 +81,11 @@ def main_variant(document: Document) -> str:
     return max(sorted(document.variants), key=lambda name: len(document.variants[name]))
 
 
-def _turned(store: GoldenStore, case: Case, turn: Turn) -> Turned:
+def _turned(store: GoldenStore, case: Case, turn: Turn) -> GoldenChange:
     folder = folder_of(store.root, case)
     before, after = (folder / span.content for span in (turn.before, turn.after))
     ending, facts = turn.track == ENDING, turn.track == "facts"
-    return Turned(
+    return GoldenChange(
         case=case,
         release=turn.release,
         last=turn.before.last,
