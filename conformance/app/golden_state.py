@@ -9,8 +9,8 @@ from conformance.app.session import Session
 from conformance.corpus.changes import load_families
 from conformance.engine.compatibility import recorded_compatibility
 from conformance.engine.golden_change import find_golden_changes
+from conformance.engine.golden_outcomes import recorded_outcomes
 from conformance.engine.plan import make_plan
-from conformance.engine.recorded import recorded_endings
 from conformance.errors import ConformanceError
 from conformance.files import write_atomically
 from conformance.locking import locked
@@ -89,6 +89,6 @@ def _history(context: ProjectContext, dates: Mapping[str, str]) -> Iterator[tupl
 def _state(context: ProjectContext, dates: Mapping[str, str]) -> str:
     cells = [cell for name in MATRICES for cell in context.cells(name, ())[0]]
     plan = make_plan(context.cases(()), Session(context=context).recorded(cells))
-    recorded = {job.id: Recorded.of(job, ending) for job, ending in recorded_endings(plan)}
+    recorded = {job.id: Recorded.of(job, ending) for job, ending in recorded_outcomes(plan)}
     root = context.project.root
     return state_markdown(State(plan=plan, recorded=recorded, dates=dates, root=root))

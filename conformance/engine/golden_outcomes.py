@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from conformance.engine.plan import Plan
 
 
-def recorded_endings(plan: Plan) -> Iterator[tuple[Job, str]]:
+def recorded_outcomes(plan: Plan) -> Iterator[tuple[Job, str]]:
     """Yield the jobs whose release lies within a recorded span, each with what names its ending.
 
     Args:

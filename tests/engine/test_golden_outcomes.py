@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from conformance.engine.golden_outcomes import recorded_outcomes
 from conformance.engine.plan import Plan
-from conformance.engine.recorded import recorded_endings
 from tests.engine.worlds import job, planned
 
 if TYPE_CHECKING:
@@ -32,5 +32,5 @@ def test_releases_within_a_span_are_recorded(tmp_path: Path) -> None:
     jobs = [job(tmp_path, place=planned(release)) for release in releases]
     other = [job(tmp_path, "two"), job(tmp_path, place=planned("0.5.1", platform="cpu-mp2"))]
     plan = Plan(jobs=(*jobs, *other), exclusions=(), cells=())
-    found = {j.planned.release: ending for j, ending in recorded_endings(plan)}
+    found = {j.planned.release: ending for j, ending in recorded_outcomes(plan)}
     assert found == {"0.5.1": "value-e7162359.safetensors", "0.6.0": "error-ad473cde.txt"}
