@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.places import from_project
+from conformance.engine.project_paths import relative_to_project
 from conformance.engine.record_judge import observation_of
 from conformance.ir.change import IrDiff, Severity
 from conformance.ir.difference import diff_modules
@@ -279,7 +279,9 @@ def _compared(a: StoredJob, b: StoredJob, ir: str, *, quick: bool) -> IrComparis
 
 def _from_project(diff: IrDiff, case: str) -> IrDiff:
     """Return a difference that names files as seen from the project."""
-    told = (replace(change, where=from_project(change.where, case)) for change in diff.changes)
+    told = (
+        replace(change, where=relative_to_project(change.where, case)) for change in diff.changes
+    )
     return replace(diff, changes=tuple(told))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from conformance.engine.interning import FactInterner
-from conformance.engine.places import from_project
+from conformance.engine.project_paths import relative_to_project
 from conformance.engine.run_directory import RUN, CorruptRunError, RunDirectory
 from conformance.errors import ConformanceError, UsageError
 
@@ -63,7 +63,7 @@ def _told_from(record: Record, root: str, shared: FactInterner) -> Record:
     """Return a record whose error names its file as seen from the project's folder."""
     error, facts = record.error, shared.of(record)
     if error is not None:
-        where = from_project(error.where, record.case, root)
+        where = relative_to_project(error.where, record.case, root)
         error = error if where == error.where else replace(error, where=where)
     if error is record.error and facts is record.facts:
         return record

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.places import from_project
+from conformance.engine.project_paths import relative_to_project
 from conformance.model.traceback import FRAMES, Frame, Raised, decode_traceback
 from conformance.report.text import listed, one_line, visible
 
@@ -257,7 +257,7 @@ def _place(frame: Frame, where: Sequence[str]) -> Place:
 
 def _shown(file: str, where: Sequence[str]) -> str:
     """Return a file as seen from its project; of one elsewhere, the end of its path."""
-    text = from_project(file, *where)
+    text = relative_to_project(file, *where)
     parts = PurePath(text).parts
     return f".../{'/'.join(parts[-END:])}" if text.startswith("/") and len(parts) > END else text
 

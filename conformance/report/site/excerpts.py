@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from conformance.engine.places import from_project
+from conformance.engine.project_paths import relative_to_project
 from conformance.report.ir_lines import aligned, styled
 from conformance.report.text import one_line, visible
 
@@ -66,7 +66,7 @@ def excerpt_of(change: Change, case: str, roots: Iterable[str] = ()) -> Excerpt:
     return Excerpt(
         severity=change.severity,
         title=f"{change.title}{about}{times}",
-        where=from_project(change.where, case, *roots),
+        where=relative_to_project(change.where, case, *roots),
         rows=side_by_side(change.before, change.after),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.engine.places import from_project
+from conformance.engine.project_paths import relative_to_project
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ from conformance.engine.places import from_project
 )  # fmt: skip
 def test_files_of_the_project_alone_are_told_from_it(text: str, told: str) -> None:
     """Wherever it stood when the job was run; what is elsewhere stays elsewhere."""
-    assert from_project(text, "loops/adam[1]", "/home/me/project") == told
+    assert relative_to_project(text, "loops/adam[1]", "/home/me/project") == told

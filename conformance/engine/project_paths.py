@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 
-def from_project(text: str, case: str, *roots: str) -> str:
+def relative_to_project(text: str, case: str, *roots: str) -> str:
     """Return a text in which files of a case's project are named as seen from its folder.
 
     Results that are used again, and IRs, name files as they were where the job was run.
