@@ -14,7 +14,7 @@ from conformance.cache_folder import CacheFolder
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
 from conformance.engine.job_comparison import IrText, diff_texts
-from conformance.engine.processes import mapped
+from conformance.engine.process_pool import map_in_processes
 from conformance.files import MALFORMED
 from conformance.ir.change import Change  # noqa: TC001 - msgspec reads the annotations
 from conformance.ir.graph import IrSyntaxError, kind_of_artifact
@@ -99,7 +99,9 @@ class DiffCache:
         unique = {pair.key: pair for pair in pairs}
         missing = {key: pair for key, pair in unique.items() if self._kept(key) is None}
         things, new = list(missing.values()), len(missing)
-        with mapped(make, things, processes=self._processes, new=new, chunk=_CHUNK) as made:
+        with map_in_processes(
+            make, things, processes=self._processes, new=new, chunk=_CHUNK
+        ) as made:
             self._coming = zip(missing, made, strict=True)
             try:
                 yield

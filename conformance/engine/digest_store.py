@@ -10,7 +10,7 @@ import msgspec
 from conformance.cache_folder import CacheFolder
 from conformance.engine.compression import compress, decompress
 from conformance.engine.digests import Digest, digest_of
-from conformance.engine.processes import mapped
+from conformance.engine.process_pool import map_in_processes
 from conformance.engine.run_directory import RESULTS, RUN, CorruptRunError
 from conformance.files import MALFORMED, said_by
 
@@ -78,7 +78,7 @@ class DigestStore:
             be read.
         """
         new = sum(not self._path(directory).exists() for directory in directories)
-        with mapped(
+        with map_in_processes(
             self._tried, directories, processes=self._processes, new=new, chunk=_CHUNK
         ) as tried:
             told = dict(zip(directories, tried, strict=True))

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.engine import diff_cache
 from conformance.engine.diff_cache import DiffCache, IrPair, pair_of
-from conformance.engine.processes import MANY
+from conformance.engine.process_pool import MANY
 from tests.builders import f32
 from tests.report.runs import ADD, CELLS, MULTIPLY, Directory, sides
 

@@ -13,7 +13,7 @@ import zstandard
 from conformance.cache_folder import CacheFolder
 from conformance.engine.digest_store import FORMAT, DigestStore
 from conformance.engine.digests import digest_of
-from conformance.engine.processes import MANY
+from conformance.engine.process_pool import MANY
 from conformance.engine.run_directory import RESULTS, RUN, CorruptRunError, Results, RunDirectory
 from conformance.model.run import RunInfo
 from tests.engine.written_runs import FINISHED, A, record, write

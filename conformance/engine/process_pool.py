@@ -17,7 +17,7 @@ MANY: Final = 24
 
 
 @contextmanager
-def mapped(
+def map_in_processes(
     work: Callable[[A], B], things: Sequence[A], *, processes: int, new: int, chunk: int
 ) -> Iterator[Iterator[B]]:
     """Have work done on each thing, by other processes while the caller goes on.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.engine.processes import MANY, mapped
+from conformance.engine.process_pool import MANY, map_in_processes
 
 
 def negative(number: int) -> tuple[int, int]:
@@ -21,7 +21,7 @@ def negative(number: int) -> tuple[int, int]:
 )
 def test_many_new_things_are_worked_on_by_processes(processes: int, new: int, alone: bool) -> None:
     """Few are not: to start them would take longer."""
-    with mapped(negative, range(MANY), processes=processes, new=new, chunk=4) as results:
+    with map_in_processes(negative, range(MANY), processes=processes, new=new, chunk=4) as results:
         found = list(results)
     assert [number for number, _ in found] == [-number for number in range(MANY)]
     assert ({worker for _, worker in found} == {os.getpid()}) is alone
@@ -30,7 +30,7 @@ def test_many_new_things_are_worked_on_by_processes(processes: int, new: int, al
 def test_the_work_goes_on_while_the_caller_does_something_else(tmp_path: Path) -> None:
     """Before the first result is asked for."""
     files = [tmp_path / str(number) for number in range(MANY)]
-    with mapped(Path.touch, files, processes=2, new=MANY, chunk=4):
+    with map_in_processes(Path.touch, files, processes=2, new=MANY, chunk=4):
         last = time.monotonic() + 60
         while not all(file.exists() for file in files) and time.monotonic() < last:
             time.sleep(0.01)
