@@ -27,7 +27,7 @@ LEAST: Final = 0.5
 """Seconds more that it takes then, at least: below it is the noise of a machine."""
 
 
-class State(StrEnum):
+class TestState(StrEnum):
     """How a test ended, as far as that is compared."""
 
     PASSED = "passed"
@@ -39,7 +39,7 @@ class State(StrEnum):
     SILENT = "says nothing"
 
 
-class Change(StrEnum):
+class TestChange(StrEnum):
     """What became of a test; the graver first."""
 
     REGRESSED = "regressed"
@@ -70,11 +70,16 @@ class Change(StrEnum):
     @property
     def counts(self) -> bool:
         """Whether it makes both sides differ: tests that only one side has do not."""
-        return self not in {Change.ADDED, Change.REMOVED, Change.SILENT, Change.SAME}
+        return self not in {
+            TestChange.ADDED,
+            TestChange.REMOVED,
+            TestChange.SILENT,
+            TestChange.SAME,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class TestComparison:
     """A test on both sides.
 
     Attributes:
@@ -87,7 +92,7 @@ class Changed:
     test: str
     before: Record | None
     after: Record | None
-    change: Change
+    change: TestChange
 
     @property
     def cause(self) -> tuple[str, str]:
@@ -102,7 +107,7 @@ class Changed:
         """Seconds that it took on both sides, None unless it passed on both."""
         if self.before is None or self.after is None:
             return None
-        if not state_of(self.before) is state_of(self.after) is State.PASSED:
+        if not state_of(self.before) is state_of(self.after) is TestState.PASSED:
             return None
         return _seconds(self.before), _seconds(self.after)
 
@@ -115,27 +120,27 @@ class Changed:
         return after >= SLOWER * before and after - before >= LEAST
 
 
-def state_of(record: Record | None) -> State:
+def state_of(record: Record | None) -> TestState:
     """Return how a test ended.
 
     Args:
         record: What came of it, None where the suite does not have it.
     """
     if record is None:
-        return State.ABSENT
+        return TestState.ABSENT
     if record.outcome is Outcome.UNSUPPORTED and record.error is not None:
-        kinds = {NOT_COLLECTED: State.ABSENT, SKIPPED: State.SKIPPED}
-        return kinds.get(record.error.type, State.SILENT)
+        kinds = {NOT_COLLECTED: TestState.ABSENT, SKIPPED: TestState.SKIPPED}
+        return kinds.get(record.error.type, TestState.SILENT)
     if not is_telling(record.verdict, record.outcome):
-        return State.SILENT
-    known = {Verdict.FLAKY: State.FLAKY, Verdict.KNOWN: State.KNOWN}
-    passed = State.PASSED if record.outcome is Outcome.OK else State.FAILED
+        return TestState.SILENT
+    known = {Verdict.FLAKY: TestState.FLAKY, Verdict.KNOWN: TestState.KNOWN}
+    passed = TestState.PASSED if record.outcome is Outcome.OK else TestState.FAILED
     return known.get(record.verdict, passed)
 
 
-def changed(
+def compare_tests(
     test: str, before: Record | None, after: Record | None, *, silent: bool = False
-) -> Changed:
+) -> TestComparison:
     """Return what became of a test.
 
     Args:
@@ -145,11 +150,11 @@ def changed(
         silent: Whether a side that has no record of it may have the test all the same.
     """
     states = state_of(before), state_of(after)
-    change = Change.SILENT if silent else _change(*states)
-    if states[1] in {State.FAILED, State.KNOWN} and change is Change.SAME:
+    change = TestChange.SILENT if silent else _change(*states)
+    if states[1] in {TestState.FAILED, TestState.KNOWN} and change is TestChange.SAME:
         # Alike, but for the error.
-        change = Change.SAME if _ending(before) == _ending(after) else Change.CHANGED
-    return Changed(test=test, before=before, after=after, change=change)
+        change = TestChange.SAME if _ending(before) == _ending(after) else TestChange.CHANGED
+    return TestComparison(test=test, before=before, after=after, change=change)
 
 
 def is_of_tests(info: RunInfo, cases: Collection[str]) -> bool:
@@ -165,7 +170,7 @@ def is_of_tests(info: RunInfo, cases: Collection[str]) -> bool:
 
 def compare_cells(
     records: Mapping[Key, Record], cases: Sequence[str], base: str, others: Sequence[str]
-) -> list[Changed]:
+) -> list[TestComparison]:
     """Return the changes of tests from one cell of a run to others.
 
     Args:
@@ -182,7 +187,7 @@ def compare_cells(
         if cell not in cells:
             raise NothingSelectedError(f"{cell}: no test was run there, expected one to compare")
     return [
-        changed(case, *pair, silent=None in pair)
+        compare_tests(case, *pair, silent=None in pair)
         for case in cases
         for other in others
         if any(pair := (records.get((case, base)), records.get((case, other))))
@@ -193,7 +198,7 @@ def compare_runs(
     infos: tuple[RunInfo, RunInfo],
     records: tuple[Mapping[Key, Record], Mapping[Key, Record]],
     keys: Sequence[Key],
-) -> list[Changed]:
+) -> list[TestComparison]:
     """Return the changes of tests from one run to another.
 
     Args:
@@ -211,31 +216,31 @@ def compare_runs(
             one is None and (not whole[side] or key in planned[side])
             for side, one in enumerate(pair)
         )
-        found.append(changed(key[0], *pair, silent=silent))
+        found.append(compare_tests(key[0], *pair, silent=silent))
     return found
 
 
-def by_cause(changes: Iterable[Changed]) -> list[tuple[Changed, ...]]:
+def group_by_cause(changes: Iterable[TestComparison]) -> list[tuple[TestComparison, ...]]:
     """Return changes put together by what they are and by root cause: the graver, then the larger.
 
     Args:
         changes: What became of tests; those to which nothing happened are left out.
     """
-    groups: dict[tuple[Change, str, str], list[Changed]] = {}
+    groups: dict[tuple[TestChange, str, str], list[TestComparison]] = {}
     for one in changes:
-        if one.change is not Change.SAME:
+        if one.change is not TestChange.SAME:
             groups.setdefault((one.change, *one.cause), []).append(one)
-    order = list(Change)
+    order = list(TestChange)
     found = (tuple(members) for members in groups.values())
     return sorted(found, key=lambda group: (order.index(group[0].change), -len(group)))
 
 
-def _change(before: State, after: State) -> Change:
+def _change(before: TestState, after: TestState) -> TestChange:
     """Return what it means that a test ended in one way, and now in another."""
-    if State.SILENT in {before, after}:
-        return Change.SILENT
+    if TestState.SILENT in {before, after}:
+        return TestChange.SILENT
     if before is after:
-        return Change.SAME
+        return TestChange.SAME
     rules = (
         rule for one, other, rule in _RULES if one in {before, None} and other in {after, None}
     )
@@ -243,17 +248,17 @@ def _change(before: State, after: State) -> Change:
 
 
 _RULES: Final = (
-    (State.ABSENT, None, Change.ADDED),
-    (None, State.ABSENT, Change.REMOVED),
-    (State.FLAKY, None, Change.FLAKY),
-    (None, State.FLAKY, Change.FLAKY),
-    (State.SKIPPED, State.FAILED, Change.UNSKIPPED_FAILS),
-    (State.SKIPPED, None, Change.UNSKIPPED),
-    (None, State.SKIPPED, Change.SKIPPED),
-    (None, State.PASSED, Change.FIXED),
-    (State.PASSED, State.FAILED, Change.REGRESSED),
-    (State.PASSED, State.KNOWN, Change.KNOWN),
-    (None, None, Change.CHANGED),
+    (TestState.ABSENT, None, TestChange.ADDED),
+    (None, TestState.ABSENT, TestChange.REMOVED),
+    (TestState.FLAKY, None, TestChange.FLAKY),
+    (None, TestState.FLAKY, TestChange.FLAKY),
+    (TestState.SKIPPED, TestState.FAILED, TestChange.UNSKIPPED_FAILS),
+    (TestState.SKIPPED, None, TestChange.UNSKIPPED),
+    (None, TestState.SKIPPED, TestChange.SKIPPED),
+    (None, TestState.PASSED, TestChange.FIXED),
+    (TestState.PASSED, TestState.FAILED, TestChange.REGRESSED),
+    (TestState.PASSED, TestState.KNOWN, TestChange.KNOWN),
+    (None, None, TestChange.CHANGED),
 )
 """What it means that a test ended in one way, then in another: the first that fits; None does."""
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.engine.suite_changes import Change, State, by_cause, state_of
+from conformance.engine.suite_changes import TestChange, TestState, group_by_cause, state_of
 from conformance.report.text import listed, visible
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.engine.suite_changes import Changed
+    from conformance.engine.suite_changes import TestComparison
     from conformance.model.record import Record
 
 WORDS: Final = {
-    Change.KNOWN: "fails as known",
-    Change.UNSKIPPED_FAILS: "no longer skipped and fails",
-    Change.CHANGED: "fails otherwise",
-    Change.UNSKIPPED: "no longer skipped",
-    Change.SKIPPED: "skipped now",
-    Change.SILENT: "not compared",
+    TestChange.KNOWN: "fails as known",
+    TestChange.UNSKIPPED_FAILS: "no longer skipped and fails",
+    TestChange.CHANGED: "fails otherwise",
+    TestChange.UNSKIPPED: "no longer skipped",
+    TestChange.SKIPPED: "skipped now",
+    TestChange.SILENT: "not compared",
 }
 """What a change is called, where not by its own name."""
 LONGEST: Final = 300
@@ -30,12 +30,12 @@ SLOWEST: Final = 10
 """Tests that are told to be slower, where not all are."""
 GROUPS: Final = 40
 """Groups that are shown of each kind, where not all are."""
-ALONE: Final = frozenset({Change.ADDED, Change.REMOVED})
+ALONE: Final = frozenset({TestChange.ADDED, TestChange.REMOVED})
 """What is told of tests that only one side has."""
 
 
 def diff_lines(
-    changes: Sequence[Changed], names: tuple[str, str], *, every: bool = False
+    changes: Sequence[TestComparison], names: tuple[str, str], *, every: bool = False
 ) -> Iterator[str]:
     """Yield what became of tests, in lines.
 
@@ -46,10 +46,12 @@ def diff_lines(
     """
     found = Counter(one.change for one in changes)
     yield " -> ".join(names)
-    words = ", ".join(f"{found[change]:,} {_word(change)}" for change in Change if found[change])
+    words = ", ".join(
+        f"{found[change]:,} {_word(change)}" for change in TestChange if found[change]
+    )
     yield f"{plural(len(changes), 'test')}: {words}"
-    groups = by_cause(changes)
-    for change in Change:
+    groups = group_by_cause(changes)
+    for change in TestChange:
         of_kind = [group for group in groups if group[0].change is change]
         shown = of_kind if every else of_kind[:GROUPS]
         for group in shown:
@@ -61,7 +63,7 @@ def diff_lines(
     yield from _slower_lines(changes, every=every)
 
 
-def diff_json(changes: Sequence[Changed], names: tuple[str, str]) -> dict[str, Any]:
+def diff_json(changes: Sequence[TestComparison], names: tuple[str, str]) -> dict[str, Any]:
     """Return what became of tests as the contract of `--json` has it.
 
     Args:
@@ -69,12 +71,12 @@ def diff_json(changes: Sequence[Changed], names: tuple[str, str]) -> dict[str, A
         names: What both sides are called.
     """
     found = Counter(one.change for one in changes)
-    groups = by_cause(changes)
+    groups = group_by_cause(changes)
     return {
         "a": names[0],
         "b": names[1],
         "equal": not any(one.change.counts for one in changes),
-        "counts": {change: found[change] for change in Change},
+        "counts": {change: found[change] for change in TestChange},
         "seconds": list(_total(changes)),
         "groups": [
             {
@@ -90,7 +92,7 @@ def diff_json(changes: Sequence[Changed], names: tuple[str, str]) -> dict[str, A
     }
 
 
-def _told(one: Changed) -> dict[str, Any]:
+def _told(one: TestComparison) -> dict[str, Any]:
     return {
         "test": one.test,
         "change": one.change,
@@ -111,26 +113,28 @@ def _side(record: Record) -> dict[str, Any]:
     }
 
 
-def _group_lines(group: Sequence[Changed], names: tuple[str, str], *, every: bool) -> Iterator[str]:
+def _group_lines(
+    group: Sequence[TestComparison], names: tuple[str, str], *, every: bool
+) -> Iterator[str]:
     """Yield the tests to which the same happened, for one reason as it seems."""
     first = group[0]
     tests = [one.test for one in group]
-    where = {Change.ADDED: f", not in {names[0]}", Change.REMOVED: f", not in {names[1]}"}
+    where = {TestChange.ADDED: f", not in {names[0]}", TestChange.REMOVED: f", not in {names[1]}"}
     yield visible(
         f"{_word(first.change)}: {plural(len(group), 'test')}{where.get(first.change, '')}"
     )
     yield f"  {visible(_said(first), 2 * LONGEST)}"
     yield from (f"  {visible(test)}" for test in (tests if every else [listed(tests)]))
-    last = first.after if first.change is not Change.FIXED else None
+    last = first.after if first.change is not TestChange.FIXED else None
     if last is not None and last.error is not None and last.error.where:
         yield visible(f"  at {last.error.where}")
 
 
-def _said(one: Changed) -> str:
+def _said(one: TestComparison) -> str:
     """Return how tests ended on both sides; of those that only one has, on that."""
     sides = [_ended(record) for record in (one.before, one.after)]
     if one.change in ALONE:
-        return sides[one.change is Change.ADDED]
+        return sides[one.change is TestChange.ADDED]
     return " -> ".join(sides)
 
 
@@ -139,30 +143,30 @@ def _ended(record: Record | None) -> str:
     if record is None:
         return "not run"
     state = state_of(record)
-    if state in {State.PASSED, State.ABSENT}:
+    if state in {TestState.PASSED, TestState.ABSENT}:
         return str(state)
     said = "; ".join(record.reasons) or str(record.verdict)
-    text = said if state is State.FAILED else f"{state}: {said}"
+    text = said if state is TestState.FAILED else f"{state}: {said}"
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
-def _slower(changes: Sequence[Changed]) -> list[Changed]:
+def _slower(changes: Sequence[TestComparison]) -> list[TestComparison]:
     """Return the tests that are slower, the one that lost most first."""
 
-    def lost(one: Changed) -> float:
+    def lost(one: TestComparison) -> float:
         before, after = one.seconds or (0.0, 0.0)
         return before - after
 
     return sorted((one for one in changes if one.slower), key=lost)
 
 
-def _total(changes: Sequence[Changed]) -> tuple[float, float]:
+def _total(changes: Sequence[TestComparison]) -> tuple[float, float]:
     """Return the seconds of all tests that passed on both sides."""
     both = [one.seconds for one in changes if one.seconds is not None]
     return round(sum(a for a, _ in both), 3), round(sum(b for _, b in both), 3)
 
 
-def _slower_lines(changes: Sequence[Changed], *, every: bool) -> Iterator[str]:
+def _slower_lines(changes: Sequence[TestComparison], *, every: bool) -> Iterator[str]:
     """Yield which tests take longer: a figure, no more, for the host has its part in it."""
     slower = _slower(changes)
     before, after = _total(changes)
@@ -177,5 +181,5 @@ def _slower_lines(changes: Sequence[Changed], *, every: bool) -> Iterator[str]:
         yield f"  slower: {plural(more, 'test')} more (--full)"
 
 
-def _word(change: Change) -> str:
+def _word(change: TestChange) -> str:
     return WORDS.get(change, str(change))

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.suite_changes import Change, State, by_cause, changed, state_of
+from conformance.engine.suite_changes import (
+    TestChange,
+    TestState,
+    compare_tests,
+    group_by_cause,
+    state_of,
+)
 from conformance.model.outcome import Outcome, Stage, Verdict
 from conformance.model.record import ErrorInfo, Record
 
@@ -47,55 +53,55 @@ def record(
 @pytest.mark.parametrize(
     ("before", "after", "change"),
     [
-        ("passes", "fails", Change.REGRESSED),
-        ("passes", "crashes", Change.REGRESSED),
-        ("passes", "known", Change.KNOWN),
-        ("fails", "passes", Change.FIXED),
-        ("known", "fixed", Change.FIXED),
-        ("fails", "fails otherwise", Change.CHANGED),
-        ("fails", "crashes", Change.CHANGED),
-        ("known", "fails", Change.CHANGED),
-        ("fails", "fails", Change.SAME),
-        ("passes", "fixed", Change.SAME),
-        ("skipped", "fails", Change.UNSKIPPED_FAILS),
-        ("skipped", "passes", Change.UNSKIPPED),
-        ("fails", "skipped", Change.SKIPPED),
-        ("passes", "skipped", Change.SKIPPED),
-        ("skipped", "skipped otherwise", Change.SAME),
-        ("passes", "not there", Change.REMOVED),
-        ("fails", "not there", Change.REMOVED),
-        ("not there", "passes", Change.ADDED),
-        ("not there", "fails", Change.ADDED),
-        ("not there", "skipped", Change.ADDED),
-        ("not there", "not there", Change.SAME),
-        ("passes", "flaky", Change.FLAKY),
-        ("flaky", "fails", Change.FLAKY),
-        ("flaky", "flaky", Change.SAME),
-        ("passes", "not run", Change.SILENT),
-        ("refused", "fails", Change.SILENT),
+        ("passes", "fails", TestChange.REGRESSED),
+        ("passes", "crashes", TestChange.REGRESSED),
+        ("passes", "known", TestChange.KNOWN),
+        ("fails", "passes", TestChange.FIXED),
+        ("known", "fixed", TestChange.FIXED),
+        ("fails", "fails otherwise", TestChange.CHANGED),
+        ("fails", "crashes", TestChange.CHANGED),
+        ("known", "fails", TestChange.CHANGED),
+        ("fails", "fails", TestChange.SAME),
+        ("passes", "fixed", TestChange.SAME),
+        ("skipped", "fails", TestChange.UNSKIPPED_FAILS),
+        ("skipped", "passes", TestChange.UNSKIPPED),
+        ("fails", "skipped", TestChange.SKIPPED),
+        ("passes", "skipped", TestChange.SKIPPED),
+        ("skipped", "skipped otherwise", TestChange.SAME),
+        ("passes", "not there", TestChange.REMOVED),
+        ("fails", "not there", TestChange.REMOVED),
+        ("not there", "passes", TestChange.ADDED),
+        ("not there", "fails", TestChange.ADDED),
+        ("not there", "skipped", TestChange.ADDED),
+        ("not there", "not there", TestChange.SAME),
+        ("passes", "flaky", TestChange.FLAKY),
+        ("flaky", "fails", TestChange.FLAKY),
+        ("flaky", "flaky", TestChange.SAME),
+        ("passes", "not run", TestChange.SILENT),
+        ("refused", "fails", TestChange.SILENT),
     ],
 )
-def test_what_became_of_it(before: str, after: str, change: Change) -> None:
+def test_what_became_of_it(before: str, after: str, change: TestChange) -> None:
     """A test that one side does not have is neither fixed nor a regression."""
-    assert changed("t", record(before), record(after)).change is change
+    assert compare_tests("t", record(before), record(after)).change is change
 
 
 @given(st.sampled_from(list(SEEN)), st.sampled_from(list(SEEN)))
 def test_there_and_back(before: str, after: str) -> None:
     """What counts, counts in both directions; nothing comes of what is the same."""
-    there = changed("t", record(before), record(after)).change
-    back = changed("t", record(after), record(before)).change
+    there = compare_tests("t", record(before), record(after)).change
+    back = compare_tests("t", record(after), record(before)).change
     assert there.counts is back.counts
-    assert (there is Change.SAME) is (back is Change.SAME)
-    assert (there is Change.ADDED) is (back is Change.REMOVED)
+    assert (there is TestChange.SAME) is (back is TestChange.SAME)
+    assert (there is TestChange.ADDED) is (back is TestChange.REMOVED)
 
 
 def test_what_has_no_record() -> None:
     """It is not there, or nothing is known of it."""
-    assert state_of(None) is State.ABSENT
-    assert changed("t", None, record("fails")).change is Change.ADDED
-    assert changed("t", record("fails"), None).change is Change.REMOVED
-    assert changed("t", record("fails"), None, silent=True).change is Change.SILENT
+    assert state_of(None) is TestState.ABSENT
+    assert compare_tests("t", None, record("fails")).change is TestChange.ADDED
+    assert compare_tests("t", record("fails"), None).change is TestChange.REMOVED
+    assert compare_tests("t", record("fails"), None, silent=True).change is TestChange.SILENT
 
 
 def test_the_same_cause_once() -> None:
@@ -104,11 +110,13 @@ def test_the_same_cause_once() -> None:
         "a": ("passes", "crashes"), "b": ("passes", "fails"), "c": ("passes", "fails"),
         "d": ("fails", "passes"), "e": ("passes", "passes"),
     }  # fmt: skip
-    found = by_cause(changed(t, *(record(kind, t) for kind in pair)) for t, pair in pairs.items())
+    found = group_by_cause(
+        compare_tests(t, *(record(kind, t) for kind in pair)) for t, pair in pairs.items()
+    )
     assert [(group[0].change, [one.test for one in group]) for group in found] == [
-        (Change.REGRESSED, ["b", "c"]),
-        (Change.REGRESSED, ["a"]),
-        (Change.FIXED, ["d"]),
+        (TestChange.REGRESSED, ["b", "c"]),
+        (TestChange.REGRESSED, ["a"]),
+        (TestChange.FIXED, ["d"]),
     ]
 
 
@@ -118,7 +126,7 @@ def test_the_same_cause_once() -> None:
 )
 def test_slower(before: float, after: float, *, slower: bool) -> None:
     """At least twice the time, and half a second; what fails has no figure."""
-    one = changed("t", record("passes", seconds=before), record("passes", seconds=after))
+    one = compare_tests("t", record("passes", seconds=before), record("passes", seconds=after))
     assert (one.seconds, one.slower) == ((before, after), slower)
-    other = changed("t", record("passes", seconds=before), record("fails", seconds=after))
+    other = compare_tests("t", record("passes", seconds=before), record("fails", seconds=after))
     assert (other.seconds, other.slower) == (None, False)

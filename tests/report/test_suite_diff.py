@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.engine.suite_changes import changed
+from conformance.engine.suite_changes import compare_tests
 from conformance.report.suite_diff import SLOWEST, diff_json, diff_lines
 from tests.engine.test_suite_changes import record
 
@@ -12,11 +12,13 @@ NAMES = ("old", "new")
 def test_every_kind_is_told_with_its_cause() -> None:
     """The count of each, then each cause with its tests; what is the same is counted only."""
     changes = [
-        changed("a", record("passes", "a"), record("fails", "a", reasons=("raised it",))),
-        changed("b", record("passes", "b"), record("fails", "b", reasons=("raised it",))),
-        changed("c", record("passes", "c"), record("known", "c", reasons=("deviation: why",))),
-        changed("d", None, record("fails", "d", reasons=("raised it",))),
-        changed("e", record("passes", "e"), record("passes", "e")),
+        compare_tests("a", record("passes", "a"), record("fails", "a", reasons=("raised it",))),
+        compare_tests("b", record("passes", "b"), record("fails", "b", reasons=("raised it",))),
+        compare_tests(
+            "c", record("passes", "c"), record("known", "c", reasons=("deviation: why",))
+        ),
+        compare_tests("d", None, record("fails", "d", reasons=("raised it",))),
+        compare_tests("e", record("passes", "e"), record("passes", "e")),
     ]
     text = "\n".join(diff_lines(changes, NAMES))
     assert text.startswith(
@@ -37,8 +39,8 @@ def test_nothing_acts_and_nothing_is_endless() -> None:
     """Names and messages are anybody's; there may be very many."""
     odd = "t[\x1b[2J\u202e]"
     changes = [
-        changed(odd, record("passes", odd), record("fails", odd, reasons=("x" * 100_000,))),
-        *(changed(f"t{n}", record("passes"), record("fails")) for n in range(5_000)),
+        compare_tests(odd, record("passes", odd), record("fails", odd, reasons=("x" * 100_000,))),
+        *(compare_tests(f"t{n}", record("passes"), record("fails")) for n in range(5_000)),
     ]
     text = "\n".join(diff_lines(changes, NAMES))
     assert "\x1b" not in text
@@ -51,7 +53,7 @@ def test_slower_tests_are_a_figure() -> None:
     """Those that lost most first, a few; the total of all that pass on both sides."""
     pairs = [(str(n), (0.5, 2.0 + n)) for n in range(SLOWEST + 2)]
     changes = [
-        changed(test, *(record("passes", test, seconds) for seconds in both))
+        compare_tests(test, *(record("passes", test, seconds) for seconds in both))
         for test, both in pairs
     ]
     lines = list(diff_lines(changes, NAMES))
