@@ -35,7 +35,7 @@ FACTS: Final = "facts"
 WAYS: Final = "same_as"
 
 
-class Kind(StrEnum):
+class TransitionKind(StrEnum):
     """What a change is to those who upgrade."""
 
     REGRESSED = "regressed"
@@ -48,7 +48,7 @@ class Kind(StrEnum):
     """Nothing that gates; an IR may differ."""
 
 
-TOLD: Final = (Kind.REGRESSED, Kind.FIXED, Kind.CHANGED)
+TOLD: Final = (TransitionKind.REGRESSED, TransitionKind.FIXED, TransitionKind.CHANGED)
 """Changes between releases that are counted; what is `same` changes an IR alone."""
 
 
@@ -69,7 +69,7 @@ class Transition:
 
     before: StoredJob
     after: StoredJob
-    kind: Kind
+    kind: TransitionKind
     changed: tuple[str, ...] = ()
     regrouped: tuple[str, ...] = ()
     value: Comparison | None = None
@@ -189,15 +189,17 @@ def _ending(record: Record) -> tuple[str, str]:
     return record.outcome, "" if record.error is None else record.error.signature
 
 
-def _kind(before: Record, after: Record, *, gates: bool) -> Kind:
+def _kind(before: Record, after: Record, *, gates: bool) -> TransitionKind:
     """Return what a change is: by the references where both have one, else by how jobs ended."""
     known = before.conformance, after.conformance
     if Conformance.UNKNOWN not in known and known[0] is not known[1]:
-        return Kind.FIXED if known[1] is Conformance.CONFORMS else Kind.REGRESSED
+        return (
+            TransitionKind.FIXED if known[1] is Conformance.CONFORMS else TransitionKind.REGRESSED
+        )
     ok = before.outcome is Outcome.OK, after.outcome is Outcome.OK
     if Conformance.UNKNOWN in known and ok[0] is not ok[1]:
-        return Kind.FIXED if ok[1] else Kind.REGRESSED
-    return Kind.CHANGED if gates else Kind.SAME
+        return TransitionKind.FIXED if ok[1] else TransitionKind.REGRESSED
+    return TransitionKind.CHANGED if gates else TransitionKind.SAME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,5 +225,5 @@ def timeline(jobs: Sequence[StoredJob | None], case: RunCase) -> Timeline:
     """
     observed = [job for job in jobs if job is not None and job.record.outcome.observed]
     steps = (transition(a, b, case) for a, b in pairwise(observed))
-    points = tuple(step for step in steps if step.changed or step.kind is not Kind.SAME)
+    points = tuple(step for step in steps if step.changed or step.kind is not TransitionKind.SAME)
     return Timeline(jobs=tuple(jobs), points=points)

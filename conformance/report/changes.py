@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.transitions import ENDING, Kind
+from conformance.engine.transitions import ENDING, TransitionKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.report.report import Report
 
-GRAVEST_FIRST: Final = (Kind.REGRESSED, Kind.CHANGED, Kind.FIXED)
+GRAVEST_FIRST: Final = (TransitionKind.REGRESSED, TransitionKind.CHANGED, TransitionKind.FIXED)
 """Changes that are told, in the order they are."""
 
 
@@ -30,7 +30,7 @@ class Change:
             twice where the message alone does.
     """
 
-    kind: Kind
+    kind: TransitionKind
     release: str
     artifacts: tuple[str, ...]
     endings: tuple[str, str] = ("", "")

@@ -10,7 +10,7 @@ import msgspec
 
 from conformance.engine.exit_policy import FailOn
 from conformance.engine.runner import exit_code
-from conformance.engine.transitions import Kind  # noqa: TC001 - msgspec reads the annotations
+from conformance.engine.transitions import TransitionKind  # noqa: TC001 - msgspec reads the annotations
 from conformance.model.outcome import ExitCode
 from conformance.model.record import Record
 from conformance.model.run import Exclusion  # noqa: TC001 - msgspec reads the annotations
@@ -42,7 +42,7 @@ class TransitionJson(TypedDict):
 
     case: str
     track: str
-    kind: Kind
+    kind: TransitionKind
     changed: Sequence[str]
     before: str
     after: str

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.engine.job_comparison import NORMAL, IrComparison
-from conformance.engine.transitions import Kind
+from conformance.engine.transitions import TransitionKind
 from conformance.ir.analysis import analyse
 from conformance.ir.change import IrDiff
 from conformance.ir.normal.text import head_of
@@ -88,7 +88,7 @@ class JobsDiff:
     def equal(self) -> bool:
         """Whether no job changed; where IRs count, whether they are equal on the level."""
         if self.only_changed:
-            return all(change.kind is Kind.SAME for change in self.transitions)
+            return all(change.kind is TransitionKind.SAME for change in self.transitions)
         return all(job.equal(self.level) for job in self.jobs)
 
     @property
@@ -98,13 +98,13 @@ class JobsDiff:
 
     def _changed_jobs(self) -> Iterator[dict[str, Any]]:
         for job, change in zip(self.jobs, self.transitions, strict=True):
-            if change.kind is not Kind.SAME:
+            if change.kind is not TransitionKind.SAME:
                 yield _job_data(job, change.kind)
 
     def _irs(self) -> Iterator[dict[str, Any]]:
         """Yield each IR of each job; a job without IRs yields one entry."""
         # Two IRs of one job are compared without a transition.
-        kinds: list[Kind | None] = [change.kind for change in self.transitions]
+        kinds: list[TransitionKind | None] = [change.kind for change in self.transitions]
         kinds = kinds or [None] * len(self.jobs)
         for job, kind in zip(self.jobs, kinds, strict=True):
             for one in job.irs or (IrComparison(ir="", problem="neither has an IR"),):
@@ -163,7 +163,7 @@ def _ir_data(diff: IrDiff) -> dict[str, Any]:
     }
 
 
-def _job_data(job: JobComparison, kind: Kind | None) -> dict[str, Any]:
+def _job_data(job: JobComparison, kind: TransitionKind | None) -> dict[str, Any]:
     return {
         "case": job.case,
         "cells": job.cells,

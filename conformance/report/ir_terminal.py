@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conformance.engine.job_comparison import group_by_changes
-from conformance.engine.transitions import TOLD, Kind
+from conformance.engine.transitions import TOLD, TransitionKind
 from conformance.ir.change import Severity
 from conformance.judge.ir import changed_facts
 from conformance.report.diff_data import TextDiff
@@ -146,7 +146,7 @@ class DiffReport:
         for kind in TOLD:
             of_kind = [(_said(job, change), job) for job, change in pairs if change.kind is kind]
             self._alike(of_kind, str(kind))
-        within = [job for job, change in pairs if change.kind is Kind.SAME and job.said]
+        within = [job for job, change in pairs if change.kind is TransitionKind.SAME and job.said]
         self._alike([(job.said, job) for job in within], "differs within the tolerance")
         self._alike([(said, job) for job in jobs for said in _problems(job)], "not compared")
         told = [g for g in groups if self._full or not g.example.neutral_equal]
@@ -170,7 +170,9 @@ class DiffReport:
 
     def _kinds(self, transitions: Sequence[Transition]) -> None:
         found = Counter(change.kind for change in transitions)
-        words = ", ".join(f"{found[kind]} {kind}" for kind in (*TOLD, Kind.SAME) if found[kind])
+        words = ", ".join(
+            f"{found[kind]} {kind}" for kind in (*TOLD, TransitionKind.SAME) if found[kind]
+        )
         number = len(transitions)
         self._line(Text(f"{plural(number, 'job')}: {words}", style="bold"))
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.transitions import ENDING, TOLD, Kind
+from conformance.engine.transitions import ENDING, TOLD, TransitionKind
 from conformance.model.case import Policy
 from conformance.model.outcome import Outcome, Verdict
 from conformance.report.changes import changes_of
@@ -183,7 +183,11 @@ def _changes(report: Report) -> Iterator[Section]:
     if not total:
         return
     said = ", ".join(f"{total[kind]:,} {kind}" for kind in TOLD if total[kind])
-    alone = f"in {total[Kind.SAME]:,} more an IR alone changed" if total[Kind.SAME] else ""
+    alone = (
+        f"in {total[TransitionKind.SAME]:,} more an IR alone changed"
+        if total[TransitionKind.SAME]
+        else ""
+    )
     told = "; ".join(part for part in (said, alone) if part)
     yield Section(
         head=f"## Changes between releases\n\nAgainst the release before: {told}.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.transitions import TOLD, Kind
+from conformance.engine.transitions import TOLD, TransitionKind
 from conformance.golden.spans import version
 from conformance.judge.deviation import applicable
 from conformance.model.run import RunCell
@@ -59,7 +59,7 @@ class Step:
     """A case that a release changed."""
 
     case: Case
-    kind: Kind
+    kind: TransitionKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +120,12 @@ def _steps(track: Track, cases: Mapping[str, Case], state: State) -> list[tuple[
         ]
         for (_, before), (release, after) in pairwise(seen):
             kind = kind_of(before, after)
-            if kind is not Kind.SAME:
+            if kind is not TransitionKind.SAME:
                 found[release].append(Step(case=case, kind=kind))
     return list(reversed(found.items()))
 
 
-def kind_of(before: Recorded, after: Recorded) -> Kind:
+def kind_of(before: Recorded, after: Recorded) -> TransitionKind:
     """Return what a change between two releases is to those who upgrade.
 
     Args:
@@ -133,8 +133,8 @@ def kind_of(before: Recorded, after: Recorded) -> Kind:
         after: What is recorded of the newer.
     """
     if before.deviates is not after.deviates:
-        return Kind.FIXED if before.deviates else Kind.REGRESSED
-    return Kind.SAME if before.ending == after.ending else Kind.CHANGED
+        return TransitionKind.FIXED if before.deviates else TransitionKind.REGRESSED
+    return TransitionKind.SAME if before.ending == after.ending else TransitionKind.CHANGED
 
 
 def _table(
@@ -188,7 +188,7 @@ def _details(release: str, steps: Sequence[Step], root: Path) -> str:
 
 def _lines(steps: Sequence[Step], root: Path) -> Iterator[str]:
     """Yield a line for each function; its parametrisations are named behind it."""
-    functions: dict[tuple[Kind, str], list[Case]] = defaultdict(list)
+    functions: dict[tuple[TransitionKind, str], list[Case]] = defaultdict(list)
     for step in steps:
         functions[step.kind, step.case.id.partition("[")[0]].append(step.case)
     for kind in TOLD:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.transitions import Kind, Transition, timeline, transition
+from conformance.engine.transitions import Transition, TransitionKind, timeline, transition
 from conformance.model.case import Policy
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.run import RunCase
@@ -34,24 +34,24 @@ def between(
 @pytest.mark.parametrize(
     ("before", "after", "kind", "changed"),
     [
-        (OK, OK, Kind.SAME, ()),
-        (OK, RAISED, Kind.REGRESSED, ("ending",)),
-        (RAISED, OK, Kind.FIXED, ("ending",)),
-        (RAISED, RAISED, Kind.SAME, ()),
-        (RAISED, {"error": ("TypeError", "bad shape (4,)")}, Kind.CHANGED, ("ending",)),
-        (OK, {"value": f32(1, 3)}, Kind.CHANGED, ("value",)),
-        (OK, {"value": f32(1, 3), **DEVIATES}, Kind.REGRESSED, ("value",)),
-        ({**OK, **DEVIATES}, {"value": f32(1, 3)}, Kind.FIXED, ("value",)),
-        ({**OK, **UNKNOWN}, {**RAISED, **UNKNOWN}, Kind.REGRESSED, ("ending",)),
-        ({**OK, **UNKNOWN}, RAISED, Kind.REGRESSED, ("ending",)),
-        (OK, {**RAISED, "conformance": Conformance.CONFORMS}, Kind.CHANGED, ("ending",)),
+        (OK, OK, TransitionKind.SAME, ()),
+        (OK, RAISED, TransitionKind.REGRESSED, ("ending",)),
+        (RAISED, OK, TransitionKind.FIXED, ("ending",)),
+        (RAISED, RAISED, TransitionKind.SAME, ()),
+        (RAISED, {"error": ("TypeError", "bad shape (4,)")}, TransitionKind.CHANGED, ("ending",)),
+        (OK, {"value": f32(1, 3)}, TransitionKind.CHANGED, ("value",)),
+        (OK, {"value": f32(1, 3), **DEVIATES}, TransitionKind.REGRESSED, ("value",)),
+        ({**OK, **DEVIATES}, {"value": f32(1, 3)}, TransitionKind.FIXED, ("value",)),
+        ({**OK, **UNKNOWN}, {**RAISED, **UNKNOWN}, TransitionKind.REGRESSED, ("ending",)),
+        ({**OK, **UNKNOWN}, RAISED, TransitionKind.REGRESSED, ("ending",)),
+        (OK, {**RAISED, "conformance": Conformance.CONFORMS}, TransitionKind.CHANGED, ("ending",)),
     ],
 )
 def test_for_better_or_for_worse(
     tmp_path: Path,
     before: dict[str, Any],
     after: dict[str, Any],
-    kind: Kind,
+    kind: TransitionKind,
     changed: tuple[str, ...],
 ) -> None:
     """References decide where both jobs have one; else whether the program ended well."""
@@ -69,11 +69,11 @@ def test_drift_within_the_tolerance_is_no_change_but_is_told(tmp_path: Path) -> 
     """The case's own tolerance counts: exact makes the same drift a change."""
     drifted = {"value": f32(1, 2.0000002)}
     found = between(tmp_path / "a", OK, drifted)
-    assert (found.kind, found.changed) == (Kind.SAME, ())
+    assert (found.kind, found.changed) == (TransitionKind.SAME, ())
     assert found.value is not None
     assert found.value.differences[0].max_ulp == 1
     exact = between(tmp_path / "b", OK, drifted, RunCase(rtol=0.0, atol=0.0))
-    assert (exact.kind, exact.changed) == (Kind.CHANGED, ("value",))
+    assert (exact.kind, exact.changed) == (TransitionKind.CHANGED, ("value",))
 
 
 def hlo(text: str) -> dict[str, Any]:
@@ -86,20 +86,20 @@ def test_other_work_and_the_same_work_otherwise(tmp_path: Path) -> None:
     regrouped = between(tmp_path / "a", hlo(ADD), hlo(COPIED))
     assert (regrouped.changed, regrouped.regrouped) == ((), ("hlo",))
     other = between(tmp_path / "b", hlo(ADD), hlo(MULTIPLY))
-    assert (other.kind, other.changed, other.regrouped) == (Kind.SAME, ("hlo",), ())
+    assert (other.kind, other.changed, other.regrouped) == (TransitionKind.SAME, ("hlo",), ())
 
 
 def test_a_case_may_let_an_ir_gate(tmp_path: Path) -> None:
     """Its policy, not the usual one."""
     gating = RunCase(policy={"hlo": Policy.GATE})
-    assert between(tmp_path, hlo(ADD), hlo(MULTIPLY), gating).kind is Kind.CHANGED
+    assert between(tmp_path, hlo(ADD), hlo(MULTIPLY), gating).kind is TransitionKind.CHANGED
 
 
 def test_facts_that_gate_are_a_change(tmp_path: Path) -> None:
     """A result of another type; that a fusion more was made is none."""
     wider = ADD.replace("f32", "f64")
     found = between(tmp_path, hlo(ADD), hlo(wider))
-    assert (found.kind, found.changed) == (Kind.CHANGED, ("facts", "hlo"))
+    assert (found.kind, found.changed) == (TransitionKind.CHANGED, ("facts", "hlo"))
 
 
 def test_a_sharding_that_one_side_leaves_unsaid_is_no_change(tmp_path: Path) -> None:
@@ -153,6 +153,6 @@ def test_a_way_that_comes_to_disagree_is_a_change(tmp_path: Path) -> None:
     skipped = {"texts": {"same_as": '{"eager":{"outcome":"unsupported"}}'}}
     raises = {"texts": {"same_as": '{"eager":{"outcome":"raised"}}'}}
     found = between(tmp_path, {**OK, **skipped}, {**OK, **raises, **DEVIATES}, case)
-    assert (found.kind, found.changed) == (Kind.REGRESSED, ("same_as",))
+    assert (found.kind, found.changed) == (TransitionKind.REGRESSED, ("same_as",))
     same = between(tmp_path / "same", {**OK, **raises}, {**OK, **raises}, case)
-    assert (same.kind, same.changed) == (Kind.SAME, ())
+    assert (same.kind, same.changed) == (TransitionKind.SAME, ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.engine.transitions import Kind
+from conformance.engine.transitions import TransitionKind
 from conformance.report.changes import Change, Changes, changes_of
 from tests.builders import f32
 from tests.report.runs import ADD, CELLS, COPIED, MULTIPLY, Directory
@@ -22,7 +22,7 @@ def test_the_same_change_on_several_tracks_is_one(tmp_path: Path) -> None:
     made.job("f/a", OLD, texts={"hlo": ADD}).job("f/a", MIDDLE, error=("TypeError", "no"))
     made.job("f/b", TPU[0]).job("f/b", TPU[1], error=("TypeError", "no"))
     change = Change(
-        kind=Kind.REGRESSED,
+        kind=TransitionKind.REGRESSED,
         release="0.6.2",
         artifacts=("ending",),
         endings=("ok", "TypeError: no"),
@@ -42,10 +42,10 @@ def test_the_gravest_come_first_then_the_most_frequent(tmp_path: Path) -> None:
     made.job("f/e", OLD, texts={"hlo": ADD}).job("f/e", MIDDLE, texts={"hlo": COPIED})
     found = [(g.change.kind, g.change.release, g.points) for g in changes_of(made.report())]
     assert found == [
-        (Kind.REGRESSED, "0.8.3", 1),
-        (Kind.CHANGED, "0.6.2", 2),
-        (Kind.CHANGED, "0.6.2", 1),
-        (Kind.FIXED, "0.6.2", 1),
+        (TransitionKind.REGRESSED, "0.8.3", 1),
+        (TransitionKind.CHANGED, "0.6.2", 2),
+        (TransitionKind.CHANGED, "0.6.2", 1),
+        (TransitionKind.FIXED, "0.6.2", 1),
     ]
     assert changes_of(made.report())[2].change.endings == ("E", "E")
 

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.engine.job import Job
 from conformance.engine.plan import Plan
-from conformance.engine.transitions import Kind
+from conformance.engine.transitions import TransitionKind
 from conformance.report.state import Recorded, State, kind_of, state_markdown
 from tests.builders import case, deviation
 from tests.engine.worlds import planned
@@ -19,15 +19,17 @@ RELEASES = ("0.5.3", "0.6.2", "0.8.3")
 @pytest.mark.parametrize(
     ("before", "after", "kind"),
     [
-        (("a", False), ("a", False), Kind.SAME),
-        (("a", False), ("b", False), Kind.CHANGED),
-        (("a", True), ("b", True), Kind.CHANGED),
-        (("a", False), ("b", True), Kind.REGRESSED),
-        (("a", True), ("b", False), Kind.FIXED),
-        (("a", True), ("a", False), Kind.FIXED),
+        (("a", False), ("a", False), TransitionKind.SAME),
+        (("a", False), ("b", False), TransitionKind.CHANGED),
+        (("a", True), ("b", True), TransitionKind.CHANGED),
+        (("a", False), ("b", True), TransitionKind.REGRESSED),
+        (("a", True), ("b", False), TransitionKind.FIXED),
+        (("a", True), ("a", False), TransitionKind.FIXED),
     ],
 )
-def test_what_a_change_is(before: tuple[str, bool], after: tuple[str, bool], kind: Kind) -> None:
+def test_what_a_change_is(
+    before: tuple[str, bool], after: tuple[str, bool], kind: TransitionKind
+) -> None:
     """Deviations say what is wrong; without them another ending is just another."""
     one, other = (Recorded(ending=end, deviates=wrong) for end, wrong in (before, after))
     assert kind_of(one, other) is kind

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.diff_cache import pair_of
 from conformance.engine.job_comparison import load_value
-from conformance.engine.transitions import ENDING, FACTS, VALUE, Kind
+from conformance.engine.transitions import ENDING, FACTS, VALUE, TransitionKind
 from conformance.ir.graph import CROSS_LOWERED, IRS
 from conformance.judge.tests import FALSIFYING
 from conformance.model.codec import CorruptValueError
@@ -92,7 +92,7 @@ class Point:
     before: str
     after: str
     cells: tuple[str, str]
-    kind: Kind
+    kind: TransitionKind
     changed: tuple[str, ...]
     regrouped: tuple[str, ...]
     endings: tuple[Row, ...] = ()
@@ -323,7 +323,7 @@ def _irs(point: Transition) -> list[str]:
 
 
 def _endings(point: Transition) -> tuple[Row, ...]:
-    if ENDING not in point.changed and point.kind in {Kind.SAME, Kind.CHANGED}:
+    if ENDING not in point.changed and point.kind in {TransitionKind.SAME, TransitionKind.CHANGED}:
         return ()
     return side_by_side(*(ending_lines(side.record) for side in (point.before, point.after)))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.runner import unexpected
-from conformance.engine.transitions import Kind
+from conformance.engine.transitions import TransitionKind
 from conformance.model.outcome import Verdict
 from conformance.report.site.addresses import case_page, href, slug
 from conformance.report.text import one_line
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from conformance.report.report import Report
     from conformance.report.tracks import Track
 
-EDGES: Final = {Kind.REGRESSED: "r", Kind.FIXED: "f", Kind.CHANGED: "c", Kind.SAME: "s"}
+EDGES: Final = {
+    TransitionKind.REGRESSED: "r",
+    TransitionKind.FIXED: "f",
+    TransitionKind.CHANGED: "c",
+    TransitionKind.SAME: "s",
+}
 """How a change point is written where a segment begins."""
 TICKS: Final = frozenset({"jaxpr", "stablehlo"})
 """IRs whose change is drawn where nothing else changes."""
@@ -220,7 +225,7 @@ def drawn(point: Transition) -> bool:
     Args:
         point: The change.
     """
-    return point.kind is not Kind.SAME or bool(TICKS & {*point.changed})
+    return point.kind is not TransitionKind.SAME or bool(TICKS & {*point.changed})
 
 
 def segments(shown: Iterable[tuple[int, int]], edges: Iterable[str]) -> list[Segment]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.transitions import ENDING, FACTS, Kind
+from conformance.engine.transitions import ENDING, FACTS, TransitionKind
 from conformance.report.site.addresses import point_anchor
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def strip_of(row: str, history: Timeline, track: Track) -> Strip:
 
 def _concerns(row: str, point: Transition) -> bool:
     if row == VERDICT:
-        return point.kind is not Kind.SAME
+        return point.kind is not TransitionKind.SAME
     return row in point.changed
 
 

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.engine.job_comparison import load_value
-from conformance.engine.transitions import ENDING, FACTS, VALUE, WAYS, Kind
+from conformance.engine.transitions import ENDING, FACTS, VALUE, WAYS, TransitionKind
 from conformance.engine.variants import load_variants
 from conformance.judge.ir import FACT, changed_facts
 from conformance.judge.ways import SAME_AS, way_ending
@@ -98,9 +98,9 @@ def effect_of(change: Transition) -> Effect:
         change: Two jobs of one case.
     """
     before, after = change.before.record, change.after.record
-    if change.kind is Kind.FIXED:
+    if change.kind is TransitionKind.FIXED:
         return Effect.FIXED
-    if change.kind is Kind.REGRESSED:
+    if change.kind is TransitionKind.REGRESSED:
         ran = after.outcome is Outcome.OK and not _fails_in_a_way(change)
         return Effect.WRONG if ran else Effect.BROKEN
     if ENDING in change.changed:
