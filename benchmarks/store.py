@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from conformance.engine.digests import Digest, State
+from conformance.engine.digests import Digest, JobState
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.report.history import history
 from conformance.store.address import address_of
@@ -40,9 +40,9 @@ BROKEN = 0.004
 """Part of the cases that break in a night, in all their cells, for some days."""
 START = datetime(2025, 1, 1, 3, tzinfo=UTC)
 REPEATS = 5
-FINE = State(Verdict.MATCH, Outcome.OK, Conformance.CONFORMS)
-KNOWN = State(Verdict.KNOWN, Outcome.RAISED, Conformance.DEVIATES)
-GONE = State(Verdict.INFRA, Outcome.INFRA, Conformance.UNKNOWN)
+FINE = JobState(Verdict.MATCH, Outcome.OK, Conformance.CONFORMS)
+KNOWN = JobState(Verdict.KNOWN, Outcome.RAISED, Conformance.DEVIATES)
+GONE = JobState(Verdict.INFRA, Outcome.INFRA, Conformance.UNKNOWN)
 
 
 def nights(count: int, results: int) -> Iterator[Entry]:
@@ -57,7 +57,7 @@ def nights(count: int, results: int) -> Iterator[Entry]:
             if until.get(case, -1) < night and chance.random() < BROKEN:
                 until[case] = night + chance.randrange(1, 9)
         reason = f"out {night} of 256 elements differ, worst at [3]: 0.5 against 0.25"
-        bad = State(
+        bad = JobState(
             Verdict.REGRESSED, Outcome.OK, Conformance.DEVIATES, reason, "out of elements differ"
         )
         table = np.ones((number, CELLS), "<u4")
@@ -69,7 +69,7 @@ def nights(count: int, results: int) -> Iterator[Entry]:
 
 
 def _digest(
-    night: int, cases: tuple[str, ...], states: tuple[State, ...], table: np.ndarray
+    night: int, cases: tuple[str, ...], states: tuple[JobState, ...], table: np.ndarray
 ) -> Digest:
     began = START + timedelta(days=night)
     nightly = f"0.13.0.dev{began:%Y%m%d}"

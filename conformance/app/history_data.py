@@ -10,7 +10,7 @@ from msgspec.structs import asdict as fields_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from conformance.engine.digests import State
+    from conformance.engine.digests import JobState
     from conformance.store.querying import Span
     from conformance.store.standing import Event, Regression
 
@@ -48,6 +48,6 @@ def regression_data(regressions: Sequence[Regression], events: Sequence[Event]) 
     return {"regressions": told, "events": events}
 
 
-def _state(state: State | None) -> dict[str, Any]:
+def _state(state: JobState | None) -> dict[str, Any]:
     """Return the fields of a state; where a job did not run its verdict is null."""
     return {"verdict": None} if state is None else fields_of(state)

@@ -30,7 +30,7 @@ WHOLE: Final = "1/1"
 _INDEX: Final = np.dtype("<u4")
 
 
-class State(msgspec.Struct, frozen=True, array_like=True):
+class JobState(msgspec.Struct, frozen=True, array_like=True):
     """What is known of a job; many jobs share one.
 
     Attributes:
@@ -97,7 +97,7 @@ class Digest(msgspec.Struct, frozen=True, array_like=True):
     cases: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
-    states: tuple[State, ...] = ()
+    states: tuple[JobState, ...] = ()
     grid: bytes = b""
 
     @property
@@ -171,7 +171,7 @@ def digest_of(directory: RunDirectory) -> Digest:
     cells = {name: at for at, name in enumerate(sorted({cell for _, cell in jobs}))}
     release = {cell.id: cell.versions.jax for cell in info.cells}
     known: dict[tuple[object, ...], int] = {}
-    states: dict[State, int] = {}
+    states: dict[JobState, int] = {}
     table = np.zeros((len(cases), len(cells)), _INDEX)
     for job in jobs.values():
         said = (job.verdict, job.outcome, job.conformance, *_said(job))
@@ -200,10 +200,10 @@ def _said(job: _Job) -> tuple[str, str]:
     return job.reasons[0] if job.reasons else "", job.error.signature if job.error else ""
 
 
-def _state(job: _Job) -> State:
+def _state(job: _Job) -> JobState:
     reason, signature = _said(job)
     text = reason or signature
-    return State(
+    return JobState(
         verdict=job.verdict,
         outcome=job.outcome,
         conformance=job.conformance,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from conformance.engine.digests import State
+    from conformance.engine.digests import JobState
 
 
 FINE: Final = 0
@@ -46,7 +46,7 @@ class Followed:
 
     id: str
     case: str
-    state: State
+    state: JobState
     first: int
     last: int = 0
     open: set[int] = field(default_factory=set)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from conformance.cells.places import places_of
-from conformance.engine.digests import Digest, State, regression_id
+from conformance.engine.digests import Digest, JobState, regression_id
 from conformance.engine.evidence_file import read_evidence, read_reproduction
 from conformance.engine.root_causes import root_causes
 from conformance.engine.run_loader import LoadedRun, load_run
@@ -104,7 +104,7 @@ def _tells(record: Record) -> bool:
     return record.verdict not in _SILENT and not unvouched
 
 
-def _states(digest: Digest) -> dict[tuple[str, str], State]:
+def _states(digest: Digest) -> dict[tuple[str, str], JobState]:
     table = digest.table
     return {
         (digest.cases[row], digest.cells[column]): digest.states[table[row, column] - 1]
@@ -113,7 +113,7 @@ def _states(digest: Digest) -> dict[tuple[str, str], State]:
 
 
 def _regressions(
-    records: Sequence[Record], states: Mapping[tuple[str, str], State]
+    records: Sequence[Record], states: Mapping[tuple[str, str], JobState]
 ) -> tuple[str, ...]:
     """Return the ids that the store has for jobs."""
     shown = ((record.case, states[record.case, record.cell]) for record in records)

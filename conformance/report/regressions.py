@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from conformance.engine.digests import Digest, State
+    from conformance.engine.digests import Digest, JobState
     from conformance.model.outcome import Outcome, Verdict
 
     Jobs = NDArray[np.int64]
@@ -155,7 +155,7 @@ class Follower:
         causes[at] = np.array(numbers, np.int32)[which]
         return causes
 
-    def _cause(self, run: int, case: str, state: State) -> int:
+    def _cause(self, run: int, case: str, state: JobState) -> int:
         key = (case, str(state.verdict), state.cause)
         if key not in self._known:
             self._known[key] = len(self._followed) + 1

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Column, Connection
 
-    from conformance.engine.digests import State
+    from conformance.engine.digests import JobState
     from conformance.store.entries import Entry
 
     Seen = dict[tuple[str, str], tuple[int, bool]]
@@ -77,7 +77,7 @@ def _after(connection: Connection, column: Column[int]) -> int:
     return (connection.execute(select(func.max(column))).scalar_one() or 0) + 1
 
 
-def _jobs(entry: Entry) -> Iterator[tuple[str, str, State]]:
+def _jobs(entry: Entry) -> Iterator[tuple[str, str, JobState]]:
     """Yield case, cell and state of every job."""
     digest = entry.digest
     table = digest.table
@@ -85,7 +85,7 @@ def _jobs(entry: Entry) -> Iterator[tuple[str, str, State]]:
         yield digest.cases[row], digest.cells[column], digest.states[table[row, column] - 1]
 
 
-def _by_verdict(counts: Counter[State]) -> dict[str, int]:
+def _by_verdict(counts: Counter[JobState]) -> dict[str, int]:
     found: Counter[str] = Counter()
     for state, number in counts.items():
         found[str(state.verdict)] += number
@@ -93,14 +93,14 @@ def _by_verdict(counts: Counter[State]) -> dict[str, int]:
 
 
 def _seen(
-    entry: Entry, places: dict[str, str], numbers: dict[State, int]
+    entry: Entry, places: dict[str, str], numbers: dict[JobState, int]
 ) -> Iterator[tuple[tuple[str, str], tuple[int, bool]]]:
     """Yield case and place of every job, with its state and whether that was repeated."""
     for case, cell, state in _jobs(entry):
         yield (case, places[cell]), (numbers[state], (case, cell) in entry.repeated)
 
 
-def _state_numbers(connection: Connection, states: tuple[State, ...]) -> dict[State, int]:
+def _state_numbers(connection: Connection, states: tuple[JobState, ...]) -> dict[JobState, int]:
     """Return the number of every state; the new ones are added."""
     keys = {state: _key(state) for state in states}
     kept, known = schema.states.c, dict[str, int]()
@@ -122,7 +122,7 @@ def _state_numbers(connection: Connection, states: tuple[State, ...]) -> dict[St
     return {state: known[key] for state, key in keys.items()}
 
 
-def _key(state: State) -> str:
+def _key(state: JobState) -> str:
     said = (*state.__struct_fields__,)
     values = [storable(str(getattr(state, name))) for name in said]
     return hashlib.sha256(msgspec.json.encode(values)).hexdigest()

@@ -11,7 +11,7 @@ from conformance.store.standing import Standing
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from conformance.engine.digests import State
+    from conformance.engine.digests import JobState
     from conformance.store.querying import StoredRun
     from conformance.store.standing import Regression
     from conformance.store.store import Store
@@ -85,7 +85,7 @@ def _cause(one: Regression, runs: Sequence[StoredRun]) -> CauseSince:
     )
 
 
-def _shown(case: str, state: State, causes: Mapping[tuple[str, str, str], str]) -> NightJob:
+def _shown(case: str, state: JobState, causes: Mapping[tuple[str, str, str], str]) -> NightJob:
     shows = (str(state.verdict), state.cause) if state.unexpected else ()
     cause = causes.get((case, *shows), "") if state.unexpected else ""
     return NightJob(telling=state.telling, shows=shows, cause=cause)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlalchemy import Integer, select, type_coerce
 
-from conformance.engine.digests import State
+from conformance.engine.digests import JobState
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.store import plans, schema
 from conformance.store.replay import Changes, Replay
@@ -70,7 +70,7 @@ class Span:
         runs: How many they are.
     """
 
-    state: State | None
+    state: JobState | None
     first: int
     last: int
     runs: int
@@ -128,7 +128,9 @@ def _ran(connection: Connection, jobs: Numbers) -> list[tuple[int, frozenset[int
 
 
 def _spans(
-    moves: Sequence[tuple[int, int]], states: Mapping[int, State], ran: Sequence[tuple[int, bool]]
+    moves: Sequence[tuple[int, int]],
+    states: Mapping[int, JobState],
+    ran: Sequence[tuple[int, bool]],
 ) -> Iterator[Span]:
     """Yield the spans of a job."""
     at = [run for run, _ in moves]
@@ -143,7 +145,7 @@ def _spans(
         yield Span(state=said, first=runs[0], last=runs[-1], runs=len(runs))
 
 
-def states_at(connection: Connection, run: int) -> dict[tuple[str, str], State]:
+def states_at(connection: Connection, run: int) -> dict[tuple[str, str], JobState]:
     """Return the state of every job of a run, by case and place.
 
     Args:
@@ -191,14 +193,18 @@ def links_of(connection: Connection) -> dict[str, Link]:
     return {regression: Link(issue, run) for regression, issue, run in rows}
 
 
-def states_of(connection: Connection, some: Select[tuple[int]] | None = None) -> dict[int, State]:
+def states_of(
+    connection: Connection, some: Select[tuple[int]] | None = None
+) -> dict[int, JobState]:
     """Return states by number: all, or some."""
     kept = schema.states.c
     query = select(kept.id, kept.verdict, kept.outcome, kept.conformance, kept.reason, kept.cause)
     if some is not None:
         query = query.where(kept.id.in_(some))
     return {
-        number: State(Verdict(verdict), Outcome(outcome), Conformance(conformance), reason, cause)
+        number: JobState(
+            Verdict(verdict), Outcome(outcome), Conformance(conformance), reason, cause
+        )
         for number, verdict, outcome, conformance, reason, cause in connection.execute(query)
     }
 

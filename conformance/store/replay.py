@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from conformance.engine.digests import State
+    from conformance.engine.digests import JobState
     from conformance.store.standing import Link
 
     Numbers = NDArray[np.int64]
@@ -83,7 +83,7 @@ class Replay:
     """
 
     def __init__(
-        self, jobs: Mapping[int, tuple[str, str]], states: Mapping[int, State], changes: Changes
+        self, jobs: Mapping[int, tuple[str, str]], states: Mapping[int, JobState], changes: Changes
     ) -> None:
         self._jobs, self._states = jobs, states
         self._followed: list[_Followed] = []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlalchemy import Connection
 
-    from conformance.engine.digests import State
+    from conformance.engine.digests import JobState
     from conformance.store.querying import StoredRun
 
     Numbers = NDArray[np.int64]
@@ -114,7 +114,9 @@ def _layout(jobs: _Jobs, ran: Numbers) -> _Layout:
     )
 
 
-def _digest(run: StoredRun, layout: _Layout, shown: Numbers, states: Mapping[int, State]) -> Digest:
+def _digest(
+    run: StoredRun, layout: _Layout, shown: Numbers, states: Mapping[int, JobState]
+) -> Digest:
     numbers, state = np.unique(shown[layout.ran], return_inverse=True)
     table = np.zeros((len(layout.cases), len(layout.places)), _INDEX)
     table[layout.row, layout.column] = state + 1

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from conformance.engine.digests import State
+    from conformance.engine.digests import JobState
 
 
 class Standing(StrEnum):
@@ -70,7 +70,7 @@ class Regression:
 
     id: str
     case: str
-    state: State
+    state: JobState
     standing: Standing
     issue: str
     first: int

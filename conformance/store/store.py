@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from conformance.engine.digests import Digest, State
+    from conformance.engine.digests import Digest, JobState
     from conformance.store.address import Address
     from conformance.store.entries import Entry
     from conformance.store.querying import Span, StoredRun
@@ -83,7 +83,7 @@ class Store:
         with self._database.reading() as connection:
             return querying.case_of(connection, case)
 
-    def states_at(self, run: int) -> dict[tuple[str, str], State]:
+    def states_at(self, run: int) -> dict[tuple[str, str], JobState]:
         """Return the state of every job of a run, by case and place."""
         with self._database.reading() as connection:
             return querying.states_at(connection, run)

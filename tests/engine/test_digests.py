@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine import digests
-from conformance.engine.digests import State, digest_of
+from conformance.engine.digests import JobState, digest_of
 from conformance.engine.run_directory import RESULTS
 from conformance.judge.errors import cause_of
 from conformance.model.outcome import Conformance, Outcome, Verdict
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conformance.engine.run_directory import RunDirectory
 
 
-def states(run: RunDirectory) -> dict[tuple[str, str], State]:
+def states(run: RunDirectory) -> dict[tuple[str, str], JobState]:
     """Return what a run's digest knows of each job."""
     made = digest_of(run)
     return {
@@ -41,8 +41,8 @@ def test_a_digest_knows_what_a_history_needs(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (made.cases, made.cells, made.releases) == (("f/a", "f/b"), (A, B), ("0.5.3", ""))
     assert states(run) == {
-        ("f/a", A): State(Verdict.MATCH, Outcome.OK, Conformance.CONFORMS),
-        ("f/b", B): State(Verdict.KNOWN, Outcome.RAISED, Conformance.CONFORMS),
+        ("f/a", A): JobState(Verdict.MATCH, Outcome.OK, Conformance.CONFORMS),
+        ("f/b", B): JobState(Verdict.KNOWN, Outcome.RAISED, Conformance.CONFORMS),
     }
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from conformance.engine.digests import Digest, State
+from conformance.engine.digests import Digest, JobState
 from conformance.judge.errors import cause_of
 from conformance.model.outcome import Conformance, Outcome, Verdict, is_unexpected
 
@@ -17,17 +17,17 @@ A, B = "jax0.5.3-py311-cpu8", "jax0.6.2-py311-cpu8"
 FINE = Verdict.MATCH
 
 
-def state(verdict: Verdict, reason: str = "", **more: Any) -> State:
+def state(verdict: Verdict, reason: str = "", **more: Any) -> JobState:
     """Return what is known of a job that ran to its end."""
     conformance = more.pop("conformance", Conformance.CONFORMS)
     told = reason if is_unexpected(verdict, conformance) else ""
     fields = {"outcome": Outcome.OK, "reason": told, "cause": cause_of(told), **more}
-    return State(verdict=verdict, conformance=conformance, **fields)
+    return JobState(verdict=verdict, conformance=conformance, **fields)
 
 
-def night(number: int, jobs: Mapping[tuple[str, str], State | Verdict], **more: Any) -> Digest:
+def night(number: int, jobs: Mapping[tuple[str, str], JobState | Verdict], **more: Any) -> Digest:
     """Return the digest of the run of a night, counted from the first of May 2026."""
-    said = {key: made if isinstance(made, State) else state(made) for key, made in jobs.items()}
+    said = {key: made if isinstance(made, JobState) else state(made) for key, made in jobs.items()}
     cases = sorted({case for case, _ in said})
     cells = sorted({cell for _, cell in said})
     states = list(dict.fromkeys(said.values()))
@@ -45,7 +45,7 @@ def night(number: int, jobs: Mapping[tuple[str, str], State | Verdict], **more: 
     )  # fmt: skip
 
 
-def nights(*verdicts: State | Verdict | None, case: str = "f/a", cell: str = A) -> list[Digest]:
+def nights(*verdicts: JobState | Verdict | None, case: str = "f/a", cell: str = A) -> list[Digest]:
     """Return a run a night of one job; None where it did not run, but another did."""
     return [
         night(number, {("f/other", cell): FINE} if v is None else {(case, cell): v})

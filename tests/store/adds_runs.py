@@ -10,12 +10,12 @@ from conformance.store.store import Store
 from tests.store.nights import BAD, FINE, night
 
 if TYPE_CHECKING:
-    from conformance.engine.digests import State
+    from conformance.engine.digests import JobState
 
 CASES, CELLS = 60, 20
 
 
-def jobs(number: int) -> dict[tuple[str, str], State]:
+def jobs(number: int) -> dict[tuple[str, str], JobState]:
     """Return the jobs of a run: half of them differ from run to run."""
     return {
         (f"f/case{case}", f"jax0.{cell}.0-py311-cpu8"): BAD if (case * number) % 2 else FINE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from conformance.engine.digests import Digest, State
+from conformance.engine.digests import Digest, JobState
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.store.entries import Entry
 
@@ -18,22 +18,22 @@ A, B = "jax0.5.3-py311-cpu8", "jax0.6.2-py311-cpu8"
 START: Final = datetime(2026, 5, 1, 3, tzinfo=UTC)
 
 
-def state(verdict: Verdict = Verdict.MATCH, cause: str = "", **more: Conformance) -> State:
+def state(verdict: Verdict = Verdict.MATCH, cause: str = "", **more: Conformance) -> JobState:
     """Return a state; its reason has numbers where its cause has none."""
     conformance = more.get("conformance", Conformance.CONFORMS)
     reason = f"{cause} 12" if cause else ""
-    return State(verdict, Outcome.OK, conformance, reason, cause)
+    return JobState(verdict, Outcome.OK, conformance, reason, cause)
 
 
 FINE = state()
 BAD = state(Verdict.REGRESSED, "out[0] differs")
 WORSE = state(Verdict.CRASHED, "SIGSEGV")
-GONE = State(Verdict.INFRA, Outcome.INFRA, Conformance.UNKNOWN)
+GONE = JobState(Verdict.INFRA, Outcome.INFRA, Conformance.UNKNOWN)
 
 
 def night(
     number: int,
-    jobs: Mapping[tuple[str, str], State],
+    jobs: Mapping[tuple[str, str], JobState],
     *,
     repeated: Iterable[tuple[str, str]] = (),
     started: datetime | None = None,
@@ -62,7 +62,7 @@ def night(
     return Entry(digest=digest, repeated=frozenset(repeated), host={"cpus": 2})
 
 
-def shown(entry: Entry) -> dict[tuple[str, str], State]:
+def shown(entry: Entry) -> dict[tuple[str, str], JobState]:
     """Return the state of every job of a run, by case and cell."""
     digest, table = entry.digest, entry.digest.table
     return {
@@ -73,6 +73,6 @@ def shown(entry: Entry) -> dict[tuple[str, str], State]:
     }
 
 
-def one(verdict: State, case: str = "f/a", cell: str = A) -> dict[tuple[str, str], State]:
+def one(verdict: JobState, case: str = "f/a", cell: str = A) -> dict[tuple[str, str], JobState]:
     """Return the one job of a run."""
     return {(case, cell): verdict}

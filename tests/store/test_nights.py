@@ -15,7 +15,7 @@ from tests.store.nights import BAD, FINE, GONE, WORSE, A, night
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.engine.digests import State
+    from conformance.engine.digests import JobState
     from conformance.store.entries import Entry
     from conformance.store.store import Store
 
@@ -25,7 +25,7 @@ def of(entry: Entry, matrix: str, part: str = "") -> Entry:
     return replace(entry, digest=structs.replace(entry.digest, matrix=matrix, part=part))
 
 
-def jobs(**states: State) -> Mapping[tuple[str, str], State]:
+def jobs(**states: JobState) -> Mapping[tuple[str, str], JobState]:
     """Return jobs by the name of their case."""
     return {(f"f/{name}", A): state for name, state in states.items()}
 

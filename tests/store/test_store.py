@@ -22,7 +22,7 @@ from tests.store.conftest import opened
 from tests.store.nights import BAD, FINE, GONE, START, WORSE, A, B, night, one, shown
 
 if TYPE_CHECKING:
-    from conformance.engine.digests import Digest, State
+    from conformance.engine.digests import Digest, JobState
     from conformance.store.store import Store
     from tests.store.conftest import NewStore
 
@@ -43,7 +43,7 @@ def standings(store: Store) -> dict[str, str]:
 )
 @given(nights=NIGHTS, cut=st.integers(0, 8))
 def test_what_is_added_comes_back(
-    new_store: NewStore, nights: list[dict[tuple[str, str], State]], cut: int
+    new_store: NewStore, nights: list[dict[tuple[str, str], JobState]], cut: int
 ) -> None:
     """The states of every run; regressions as the report of the runs has them; also pruned."""
     store = new_store()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from conformance.engine.digests import Digest, State
+from conformance.engine.digests import Digest, JobState
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.triage.evidence.goods import candidates, seen_right
 
 KNOWN = [f"0.{minor}.0" for minor in range(1, 10)]
-RIGHT = State(verdict=Verdict.MATCH, outcome=Outcome.OK, conformance=Conformance.CONFORMS)
-WRONG = State(verdict=Verdict.REGRESSED, outcome=Outcome.OK, conformance=Conformance.DEVIATES)
+RIGHT = JobState(verdict=Verdict.MATCH, outcome=Outcome.OK, conformance=Conformance.CONFORMS)
+WRONG = JobState(verdict=Verdict.REGRESSED, outcome=Outcome.OK, conformance=Conformance.DEVIATES)
 NIGHTS = [f"0.10.0.dev2025112{day}" for day in range(3)]
 
 
@@ -31,7 +31,7 @@ def test_what_is_tried(release: str, same: bool, seen: str, expected: list[str])
     assert candidates(release, KNOWN, same=same, seen=seen) == expected
 
 
-def night(release: str, state: State, case: str = "f/a", python: str = "py312") -> Digest:
+def night(release: str, state: JobState, case: str = "f/a", python: str = "py312") -> Digest:
     """Return a run of one job."""
     return Digest(
         run=release, cases=(case,), cells=(f"jax{release}-{python}-cpu8",), releases=(release,),
@@ -49,8 +49,10 @@ def test_the_newest_night_that_saw_it_right() -> None:
     assert seen_right(runs, "f/a", "nightly-cpu8") == NIGHTS[1]
 
 
-@pytest.mark.parametrize("state", [WRONG, State(Verdict.INFRA, Outcome.INFRA, Conformance.UNKNOWN)])
-def test_what_says_nothing_was_not_right(state: State) -> None:
+@pytest.mark.parametrize(
+    "state", [WRONG, JobState(Verdict.INFRA, Outcome.INFRA, Conformance.UNKNOWN)]
+)
+def test_what_says_nothing_was_not_right(state: JobState) -> None:
     """Nor what was unexpected, another case, or another place."""
     runs = [night(NIGHTS[2], state), night(NIGHTS[1], RIGHT, case="f/b"), night("0.9.0", RIGHT)]
     assert seen_right(runs, "f/a", "nightly-cpu8") == ""
