@@ -53,7 +53,7 @@ class IrPair:
         return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
 
 
-class KeptDiff(msgspec.Struct, frozen=True, omit_defaults=True):
+class CachedDiff(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a report shows of a difference.
 
     Attributes:
@@ -86,8 +86,8 @@ class DiffCache:
     def __init__(self, folder: Path, processes: int = 1) -> None:
         self._entries = CacheFolder(folder / "diffs")
         self._processes = processes
-        self._known: dict[str, KeptDiff] = {}
-        self._coming: Iterator[tuple[str, KeptDiff]] = iter(())
+        self._known: dict[str, CachedDiff] = {}
+        self._coming: Iterator[tuple[str, CachedDiff]] = iter(())
 
     @contextmanager
     def preparing(self, pairs: Iterable[IrPair]) -> Iterator[None]:
@@ -100,7 +100,7 @@ class DiffCache:
         missing = {key: pair for key, pair in unique.items() if self._kept(key) is None}
         things, new = list(missing.values()), len(missing)
         with map_in_processes(
-            make, things, processes=self._processes, new=new, chunk=_CHUNK
+            make_diff, things, processes=self._processes, new=new, chunk=_CHUNK
         ) as made:
             self._coming = zip(missing, made, strict=True)
             try:
@@ -108,15 +108,15 @@ class DiffCache:
             finally:
                 self._coming = iter(())
 
-    def get(self, pair: IrPair) -> KeptDiff:
+    def get(self, pair: IrPair) -> CachedDiff:
         """Return a difference: kept, under way, or made now."""
         kept = self._kept(pair.key) or self._arrived(pair.key)
         if kept is None:
-            kept = make(pair)
+            kept = make_diff(pair)
             self._keep(pair.key, kept)
         return kept
 
-    def _arrived(self, wanted: str) -> KeptDiff | None:
+    def _arrived(self, wanted: str) -> CachedDiff | None:
         """Wait for a difference that is under way, and keep those that come before it."""
         for key, diff in self._coming:
             self._keep(key, diff)
@@ -127,37 +127,37 @@ class DiffCache:
     def _path(self, key: str) -> Path:
         return self._entries.folder / key[:2] / key
 
-    def _kept(self, key: str) -> KeptDiff | None:
+    def _kept(self, key: str) -> CachedDiff | None:
         if key not in self._known:
             data = self._entries.read(self._path(key))
             if data is None:
                 return None
             try:
-                self._known[key] = msgspec.msgpack.decode(data, type=KeptDiff)
+                self._known[key] = msgspec.msgpack.decode(data, type=CachedDiff)
             except MALFORMED:  # written by another version
                 return None
         return self._known[key]
 
-    def _keep(self, key: str, diff: KeptDiff) -> None:
+    def _keep(self, key: str, diff: CachedDiff) -> None:
         self._known[key] = diff
         self._entries.write(self._path(key), msgspec.msgpack.encode(diff))
 
 
-def make(pair: IrPair) -> KeptDiff:
+def make_diff(pair: IrPair) -> CachedDiff:
     """Compare two texts; what cannot be compared is said instead."""
     texts = []
     try:
         for folder, name in zip(pair.folders, (pair.before, pair.after), strict=True):
             texts.append(BlobStore(folder).get(name))
         if sum(map(len, texts)) > LARGEST:
-            return KeptDiff(problem="too large to be compared for a report")
+            return CachedDiff(problem="too large to be compared for a report")
         kind = kind_of_artifact(pair.ir)
         a, b = (IrText(text.decode("utf-8", "surrogatepass"), kind) for text in texts)
-        return KeptDiff(changes=diff_texts(a, b).changes)
+        return CachedDiff(changes=diff_texts(a, b).changes)
     except CorruptBlobError as error:
-        return KeptDiff(problem=str(error))
+        return CachedDiff(problem=str(error))
     except IrSyntaxError as error:
-        return KeptDiff(problem=f"not understood: {error}")
+        return CachedDiff(problem=f"not understood: {error}")
 
 
 @cache

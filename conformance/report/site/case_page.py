@@ -26,7 +26,7 @@ from conformance.report.warned import warnings_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
-    from conformance.engine.diff_cache import IrPair, KeptDiff
+    from conformance.engine.diff_cache import CachedDiff, IrPair
     from conformance.engine.job_comparison import StoredJob
     from conformance.engine.transitions import Timeline, Transition
     from conformance.model.record import Record
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from conformance.report.tracebacks import Stack
     from conformance.report.tracks import Track
 
-    Differ = Callable[[IrPair], KeptDiff]
+    Differ = Callable[[IrPair], CachedDiff]
 
 ARTIFACTS: Final = (ENDING, VALUE, FACTS, *IRS, *CROSS_LOWERED)
 """Rows of a history, in their order."""

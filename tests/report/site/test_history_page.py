@@ -31,7 +31,7 @@ from tests.report.site.pages import Page
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.diff_cache import IrPair, KeptDiff
+    from conformance.engine.diff_cache import CachedDiff, IrPair
     from conformance.engine.digests import Digest
 
 BAD = state(Verdict.REGRESSED, "out 3 of 8 elements differ")
@@ -172,7 +172,7 @@ def test_one_run_is_no_history() -> None:
 def test_the_page_of_a_case_shows_its_history(tmp_path: Path) -> None:
     """Below its tracks."""
 
-    def differ(pair: IrPair) -> KeptDiff:
+    def differ(pair: IrPair) -> CachedDiff:
         raise AssertionError(pair)
 
     report = Directory(tmp_path / "run-01").job("f/a", CELLS[0], f32(1)).report()
