@@ -14,7 +14,7 @@ import msgspec
 from conformance.cache_folder import CacheFolder
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
-from conformance.engine.inputs import read_the_same
+from conformance.engine.input_files import read_the_same
 from conformance.engine.job import job_key
 from conformance.engine.variants import was_cut_short
 from conformance.engine.verdict_cache import FOLDER, VerdictCache

@@ -21,7 +21,7 @@ import msgspec
 from conformance.cache_folder import CacheFolder
 from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore, CorruptBlobError
-from conformance.engine.inputs import READ_FILES, read_the_same
+from conformance.engine.input_files import READ_FILES, read_the_same
 from conformance.files import MALFORMED
 from conformance.golden.layout import folder_of
 from conformance.model.record import Record

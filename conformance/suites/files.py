@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.inputs import content_hash
+from conformance.engine.input_files import content_hash
 from conformance.errors import UsageError
 from conformance.files import said_by
 

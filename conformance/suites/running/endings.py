@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.dependencies import missing_dependency
-from conformance.engine.inputs import READ_FILES, encode_inputs, hash_inputs
+from conformance.engine.input_files import READ_FILES, encode_inputs, hash_inputs
 from conformance.engine.job import Finished
 from conformance.engine.observe import raised, signal_name
 from conformance.engine.suite_changes import NOT_COLLECTED, SKIPPED

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.cache_folder import CacheFolder
-from conformance.engine.inputs import same_inputs
+from conformance.engine.input_files import same_inputs
 from conformance.files import MALFORMED
 from conformance.suites.running.collection import Collection
 from conformance.suites.running.told import FORKED

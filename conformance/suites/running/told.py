@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.engine.inputs import hash_inputs
+from conformance.engine.input_files import hash_inputs
 from conformance.suites.running.collection import Collection, Problem, Test, problem_of
 
 if TYPE_CHECKING:

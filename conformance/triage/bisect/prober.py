@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from conformance.engine.inputs import read_the_same
+from conformance.engine.input_files import read_the_same
 from conformance.engine.job import Job
 from conformance.engine.plan import why_not
 from conformance.triage.programs.running import not_run

@@ -18,7 +18,7 @@ from conformance.cells.provision import environment_folder, provision
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.dependencies import missing_dependency
 from conformance.engine.environment import options_of, worker_environment
-from conformance.engine.inputs import (
+from conformance.engine.input_files import (
     INSTRUMENTATION,
     READ_FILES,
     encode_inputs,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.engine.inputs import READ_FILES, decode_inputs
+from conformance.engine.input_files import READ_FILES, decode_inputs
 from conformance.errors import UsageError
 from conformance.triage.questions.predicate import SILENT, ending
 

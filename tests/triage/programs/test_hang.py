@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.inputs import INSTRUMENTATION
+from conformance.engine.input_files import INSTRUMENTATION
 from conformance.triage.programs.hang import dump_after, hang_of
 from conformance.worker.instrumentation.sitecustomize import HANG
 

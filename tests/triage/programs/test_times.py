@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import conformance
-from conformance.engine.inputs import INSTRUMENTATION
+from conformance.engine.input_files import INSTRUMENTATION
 from conformance.triage.programs.times import metric_of, times_of
 from conformance.worker.instrumentation.sitecustomize import TIMES
 

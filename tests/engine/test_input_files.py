@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.engine.inputs import (
+from conformance.engine.input_files import (
     INSTRUMENTATION,
     inputs_of,
     same_inputs,
