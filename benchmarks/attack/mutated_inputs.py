@@ -39,7 +39,7 @@ from conformance.engine.blobs import BlobStore  # noqa: E402
 from conformance.engine.calibration import calibration_file, load_calibration  # noqa: E402
 from conformance.engine.digest_store import DigestStore  # noqa: E402
 from conformance.engine.digests import digest_of  # noqa: E402
-from conformance.engine.durations import decoded  # noqa: E402
+from conformance.engine.durations import decode_durations  # noqa: E402
 from conformance.engine.evidence_file import read_evidence  # noqa: E402
 from conformance.engine.result_cache import ResultCache  # noqa: E402
 from conformance.engine.run_directory import RunDirectory  # noqa: E402
@@ -375,7 +375,7 @@ def _of_runs(folder: Path) -> Iterator[Reader]:
     yield Reader(
         "durations",
         [b'{"seconds": {"cpu": {"f/a": 1.5, "f/b": 2}}}'],
-        lambda file: decoded(file.read_bytes(), str(file)),
+        lambda file: decode_durations(file.read_bytes(), str(file)),
     )
     yield Reader("values", [encode_value(f32(1, 2))], lambda file: decode_value(file.read_bytes()))
     yield Reader("goldens", _goldens(), _read_golden)

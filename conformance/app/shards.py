@@ -6,7 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from conformance.app.notes import print_note
-from conformance.engine.durations import FILE_NAME, Durations, decoded, learned
+from conformance.engine.durations import FILE_NAME, Durations, decode_durations, update_durations
 from conformance.engine.plan import Plan
 from conformance.engine.run_loader import find_runs, load_run
 from conformance.engine.shards import OPEN, shards
@@ -36,7 +36,7 @@ def durations_of(context: ProjectContext) -> Durations:
     """Return how long jobs take, as far as the project knows."""
     file = durations_file(context)
     try:
-        return decoded(file.read_bytes(), str(file))
+        return decode_durations(file.read_bytes(), str(file))
     except FileNotFoundError:
         return Durations()
     except OSError as error:
@@ -57,7 +57,7 @@ def learn_durations(context: ProjectContext, folders: Iterable[Path]) -> Duratio
     records = tuple(chain.from_iterable(load_run(run).records for run in runs))
     file = durations_file(context)
     with locked({file.parent}, print_note):
-        durations = learned(records, durations_of(context))
+        durations = update_durations(records, durations_of(context))
         write_atomically(file, durations.encoded())
     return durations
 

@@ -54,7 +54,7 @@ class Durations(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return msgspec.json.format(text, indent=1) + b"\n"
 
 
-def learned(records: Iterable[Record], before: Durations) -> Durations:
+def update_durations(records: Iterable[Record], before: Durations) -> Durations:
     """Return what runs tell of durations; what they do not tell of stays as it was.
 
     Args:
@@ -73,7 +73,7 @@ def learned(records: Iterable[Record], before: Durations) -> Durations:
     return Durations(seconds=found)
 
 
-def decoded(content: bytes, name: str) -> Durations:
+def decode_durations(content: bytes, name: str) -> Durations:
     """Return what a file says.
 
     Args:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.durations import UNKNOWN, Durations, decoded, learned
+from conformance.engine.durations import UNKNOWN, Durations, decode_durations, update_durations
 from conformance.errors import UsageError
 
 from .worlds import job, planned
@@ -25,14 +25,14 @@ def test_the_middle_of_what_was_seen_counts() -> None:
     took = {"jax0.6.0-py311-cpu8": 1.0, "jax0.6.1-py311-cpu8": 2.0, "jax0.7.0-py311-cpu4-x64": 9.0}
     records = [record("family/one", cell, seconds={"job": s}) for cell, s in took.items()]
     topology = record("family/one", "jax0.6.0-py311-tpu.v5e.2x2", seconds={"job": 30.0})
-    found = learned([*records, topology], Durations())
+    found = update_durations([*records, topology], Durations())
     assert found.seconds == {"cpu": {"family/one": 2.0}, "tpu": {"family/one": 30.0}}
 
 
 def test_what_was_not_seen_again_stays() -> None:
     """A run of some cases does not make the others unknown."""
     before = Durations(seconds={"cpu": {"family/one": 1.0, "family/two": 2.0}})
-    found = learned([record("family/two", CELL, seconds={"job": 5.0})], before)
+    found = update_durations([record("family/two", CELL, seconds={"job": 5.0})], before)
     assert found.seconds == {"cpu": {"family/one": 1.0, "family/two": 5.0}}
 
 
@@ -49,7 +49,7 @@ def test_it_is_read_back(seconds: dict[str, dict[str, float]]) -> None:
     """The same bytes for the same content, whatever its order."""
     known = Durations(seconds=seconds)
     again = Durations(seconds={kind: dict(reversed(of.items())) for kind, of in seconds.items()})
-    assert decoded(known.encoded(), "durations.json") == known
+    assert decode_durations(known.encoded(), "durations.json") == known
     assert again.encoded() == known.encoded()
 
 
@@ -57,4 +57,4 @@ def test_it_is_read_back(seconds: dict[str, dict[str, float]]) -> None:
 def test_another_file(content: bytes) -> None:
     """It is named, with what makes it anew."""
     with pytest.raises(UsageError, match=r"durations.json: expected durations of jobs: .* --learn"):
-        decoded(content, "durations.json")
+        decode_durations(content, "durations.json")
