@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from common import line, prepared, provider, seconds, throughput_jobs
 
 from conformance.app.context import load_context
-from conformance.cells.accelerators import Turns
+from conformance.cells.accelerators import DeviceLock
 from conformance.cells.provision import provision
 from conformance.corpus.project import PACKAGE
 from conformance.engine.environment import worker_environment
@@ -60,7 +60,7 @@ def scaling(preparation: Preparation, jobs: list[Job], rounds: int) -> list[floa
         took = {}
         for slots in (1, 2):
             executor = LocalExecutor(
-                provider(preparation).open, slots=slots, turns=Turns(load_context().cache)
+                provider(preparation).open, slots=slots, turns=DeviceLock(load_context().cache)
             )
             results = executor.run(many)
             next(results)
@@ -93,7 +93,7 @@ def measure(release: str) -> Medians:
     environment = provision(
         planned.cell, lock=preparation.locks[planned.cell.id], cache=load_context().cache
     )
-    turns = Turns(load_context().cache)
+    turns = DeviceLock(load_context().cache)
     forked = timed_in(CellWorker(planned, provider(preparation).open, turns), jobs, ROUNDS)
     spawned = timed_in(
         CellWorker(planned, provider(preparation, spawn=True).open, turns), jobs[:4], 1

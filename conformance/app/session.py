@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from conformance.cells.accelerators import Turns
+from conformance.cells.accelerators import DeviceLock
 from conformance.cells.requirements import wanted_requirement
 from conformance.engine.calibration import load_calibration
 from conformance.engine.local import LocalExecutor
@@ -60,9 +60,9 @@ class Session:
         return ResultCache(self.context.cache, fresh=self.fresh or self.spawn)
 
     @cached_property
-    def device_lock(self) -> Turns:
+    def device_lock(self) -> DeviceLock:
         """Accelerators of this host, which one job uses at a time."""
-        return Turns(self.context.cache)
+        return DeviceLock(self.context.cache)
 
     def requirements(self, wanted: Iterable[str]) -> tuple[str, ...]:
         """Return what cells get in addition to their own packages, as requirements.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.app.context import ProjectContext
-    from conformance.cells.accelerators import Turns
+    from conformance.cells.accelerators import DeviceLock
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.engine.job import PlannedCell
@@ -140,7 +140,7 @@ class SuiteInCells:
         return SuiteCells(self.locks, self.context.cache, self.suite)
 
     @cached_property
-    def _turns(self) -> Turns:
+    def _turns(self) -> DeviceLock:
         return Session(context=self.context).device_lock
 
     def collected(

@@ -44,7 +44,7 @@ def missing_accelerator(platform: Platform, root: Path = Path("/")) -> str:
     return f"no {platform.name.upper()} on this host: none of {looked} is there"
 
 
-class Turns:
+class DeviceLock:
     """One job at a time on each accelerator of this host, whatever run it belongs to.
 
     Args:

@@ -23,7 +23,7 @@ from conformance.model.outcome import Outcome, Stage
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
-    from conformance.cells.accelerators import Turns
+    from conformance.cells.accelerators import DeviceLock
     from conformance.engine.client import Worker
     from conformance.engine.job import Job, PlannedCell
     from conformance.engine.slots import Tell
@@ -54,7 +54,7 @@ class CellWorker:
         turns: Whose turn it is on the accelerators of this host.
     """
 
-    def __init__(self, planned: PlannedCell, open_worker: OpenWorker, turns: Turns) -> None:
+    def __init__(self, planned: PlannedCell, open_worker: OpenWorker, turns: DeviceLock) -> None:
         self.planned = planned
         self._open = open_worker
         self._turns = turns
@@ -222,7 +222,7 @@ class LocalExecutor:
         turns: Whose turn it is on the accelerators of this host.
     """
 
-    def __init__(self, open_worker: OpenWorker, *, slots: int, turns: Turns) -> None:
+    def __init__(self, open_worker: OpenWorker, *, slots: int, turns: DeviceLock) -> None:
         self._open = open_worker
         self._slots = slots
         self._turns = turns
@@ -261,7 +261,7 @@ def _work(board: _Board, tell: Tell) -> None:
 class _Board:
     """Which cells have jobs left, and which slots work on them."""
 
-    def __init__(self, jobs: Iterable[Job], open_worker: OpenWorker, turns: Turns) -> None:
+    def __init__(self, jobs: Iterable[Job], open_worker: OpenWorker, turns: DeviceLock) -> None:
         grouped: dict[str, list[Job]] = {}
         for job in jobs:
             grouped.setdefault(job.planned.cell.id, []).append(job)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.accelerators import Turns, missing_accelerator
+from conformance.cells.accelerators import DeviceLock, missing_accelerator
 from conformance.cells.platform.platform import get_platform
 from conformance.errors import InfrastructureError
 
@@ -54,7 +54,7 @@ def test_turns_on_an_accelerator_do_not_overlap(tmp_path: Path) -> None:
     seen: list[str] = []
 
     def work(name: str) -> None:
-        with Turns(tmp_path).of(GPU, go_on):
+        with DeviceLock(tmp_path).of(GPU, go_on):
             seen.append(f"{name} in")
             time.sleep(0.05)
             seen.append(f"{name} out")
@@ -69,7 +69,7 @@ def test_turns_on_an_accelerator_do_not_overlap(tmp_path: Path) -> None:
 
 def test_turns_on_different_accelerators_and_on_none_overlap(tmp_path: Path) -> None:
     """A GPU's job does not wait for a TPU's, and nothing waits for a CPU."""
-    turns, cpu = Turns(tmp_path), get_platform("cpu")
+    turns, cpu = DeviceLock(tmp_path), get_platform("cpu")
     with turns.of(GPU, go_on), turns.of(TPU, go_on), turns.of(cpu, go_on), turns.of(cpu, go_on):
         pass
 
@@ -80,7 +80,7 @@ def test_a_wait_can_be_ended(tmp_path: Path) -> None:
     def interrupted() -> None:
         raise InfrastructureError("interrupted")
 
-    turns = Turns(tmp_path)
+    turns = DeviceLock(tmp_path)
     with (
         turns.of(GPU, go_on),
         pytest.raises(InfrastructureError, match="interrupted"),
@@ -94,6 +94,6 @@ def test_a_turn_that_the_disk_refuses_is_infra(tmp_path: Path) -> None:
     (tmp_path / "turns").write_text("in the way")
     with (
         pytest.raises(InfrastructureError, match=r"gpu\.lock: cannot be locked"),
-        Turns(tmp_path).of(GPU, go_on),
+        DeviceLock(tmp_path).of(GPU, go_on),
     ):
         pass

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.cells.accelerators import Turns
+from conformance.cells.accelerators import DeviceLock
 from conformance.cells.cache import cache_root
 from conformance.engine.checking import UnsupportedCellError, check_cell, needs_check
 from conformance.engine.local import CellWorker
@@ -122,7 +122,7 @@ def test_a_cell_is_tried_once_for_all_its_jobs(tmp_path: Path, required: bool) -
     )
     bench = Bench.__new__(Bench)
     bench.planned, bench.folder = planned, tmp_path
-    worker = CellWorker(planned, provider.open, Turns(tmp_path))
+    worker = CellWorker(planned, provider.open, DeviceLock(tmp_path))
     found = [worker.run(bench.job("return 1", topic=f"t{n}")) for n in range(3)]
     worker.close()
     expected = Outcome.INFRA if required else Outcome.UNSUPPORTED

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
-from conformance.cells.accelerators import Turns
+from conformance.cells.accelerators import DeviceLock
 from conformance.engine.client import Worker
 from conformance.engine.local import LocalExecutor
 from conformance.model.outcome import Outcome
@@ -212,7 +212,7 @@ def try_abuse(name: str, planned: PlannedCell, folder: Path) -> tuple[Finished, 
     before, tempfile.tempdir = tempfile.tempdir, str(temporary)
     try:
         executor = LocalExecutor(
-            lambda one: Worker(python_of(one)), slots=len(jobs), turns=Turns(folder)
+            lambda one: Worker(python_of(one)), slots=len(jobs), turns=DeviceLock(folder)
         )
         found: dict[str, list[Finished]] = {}
         for finished in executor.run(jobs):

@@ -19,7 +19,7 @@ from conformance.suites.running.told import collection_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.cells.accelerators import Turns
+    from conformance.cells.accelerators import DeviceLock
     from conformance.engine.job import PlannedCell
     from conformance.suites.running.cells import SuiteCells
     from conformance.suites.running.kept import Collections
@@ -44,7 +44,7 @@ class Collector:
     cells: SuiteCells
     collections: Collections
     slots: int
-    turns: Turns
+    turns: DeviceLock
     waiting: Waiting
 
     def collect(self, planned: Sequence[PlannedCell]) -> list[Collection]:

@@ -24,7 +24,7 @@ from conformance.suites.running.waiting import Waiting
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
-    from conformance.cells.accelerators import Turns
+    from conformance.cells.accelerators import DeviceLock
     from conformance.engine.job import Job, PlannedCell
     from conformance.engine.slots import Tell
     from conformance.suites.running.cells import Place, SuiteCells
@@ -55,7 +55,7 @@ class SuiteExecutor:
         cells: SuiteCells,
         *,
         slots: int,
-        turns: Turns,
+        turns: DeviceLock,
         timings: Timings,
         collections: Sequence[tuple[PlannedCell, Collection]] = (),
         waiting: Waiting | None = None,
