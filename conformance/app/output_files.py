@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.masking import Masker
+from conformance.cells.secret_masking import Masker
 from conformance.errors import UsageError
 from conformance.files import disk_error, said_by
 

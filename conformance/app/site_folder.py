@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from conformance.app.notes import print_note
-from conformance.cells.masking import Masker
+from conformance.cells.secret_masking import Masker
 from conformance.collecting import uncollected
 from conformance.files import write_atomically
 from conformance.locking import locked

@@ -24,8 +24,8 @@ from pypi_simple import (
     UnsupportedRepoVersionError,
 )
 
-from conformance.cells.masking import masked
 from conformance.cells.nightly import night_of
+from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError
 from conformance.scratch import temporary_folder
 
@@ -80,7 +80,7 @@ def open_index(
             yield client
     except (requests.RequestException, UnsupportedRepoVersionError) as error:
         raise InfrastructureError(
-            f"{name}: {masked(_said_by(error))}; check the network, or {advice}"
+            f"{name}: {mask_text(_said_by(error))}; check the network, or {advice}"
         ) from error
 
 
@@ -182,7 +182,7 @@ def read_metadata(client: PyPISimple, package: DistributionPackage) -> Message:
         if isinstance(error, requests.RequestException):
             raise
         raise InfrastructureError(
-            f"package index: {package.filename}: cannot read its metadata: {masked(str(error))}"
+            f"package index: {package.filename}: cannot read its metadata: {mask_text(str(error))}"
         ) from error
     return email.parser.HeaderParser().parsestr(text)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
 
-from conformance.cells.masking import masked
+from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ def resolve_nightly(text: str, index: Nightlies) -> str:
             left -= 1
     if left == back:
         raise InfrastructureError(
-            f"nightly index {masked(index.url)}: none of its {len(index.versions)} nightlies can "
-            "be installed: no jaxlib goes with them, or their wheels are gone"
+            f"nightly index {mask_text(index.url)}: none of its {len(index.versions)} nightlies "
+            "can be installed: no jaxlib goes with them, or their wheels are gone"
         )
     raise UsageError(
         f"selector {text!r}: only {back - left} nightlies can be installed, of the "

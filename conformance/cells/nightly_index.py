@@ -20,9 +20,9 @@ from conformance.cells.index_pages import (
     read_nightly_wheels,
     read_requirement,
 )
-from conformance.cells.masking import masked
 from conformance.cells.nightly import NotInstallableError, nearest, night_of
 from conformance.cells.releases import CHOOSE_NIGHTLIES, Release
+from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class NightlyIndex:
         url = os.environ.get(VARIABLE) or self._find_url() or PUBLIC
         if not url.startswith(("http://", "https://")):
             raise UsageError(
-                f"nightly index {masked(url)!r}: expected http(s)://; {CHOOSE_NIGHTLIES}"
+                f"nightly index {mask_text(url)!r}: expected http(s)://; {CHOOSE_NIGHTLIES}"
             )
         return url
 
@@ -119,7 +119,7 @@ class NightlyIndex:
 
     @property
     def _name(self) -> str:
-        return f"nightly index {masked(self.url)}"
+        return f"nightly index {mask_text(self.url)}"
 
     @contextmanager
     def _once(self, what: str) -> Iterator[None]:

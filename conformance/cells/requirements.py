@@ -18,7 +18,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from conformance.cells.layer import WHEELS
-from conformance.cells.masking import masked
+from conformance.cells.secret_masking import mask_text
 from conformance.cells.uvtool import run_uv
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import said_by, write_atomically
@@ -50,7 +50,7 @@ def requirement(text: str) -> Requirement:
     except InvalidRequirement as error:
         said = str(error).splitlines()[0].lower()
         raise UsageError(
-            masked(f"requirement {text!r}: {said}, expected e.g. 'optax>=0.2'")
+            mask_text(f"requirement {text!r}: {said}, expected e.g. 'optax>=0.2'")
         ) from None
     if found.url:
         _refuse_secret(text, found.url)
@@ -63,7 +63,7 @@ def _refuse_secret(text: str, url: str) -> None:
     token = parts.username and parts.scheme.rpartition("+")[2] in {"http", "https"}
     if parts.password or token:
         raise UsageError(
-            f"{masked(text)}: holds a password or a token, which would be kept with the run; "
+            f"{mask_text(text)}: holds a password or a token, which would be kept with the run; "
             "put it into a netrc file, or set UV_INDEX to an index that has the package"
         )
 
@@ -169,7 +169,7 @@ def _with_name(text: str) -> str:
         name, *_ = parse_wheel_filename(file)
     except InvalidWheelFilename:
         raise UsageError(
-            f"--with {masked(text)}: expected NAME @ URL, or the URL of a wheel"
+            f"--with {mask_text(text)}: expected NAME @ URL, or the URL of a wheel"
         ) from None
     return f"{name} @ {text}"
 
@@ -254,7 +254,7 @@ def _git(source: Source, *arguments: str) -> None:
         ) from None
     if done.returncode:
         said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
-        raise UsageError(masked(f"--with {source.text!r}: git: {said}"))
+        raise UsageError(mask_text(f"--with {source.text!r}: git: {said}"))
 
 
 def _kept(source: Source, wheel: Path, cache: Path) -> str:

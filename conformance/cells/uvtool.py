@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uv import find_uv_bin
 
 from conformance.cells.children import CHILDREN
-from conformance.cells.masking import masked
+from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError
 from conformance.files import said_by
 
@@ -114,7 +114,7 @@ def run_uv(
         raise InfrastructureError(f"uv: does not run in {cwd}: {said_by(error)}") from error
     if done.returncode == 0:
         return done.stdout
-    said = masked(done.stderr.strip())
+    said = mask_text(done.stderr.strip())
     kind = NoSolutionError if "No solution found" in said else UvError
     raise kind(_one_line(said) or f"uv: exit status {done.returncode}", said)
 

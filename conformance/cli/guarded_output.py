@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from conformance.cells.masking import Masker
+from conformance.cells.secret_masking import Masker
 from conformance.report.text import without_marks
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import click
 from conformance.app.context import load_context
 from conformance.app.notes import print_note
 from conformance.app.suites import SuiteHome
-from conformance.cells.masking import masked
+from conformance.cells.secret_masking import mask_text
 from conformance.cli.words import SUITES
 from conformance.errors import UsageError
 from conformance.files import readable_json
@@ -50,7 +50,9 @@ def fetch(*, name: str, revision: str, url: str) -> int:
         raise UsageError(f"--url {url}: expected a URL, or the path of a repository")
     checkout = Checkouts(context.cache, print_note).get(suite, revision=revision, url=url)
     click.echo(f"{name} {checkout.revision} is in {checkout.folder}")
-    click.echo(f"licence: {suite.definition.licence}, from {masked(url or suite.definition.url)}")
+    click.echo(
+        f"licence: {suite.definition.licence}, from {mask_text(url or suite.definition.url)}"
+    )
     return 0
 
 

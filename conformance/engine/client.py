@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from conformance.cells.masking import Masker
+from conformance.cells.secret_masking import Masker
 from conformance.corpus.project import PACKAGE
 from conformance.engine.environment import worker_environment
 from conformance.engine.job import Finished

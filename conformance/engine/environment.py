@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.masking import is_secret
+from conformance.cells.secret_masking import is_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

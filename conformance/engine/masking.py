@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from conformance.cells.masking import Masker
+    from conformance.cells.secret_masking import Masker
     from conformance.worker.frames import Frame
 
 NOTE: Final = "secrets of the environment are masked in its output"

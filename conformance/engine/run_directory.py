@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from conformance.cells.masking import Masker
+from conformance.cells.secret_masking import Masker
 from conformance.engine.blobs import BlobStore
 from conformance.errors import ConformanceError, UsageError
 from conformance.files import (

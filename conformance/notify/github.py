@@ -20,7 +20,7 @@ import requests
 from github import Auth, Github, GithubException, RateLimitExceededException
 from github.GithubRetry import GithubRetry
 
-from conformance.cells.masking import masked
+from conformance.cells.secret_masking import mask_text
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.notify.tracker import Closed, Issue, RefusedError
 from conformance.report.text import one_line
@@ -94,7 +94,7 @@ class GithubTracker:
         parts = urlsplit(api)
         encrypted = parts.scheme == "https" or parts.hostname in _LOCAL
         if not (parts.hostname and parts.scheme in {"http", "https"} and encrypted):
-            raise UsageError(f"--api {masked(api)}: expected https://HOST/PATH")
+            raise UsageError(f"--api {mask_text(api)}: expected https://HOST/PATH")
         self._name, self._token, self._label, self._say = repository, token, label, say
         self._host = parts.hostname
         retry = _Retry(
@@ -232,7 +232,7 @@ class GithubTracker:
         return UsageError(f"{head}; {_ADVICE.get(status, _ACCESS)}")
 
     def _hidden(self, said: object) -> str:
-        text = masked(str(said))
+        text = mask_text(str(said))
         text = text.replace(self._token, "***") if self._token else text
         return one_line(text, 300)
 

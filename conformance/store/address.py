@@ -10,7 +10,7 @@ from urllib.parse import quote_plus
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from conformance.cells.masking import masked
+from conformance.cells.secret_masking import mask_text
 from conformance.errors import UsageError
 
 SERVERS: Final = {"postgresql", "postgres", "postgresql+psycopg"}
@@ -45,7 +45,7 @@ class Address:
         # The longest first: one may begin another.
         for secret in sorted(secrets | set(map(quote_plus, secrets)), key=len, reverse=True):
             text = text.replace(secret, MASK)
-        return masked(text)
+        return mask_text(text)
 
 
 def address_of(text: str) -> Address:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.cache import cache_root
-from conformance.cells.masking import masked
+from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError
 
 if TYPE_CHECKING:
@@ -45,4 +45,4 @@ def test_a_folder_that_cannot_be_made_is_said(
 )
 def test_credentials_are_masked(text: str, expected: str) -> None:
     """User and password go, everything else stays."""
-    assert masked(text) == expected
+    assert mask_text(text) == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformance.cells.masking import Masker
+from conformance.cells.secret_masking import Masker
 from conformance.engine.masking import NOTE, Masking
 from conformance.worker.frames import Frame
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.cells.in_use import in_use, made_alone, unused
-from conformance.cells.masking import masked
+from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import MALFORMED, disk_error, write_atomically
 from conformance.suites.catalogue.fetching import Source, fetch_whole, restore, submodules_of
@@ -92,10 +92,10 @@ class Checkouts:
         return Checkout(folder=folder, revision=source.revision, content=content)
 
     def _fetched(self, name: str, source: Source, folder: Path, held: int) -> str:
-        self.tell(f"fetching {name} {source.revision[:12]} from {masked(source.url)}")
+        self.tell(f"fetching {name} {source.revision[:12]} from {mask_text(source.url)}")
         fetch_whole(source, folder, holds=(held,))
         content = content_of(folder)
-        mark = Mark(content=content, url=masked(source.url))
+        mark = Mark(content=content, url=mask_text(source.url))
         write_atomically(folder / _MARK, msgspec.json.encode(mark))
         return content
 

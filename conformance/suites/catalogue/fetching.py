@@ -8,7 +8,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.masking import masked
+from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import disk_error
 from conformance.suites.catalogue.definition import COMMIT
@@ -113,15 +113,15 @@ def _fetch(source: Source, folder: Path, holds: Sequence[int], deeper: int) -> N
         raise
     except GitError as error:
         raise InfrastructureError(
-            f"{masked(source.url)}: cannot be fetched: {error}; check the network and the URL, or "
-            "give a checkout of your own: --suite-path DIR"
+            f"{mask_text(source.url)}: cannot be fetched: {error}; check the network and the URL, "
+            "or give a checkout of your own: --suite-path DIR"
         ) from None
     (folder / ".git" / "FETCH_HEAD").unlink(missing_ok=True)  # it names the URL
     for path, revision in links:
         url = next((one.url for one in known if one.path == path), "")
         if not url or not deeper:
             why = "has no URL in .gitmodules" if deeper else "lies too deep below others"
-            raise InfrastructureError(f"{masked(source.url)}: submodule {path} {why}")
+            raise InfrastructureError(f"{mask_text(source.url)}: submodule {path} {why}")
         (folder / path).mkdir(parents=True, exist_ok=True)
         inner = Source(url=resolved(url, source.url), revision=revision)
         _fetch(inner, folder / path, holds, deeper - 1)
@@ -140,7 +140,7 @@ def _get(source: Source, folder: Path, holds: Sequence[int]) -> None:
             git(["cat-file", "-e", f"{source.revision}^{{commit}}"], folder)
         except GitError:
             raise UsageError(
-                f"{masked(source.url)}: has no commit {source.revision}; check the revision"
+                f"{mask_text(source.url)}: has no commit {source.revision}; check the revision"
             ) from None
 
 

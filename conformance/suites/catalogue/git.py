@@ -7,7 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING, Final
 
 from conformance.cells.children import CHILDREN
-from conformance.cells.masking import masked
+from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError
 from conformance.files import said_by
 
@@ -80,7 +80,7 @@ def git(
     except OSError as error:
         raise GitError(f"git: does not run in {folder}: {said_by(error)}") from None
     if done.returncode:
-        said = _one_line(masked(done.stderr)) or f"exit status {done.returncode}"
+        said = _one_line(mask_text(done.stderr)) or f"exit status {done.returncode}"
         raise GitError(f"git {arguments[0]}: {said}")
     return done.stdout
 

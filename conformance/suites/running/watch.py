@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import psutil
 
-from conformance.cells.masking import Masker
+from conformance.cells.secret_masking import Masker
 from conformance.worker.frames import clean
 from conformance.worker.processes import tree_memory
 

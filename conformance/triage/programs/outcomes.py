@@ -19,7 +19,7 @@ from conformance.worker.refusals import refused_flags
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.cells.masking import Masker
+    from conformance.cells.secret_masking import Masker
     from conformance.engine.job import PlannedCell
     from conformance.triage.programs.process import Ended
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from packaging.requirements import Requirement
 
 from conformance.cells.in_use import in_use
-from conformance.cells.masking import Masker
 from conformance.cells.overlay import installed_in, overlay
 from conformance.cells.provision import environment_folder, provision
+from conformance.cells.secret_masking import Masker
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.dependencies import missing_dependency
 from conformance.engine.environment import options_of, worker_environment

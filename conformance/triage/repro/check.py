@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.cells.interpreters import find_interpreter
-from conformance.cells.masking import is_secret
+from conformance.cells.secret_masking import is_secret
 from conformance.cells.uvtool import run_uv, uv_environment, uv_program
 from conformance.engine.environment import worker_environment
 from conformance.errors import ConformanceError

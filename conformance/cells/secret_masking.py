@@ -117,7 +117,7 @@ class Masker:
         return value
 
 
-def masked(text: str, environment: Mapping[str, str] = os.environ) -> str:
+def mask_text(text: str, environment: Mapping[str, str] = os.environ) -> str:
     """Return a text with the secrets of an environment masked, as `Masker.text` does.
 
     Args:

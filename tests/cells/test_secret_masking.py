@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.cells.masking import Masker, is_secret, masked
+from conformance.cells.secret_masking import Masker, is_secret, mask_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,7 @@ def test_what_is_none(name: str, value: str) -> None:
 @given(URL_WORD, URL_WORD)
 def test_no_part_of_a_password_stays(user: str, password: str) -> None:
     """Also where it holds an `@` or a colon."""
-    said = masked(f"cannot reach http://{user}:{password}@host.example/index/, try again", {})
+    said = mask_text(f"cannot reach http://{user}:{password}@host.example/index/, try again", {})
     assert said == "cannot reach http://***@host.example/index/, try again"
 
 
@@ -89,7 +89,7 @@ def test_a_known_secret_is_masked_without_its_url() -> None:
         "GIT_CONFIG_VALUE_0": "AUTHORIZATION: basic aHVudGVyMjI=",
         "API_KEY": "short",
     }
-    said = masked("401 for pass-word, lone-token, ghp_12345, aHVudGVyMjI=; short of user", known)
+    said = mask_text("401 for pass-word, lone-token, ghp_12345, aHVudGVyMjI=; short of user", known)
     assert said == "401 for ***, ***, ***, ***; short of user"
 
 
