@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from uv import find_uv_bin
 
-from conformance.cells.children import CHILDREN
+from conformance.cells.child_processes import CHILD_PROCESSES
 from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError
 from conformance.files import said_by
@@ -103,7 +103,7 @@ def run_uv(
     """
     program = uv_program()
     try:
-        done = CHILDREN.run(
+        done = CHILD_PROCESSES.run(
             [program, *arguments, "--no-progress", *(["--quiet"] if quiet else [])],
             cwd=cwd,
             env={**(defaults or {}), **uv_environment(index)},

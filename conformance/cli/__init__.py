@@ -13,7 +13,7 @@ import click
 
 from conformance import __version__
 from conformance.app.lifetime import lifetime
-from conformance.cells.children import CHILDREN
+from conformance.cells.child_processes import CHILD_PROCESSES
 from conformance.cli.commands import Commands
 from conformance.cli.environment_block import erase_environment_block
 from conformance.cli.guarded_output import guarded_output
@@ -94,7 +94,7 @@ def _ended_like_interrupted() -> Iterator[None]:
     """
 
     def interrupt(*_: object) -> None:
-        CHILDREN.stop()
+        CHILD_PROCESSES.stop()
         raise KeyboardInterrupt
 
     replaced = {}
@@ -108,7 +108,7 @@ def _ended_like_interrupted() -> Iterator[None]:
     finally:
         for number, handler in replaced.items():
             signal.signal(number, handler)
-        CHILDREN.admit()
+        CHILD_PROCESSES.admit()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.cache_folder import CacheFolder
-from conformance.cells.children import CHILDREN
+from conformance.cells.child_processes import CHILD_PROCESSES
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED, said_by
 from conformance.scratch import temporary_folder
@@ -44,7 +44,7 @@ def claimed_in(python: Path, variables: Mapping[str, str], claim: str) -> str:
     # Where it runs is where it looks for modules first: in an empty folder.
     try:
         with temporary_folder("claims") as scratch:
-            done = CHILDREN.run(
+            done = CHILD_PROCESSES.run(
                 [python, "-s", "-c", _ASK, claim], cwd=scratch, env=variables,
                 timeout=TIMEOUT,
             )  # fmt: skip

@@ -6,7 +6,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.children import CHILDREN
+from conformance.cells.child_processes import CHILD_PROCESSES
 from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError
 from conformance.files import said_by
@@ -68,7 +68,7 @@ def git(
     environment.setdefault("GIT_SSH_COMMAND", environment.get("GIT_SSH", "ssh -o BatchMode=yes"))
     command = ["git", *arguments]
     try:
-        done = CHILDREN.run(
+        done = CHILD_PROCESSES.run(
             command, cwd=folder, env={**environment, **_SPOKEN}, timeout=timeout, holds=holds
         )
     except FileNotFoundError:

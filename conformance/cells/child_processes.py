@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Children:
+class ChildProcesses:
     """The child processes that are running now."""
 
     def __init__(self) -> None:
@@ -89,4 +89,4 @@ class Children:
         self._stopped = False
 
 
-CHILDREN = Children()
+CHILD_PROCESSES = ChildProcesses()
