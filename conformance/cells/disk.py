@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.cells.facts import FILE_NAME, Facts
+from conformance.cells.environment_facts import FILE_NAME, EnvironmentFacts
 from conformance.cells.in_use import last_used
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED
@@ -155,9 +155,9 @@ def _stored(folder: Path) -> StoredEnvironment:
     )
 
 
-def _facts(folder: Path) -> Facts | None:
+def _facts(folder: Path) -> EnvironmentFacts | None:
     try:
-        return msgspec.json.decode((folder / FILE_NAME).read_bytes(), type=Facts)
+        return msgspec.json.decode((folder / FILE_NAME).read_bytes(), type=EnvironmentFacts)
     except (OSError, *MALFORMED):
         return None
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conformance.cells.disk import ENVIRONMENTS, room_problem, usage_of
-from conformance.cells.facts import (
+from conformance.cells.environment_facts import (
     drop_facts,
     facts_hold,
     gather_facts,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.cells.disk import disk_bytes, own_bytes, stored_environments, usage_of
-from conformance.cells.facts import drop_facts
+from conformance.cells.environment_facts import drop_facts
 from conformance.cells.in_use import forget, unused
 from conformance.cells.lock import read_lock
 from conformance.errors import InfrastructureError

@@ -18,7 +18,7 @@ from conformance.cells.disk import (
     stored_environments,
     usage_of,
 )
-from conformance.cells.facts import Facts, store_facts
+from conformance.cells.environment_facts import EnvironmentFacts, store_facts
 from conformance.cells.in_use import in_use
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ TPU = Cell(release="0.6.0", python="3.11", platform="tpu:v5e:2x2")
 def environment(cache: Path, name: str, size: int = 0, lock: str = "l") -> Path:
     """Store the facts of an environment of some size."""
     folder = cache / "envs" / name
-    facts = Facts(
+    facts = EnvironmentFacts(
         lock=lock, python="3.11.7", interpreter="", interpreter_size=0, interpreter_mtime_ns=0,
         dist_infos=(), bytes=size,
     )  # fmt: skip

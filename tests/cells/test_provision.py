@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells import facts as facts_module
+from conformance.cells import environment_facts as facts_module
 from conformance.cells import provision as provision_module
 from conformance.cells.cache import cache_root
 from conformance.cells.cell import Cell
-from conformance.cells.facts import Facts, store_facts
+from conformance.cells.environment_facts import EnvironmentFacts, store_facts
 from conformance.cells.inspection import Interpreter, inspect_interpreter
 from conformance.cells.locks import find_lock
 from conformance.cells.provision import environment_folder, is_provisioned, provision
@@ -219,7 +219,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(wheels: Path, tmp_path: Path) ->
     lock = make_lock(CELL, {"jax": ("0.6.0", make_wheel(wheels, "jax", "0.6.0"))})
     with small_disk(tmp_path / "disk", "size=24k") as disk:
         # One of the kind is known to be small, so that this one is tried.
-        known = Facts(
+        known = EnvironmentFacts(
             lock="", python="", interpreter="", interpreter_size=0, interpreter_mtime_ns=0,
             dist_infos=(), bytes=1,
         )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.facts import Facts, store_facts
+from conformance.cells.environment_facts import EnvironmentFacts, store_facts
 from tests.projects import SMOKE
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache with one finished environment, of a lock that is no more."""
     cache = tmp_path / "cache"
-    facts = Facts(
+    facts = EnvironmentFacts(
         lock="gone", python="3.11.7", interpreter="", interpreter_size=0,
         interpreter_mtime_ns=0, dist_infos=(),
     )  # fmt: skip

@@ -20,7 +20,7 @@ FILE_NAME = "conformance.json"
 FORMAT = 1
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EnvironmentFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Facts of an environment, written last: without them it is not finished.
 
     Attributes:
@@ -49,7 +49,7 @@ def python_of(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def gather_facts(folder: Path, lock: Lock, size: int) -> Facts:
+def gather_facts(folder: Path, lock: Lock, size: int) -> EnvironmentFacts:
     """Run a finished environment's interpreter and return the facts.
 
     Args:
@@ -66,7 +66,7 @@ def gather_facts(folder: Path, lock: Lock, size: int) -> Facts:
     """
     found = inspect_interpreter(python_of(folder))
     stat = Path(found.base).stat()
-    return Facts(
+    return EnvironmentFacts(
         lock=lock.hash,
         python=found.version,
         interpreter=found.base,
@@ -77,7 +77,7 @@ def gather_facts(folder: Path, lock: Lock, size: int) -> Facts:
     )
 
 
-def store_facts(folder: Path, facts: Facts) -> None:
+def store_facts(folder: Path, facts: EnvironmentFacts) -> None:
     """Store facts beside the environment they are about.
 
     Args:
@@ -116,7 +116,7 @@ def facts_hold(folder: Path, lock: Lock) -> bool:
         True when it can be used as it is.
     """
     try:
-        facts = msgspec.json.decode((folder / FILE_NAME).read_bytes(), type=Facts)
+        facts = msgspec.json.decode((folder / FILE_NAME).read_bytes(), type=EnvironmentFacts)
         if facts.format != FORMAT or facts.lock != lock.hash:
             return False
         missing = set(facts.dist_infos) - _dist_infos(folder, facts.python)
@@ -127,7 +127,7 @@ def facts_hold(folder: Path, lock: Lock) -> bool:
         return False
 
 
-def _runs(folder: Path, facts: Facts) -> bool:
+def _runs(folder: Path, facts: EnvironmentFacts) -> bool:
     stat = Path(facts.interpreter).stat()
     seen = (facts.interpreter_size, facts.interpreter_mtime_ns)
     if (stat.st_size, stat.st_mtime_ns) == seen:
