@@ -19,7 +19,7 @@ from conformance.cells.disk import (
     stored_environments,
     usage_of,
 )
-from conformance.cells.in_use import last_used
+from conformance.cells.environment_locks import last_used
 from conformance.cells.layer import LOCKS, WHEELS
 from conformance.cells.matrix import load_matrix, matrix_names
 from conformance.cells.overlay import OVERLAYS

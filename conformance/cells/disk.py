@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from conformance.cells.environment_facts import FILE_NAME, EnvironmentFacts
-from conformance.cells.in_use import last_used
+from conformance.cells.environment_locks import last_used
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED
 

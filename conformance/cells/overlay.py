@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.utils import canonicalize_name
 
-from conformance.cells.in_use import made_alone
+from conformance.cells.environment_locks import lock_creation
 from conformance.cells.layer import DIGITS, layer_of
 from conformance.cells.uvtool import run_uv
 from conformance.files import disk_error
@@ -52,7 +52,7 @@ def overlay(python: Path, lock: Lock, requirements: tuple[str, ...], cache: Path
     folder = cache / OVERLAYS / f"{layer.hash[:DIGITS]}-{where}"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with made_alone(folder) as held:
+        with lock_creation(folder) as held:
             if not (folder / _DONE).exists():
                 _make(folder, python, layer, cache, held)
     except OSError as error:

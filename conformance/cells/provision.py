@@ -15,7 +15,7 @@ from conformance.cells.environment_facts import (
     python_of,
     store_facts,
 )
-from conformance.cells.in_use import PATIENCE, in_use, made_alone
+from conformance.cells.environment_locks import PATIENCE, hold_environment, lock_creation
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.lock import check_host
 from conformance.cells.releases import NO_NIGHTLIES
@@ -85,7 +85,7 @@ def provision(cell: Cell, *, lock: Lock, cache: Path) -> Environment:
         return Environment(python=cell.interpreter, cell=cell, lock=lock, versions=lock.pins)
     folder = environment_folder(cell, lock, cache)
     try:
-        with in_use(folder):
+        with hold_environment(folder):
             if not facts_hold(folder, lock):
                 check_host(lock)
                 base = find_interpreter(cell.python)
@@ -100,7 +100,7 @@ def provision(cell: Cell, *, lock: Lock, cache: Path) -> Environment:
 
 
 def _make_once(folder: Path, base: Path, lock: Lock) -> None:
-    with made_alone(folder) as held:
+    with lock_creation(folder) as held:
         if not facts_hold(folder, lock):  # another run may have made it while this one waited
             _make(folder, base, lock, held)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.cells.disk import disk_bytes, own_bytes, stored_environments, usage_of
 from conformance.cells.environment_facts import drop_facts
-from conformance.cells.in_use import forget, unused
+from conformance.cells.environment_locks import lock_unused, remove_marks
 from conformance.cells.lock import read_lock
 from conformance.errors import InfrastructureError
 from conformance.files import said_by
@@ -114,14 +114,14 @@ def prune(candidates: Sequence[Removal], *, dry_run: bool = False) -> Pruned:
     for candidate in candidates:
         folder = candidate.environment.folder
         try:
-            with unused(folder) as free:
+            with lock_unused(folder) as free:
                 kept = "" if free else IN_USE
                 if free:
                     usages.append(usage_of(folder))
                 if free and not dry_run:
                     drop_facts(folder)  # first: what is left half removed is never used
                     shutil.rmtree(folder)
-                    forget(folder)
+                    remove_marks(folder)
         except OSError as error:
             raise InfrastructureError(f"{folder}: cannot be removed: {said_by(error)}") from error
         removals.append(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.cells.accelerators import missing_accelerator
-from conformance.cells.in_use import in_use
+from conformance.cells.environment_locks import hold_environment
 from conformance.cells.installed_files import edit_note
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.lock import UnsupportedHostError, check_host
@@ -116,7 +116,7 @@ class Provider:
             return
         folder = environment_folder(cell, self._locks[cell.id], self._cache)
         try:
-            with in_use(folder) as descriptor:
+            with hold_environment(folder) as descriptor:
                 yield (descriptor,)
         except OSError as error:
             raise disk_error(folder, error) from error

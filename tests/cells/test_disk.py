@@ -19,7 +19,7 @@ from conformance.cells.disk import (
     usage_of,
 )
 from conformance.cells.environment_facts import EnvironmentFacts, store_facts
-from conformance.cells.in_use import in_use
+from conformance.cells.environment_locks import hold_environment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,7 +92,7 @@ def test_environments_know_their_lock_and_when_they_were_used(tmp_path: Path) ->
     unfinished, finished = stored_environments(tmp_path)
     assert (unfinished.env_id, unfinished.lock) == ("jax0.5.3-py311", "")
     assert (finished.env_id, finished.lock, finished.used) == ("jax0.6.0-py311", "hash", 1000)
-    with in_use(one):
+    with hold_environment(one):
         pass
     assert stored_environments(tmp_path)[1].used > 1e9
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.disk import stored_environments
-from conformance.cells.in_use import in_use, last_used
+from conformance.cells.environment_locks import hold_environment, last_used
 from conformance.cells.lock import Lock, store_lock
 from conformance.cells.provision import environment_folder, is_provisioned, provision
 from conformance.cells.prune import candidates, known_locks, prune
@@ -83,7 +83,7 @@ def test_a_dry_run_removes_nothing(cache: Path) -> None:
 def test_what_was_not_used_for_long_goes_when_asked(cache: Path) -> None:
     """Use is noted when an environment is asked for, not when it is made."""
     folder = cache / "envs" / "jax0.6.0-py311-aaa"
-    with in_use(folder):
+    with hold_environment(folder):
         pass
     locks = known_locks([], cache)
 
@@ -101,7 +101,7 @@ def test_what_is_in_use_stays(cache: Path) -> None:
     """By another process too, as long as it lives; looking is no use of it."""
     found = candidates(cache, locks=known_locks([], cache), wanted=WANTED)
     folder = cache / "envs" / "jax0.6.0-py311-bbb"
-    with in_use(folder) as descriptor:
+    with hold_environment(folder) as descriptor:
         holder = subprocess.Popen(
             [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[descriptor]
         )

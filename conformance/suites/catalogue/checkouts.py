@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.cells.in_use import in_use, made_alone, unused
+from conformance.cells.environment_locks import hold_environment, lock_creation, lock_unused
 from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import MALFORMED, disk_error, write_atomically
@@ -78,7 +78,7 @@ class Checkouts:
         folder = self.folder(suite.name, source.revision)
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            with made_alone(folder) as held:
+            with lock_creation(folder) as held:
                 mark = _mark(folder)
                 content = content_of(folder) if mark is not None else ""
                 if mark is not None and content != mark.content:
@@ -101,7 +101,7 @@ class Checkouts:
 
     def _restored(self, name: str, folder: Path, mark: Mark) -> str:
         """Make a checkout that was changed what it was; empty where it is to be fetched anew."""
-        with unused(folder) as free:
+        with lock_unused(folder) as free:
             if not free:
                 raise InfrastructureError(
                     f"{folder}: was changed since it was fetched, and another run uses it; "
@@ -132,7 +132,7 @@ class Checkouts:
             InfrastructureError: If the disk refuses.
         """
         try:
-            with made_alone(checkout.folder), unused(checkout.folder) as free:
+            with lock_creation(checkout.folder), lock_unused(checkout.folder) as free:
                 if free:
                     restore(checkout.folder)
         except GitError:
@@ -148,7 +148,7 @@ class Checkouts:
             yield
             return
         try:
-            with in_use(checkout.folder):
+            with hold_environment(checkout.folder):
                 yield
         except OSError as error:
             raise disk_error(checkout.folder, error) from error

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.in_use import in_use
+from conformance.cells.environment_locks import hold_environment
 from conformance.cells.provision import environment_folder, provision
 from conformance.engine.checking import UnsupportedCellError
 from conformance.engine.environment import options_of, worker_environment
@@ -86,7 +86,7 @@ class SuiteCells:
         cell, lock = planned.cell, self._locks[planned.cell.id]
         folder = environment_folder(cell, lock, self._cache)
         try:
-            with nullcontext() if cell.interpreter is not None else in_use(folder):
+            with nullcontext() if cell.interpreter is not None else hold_environment(folder):
                 environment = provision(cell, lock=lock, cache=self._cache)
                 place = Place(python=environment.python, variables=self._variables(planned))
                 yield self._held_against(planned, place)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.requirements import Requirement
 
-from conformance.cells.in_use import in_use
+from conformance.cells.environment_locks import hold_environment
 from conformance.cells.overlay import installed_in, overlay
 from conformance.cells.provision import environment_folder, provision
 from conformance.cells.secret_masking import Masker
@@ -185,7 +185,7 @@ class ProgramRunner:
             self.outer, cell.place.environment,
             keep_python_path=cell.interpreter is not None, passed=planned.passed,
         )  # fmt: skip
-        with in_use(environment_folder(cell, lock, self.cache)):
+        with hold_environment(environment_folder(cell, lock, self.cache)):
             python = provision(cell, lock=lock, cache=self.cache).python
             variables["PATH"] = f"{python.parent}:{self.outer.get('PATH', '')}"
             variables |= options_of(planned)

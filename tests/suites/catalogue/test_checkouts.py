@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.in_use import in_use
+from conformance.cells.environment_locks import hold_environment
 from conformance.errors import InfrastructureError, UsageError
 from conformance.suites.catalogue.checkouts import Checkouts, own_checkout
 from tests.suites.repositories import NAME, Repositories, committed, git, repositories
@@ -101,7 +101,7 @@ def test_a_checkout_that_was_changed(
 def test_what_another_run_uses_is_left_alone(checkouts: Checkouts, made: Repositories) -> None:
     """It says what to do instead."""
     checkout = checkouts.get(made.named())
-    with in_use(checkout.folder):
+    with hold_environment(checkout.folder):
         assert not checkouts.tidy(checkout)
         edit(checkout.folder)
         with pytest.raises(InfrastructureError, match=r"another run uses it.*--suite-path"):

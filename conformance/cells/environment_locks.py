@@ -23,7 +23,7 @@ _LOOK_AGAIN = 0.05
 
 
 @contextmanager
-def in_use(folder: Path) -> Iterator[int]:
+def hold_environment(folder: Path) -> Iterator[int]:
     """Hold an environment, as others may too, and note that it is used now.
 
     Args:
@@ -55,7 +55,7 @@ def last_used(folder: Path) -> float | None:
 
 
 @contextmanager
-def unused(folder: Path) -> Iterator[bool]:
+def lock_unused(folder: Path) -> Iterator[bool]:
     """Keep others from beginning to use an environment.
 
     Args:
@@ -83,7 +83,7 @@ def unused(folder: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def made_alone(folder: Path, patience: float = PATIENCE) -> Iterator[int]:
+def lock_creation(folder: Path, patience: float = PATIENCE) -> Iterator[int]:
     """Wait until nobody else makes a folder, and keep others from it.
 
     Args:
@@ -115,8 +115,8 @@ def made_alone(folder: Path, patience: float = PATIENCE) -> Iterator[int]:
         os.close(descriptor)
 
 
-def forget(folder: Path) -> None:
-    """Remove what lies beside an environment that was removed; called while it is `unused`."""
+def remove_marks(folder: Path) -> None:
+    """Remove what lies beside an environment that was removed; called while it is `lock_unused`."""
     for path in (_mark(folder), folder.with_name(f"{folder.name}.lock")):
         path.unlink(missing_ok=True)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.in_use import in_use, made_alone
+from conformance.cells.environment_locks import hold_environment, lock_creation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 STARTS_ONE = """
 import pathlib, subprocess, sys, time
-from conformance.cells.in_use import in_use, made_alone
-with made_alone(pathlib.Path(sys.argv[1])) as held:
+from conformance.cells.environment_locks import lock_creation
+with lock_creation(pathlib.Path(sys.argv[1])) as held:
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1.5)"], pass_fds=[held])
     print("started", flush=True)
     time.sleep(60)
@@ -28,12 +28,12 @@ with made_alone(pathlib.Path(sys.argv[1])) as held:
 def test_one_at_a_time(tmp_path: Path) -> None:
     """Another waits no longer than it is told to."""
     with (
-        made_alone(tmp_path / "env"),
+        lock_creation(tmp_path / "env"),
         pytest.raises(TimeoutError),
-        made_alone(tmp_path / "env", patience=0.1),
+        lock_creation(tmp_path / "env", patience=0.1),
     ):
         pass
-    with made_alone(tmp_path / "env", patience=0):
+    with lock_creation(tmp_path / "env", patience=0):
         pass
 
 
@@ -46,9 +46,9 @@ def test_what_a_killed_run_started_is_waited_for(tmp_path: Path) -> None:
         start = time.monotonic()
         killed.kill()
         killed.wait()
-        with pytest.raises(TimeoutError), made_alone(tmp_path / "env", patience=0.1):
+        with pytest.raises(TimeoutError), lock_creation(tmp_path / "env", patience=0.1):
             pass
-        with made_alone(tmp_path / "env", patience=60):
+        with lock_creation(tmp_path / "env", patience=60):
             assert time.monotonic() - start > 0.5
 
 
@@ -79,10 +79,10 @@ def test_an_environment_of_a_read_only_cache_serves(
     env = folder / "env"
     env.mkdir()
     if used:
-        with in_use(env):
+        with hold_environment(env):
             pass
     make_read_only()
-    with in_use(env) as first, in_use(env) as second:
+    with hold_environment(env) as first, hold_environment(env) as second:
         assert first != second
-    with pytest.raises(OSError, match="Read-only"), in_use(folder / "other"):
+    with pytest.raises(OSError, match="Read-only"), hold_environment(folder / "other"):
         pass
