@@ -12,10 +12,10 @@ from packaging.version import Version
 
 from conformance.app.session import Session
 from conformance.cells.cell import PATH_PREFIX
-from conformance.cells.index import package_versions
 from conformance.cells.inspection import inspect_path_environment
 from conformance.cells.lock_files import pins_of
 from conformance.cells.nightly import NIGHTLY, nights
+from conformance.cells.release_index import package_versions
 from conformance.cells.releases import is_nightly
 from conformance.cells.resolver import IMPORTED_BY_JAX
 from conformance.cells.selectors import select_cells

@@ -8,10 +8,10 @@ from rich.text import Text
 
 from conformance.app.context import RELEASES
 from conformance.app.notes import print_note
-from conformance.cells.index import refresh_releases
 from conformance.cells.lock import store_lock
 from conformance.cells.locks import find_lock
 from conformance.cells.provision import is_provisioned, provision
+from conformance.cells.release_index import refresh_releases
 from conformance.errors import UsageError
 from conformance.wording import plural
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.cells.cell import Cell
-    from conformance.cells.index import Refreshed
+    from conformance.cells.release_index import ReleaseUpdate
     from conformance.engine.preparation import Preparation
     from conformance.model.run import Exclusion
 
@@ -115,7 +115,7 @@ def lock_cells(context: ProjectContext, cells: Sequence[Cell]) -> Iterator[str]:
             yield f"locked {store_lock(lock, folder).path.stem}"
 
 
-def refresh_release_table(context: ProjectContext) -> Refreshed:
+def refresh_release_table(context: ProjectContext) -> ReleaseUpdate:
     """Bring the project's table of releases up to date with the package index.
 
     Args:

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from conformance.cells import index_pages
-from conformance.cells.index import package_versions
 from conformance.cells.nightly import NotInstallableError
 from conformance.cells.nightly_index import PUBLIC, NightlyIndex
+from conformance.cells.release_index import package_versions
 from conformance.errors import InfrastructureError, UsageError
 
 from .builders import release

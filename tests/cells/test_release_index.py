@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.index import refresh_releases
+from conformance.cells.release_index import refresh_releases
 from conformance.cells.releases import load_releases
 from conformance.errors import InfrastructureError
 

@@ -37,7 +37,7 @@ _ROWS = re.compile(r"^\[\[(release|yanked)\]\]", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refreshed:
+class ReleaseUpdate:
     """What a refresh changed.
 
     Attributes:
@@ -56,7 +56,7 @@ def index_url() -> str | None:
     return next((os.environ[name] for name in INDEX_VARIABLES if os.environ.get(name)), None)
 
 
-def refresh_releases(path: Path, *, url: str | None = None, oldest: str = OLDEST) -> Refreshed:
+def refresh_releases(path: Path, *, url: str | None = None, oldest: str = OLDEST) -> ReleaseUpdate:
     """Bring the table of releases up to date with the package index.
 
     Everything above the first `[[release]]` stays as it is, comments included. Pre-releases
@@ -81,7 +81,7 @@ def refresh_releases(path: Path, *, url: str | None = None, oldest: str = OLDEST
     text = _preamble(text) + format_rows(rows, yanked)
     write_atomically(path, text.encode())
     after = parse_releases(text, path)
-    return Refreshed(
+    return ReleaseUpdate(
         added=tuple(v for v in after.versions if v not in before.versions),
         removed=tuple(v for v in before.versions if v not in after.versions),
         releases=after,
