@@ -14,13 +14,13 @@ import requests
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from conformance.cells.index_pages import (
+from conformance.cells.nightly import NotInstallableError, nearest, night_of
+from conformance.cells.package_index import (
     open_index,
     read_metadata,
     read_nightly_wheels,
     read_requirement,
 )
-from conformance.cells.nightly import NotInstallableError, nearest, night_of
 from conformance.cells.releases import CHOOSE_NIGHTLIES, Release
 from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError, UsageError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pypi_simple import DistributionPackage
 
-    from conformance.cells.index_pages import Wheel
+    from conformance.cells.package_index import Wheel
 
 VARIABLE: Final = "CONFORMANCE_NIGHTLY_INDEX"
 PUBLIC: Final = "https://us-python.pkg.dev/ml-oss-artifacts-published/jax/simple/"

@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
-from conformance.cells.index_pages import (
+from conformance.cells.package_index import (
     INDEX_VARIABLES,
     Wheel,
     open_index,

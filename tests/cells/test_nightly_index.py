@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from conformance.cells import index_pages
+from conformance.cells import package_index
 from conformance.cells.nightly import NotInstallableError
 from conformance.cells.nightly_index import PUBLIC, NightlyIndex
 from conformance.cells.release_index import package_versions
@@ -175,7 +175,7 @@ def test_an_index_that_hangs_is_given_up(
     serve_page: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In bounded time."""
-    monkeypatch.setattr(index_pages, "TIMEOUT", 0.3)
+    monkeypatch.setattr(package_index, "TIMEOUT", 0.3)
     url = serve_page(200, "text/html", b"", late=True)
     began = time.monotonic()
     with pytest.raises(InfrastructureError, match=r"[Tt]imed out.*set CONFORMANCE_NIGHTLY_INDEX"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.cells import index_pages
+from conformance.cells import package_index
 from tests.bench import planned_cell, python_of
 from tests.cells.fake_index import FakeIndex, serve, serving
 from tests.projects import CELL, GOOD, RELEASE, case
@@ -144,7 +144,7 @@ def test_an_index_that_hangs_is_waited_for_once(
     project: Project, serve_page: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many cells ask for it."""
-    monkeypatch.setattr(index_pages, "TIMEOUT", 0.3)
+    monkeypatch.setattr(package_index, "TIMEOUT", 0.3)
     url = serve_page(200, "text/html", b"", late=True)
     monkeypatch.setenv("CONFORMANCE_NIGHTLY_INDEX", url)
     axes = '{ jax = ["nightly", "nightly-1"], devices = [1, 2, 4] }'
