@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from conformance.app.session import Session
 from conformance.cells.cell import PATH_PREFIX
-from conformance.cells.inspection import inspect_path_environment
+from conformance.cells.interpreter_inspection import inspect_path_environment
 from conformance.cells.lock_files import pins_of
 from conformance.cells.nightly import NIGHTLY, nights
 from conformance.cells.release_index import package_versions

@@ -11,7 +11,7 @@ from conformance.app.lifetime import hold_until_end
 from conformance.app.notes import print_note
 from conformance.app.session import Session
 from conformance.app.suite_traces import looked_after
-from conformance.cells.inspection import inspect_path_environment
+from conformance.cells.interpreter_inspection import inspect_path_environment
 from conformance.cells.requirements import requirement
 from conformance.engine.preparation import Preparation
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError

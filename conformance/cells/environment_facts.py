@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from conformance.cells.inspection import inspect_interpreter
+from conformance.cells.interpreter_inspection import inspect_interpreter
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED, write_atomically
 

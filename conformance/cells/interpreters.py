@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from packaging.version import Version
 
-from conformance.cells.inspection import inspect_interpreter
+from conformance.cells.interpreter_inspection import inspect_interpreter
 from conformance.cells.uvtool import run_uv
 from conformance.errors import InfrastructureError
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from conformance.cells.inspection import inspect_path_environment
+from conformance.cells.interpreter_inspection import inspect_path_environment
 from conformance.cells.lock import MAGIC, NIGHTLIES, Lock, read_lock, store_lock
 from conformance.cells.nightly import resolve_nightly
 from conformance.cells.releases import is_nightly

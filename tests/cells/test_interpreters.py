@@ -21,7 +21,7 @@ from urllib.parse import unquote
 import pytest
 
 from conformance.cells import interpreters
-from conformance.cells.inspection import inspect_interpreter, inspect_path_environment
+from conformance.cells.interpreter_inspection import inspect_interpreter, inspect_path_environment
 from conformance.cells.interpreters import (
     MissingInterpreterError,
     find_interpreter,
@@ -250,7 +250,7 @@ def test_an_interpreter_that_hangs_is_given_up(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A candidate has a few seconds to answer."""
-    monkeypatch.setattr("conformance.cells.inspection.TIMEOUT", 0.05)
+    monkeypatch.setattr("conformance.cells.interpreter_inspection.TIMEOUT", 0.05)
     hung = make_python(world / "bin" / "python3.9", "exec /bin/sleep 5")
     with pytest.raises(InfrastructureError, match="no answer within"):
         inspect_interpreter(hung)

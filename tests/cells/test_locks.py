@@ -12,7 +12,7 @@ import pytest
 
 from conformance.cells import lock as lock_module
 from conformance.cells.cell import Cell
-from conformance.cells.inspection import PathEnvironment
+from conformance.cells.interpreter_inspection import PathEnvironment
 from conformance.cells.lock import (
     Lock,
     UnsupportedHostError,

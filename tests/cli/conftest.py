@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.inspection import inspect_path_environment
+from conformance.cells.interpreter_inspection import inspect_path_environment
 from conformance.cells.interpreters import forget_interpreters
 from conformance.cli import progress
 from tests.bench import cache_beside

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.inspection import inspect_path_environment
+from conformance.cells.interpreter_inspection import inspect_path_environment
 from tests.projects import HEAD
 
 if TYPE_CHECKING:
