@@ -28,8 +28,8 @@ import msgspec
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from conformance.cells.foreign_lock import read_foreign_pins  # noqa: E402
 from conformance.cells.lock import read_lock  # noqa: E402 - tests' package: beside this folder
-from conformance.cells.lock_files import pins_of  # noqa: E402
 from conformance.cells.matrix import load_matrix  # noqa: E402
 from conformance.cells.releases import load_releases  # noqa: E402
 from conformance.corpus.changes import load_families  # noqa: E402
@@ -276,9 +276,9 @@ def _of_projects() -> Iterator[Reader]:
     yield Reader("table of releases", [table], load_releases, ".toml")
     locks = sorted((ROOT / "matrix" / "locks").glob("*.txt"))[::12]
     whole = [one.read_bytes() for one in locks]
-    yield Reader("locks", whole, lambda file: (read_lock(file), pins_of(file)), ".txt")
+    yield Reader("locks", whole, lambda file: (read_lock(file), read_foreign_pins(file)), ".txt")
     pylock = b'lock-version = "1.0"\n[[packages]]\nname = "jax"\nversion = "0.6.2"\n'
-    yield Reader("locks of other tools", [pylock], pins_of, ".toml")
+    yield Reader("locks of other tools", [pylock], read_foreign_pins, ".toml")
     yield from _of_suites()
 
 

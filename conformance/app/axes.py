@@ -12,8 +12,8 @@ from packaging.version import Version
 
 from conformance.app.session import Session
 from conformance.cells.cell import PATH_PREFIX
+from conformance.cells.foreign_lock import read_foreign_pins
 from conformance.cells.interpreter_inspection import inspect_path_environment
-from conformance.cells.lock_files import pins_of
 from conformance.cells.nightly import NIGHTLY, nights
 from conformance.cells.release_index import package_versions
 from conformance.cells.releases import is_nightly
@@ -187,7 +187,7 @@ def _end(context: ProjectContext, text: str, place: str) -> Point:
 
 def _locked(context: ProjectContext, file: Path, place: str) -> Cell:
     """Return the cell of a lock: what cases import as pinned there, the rest as of the release."""
-    pins = pins_of(file)
+    pins = read_foreign_pins(file)
     if JAX not in pins:
         raise UsageError(f"{file}: pins no jax, expected one to upgrade")
     (cell,) = select_cells(f"{pins[JAX]}@{place}", context.releases)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.lock_files import pins_of
+from conformance.cells.foreign_lock import read_foreign_pins
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def test_what_is_pinned(tmp_path: Path, name: str, text: str, more: dict[str, st
     """Exact versions by normalised name; the rest is passed over."""
     file = tmp_path / name
     file.write_text(text)
-    assert pins_of(file) == {"jax": "0.6.2", "ml-dtypes": "0.5.1", **more}
+    assert read_foreign_pins(file) == {"jax": "0.6.2", "ml-dtypes": "0.5.1", **more}
 
 
 @pytest.mark.parametrize(
@@ -69,5 +69,5 @@ def test_what_is_no_lock(tmp_path: Path, name: str, content: bytes, said: str) -
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(UsageError, match=said) as refused:
-        pins_of(file)
+        read_foreign_pins(file)
     assert str(refused.value).startswith(f"{file}: ")

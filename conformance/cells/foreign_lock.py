@@ -22,7 +22,7 @@ _TABLES: Final = ("packages", "package")
 """What the table of packages is called: in a pylock.toml; in a uv.lock or a poetry.lock."""
 
 
-def pins_of(file: Path) -> Mapping[str, str]:
+def read_foreign_pins(file: Path) -> Mapping[str, str]:
     """Return the version of each package that a lock names, by normalised name.
 
     Args:
