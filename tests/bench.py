@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from conformance.cells.cache import cache_root
 from conformance.cells.disk import ENVIRONMENTS
-from conformance.cells.locks import find_lock
+from conformance.cells.lock_resolution import find_lock
 from conformance.cells.provision import provision
 from conformance.cells.releases import load_releases
 from conformance.cells.selectors import select_cells

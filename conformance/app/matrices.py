@@ -9,7 +9,7 @@ from rich.text import Text
 from conformance.app.context import RELEASES
 from conformance.app.notes import print_note
 from conformance.cells.lock import store_lock
-from conformance.cells.locks import find_lock
+from conformance.cells.lock_resolution import find_lock
 from conformance.cells.provision import is_provisioned, provision
 from conformance.cells.release_index import refresh_releases
 from conformance.errors import UsageError

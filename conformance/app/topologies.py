@@ -9,7 +9,7 @@ from rich.text import Text
 
 from conformance.app.session import Session
 from conformance.cells.cell import Cell
-from conformance.cells.locks import find_lock
+from conformance.cells.lock_resolution import find_lock
 from conformance.cells.platform.gpus import gpus
 from conformance.cells.platform.platform import NO_ROCM, get_platform
 from conformance.cells.platform.tpus import GENERATIONS

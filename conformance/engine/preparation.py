@@ -14,7 +14,7 @@ from conformance.cells.environment_locks import hold_environment
 from conformance.cells.installed_files import edit_note
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.lock import UnsupportedHostError, check_host
-from conformance.cells.locks import find_lock
+from conformance.cells.lock_resolution import find_lock
 from conformance.cells.overlay import installed_in, layer_hash, overlay
 from conformance.cells.provision import environment_folder, provision
 from conformance.cells.requirements import requirement

@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from conformance.cells.cell import Cell
 from conformance.cells.cell_id import is_cell_id, parse_cell
-from conformance.cells.locks import find_lock
+from conformance.cells.lock_resolution import find_lock
 from conformance.cells.matrix import load_matrix
 from conformance.cells.nightly import NotInstallableError, night_of, nights, resolve_nightly
 from conformance.cells.selectors import (

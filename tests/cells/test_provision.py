@@ -20,7 +20,7 @@ from conformance.cells.cache import cache_root
 from conformance.cells.cell import Cell
 from conformance.cells.environment_facts import EnvironmentFacts, store_facts
 from conformance.cells.interpreter_inspection import Interpreter, inspect_interpreter
-from conformance.cells.locks import find_lock
+from conformance.cells.lock_resolution import find_lock
 from conformance.cells.provision import environment_folder, is_provisioned, provision
 from conformance.errors import InfrastructureError
 

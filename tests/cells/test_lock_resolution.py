@@ -21,7 +21,7 @@ from conformance.cells.lock import (
     read_lock,
     store_lock,
 )
-from conformance.cells.locks import find_lock, resolve_lock
+from conformance.cells.lock_resolution import find_lock, resolve_lock
 from conformance.cells.nightly_index import NightlyIndex
 from conformance.errors import InfrastructureError, UsageError
 
@@ -281,7 +281,9 @@ def test_a_path_cell_is_locked_to_what_is_installed(
     found = PathEnvironment(
         interpreter=Path(sys.executable), version="3.11.9", packages={"jax": "0.7.0.dev1"}
     )
-    monkeypatch.setattr("conformance.cells.locks.inspect_path_environment", lambda path: found)
+    monkeypatch.setattr(
+        "conformance.cells.lock_resolution.inspect_path_environment", lambda path: found
+    )
     cell = Cell(release=f"path:{sys.executable}", python="3.11")
     lock = find_lock(cell, releases, folders=[], cache=tmp_path)
     assert lock.pins == {"jax": "0.7.0.dev1"}
