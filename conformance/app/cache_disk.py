@@ -20,9 +20,9 @@ from conformance.cells.disk import (
     usage_of,
 )
 from conformance.cells.environment_locks import last_used
-from conformance.cells.layer import LOCKS, WHEELS
 from conformance.cells.matrix import load_matrix, matrix_names
 from conformance.cells.overlay import OVERLAYS
+from conformance.cells.overlay_lock import LOCKS, WHEELS
 from conformance.cells.prune import DAY, Removal, candidates, known_locks, prune, unwanted
 from conformance.engine.verdict_cache import FOLDER as SETTLED
 from conformance.suites.catalogue.checkouts import FOLDER as CHECKOUTS

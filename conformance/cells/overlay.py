@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from packaging.utils import canonicalize_name
 
 from conformance.cells.environment_locks import lock_creation
-from conformance.cells.layer import DIGITS, layer_of
+from conformance.cells.overlay_lock import DIGITS, find_overlay_lock
 from conformance.cells.uvtool import run_uv
 from conformance.files import disk_error
 from conformance.scratch import temporary_folder
@@ -19,8 +19,8 @@ from conformance.scratch import temporary_folder
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.cells.layer import Layer
     from conformance.cells.lock import Lock
+    from conformance.cells.overlay_lock import OverlayLock
 
 OVERLAYS: Final = "overlays"
 _DONE: Final = ".done"
@@ -30,7 +30,7 @@ _DIST_INFO: Final = re.compile(r"(?P<name>[^-]+)-(?P<version>.+)\.dist-info")
 def overlay(python: Path, lock: Lock, requirements: tuple[str, ...], cache: Path) -> Path | None:
     """Return a folder with packages that go with those of a cell, made if it is not there.
 
-    It holds what the cell itself lacks, as a lock of its own says: see `layer_of`.
+    It holds what the cell itself lacks, as a lock of its own says: see `find_overlay_lock`.
 
     Args:
         python: Interpreter of the cell.
@@ -47,7 +47,7 @@ def overlay(python: Path, lock: Lock, requirements: tuple[str, ...], cache: Path
     """
     if not requirements:
         return None
-    layer = layer_of(python, lock, requirements, cache)
+    layer = find_overlay_lock(python, lock, requirements, cache)
     where = hashlib.sha256(str(python).encode()).hexdigest()[:8]
     folder = cache / OVERLAYS / f"{layer.hash[:DIGITS]}-{where}"
     try:
@@ -69,7 +69,7 @@ def layer_hash(folder: Path) -> str:
     return folder.name.partition("-")[0]
 
 
-def _make(folder: Path, python: Path, layer: Layer, cache: Path, held: int) -> None:
+def _make(folder: Path, python: Path, layer: OverlayLock, cache: Path, held: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     hashed, local = layer.parts(cache)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 
-from conformance.cells.layer import layer_of
 from conformance.cells.lock import Lock, current_host
+from conformance.cells.overlay_lock import find_overlay_lock
 from conformance.cells.provision import provision
 from conformance.engine.preparation import planned_with
 from conformance.triage.blame.ends import end_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from conformance.cells.layer import Layer
+    from conformance.cells.overlay_lock import OverlayLock
     from conformance.engine.job import PlannedCell
     from conformance.triage.blame.ends import Original
     from conformance.triage.blame.mixture import End
@@ -64,7 +64,7 @@ def with_additions(
         return ends, originals, wanted
     left = tuple(text for text in wanted if Requirement(text).url)
 
-    def extended(planned: PlannedCell, lock: Lock, layer: Layer) -> tuple[PlannedCell, Lock]:
+    def extended(planned: PlannedCell, lock: Lock, layer: OverlayLock) -> tuple[PlannedCell, Lock]:
         added = Lock(text=layer.parts(cache)[0], path=lock.path)
         entries: Mapping[str, str] = {**lock.entries, **added.entries}
         body = "".join(entries[name] for name in sorted(entries))
@@ -92,6 +92,6 @@ def with_additions(
     return (before, after), (first, last), left
 
 
-def _layer(planned: PlannedCell, lock: Lock, wanted: tuple[str, ...], cache: Path) -> Layer:
+def _layer(planned: PlannedCell, lock: Lock, wanted: tuple[str, ...], cache: Path) -> OverlayLock:
     python = provision(planned.cell, lock=lock, cache=cache).python
-    return layer_of(python, lock, wanted, cache)
+    return find_overlay_lock(python, lock, wanted, cache)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from conformance.cells.layer import layer_of
+from conformance.cells.overlay_lock import find_overlay_lock
 from conformance.cells.provision import provision
 from conformance.cells.uvtool import NoSolutionError
 
@@ -72,7 +72,7 @@ def _resolved(
     end: PlannedCell, lock: Lock, requirements: tuple[str, ...], cache: Path
 ) -> Mapping[str, str]:
     python = provision(end.cell, lock=lock, cache=cache).python
-    versions = layer_of(python, lock, requirements, cache).versions
+    versions = find_overlay_lock(python, lock, requirements, cache).versions
     urls = {canonicalize_name(Requirement(text).name) for text in requirements if " @ " in text}
     return {name: version for name, version in versions.items() if name not in urls}
 

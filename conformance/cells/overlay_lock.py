@@ -40,7 +40,7 @@ _HASH: Final = re.compile(r"\s*\\?\s*--hash=\S+")
 
 
 @dataclass(frozen=True)
-class Layer:
+class OverlayLock:
     """What lies beside a cell's own packages: only what these lack.
 
     Attributes:
@@ -81,7 +81,9 @@ class Layer:
         return "".join(f"{text}\n" for text in hashed), "".join(f"{text}\n" for text in local)
 
 
-def layer_of(python: Path, lock: Lock, requirements: Sequence[str], cache: Path) -> Layer:
+def find_overlay_lock(
+    python: Path, lock: Lock, requirements: Sequence[str], cache: Path
+) -> OverlayLock:
     """Return the lock of what a cell is to have beside its packages, resolved if it is not known.
 
     Args:
@@ -101,7 +103,7 @@ def layer_of(python: Path, lock: Lock, requirements: Sequence[str], cache: Path)
     try:
         text = file.read_text(encoding="utf-8")
         if text.startswith(MAGIC):
-            return Layer(text)
+            return OverlayLock(text)
     except (OSError, UnicodeDecodeError):
         pass
     found = _resolved(python, lock, requirements, cache)
@@ -109,7 +111,7 @@ def layer_of(python: Path, lock: Lock, requirements: Sequence[str], cache: Path)
     return found
 
 
-def _resolved(python: Path, lock: Lock, requirements: Sequence[str], cache: Path) -> Layer:
+def _resolved(python: Path, lock: Lock, requirements: Sequence[str], cache: Path) -> OverlayLock:
     named = {str(canonicalize_name(Requirement(text).name)) for text in requirements}
     kept = {n: v for n, v in lock.pins.items() if n not in named or n in SEARCHED}
     # The cell has its nightlies and its development builds, and no usual index does.
@@ -126,7 +128,7 @@ def _resolved(python: Path, lock: Lock, requirements: Sequence[str], cache: Path
             cwd=scratch, stdin="\n".join(requirements) + "\n",
         )  # fmt: skip
     asked = " ".join(_portable(text, cache) for text in requirements)
-    return Layer(f"{MAGIC}\n# requires: {asked}\n{_lacking(said, lock.pins, cache)}")
+    return OverlayLock(f"{MAGIC}\n# requires: {asked}\n{_lacking(said, lock.pins, cache)}")
 
 
 def _lacking(said: str, pins: Mapping[str, str], cache: Path) -> str:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.layer import Layer, layer_of
 from conformance.cells.lock import MAGIC, Lock
 from conformance.cells.overlay import installed_in, overlay
+from conformance.cells.overlay_lock import OverlayLock, find_overlay_lock
 from conformance.cells.requirements import wanted_requirement
 from conformance.cells.uvtool import NoSolutionError
 from tests.cells.builders import make_wheel
@@ -56,7 +56,7 @@ def test_only_what_the_cell_lacks(tmp_path: Path) -> None:
     folder = overlay(PYTHON, CELL, ("wanting",), tmp_path)
     assert folder is not None
     assert installed_in(folder) == {"wanting": "1.0", "helper": "2.0"}
-    text = layer_of(PYTHON, CELL, ("wanting",), tmp_path).text
+    text = find_overlay_lock(PYTHON, CELL, ("wanting",), tmp_path).text
     assert text.count("--hash=sha256:") == 2
     assert "numeric" not in text
 
@@ -73,14 +73,16 @@ def test_what_is_wanted_by_name_moves(tmp_path: Path) -> None:
 
 def test_it_is_resolved_once(index: FakeIndex, tmp_path: Path) -> None:
     """What came out since is not looked at; another machine that resolves it may say otherwise."""
-    first = layer_of(PYTHON, CELL, ("wanting",), tmp_path / "here")
+    first = find_overlay_lock(PYTHON, CELL, ("wanting",), tmp_path / "here")
     index.add("helper", "3.0")
-    assert layer_of(PYTHON, CELL, ("wanting",), tmp_path / "here") == first
-    there = layer_of(PYTHON, CELL, ("wanting<2",), tmp_path / "there")
-    assert there.hash == layer_of(PYTHON, CELL, ("wanting",), tmp_path / "there").hash
+    assert find_overlay_lock(PYTHON, CELL, ("wanting",), tmp_path / "here") == first
+    there = find_overlay_lock(PYTHON, CELL, ("wanting<2",), tmp_path / "there")
+    assert there.hash == find_overlay_lock(PYTHON, CELL, ("wanting",), tmp_path / "there").hash
     (file,) = (tmp_path / "here" / "layers").iterdir()
     file.write_text("torn")
-    assert layer_of(PYTHON, CELL, ("wanting",), tmp_path / "here").text.startswith("# jax-conf")
+    assert find_overlay_lock(PYTHON, CELL, ("wanting",), tmp_path / "here").text.startswith(
+        "# jax-conf"
+    )
 
 
 @pytest.mark.usefixtures("index")
@@ -111,7 +113,7 @@ def test_a_wheel_of_the_users_own(tmp_path: Path) -> None:
         folder = overlay(PYTHON, CELL, (wanted,), cache)
         assert folder is not None
         assert installed_in(folder) == {"mine": "1.0", "helper": "2.0"}
-        made.append(layer_of(PYTHON, CELL, (wanted,), cache))
+        made.append(find_overlay_lock(PYTHON, CELL, (wanted,), cache))
     assert made[0].text == made[1].text
     assert str(tmp_path) not in made[0].text
-    assert made[0].hash != Layer("").hash
+    assert made[0].hash != OverlayLock("").hash
