@@ -8,8 +8,8 @@ from packaging.version import Version
 
 from conformance.cells.cell_id import is_unresolved_id, parse_cell
 from conformance.cells.nightly import night_of
-from conformance.cells.places import places_of
 from conformance.cells.releases import is_nightly
+from conformance.cells.stable_cells import stable_cell_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,9 +44,9 @@ def with_its_nights(
         nights: Ids of the nightly cells that the run began with.
         releases: Known releases.
     """
-    began = {place: cell for cell, place in places_of(nights).items()}
+    began = {place: cell for cell, place in stable_cell_ids(nights).items()}
     known = {place: cell for place, cell in began.items() if not is_unresolved_id(cell)}
-    meant = places_of(nights_of(cells))
+    meant = stable_cell_ids(nights_of(cells))
     return tuple(
         parse_cell(known[meant[cell.id]], releases) if meant.get(cell.id) in known else cell
         for cell in cells

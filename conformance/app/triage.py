@@ -18,8 +18,8 @@ from conformance.app.run_request import request_of
 from conformance.app.session import Session
 from conformance.cells.cell_id import is_cell_id
 from conformance.cells.installed_files import edited_files
-from conformance.cells.places import places_of
 from conformance.cells.releases import is_nightly
+from conformance.cells.stable_cells import stable_cell_ids
 from conformance.engine.digest_store import DigestStore
 from conformance.engine.evidence_file import add_evidence, forget_evidence, read_evidence
 from conformance.engine.job import Job
@@ -90,7 +90,7 @@ class Means:
         release = release_of(cell)
         seen = ""
         if is_nightly(release):
-            seen = seen_right(self._digests, case.id, places_of([cell.id])[cell.id])
+            seen = seen_right(self._digests, case.id, stable_cell_ids([cell.id])[cell.id])
         known = self.context.releases.versions
         yield from candidates(release, known, same=cell.interpreter is not None, seen=seen)
 

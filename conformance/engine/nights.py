@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.cells.places import places_of
+from conformance.cells.stable_cells import stable_cell_ids
 from conformance.engine.root_causes import culprit_key, root_causes
 from conformance.engine.runner import unexpected
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
@@ -88,7 +88,7 @@ def night_of(
         evidence: Results of triage by cause id: root causes with the same culprit are one.
     """
     every = list(records)
-    places = places_of(cell.id for cell in info.cells)
+    places = stable_cell_ids(cell.id for cell in info.cells)
 
     def job_of(record: Record) -> JobAt:
         return JobAt(case=record.case, place=places.get(record.cell, record.cell))

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.cells.cell_id import is_unresolved_id
-from conformance.cells.places import places_of
+from conformance.cells.stable_cells import stable_cell_ids
 from conformance.errors import UsageError
 from conformance.wording import plural
 
@@ -130,7 +130,7 @@ def merge_shards(parts: Sequence[LoadedRun]) -> tuple[RunInfo, list[Record]]:
 
 
 def _with_nights_of_all(parts: Sequence[LoadedRun]) -> list[LoadedRun]:
-    nights = [places_of(one.info.request.get("nights", ())) for one in parts]
+    nights = [stable_cell_ids(one.info.request.get("nights", ())) for one in parts]
     told = {
         place: cell for one in nights for cell, place in one.items() if not is_unresolved_id(cell)
     }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from conformance.cells.places import places_of
+from conformance.cells.stable_cells import stable_cell_ids
 from conformance.engine.digests import Digest, JobState, regression_id
 from conformance.engine.evidence_file import read_evidence, read_reproduction
 from conformance.engine.root_causes import root_causes
@@ -127,7 +127,7 @@ def _reason(record: Record) -> str:
 
 
 def _jobs(records: Sequence[Record], run: LoadedRun) -> tuple[Job, ...]:
-    places = places_of(dict.fromkeys(record.cell for record in run.records))
+    places = stable_cell_ids(dict.fromkeys(record.cell for record in run.records))
     releases = {cell.id: cell.release for cell in run.info.cells}
     return tuple(
         Job(case=one.case, place=places[one.cell], release=releases.get(one.cell, ""))

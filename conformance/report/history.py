@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 from msgspec import structs
 
-from conformance.cells.places import places_of
+from conformance.cells.stable_cells import stable_cell_ids
 from conformance.model.outcome import Verdict
 from conformance.model.run import RunCell
 from conformance.report.moments import time_of
@@ -76,7 +76,7 @@ class History:
     Attributes:
         runs: The runs.
         cases: Ids of all cases, in order.
-        cells: All cells, by track and release: their ids, but for nightlies, see `places_of`.
+        cells: All cells, by track and release: their ids, but for nightlies, see `stable_cell_ids`.
         ranks: Rank of each verdict by run, case and cell; `NOTHING` where there is no job.
         regressions: What was unexpected, by root cause: the open ones first.
         events: What happened to them, the oldest first.
@@ -145,7 +145,7 @@ def _began(digest: Digest) -> datetime:
 
 def _placed(digest: Digest) -> Digest:
     """Return a digest whose cells are called by their places: those of nightlies stay the same."""
-    places = places_of(digest.cells)
+    places = stable_cell_ids(digest.cells)
     return structs.replace(digest, cells=tuple(places[cell] for cell in digest.cells))
 
 
@@ -155,7 +155,7 @@ def _cells(digests: Iterable[Digest]) -> dict[str, int]:
     newest: dict[str, str] = {}
     for digest in digests:
         releases.update(zip(digest.cells, digest.releases, strict=True))
-        newest.update((place, cell) for cell, place in places_of(digest.cells).items())
+        newest.update((place, cell) for cell, place in stable_cell_ids(digest.cells).items())
     tracks = tracks_of(RunCell(id=cell, versions={"jax": r}) for cell, r in releases.items())
     ids = [cell.id for track in tracks for cell in track.cells]
     order = {name: at for at, name in enumerate(ids)}

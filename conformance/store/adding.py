@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from sqlalchemy import bindparam, func, insert, select, update
 
-from conformance.cells.places import places_of
+from conformance.cells.stable_cells import stable_cell_ids
 from conformance.model.outcome import Verdict
 from conformance.store import plans, schema
 
@@ -45,7 +45,7 @@ def add(connection: Connection, entry: Entry) -> int | None:
     if connection.execute(there).first() is not None:
         return None
     seq = _after(connection, runs.seq)
-    places = places_of(digest.cells)
+    places = stable_cell_ids(digest.cells)
     numbers = _state_numbers(connection, digest.states)
     ran = _add_changes(connection, seq, dict(_seen(entry, places, numbers)))
     counts = Counter(state for _, _, state in _jobs(entry))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from packaging.version import Version
 
-from conformance.cells.places import places_of
+from conformance.cells.stable_cells import stable_cell_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -53,7 +53,7 @@ def _right(digest: Digest, case: str, place: str) -> Iterator[str]:
     if case not in digest.cases:
         return
     row = digest.table[digest.cases.index(case)]
-    places = places_of(digest.cells)
+    places = stable_cell_ids(digest.cells)
     for number in np.flatnonzero(row).tolist():
         state = digest.states[row[number] - 1]
         release = digest.releases[number]

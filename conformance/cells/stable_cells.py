@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _CELL: Final = re.compile(r"jax(?P<release>[^-]+)-(?P<python>py\d+)(?P<rest>(?:-.+)?)")
 
 
-def places_of(cells: Iterable[str]) -> dict[str, str]:
+def stable_cell_ids(cells: Iterable[str]) -> dict[str, str]:
     """Return the place of every cell of a run.
 
     A cell of a release, or of an environment, is its own place. That of a nightly is `nightly`
