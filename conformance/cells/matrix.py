@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance.cells.cell import Cell
-from conformance.cells.matrix_file import AXES, Exclusion, read_matrix_file
+from conformance.cells.matrix_file import AXES, ExclusionRule, read_matrix_file
 from conformance.cells.selectors import matches_selector, named_releases
 from conformance.cells.suggest import did_you_mean
 from conformance.errors import InfrastructureError, UsageError
@@ -127,7 +127,7 @@ def _named_releases(selectors: Sequence[str], releases: Releases) -> list[tuple[
 
 
 def _exclude(
-    cells: list[Cell], exclude: Sequence[Exclusion], releases: Releases
+    cells: list[Cell], exclude: Sequence[ExclusionRule], releases: Releases
 ) -> tuple[list[CellExclusion], list[Cell]]:
     excluded, kept = [], []
     for cell in cells:
@@ -139,7 +139,7 @@ def _exclude(
     return excluded, kept
 
 
-def _matches(entry: Exclusion, cell: Cell, releases: Releases) -> bool:
+def _matches(entry: ExclusionRule, cell: Cell, releases: Releases) -> bool:
     return all(_has_one_of(cell, axis, values, releases) for axis, values in entry.only.items())
 
 

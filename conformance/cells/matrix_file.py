@@ -60,7 +60,7 @@ _TOP_LEVEL = ("matrix", "packages", "release", "yanked")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exclusion:
+class ExclusionRule:
     """Cells to leave out.
 
     Attributes:
@@ -83,7 +83,7 @@ class MatrixFile:
     """
 
     axes: Mapping[str, tuple[Any, ...]]
-    exclude: tuple[Exclusion, ...] = ()
+    exclude: tuple[ExclusionRule, ...] = ()
     include: tuple[Mapping[str, tuple[Any, ...]], ...] = field(default=())
 
 
@@ -136,13 +136,13 @@ def _product(where: str, table: object) -> Mapping[str, tuple[Any, ...]]:
     return {name: given.get(name, axis.default) for name, axis in AXES.items()}
 
 
-def _exclusion(where: str, table: object) -> Exclusion:
+def _exclusion(where: str, table: object) -> ExclusionRule:
     entry = dict(_typed(where, table, dict[str, Any], "a table"))
     words = "why these cells are left out"
     reason = _typed(f"{where}.reason", entry.pop("reason", None), str, words)
     if not reason.strip():
         raise UsageError(f"{where}.reason: got {reason!r}, expected {words}")
-    return Exclusion(only=_axes(where, entry, also=("reason",)), reason=reason)
+    return ExclusionRule(only=_axes(where, entry, also=("reason",)), reason=reason)
 
 
 def _axes(where: str, table: object, also: tuple[str, ...] = ()) -> dict[str, tuple[Any, ...]]:
