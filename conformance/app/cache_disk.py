@@ -23,7 +23,14 @@ from conformance.cells.environment_locks import last_used
 from conformance.cells.matrix import load_matrix, matrix_names
 from conformance.cells.overlay import OVERLAYS
 from conformance.cells.overlay_lock import LOCKS, WHEELS
-from conformance.cells.prune import DAY, Removal, candidates, known_locks, prune, unwanted
+from conformance.cells.prune import (
+    DAY,
+    Removal,
+    candidates,
+    find_removal_reason,
+    known_locks,
+    prune,
+)
 from conformance.engine.verdict_cache import FOLDER as SETTLED
 from conformance.suites.catalogue.checkouts import FOLDER as CHECKOUTS
 from conformance.suites.catalogue.checkouts import stored_checkouts
@@ -36,7 +43,7 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.cells.disk import Usage
-    from conformance.cells.prune import Pruned
+    from conformance.cells.prune import PruneResult
 
 BESIDE: Final = (OVERLAYS, LOCKS, WHEELS)
 """Folders of the cache that hold what cells have beside their own packages."""
@@ -73,7 +80,9 @@ def measure_cache(context: ProjectContext) -> dict[str, Any]:
         _wanted_environments(context),
     )
     rows = [
-        _Row(stored, usage_of(stored.folder), unwanted(stored, locks=locks, wanted=wanted))
+        _Row(
+            stored, usage_of(stored.folder), find_removal_reason(stored, locks=locks, wanted=wanted)
+        )
         for stored in stored_environments(context.cache)
     ]
     usages = [row.usage for row in rows]
@@ -121,7 +130,7 @@ def cache_lines(data: Mapping[str, Any]) -> Iterator[Text]:
 
 def prune_cache(
     context: ProjectContext, *, unused_days: float | None = None, dry_run: bool = False
-) -> Pruned:
+) -> PruneResult:
     """Remove the environments that no matrix wants, and the checkouts that no suite is pinned to.
 
     Args:
@@ -141,7 +150,7 @@ def prune_cache(
     return prune([*found, *_unpinned_checkouts(context)], dry_run=dry_run)
 
 
-def pruned_data(pruned: Pruned, *, dry_run: bool) -> dict[str, Any]:
+def pruned_data(pruned: PruneResult, *, dry_run: bool) -> dict[str, Any]:
     """Return what pruning removed as JSON has it.
 
     Args:
@@ -157,7 +166,7 @@ def pruned_data(pruned: Pruned, *, dry_run: bool) -> dict[str, Any]:
     }
 
 
-def pruned_lines(pruned: Pruned, *, dry_run: bool) -> Iterator[str]:
+def pruned_lines(pruned: PruneResult, *, dry_run: bool) -> Iterator[str]:
     """Yield what pruning removed in lines.
 
     Args:

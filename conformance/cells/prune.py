@@ -40,7 +40,7 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
+class PruneResult:
     """What was removed.
 
     Attributes:
@@ -74,7 +74,7 @@ def known_locks(folders: Iterable[Path], cache: Path) -> dict[str, set[str]]:
     return found
 
 
-def unwanted(
+def find_removal_reason(
     environment: StoredEnvironment,
     *,
     locks: dict[str, set[str]],
@@ -100,7 +100,7 @@ def unwanted(
     return ""
 
 
-def prune(candidates: Sequence[Removal], *, dry_run: bool = False) -> Pruned:
+def prune(candidates: Sequence[Removal], *, dry_run: bool = False) -> PruneResult:
     """Remove environments, but those that a run uses.
 
     Args:
@@ -129,7 +129,7 @@ def prune(candidates: Sequence[Removal], *, dry_run: bool = False) -> Pruned:
         )
     freed = own_bytes(usages)
     linked = disk_bytes(usages) - freed
-    return Pruned(removals=tuple(removals), freed=freed, linked=linked)
+    return PruneResult(removals=tuple(removals), freed=freed, linked=linked)
 
 
 def candidates(
@@ -139,7 +139,7 @@ def candidates(
     wanted: Collection[str],
     unused_days: float | None = None,
 ) -> list[Removal]:
-    """Return the environments in a cache that nothing wants, by name; see `unwanted`.
+    """Return the environments in a cache that nothing wants, by name; see `find_removal_reason`.
 
     Args:
         cache: Cache folder.
@@ -150,7 +150,7 @@ def candidates(
     before = None if unused_days is None else time.time() - unused_days * DAY
     found = []
     for environment in stored_environments(cache):
-        reason = unwanted(environment, locks=locks, wanted=wanted, before=before)
+        reason = find_removal_reason(environment, locks=locks, wanted=wanted, before=before)
         if reason:
             found.append(Removal(environment=environment, reason=reason))
     return found
