@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from conformance.cells.accelerators import DeviceLock
-from conformance.cells.requirements import wanted_requirement
+from conformance.cells.requirements import build_requirement
 from conformance.engine.calibration import load_calibration
 from conformance.engine.local import LocalExecutor
 from conformance.engine.preparation import Provider, prepare, recorded_cells
@@ -72,7 +72,7 @@ class Session:
                 If it is empty, the project's own context counts.
         """
         said = tuple(wanted) or self.context.settings.wanted
-        return tuple(wanted_requirement(text, self.context.cache) for text in said)
+        return tuple(build_requirement(text, self.context.cache) for text in said)
 
     def prepare(
         self, cells: Iterable[Cell], wanted: Iterable[str] = (), *, download: bool = True

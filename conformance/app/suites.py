@@ -12,7 +12,7 @@ from conformance.app.notes import print_note
 from conformance.app.session import Session
 from conformance.app.suite_traces import looked_after
 from conformance.cells.interpreter_inspection import inspect_path_environment
-from conformance.cells.requirements import requirement
+from conformance.cells.requirements import parse_requirement
 from conformance.engine.preparation import Preparation
 from conformance.errors import InfrastructureError, NothingSelectedError, UsageError
 from conformance.suites.catalogue.checkouts import Checkouts, own_checkout
@@ -78,9 +78,9 @@ def suite_wanted(
         suite: The suite: what it requires is added, too, unless it is named.
     """
     own = Session(context=context).requirements(wanted)
-    named = {requirement(text).name for text in own}
+    named = {parse_requirement(text).name for text in own}
     more = (*(() if suite is None else suite.requires), PYTEST)
-    return (*own, *(text for text in more if requirement(text).name not in named))
+    return (*own, *(text for text in more if parse_requirement(text).name not in named))
 
 
 def prepare_suite(

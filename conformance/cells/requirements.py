@@ -36,7 +36,7 @@ _GIT: Final = "git+"
 _CLONE_TIMEOUT: Final = 600.0
 
 
-def requirement(text: str) -> Requirement:
+def parse_requirement(text: str) -> Requirement:
     """Return a requirement.
 
     Args:
@@ -69,7 +69,7 @@ def _refuse_secret(text: str, url: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class PackageSource:
     """Where a package comes from that no index has.
 
     Attributes:
@@ -95,7 +95,7 @@ class Source:
         return Path(self.place).expanduser()
 
 
-def parse_source(text: str) -> Source | None:
+def parse_source(text: str) -> PackageSource | None:
     """Return where a package comes from, None for a requirement that an index or a URL answers.
 
     Args:
@@ -114,12 +114,12 @@ def parse_source(text: str) -> Source | None:
     if named := _NAMED.fullmatch(text):
         place, name, extras = named["place"], named["name"], named["extras"] or ""
         found = _place(place)
-        return Source(text=text, place=found, name=name, extras=extras) if found else None
+        return PackageSource(text=text, place=found, name=name, extras=extras) if found else None
     if found := _place(text):
         split = None if Path(found).expanduser().exists() else _EXTRAS.fullmatch(found)
         if split is None:
-            return Source(text=text, place=found)
-        return Source(text=text, place=split["place"], extras=split["extras"])
+            return PackageSource(text=text, place=found)
+        return PackageSource(text=text, place=split["place"], extras=split["extras"])
     return None
 
 
@@ -136,7 +136,7 @@ def _place(text: str) -> str:
     return text if is_path else ""
 
 
-def wanted_requirement(text: str, cache: Path) -> str:
+def build_requirement(text: str, cache: Path) -> str:
     """Return what is wanted as a requirement that an index, a URL or a wheel of the cache answers.
 
     A package in a folder, in an archive or in a repository is built as it is now.
@@ -153,7 +153,7 @@ def wanted_requirement(text: str, cache: Path) -> str:
     """
     source = parse_source(text)
     if source is None:
-        return str(requirement(_with_name(text)))
+        return str(parse_requirement(_with_name(text)))
     if source.is_git:
         return _of_repository(source, cache)
     return _of_path(source, source.path, cache)
@@ -174,11 +174,11 @@ def _with_name(text: str) -> str:
     return f"{name} @ {text}"
 
 
-def absolute_wanted(text: str) -> str:
+def absolute_requirement(text: str) -> str:
     """Return what is wanted so that it means the same from any working directory.
 
     Args:
-        text: As for `wanted_requirement`.
+        text: As for `build_requirement`.
     """
     source = parse_source(text)
     if source is None or source.is_git:
@@ -191,7 +191,7 @@ def absolute_wanted(text: str) -> str:
     )
 
 
-def _of_path(source: Source, path: Path, cache: Path) -> str:
+def _of_path(source: PackageSource, path: Path, cache: Path) -> str:
     if path.suffix == ".whl":
         return _kept(source, path, cache)
     if not path.exists():
@@ -218,7 +218,7 @@ def _left_by_builds(folder: Path) -> Iterator[Path]:
         yield from folder.glob(pattern)
 
 
-def _of_repository(source: Source, cache: Path) -> str:
+def _of_repository(source: PackageSource, cache: Path) -> str:
     """Return the requirement for a package in a repository, cloned and built."""
     url, _, fragment = source.place.removeprefix(_GIT).partition("#")
     _refuse_secret(source.text, url)
@@ -235,11 +235,11 @@ def _of_repository(source: Source, cache: Path) -> str:
         if not folder.is_relative_to(clone.resolve()):
             raise UsageError(f"--with {source.text!r}: {within} is not a folder of the repository")
         name = source.name or named.partition("[")[0]
-        found = Source(text=source.text, place=str(folder), name=name, extras=source.extras)
+        found = PackageSource(text=source.text, place=str(folder), name=name, extras=source.extras)
         return _of_path(found, folder, cache)
 
 
-def _git(source: Source, *arguments: str) -> None:
+def _git(source: PackageSource, *arguments: str) -> None:
     try:
         done = subprocess.run(
             ["git", "-c", "advice.detachedHead=false", *arguments],
@@ -257,7 +257,7 @@ def _git(source: Source, *arguments: str) -> None:
         raise UsageError(mask_text(f"--with {source.text!r}: git: {said}"))
 
 
-def _kept(source: Source, wheel: Path, cache: Path) -> str:
+def _kept(source: PackageSource, wheel: Path, cache: Path) -> str:
     """Keep a wheel by its content, whenever it was built, and return the requirement for it."""
     try:
         name, *_ = parse_wheel_filename(wheel.name)
@@ -270,7 +270,7 @@ def _kept(source: Source, wheel: Path, cache: Path) -> str:
             write_atomically(kept, wheel.read_bytes())
     except (OSError, InvalidWheelFilename, zipfile.BadZipFile) as error:
         raise UsageError(f"{wheel}: is no wheel: {error}") from None
-    found = requirement(f"{name}{source.extras} @ {kept.as_uri()}")
+    found = parse_requirement(f"{name}{source.extras} @ {kept.as_uri()}")
     if source.name and canonicalize_name(source.name) != name:
         raise UsageError(f"--with {source.text!r}: the package there is {name}, not {source.name}")
     if unknown := sorted(found.extras - extras):

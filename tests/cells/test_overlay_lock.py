@@ -11,7 +11,7 @@ import pytest
 from conformance.cells.lock import MAGIC, Lock
 from conformance.cells.overlay import installed_in, overlay
 from conformance.cells.overlay_lock import OverlayLock, find_overlay_lock
-from conformance.cells.requirements import wanted_requirement
+from conformance.cells.requirements import build_requirement
 from conformance.cells.uvtool import NoSolutionError
 from tests.cells.builders import make_wheel
 from tests.cells.fake_index import FakeIndex, serve
@@ -109,7 +109,7 @@ def test_a_wheel_of_the_users_own(tmp_path: Path) -> None:
     made = []
     for name in ("a cache", "b"):
         cache = tmp_path / name
-        wanted = wanted_requirement(str(tmp_path / "mine-1.0-py3-none-any.whl"), cache)
+        wanted = build_requirement(str(tmp_path / "mine-1.0-py3-none-any.whl"), cache)
         folder = overlay(PYTHON, CELL, (wanted,), cache)
         assert folder is not None
         assert installed_in(folder) == {"mine": "1.0", "helper": "2.0"}

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.requirements import (
-    absolute_wanted,
+    absolute_requirement,
+    build_requirement,
+    parse_requirement,
     parse_source,
-    requirement,
-    wanted_requirement,
 )
 from conformance.errors import ConformanceError, UsageError
 
@@ -36,13 +36,13 @@ def test_a_wheel_is_known_by_its_content(tmp_path: Path) -> None:
     for folder in folders:
         folder.mkdir()
     said = [
-        wanted_requirement(str(wheel(folder / name, text, when)), tmp_path / "cache")
+        build_requirement(str(wheel(folder / name, text, when)), tmp_path / "cache")
         for folder, text, when in zip(folders, ("x", "x", "y"), (2020, 2021, 2022), strict=True)
     ]
     assert said[0] == said[1] != said[2]
     assert said[0].startswith("my-package @ file://")
     assert said[0].endswith(f"/{name}")
-    assert wanted_requirement(said[0], tmp_path / "cache") == said[0]
+    assert build_requirement(said[0], tmp_path / "cache") == said[0]
 
 
 def test_a_build_leaves_nothing_in_the_folder_of_a_package(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_build_leaves_nothing_in_the_folder_of_a_package(tmp_path: Path) -> No
         '[project]\nname = "made-up"\nversion = "1"\n'
     )
     (folder / "made_up.py").write_text("")
-    assert wanted_requirement(str(folder), tmp_path / "cache").startswith("made-up @ file:")
+    assert build_requirement(str(folder), tmp_path / "cache").startswith("made-up @ file:")
     assert sorted(path.name for path in folder.iterdir()) == [
         "made.egg-info", "made_up.py", "pyproject.toml",
     ]  # fmt: skip
@@ -62,7 +62,7 @@ def test_a_build_leaves_nothing_in_the_folder_of_a_package(tmp_path: Path) -> No
 
 def test_a_requirement_is_wanted_as_it_is(tmp_path: Path) -> None:
     """Also where a folder has its name."""
-    assert wanted_requirement("optax >=0.2", tmp_path) == "optax>=0.2"
+    assert build_requirement("optax >=0.2", tmp_path) == "optax>=0.2"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_requirement_is_wanted_as_it_is(tmp_path: Path) -> None:
 def test_what_cannot_be_wanted(tmp_path: Path, text: str, said: str) -> None:
     """One error that says which."""
     with pytest.raises(ConformanceError, match=said):
-        wanted_requirement(text.format(folder=tmp_path), tmp_path / "cache")
+        build_requirement(text.format(folder=tmp_path), tmp_path / "cache")
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,10 @@ def test_a_secret_in_what_is_wanted_is_refused(url: str, *, refused: bool) -> No
     """It would stand in `run.json`; the message does not repeat it."""
     if refused:
         with pytest.raises(UsageError, match="netrc") as caught:
-            requirement(f"a @ {url}")
+            parse_requirement(f"a @ {url}")
         assert "://***@host/a" in str(caught.value)
     else:
-        assert requirement(f"a @ {url}").url == url
+        assert parse_requirement(f"a @ {url}").url == url
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         files.writestr("mine.py", "")
         files.writestr("mine-1.0.dist-info/METADATA", METADATA)
     monkeypatch.chdir(tmp_path)
-    return wanted_requirement(str(file), tmp_path / "cache").partition(" @ ")[2]
+    return build_requirement(str(file), tmp_path / "cache").partition(" @ ")[2]
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_every_spelling_of_a_path(tmp_path: Path, built: str, text: str, name: str) -> None:
     """All mean the same wheel, also once they are absolute."""
     text = text.format(folder=tmp_path)
-    assert wanted_requirement(text, tmp_path / "cache") == f"{name} @ {built}"
-    assert wanted_requirement(absolute_wanted(text), tmp_path / "cache") == f"{name} @ {built}"
+    assert build_requirement(text, tmp_path / "cache") == f"{name} @ {built}"
+    assert build_requirement(absolute_requirement(text), tmp_path / "cache") == f"{name} @ {built}"
 
 
 @pytest.mark.usefixtures("built")
@@ -152,20 +152,20 @@ def test_every_spelling_of_a_path(tmp_path: Path, built: str, text: str, name: s
 def test_a_spelling_that_means_nothing(tmp_path: Path, text: str, said: str) -> None:
     """One clear error."""
     with pytest.raises(UsageError, match=said):
-        wanted_requirement(text, tmp_path / "cache")
+        build_requirement(text, tmp_path / "cache")
 
 
 @pytest.mark.parametrize("text", ["optax>=0.2", "optax[tests]", "a @ https://host/a.whl", "pkg"])
 def test_what_an_index_or_a_url_answers(text: str) -> None:
     """It stays a requirement, also where a folder has its name."""
     assert parse_source(text) is None
-    assert absolute_wanted(text) == text
+    assert absolute_requirement(text) == text
 
 
 def test_a_wheel_of_a_url_has_its_name(tmp_path: Path) -> None:
     """From its file name."""
     url = "https://host/mine-1.0-py3-none-any.whl"
-    assert wanted_requirement(url, tmp_path) == f"mine @ {url}"
+    assert build_requirement(url, tmp_path) == f"mine @ {url}"
 
 
 def test_a_package_in_a_repository(tmp_path: Path) -> None:
@@ -188,6 +188,6 @@ def test_a_package_in_a_repository(tmp_path: Path) -> None:
         subprocess.run(["git", *arguments], cwd=repository, check=True)
     url = f"git+file://{repository}@v1#subdirectory=packages/mine"
     for text in (url, f"mine @ {url}"):
-        assert wanted_requirement(text, tmp_path / "cache").startswith("mine @ file://")
+        assert build_requirement(text, tmp_path / "cache").startswith("mine @ file://")
     with pytest.raises(ConformanceError, match=r"git: .*v2"):
-        wanted_requirement(url.replace("@v1", "@v2"), tmp_path / "cache")
+        build_requirement(url.replace("@v1", "@v2"), tmp_path / "cache")

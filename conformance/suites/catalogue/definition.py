@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.cells.requirements import requirement
+from conformance.cells.requirements import parse_requirement
 from conformance.errors import UsageError
 from conformance.files import MALFORMED, said_by
 
@@ -141,6 +141,6 @@ def _misnamed(given: Definition) -> Iterator[str]:
             yield f"{name}: expected module:attribute, got {where!r}"
     for text in given.requires:
         try:
-            requirement(text)
+            parse_requirement(text)
         except UsageError as error:
             yield f"requires: {error}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import tomllib
 from packaging.utils import canonicalize_name
 
-from conformance.cells.requirements import requirement
+from conformance.cells.requirements import parse_requirement
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,9 +32,11 @@ def requirements_of(script: str, wanted: Iterable[str], given: Iterable[str]) ->
     """
     has = {canonicalize_name(name) for name in given}
     own = [
-        text for text in _declared(script) if canonicalize_name(requirement(text).name) not in has
+        text
+        for text in _declared(script)
+        if canonicalize_name(parse_requirement(text).name) not in has
     ]
-    return tuple(sorted({str(requirement(text)) for text in (*own, *wanted)}))
+    return tuple(sorted({str(parse_requirement(text)) for text in (*own, *wanted)}))
 
 
 def without_header(script: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 from conformance.cells.cell import Cell
 from conformance.cells.lock import Lock
 from conformance.cells.releases import load_releases
-from conformance.cells.requirements import wanted_requirement
+from conformance.cells.requirements import build_requirement
 from conformance.engine.preparation import planned_cell
 from conformance.errors import UsageError
 from conformance.triage.blame.ends import provide, unified
@@ -60,7 +60,7 @@ def test_a_mixture_that_does_not_go_with_what_is_wanted(tmp_path: Path) -> None:
     """It is not made, and says which requirement forbids it."""
     for name, text in packaged({"mine.py": ""}).items():
         (tmp_path / name).write_text(text)
-    wanted = (wanted_requirement(str(tmp_path), tmp_path / "cache"),)
+    wanted = (build_requirement(str(tmp_path), tmp_path / "cache"),)
     file = LOCKS / "jax0.6.0-py311.txt"
     lock = Lock(text=file.read_text(), path=file)
     planned = planned_cell(OLD, lock)
