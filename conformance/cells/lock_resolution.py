@@ -14,7 +14,7 @@ from conformance.cells.interpreter_inspection import inspect_path_environment
 from conformance.cells.lock import MAGIC, NIGHTLIES, Lock, read_lock, store_lock
 from conformance.cells.nightly import resolve_nightly
 from conformance.cells.releases import is_nightly
-from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, cause, nightly_names
+from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, explain_refusal, nightly_names
 from conformance.cells.uvtool import NoSolutionError
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 
@@ -135,7 +135,9 @@ def resolve_lock(cell: Cell, releases: Releases, *, work: Path) -> Lock:
     try:
         pins = resolver.resolve(required)
     except NoSolutionError as error:
-        raise UsageError(f"{cell.id}: no environment satisfies it: {cause(error)}") from error
+        raise UsageError(
+            f"{cell.id}: no environment satisfies it: {explain_refusal(error)}"
+        ) from error
     if cell.place.packages == "tpu" and "libtpu" not in pins:
         raise UsageError(
             f"{cell.id}: jax {release.version} asks for {_NIGHTLY}, which no package index has; "

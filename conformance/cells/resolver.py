@@ -114,7 +114,7 @@ class Resolver:
         try:
             return self.resolve(requirements)
         except NoSolutionError as error:
-            return cause(error)[:_REASON_LENGTH]
+            return explain_refusal(error)[:_REASON_LENGTH]
 
     def same_on(self, host: str, pins: Pins) -> Pins | None:
         """Resolve exactly these versions on another host; None when it cannot have them."""
@@ -143,7 +143,7 @@ def nightly_names(requirements: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def cause(error: NoSolutionError) -> str:
+def explain_refusal(error: NoSolutionError) -> str:
     """Return the premises that a resolver's proof begins with, without what follows from them."""
     said = str(error)
     match = _CONCLUSION.fullmatch(said)

@@ -18,7 +18,7 @@ from conformance.cells.lock_resolution import find_lock
 from conformance.cells.overlay import installed_in, layer_hash, overlay
 from conformance.cells.provision import environment_folder, provision
 from conformance.cells.requirements import parse_requirement
-from conformance.cells.resolver import cause
+from conformance.cells.resolver import explain_refusal
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.checking import UnsupportedCellError, check_cell, needs_check
 from conformance.engine.client import Worker
@@ -253,7 +253,7 @@ def _beside(python: Path, lock: Lock, wanted: tuple[str, ...], cache: Path) -> P
         return overlay(python, lock, wanted, cache)
     except NoSolutionError as error:
         named = (one.name if one.url else str(one) for one in map(parse_requirement, wanted))
-        raise UsageError(f"does not go with {', '.join(named)}: {cause(error)}") from None
+        raise UsageError(f"does not go with {', '.join(named)}: {explain_refusal(error)}") from None
 
 
 def planned_with(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.cells.lock import current_host
 from conformance.cells.provision import environment_folder, is_provisioned, provision
 from conformance.cells.releases import PYTHONS
-from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, cause
+from conformance.cells.resolver import HOSTS, TPU_HOSTS, Resolver, explain_refusal
 from conformance.cells.uvtool import NoSolutionError
 from conformance.engine.preparation import planned_with
 from conformance.errors import InfrastructureError, UsageError
@@ -241,7 +241,8 @@ def stand_in(
         pins = resolver.resolve([f"{n}=={v}" for n, v in pinned.items()], current_host())
     except NoSolutionError as error:
         raise UsageError(
-            f"{cell.id}: its packages cannot be installed elsewhere, to be mixed: {cause(error)}"
+            f"{cell.id}: its packages cannot be installed elsewhere, to be mixed: "
+            f"{explain_refusal(error)}"
         ) from error
     body = "".join(
         " \\\n    ".join((f"{n}=={pins[n].version}", *(f"--hash={h}" for h in pins[n].hashes)))
