@@ -14,7 +14,7 @@ from conformance.app.session import Session
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.foreign_lock import read_foreign_pins
 from conformance.cells.interpreter_inspection import inspect_path_environment
-from conformance.cells.nightly import NIGHTLY, nights
+from conformance.cells.nightly import NIGHTLY, find_nights
 from conformance.cells.release_index import package_versions
 from conformance.cells.releases import is_nightly
 from conformance.cells.resolver import IMPORTED_BY_JAX
@@ -257,7 +257,7 @@ def _versions(
     versions = [text for text in known.versions if first <= Version(text) <= last]
     if not any(map(is_nightly, ends)):
         return versions, {}
-    found, refused = nights(first, last, known.nightlies)
+    found, refused = find_nights(first, last, known.nightlies)
     # An exact end need not be the one of its day that is listed.
     listed = [*found, *(text for text in ends if is_nightly(text) and text not in found)]
     return sorted([*versions, *listed], key=Version), refused

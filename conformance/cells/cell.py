@@ -14,7 +14,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from conformance.cells.nightly import is_nightly_selector, spelled
+from conformance.cells.nightly import is_nightly_selector, nightly_factor
 from conformance.cells.platform.platform import DEFAULT_CPU_DEVICES, Platform, get_platform
 from conformance.errors import UsageError
 
@@ -135,7 +135,7 @@ class Cell:
         python = f"py{self.python.replace('.', '')}"
         path = self.interpreter
         if path is None:
-            return f"jax{spelled(self.release)}-{python}"
+            return f"jax{nightly_factor(self.release)}-{python}"
         stem = re.sub(r"[^A-Za-z0-9_.]+", "_", path.parent.parent.name) or "root"
         digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
         return f"path-{stem}-{digest}-{python}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from conformance.cells.cell import COMPACT_PIN, RESERVED_FACTOR, Cell
-from conformance.cells.nightly import NIGHTLY, is_nightly_selector, read_spelled
+from conformance.cells.nightly import NIGHTLY, is_nightly_selector, parse_nightly_factor
 from conformance.cells.platform.platform import FORMS
 from conformance.cells.releases import is_nightly
 from conformance.errors import UsageError
@@ -31,7 +31,7 @@ def is_cell_id(text: str) -> bool:
 def is_unresolved_id(text: str) -> bool:
     """Say whether a text is the id of a cell of a nightly of which it is not known which it is."""
     match = _HEAD.fullmatch(text.partition("-")[0])
-    return match is not None and is_nightly_selector(read_spelled(match["release"]))
+    return match is not None and is_nightly_selector(parse_nightly_factor(match["release"]))
 
 
 def parse_cell(text: str, releases: Releases) -> Cell:
@@ -51,7 +51,7 @@ def parse_cell(text: str, releases: Releases) -> Cell:
     match = _HEAD.fullmatch(head)
     if match is None:
         raise UsageError(f"cell {text!r}: expected jaxVERSION-pyXY-cpuN, e.g. jax0.6.0-py311-cpu8")
-    release = read_spelled(match["release"])
+    release = parse_nightly_factor(match["release"])
     fields: dict[str, Any] = {}
     for factor in factors:
         _read_factor(factor, fields, text)

@@ -53,7 +53,7 @@ def is_nightly_selector(text: str) -> bool:
     return _SELECTOR.fullmatch(text) is not None
 
 
-def spelled(text: str) -> str:
+def nightly_factor(text: str) -> str:
     """Return a nightly in the words in which the id of a cell names it, a selector or a version.
 
     An id is divided at its dashes, and no colon can stand in it: `nightly-3` is `nightly.3`.
@@ -61,8 +61,8 @@ def spelled(text: str) -> str:
     return re.sub("[-:]", ".", text) if is_nightly_selector(text) else text
 
 
-def read_spelled(text: str) -> str:
-    """Return what `spelled` wrote; of what it did not write, the text as it is."""
+def parse_nightly_factor(text: str) -> str:
+    """Return what `nightly_factor` wrote; of what it did not write, the text as it is."""
     match = _SPELLED.fullmatch(text)
     if match is None:
         return text
@@ -109,7 +109,9 @@ def resolve_nightly(text: str, index: Nightlies) -> str:
     )
 
 
-def nights(first: Version, last: Version, index: Nightlies) -> tuple[list[str], dict[str, str]]:
+def find_nights(
+    first: Version, last: Version, index: Nightlies
+) -> tuple[list[str], dict[str, str]]:
     """Return the nightlies of a range that can be installed.
 
     Args:
@@ -136,7 +138,7 @@ def nights(first: Version, last: Version, index: Nightlies) -> tuple[list[str], 
     return found, refused
 
 
-def nearest(versions: Sequence[str], night: date | None) -> str:
+def suggest_nights(versions: Sequence[str], night: date | None) -> str:
     """Return what to say instead of a night that is not there.
 
     Args:
@@ -159,7 +161,7 @@ def _of_day(text: str, day: str, index: Nightlies) -> str:
             return version
     raise UsageError(
         f"selector {text!r}: the index has no nightly of that day; "
-        f"{nearest(index.versions, wanted)}"
+        f"{suggest_nights(index.versions, wanted)}"
     )
 
 

@@ -14,7 +14,7 @@ import requests
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from conformance.cells.nightly import NotInstallableError, nearest, night_of
+from conformance.cells.nightly import NotInstallableError, night_of, suggest_nights
 from conformance.cells.package_index import (
     open_index,
     read_metadata,
@@ -142,7 +142,9 @@ class NightlyIndex:
         night = night_of(wanted)
         wheels = self._wheels("jax").get(wanted)
         if night is None or wheels is None:
-            raise UsageError(f"jax {wanted}: no such nightly; {nearest(self.versions, night)}")
+            raise UsageError(
+                f"jax {wanted}: no such nightly; {suggest_nights(self.versions, night)}"
+            )
         python, requires = self._required(wanted, wheels[0].package)
         jaxlib, pythons = self._jaxlib(wanted, night, requires)
         return Release(

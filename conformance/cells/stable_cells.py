@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
 
-from conformance.cells.nightly import NIGHTLY, is_nightly_selector, read_spelled
+from conformance.cells.nightly import NIGHTLY, is_nightly_selector, parse_nightly_factor
 from conformance.cells.releases import is_nightly
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def stable_cell_ids(cells: Iterable[str]) -> dict[str, str]:
 
 
 def _is_of_a_night(release: str) -> bool:
-    return is_nightly(release) or is_nightly_selector(read_spelled(release))
+    return is_nightly(release) or is_nightly_selector(parse_nightly_factor(release))
 
 
 def _newest_first(releases: Iterable[str]) -> list[str]:

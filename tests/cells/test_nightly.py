@@ -15,7 +15,7 @@ from conformance.cells.cell import Cell
 from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.cells.lock_resolution import find_lock
 from conformance.cells.matrix import load_matrix
-from conformance.cells.nightly import NotInstallableError, night_of, nights, resolve_nightly
+from conformance.cells.nightly import NotInstallableError, find_nights, night_of, resolve_nightly
 from conformance.cells.selectors import (
     matches_cell,
     matches_selector,
@@ -108,7 +108,7 @@ def test_a_selector_that_names_no_night(selector: str, message: str, known: Rele
 
 def test_nights_of_a_range(known: Releases) -> None:
     """Those that can be installed, and why the others cannot."""
-    found, refused = nights(Version("0.8.2"), Version("0.8.3.dev20251121"), known.nightlies)
+    found, refused = find_nights(Version("0.8.2"), Version("0.8.3.dev20251121"), known.nightlies)
     assert found == ["0.8.3.dev20251118", "0.8.3.dev20251121"]
     assert refused == {Index.broken: f"jax {Index.broken}: cannot be installed"}
 
