@@ -18,7 +18,7 @@ from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.cells.matrix import load_matrix
 from conformance.cells.releases import load_releases
 from conformance.cells.selectors import matches_cell, resolve_selector, select_cells
-from conformance.cells.suggest import did_you_mean
+from conformance.cells.suggestions import did_you_mean
 from conformance.corpus.case_index import CaseIndex
 from conformance.corpus.discover import discover
 from conformance.corpus.functions import NAMED, folder_of, written

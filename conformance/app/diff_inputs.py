@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.cells.selectors import matches_selector, split_platform
-from conformance.cells.suggest import did_you_mean
+from conformance.cells.suggestions import did_you_mean
 from conformance.engine.compression import DecompressionError, decompress
 from conformance.engine.job_comparison import NORMAL, IrText
 from conformance.engine.run_directory import RUN, RunDirectory

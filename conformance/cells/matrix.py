@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.cells.cell import Cell
 from conformance.cells.matrix_file import AXES, ExclusionRule, read_matrix_file
 from conformance.cells.selectors import matches_selector, named_releases
-from conformance.cells.suggest import did_you_mean
+from conformance.cells.suggestions import did_you_mean
 from conformance.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:

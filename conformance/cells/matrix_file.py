@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from conformance.cells.suggest import did_you_mean
+from conformance.cells.suggestions import did_you_mean
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import MALFORMED, said_by
 

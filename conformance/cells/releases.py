@@ -11,7 +11,7 @@ import msgspec
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from conformance.cells.suggest import did_you_mean
+from conformance.cells.suggestions import did_you_mean
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import MALFORMED, said_by
 

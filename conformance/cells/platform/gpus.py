@@ -9,7 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.cells.suggest import did_you_mean
+from conformance.cells.suggestions import did_you_mean
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
 
-from conformance.cells.suggest import did_you_mean
+from conformance.cells.suggestions import did_you_mean
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
