@@ -23,7 +23,7 @@ from common import ROOT, prepared, setting
 
 from conformance.cells.provision import provision
 from conformance.cells.releases import load_releases
-from conformance.corpus.changes import load_families
+from conformance.corpus.family_changes import load_families
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

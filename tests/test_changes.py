@@ -11,7 +11,7 @@ import pytest
 import tomllib
 
 from conformance.cells.releases import load_releases
-from conformance.corpus.changes import load_families
+from conformance.corpus.family_changes import load_families
 from conformance.corpus.select import select_cases
 from conformance.engine.golden_change import find_golden_changes
 from conformance.model.change import WORDS, Family

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.app.notes import print_note
 from conformance.app.session import Session
-from conformance.corpus.changes import load_families
+from conformance.corpus.family_changes import load_families
 from conformance.engine.compatibility import recorded_compatibility
 from conformance.engine.golden_change import find_golden_changes
 from conformance.engine.golden_outcomes import recorded_outcomes
