@@ -21,7 +21,7 @@ from conformance.cells.selectors import matches_cell, resolve_selector, select_c
 from conformance.cells.suggestions import did_you_mean
 from conformance.corpus.case_index import CaseIndex
 from conformance.corpus.discover import discover
-from conformance.corpus.functions import NAMED, folder_of, written
+from conformance.corpus.function_cases import NAMED, render_cases, rendered_folder
 from conformance.corpus.project import PACKAGE, Project, find_project
 from conformance.corpus.sample import sample_of
 from conformance.corpus.select import absolute_selects, matches, select_cases
@@ -122,7 +122,7 @@ class ProjectContext:
         listed = self.settings.functions
         file = settings_file(self.start)
         home = self.start if file is None else file.parent
-        found = {case.id: case for case in self._made(written(listed), home / GOLDENS)}
+        found = {case.id: case for case in self._made(render_cases(listed), home / GOLDENS)}
         return {one.function: found[f"{one.family}/{one.case}"] for one in listed}
 
     def cases(self, selects: Sequence[str]) -> tuple[Case, ...]:
@@ -207,7 +207,7 @@ class ProjectContext:
             texts: The files.
             home: Folder that their goldens are below.
         """
-        folder = self.cache / FUNCTIONS / folder_of(texts)
+        folder = self.cache / FUNCTIONS / rendered_folder(texts)
         for path, text in texts.items():
             if not (folder / path).exists():
                 write_atomically(folder / path, text.encode())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import tomllib
 
-from conformance.corpus.functions import Function  # noqa: TC001 - msgspec reads the annotations
+from conformance.corpus.function_cases import Function  # noqa: TC001 - msgspec reads the annotations
 from conformance.errors import UsageError
 from conformance.files import MALFORMED
 

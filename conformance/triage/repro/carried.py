@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from conformance.corpus.functions import NAMED, is_written
+from conformance.corpus.function_cases import NAMED, is_rendered
 from conformance.corpus.snapshots import carried_script, script_of
 from conformance.corpus.source import parse
 from conformance.errors import UsageError
@@ -115,7 +115,7 @@ def load_source(
     script = script_of(text)
     alone = text if script is None else carried_script(text, script)
     source = extract(case.file, case.name, lambda file: alone if file == case.file else read(file))
-    named = tuple(_named(source.definitions)) if is_written(text) else ()
+    named = tuple(_named(source.definitions)) if is_rendered(text) else ()
     tops = {name.partition(".")[0] for name in named}
     source = replace(source, modules=source.modules | tops)
     modules = _Modules(script, wanted)

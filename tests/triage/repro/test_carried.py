@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.corpus.functions import Function, written
+from conformance.corpus.function_cases import Function, render_cases
 from conformance.triage.repro.carried import IMPORTS, carrying, literal, load_source
 from tests.builders import case
 
@@ -53,7 +53,7 @@ def wheel(folder: Path, files: dict[str, str]) -> str:
 
 def loaded(tmp_path: Path, function: str, files: dict[str, str], largest: int = 1000) -> Carried:
     """Return what a file of a function carries of a wheel."""
-    ((name, text),) = written([Function(function=function)]).items()
+    ((name, text),) = render_cases([Function(function=function)]).items()
     file = tmp_path / name
     file.parent.mkdir(parents=True)
     file.write_text(text, encoding="utf-8")

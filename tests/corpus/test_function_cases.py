@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.corpus.discover import discover
-from conformance.corpus.functions import Function, folder_of, written
+from conformance.corpus.function_cases import Function, render_cases, rendered_folder
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def test_each_is_a_case_of_its_package(tmp_path: Path) -> None:
     """Read like any other: a program, or a probe where it is not staged as a whole."""
-    texts = written([
+    texts = render_cases([
         Function(function="mine.layers:attention", arguments="mine.testing:inputs", devices=4),
         Function(function="mine.Model.step:run", name="step", jit=False, rtol=1e-3),
         Function(function="other:f"),
@@ -39,7 +39,7 @@ def test_each_is_a_case_of_its_package(tmp_path: Path) -> None:
                              st.lists, max_leaves=4), max_size=3))  # fmt: skip
 def test_arguments_stand_in_it_as_they_are(arguments: list[Any]) -> None:
     """Whatever TOML can say of numbers."""
-    (text,) = written([Function(function="mine:f", arguments=arguments)]).values()
+    (text,) = render_cases([Function(function="mine:f", arguments=arguments)]).values()
     calls = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call)]
     (asked,) = [n for n in calls if isinstance(n.func, ast.Name) and n.func.id == "given"]
     assert ast.literal_eval(asked.args[0]) == arguments
@@ -48,7 +48,11 @@ def test_arguments_stand_in_it_as_they_are(arguments: list[Any]) -> None:
 def test_the_same_list_is_the_same_folder() -> None:
     """And another list is another."""
     one, other = ([Function(function=f"mine:{name}")] for name in "fg")
-    assert folder_of(written(one)) == folder_of(written(one)) != folder_of(written(other))
+    assert (
+        rendered_folder(render_cases(one))
+        == rendered_folder(render_cases(one))
+        != rendered_folder(render_cases(other))
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,4 +70,4 @@ def test_the_same_list_is_the_same_folder() -> None:
 def test_what_cannot_be_listed(functions: list[dict[str, Any]], said: str) -> None:
     """One error that names the function."""
     with pytest.raises(UsageError, match=said):
-        written([Function(**one) for one in functions])
+        render_cases([Function(**one) for one in functions])

@@ -105,7 +105,7 @@ class Function(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return self.name or self.function.rpartition(":")[2].replace(".", "_")
 
 
-def written(functions: Iterable[Function]) -> Mapping[str, str]:
+def render_cases(functions: Iterable[Function]) -> Mapping[str, str]:
     """Return a case file for each package that functions are of, by path below a folder of cases.
 
     Args:
@@ -141,11 +141,11 @@ def _case(one: Function) -> str:
     )
 
 
-def is_written(text: str) -> bool:
-    """Say whether a case file is one that `written` returns."""
+def is_rendered(text: str) -> bool:
+    """Say whether a case file is one that `render_cases` returns."""
     return text.startswith(_HEAD)
 
 
-def folder_of(texts: Mapping[str, str]) -> str:
+def rendered_folder(texts: Mapping[str, str]) -> str:
     """Return the name of a folder for such files, the same for the same content."""
     return hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()[:16]
