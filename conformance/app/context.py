@@ -26,7 +26,7 @@ from conformance.corpus.project import PACKAGE, Project, find_project
 from conformance.corpus.sample import sample_of
 from conformance.corpus.select import absolute_selects, matches, select_cases
 from conformance.corpus.settings import Settings, find_settings, settings_file
-from conformance.corpus.snapshots import family_of, snapshot_cases, snapshots_in
+from conformance.corpus.snapshot_cases import family_of, snapshot_cases, snapshots_in
 from conformance.engine.environment import passed_variables
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
