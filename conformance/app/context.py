@@ -23,9 +23,9 @@ from conformance.corpus.case_index import CaseIndex
 from conformance.corpus.discover import discover
 from conformance.corpus.function_cases import NAMED, render_cases, rendered_folder
 from conformance.corpus.project import PACKAGE, Project, find_project
-from conformance.corpus.sample import sample_of
 from conformance.corpus.select import absolute_selects, matches, select_cases
 from conformance.corpus.settings import Settings, find_settings, settings_file
+from conformance.corpus.smoke_sample import select_sample
 from conformance.corpus.snapshot_cases import family_of, snapshot_cases, snapshots_in
 from conformance.engine.environment import passed_variables
 from conformance.errors import NothingSelectedError, UsageError
@@ -162,7 +162,7 @@ class ProjectContext:
         cases = self.cases(selects)
         if everything or selects or any(given):
             return cases, len(cases)
-        return sample_of(cases, self.project.cases), len(cases)
+        return select_sample(cases, self.project.cases), len(cases)
 
     @property
     def _is_within(self) -> bool:

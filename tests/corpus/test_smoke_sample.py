@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.corpus.discover import case_files, discover
-from conformance.corpus.sample import FILE_NAME, sample_of
+from conformance.corpus.smoke_sample import FILE_NAME, select_sample
 from conformance.errors import UsageError
 from tests.projects import ROOT
 
@@ -49,12 +49,12 @@ def test_names_are_as_select_takes_them(
 ) -> None:
     """Families, ids and globs; the order is that of the corpus."""
     (cases / FILE_NAME).write_text(f"select = [{names}]\n")
-    assert ids(sample_of(found, cases)) == expected
+    assert ids(select_sample(found, cases)) == expected
 
 
 def test_without_a_file_it_is_every_case(found: tuple[Case, ...], cases: Path) -> None:
     """A project of a few cases needs no sample."""
-    assert sample_of(found, cases) == found
+    assert select_sample(found, cases) == found
 
 
 def test_cases_from_elsewhere_are_in_every_sample(
@@ -64,7 +64,7 @@ def test_cases_from_elsewhere_are_in_every_sample(
     other = tmp_path / "other"
     other.mkdir()
     (other / FILE_NAME).write_text('select = ["maps"]\n')
-    assert sample_of(found, other) == found
+    assert select_sample(found, other) == found
     assert cases != other
 
 
@@ -83,7 +83,7 @@ def test_a_bad_file_is_an_error(
     """It names the file, what was found and what was expected."""
     (cases / FILE_NAME).write_text(text)
     with pytest.raises(UsageError, match=message) as error:
-        sample_of(found, cases)
+        select_sample(found, cases)
     assert str(error.value).startswith(f"{cases / FILE_NAME}: ")
 
 
@@ -91,7 +91,7 @@ def test_the_sample_of_this_project() -> None:
     """Five families in full, and some of every other that the smoke matrix can run."""
     folder = ROOT / "cases"
     found = discover(case_files(folder))
-    sample = sample_of(found, folder)
+    sample = select_sample(found, folder)
     whole = {"aot_placement", "array_api_device", "linearize_transpose", "nnx_vmap_while"}
     whole |= {"shard_map_while"}
     assert {case.id for case in found if case.family in whole} <= {case.id for case in sample}

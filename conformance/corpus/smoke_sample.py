@@ -25,7 +25,7 @@ class _Sample(msgspec.Struct, forbid_unknown_fields=True):
     select: list[str]
 
 
-def sample_of(cases: Iterable[Case], folder: Path) -> tuple[Case, ...]:
+def select_sample(cases: Iterable[Case], folder: Path) -> tuple[Case, ...]:
     """Return the sample of some cases; all of them where the project declares none.
 
     Args:
