@@ -17,8 +17,8 @@ import tomllib
 from common import ROOT
 
 from conformance.cells.releases import load_releases
+from conformance.corpus.case_selection import select_cases
 from conformance.corpus.family_changes import load_families
-from conformance.corpus.select import select_cases
 from conformance.engine.golden_change import MAIN, find_golden_changes, main_variant
 from conformance.golden.store import GoldenStore
 from conformance.report.behaviour import GATES, evidence_of

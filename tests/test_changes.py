@@ -11,8 +11,8 @@ import pytest
 import tomllib
 
 from conformance.cells.releases import load_releases
+from conformance.corpus.case_selection import select_cases
 from conformance.corpus.family_changes import load_families
-from conformance.corpus.select import select_cases
 from conformance.engine.golden_change import find_golden_changes
 from conformance.model.change import WORDS, Family
 from conformance.report.behaviour import evidence_of

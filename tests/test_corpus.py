@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.corpus.select import select_cases
+from conformance.corpus.case_selection import select_cases
 from conformance.golden.store import GoldenStore
 from conformance.golden.sweep import of_no_case
 from conformance.model.case import is_on

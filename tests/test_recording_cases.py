@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.corpus.select import select_cases
+from conformance.corpus.case_selection import select_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.app.notes import print_note
 from conformance.cells.suggestions import did_you_mean
-from conformance.corpus.select import matches, select_cases
+from conformance.corpus.case_selection import matches, select_cases
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.golden.accept import Change, apply, refuse_in_ci
 from conformance.golden.sweep import of_no_case, remove

@@ -13,8 +13,8 @@ from conformance.app.acceptance import check_goldens_writable
 from conformance.app.notes import print_note
 from conformance.app.output_files import write_file
 from conformance.app.run_request import request_of
+from conformance.corpus.case_selection import matches
 from conformance.corpus.metadata import specifier
-from conformance.corpus.select import matches
 from conformance.engine.run_directory import RunDirectory, latest_run
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.golden.accept import refuse_in_ci

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from conformance.corpus.select import matches
+from conformance.corpus.case_selection import matches
 from conformance.errors import UsageError
 from conformance.files import MALFORMED, said_by
 

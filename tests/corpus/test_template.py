@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.corpus.select import select_cases
+from conformance.corpus.case_selection import select_cases
 from conformance.corpus.template import template
 from conformance.errors import UsageError
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.corpus.select import select_cases
+from conformance.corpus.case_selection import select_cases
 from conformance.errors import NothingSelectedError, UsageError
 
 if TYPE_CHECKING:
