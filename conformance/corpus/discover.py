@@ -17,7 +17,7 @@ from conformance.corpus.metadata import (
     read_metadata,
     specifier,
 )
-from conformance.corpus.source import parse
+from conformance.corpus.python_source import parse
 from conformance.errors import UsageError
 from conformance.files import said_by
 from conformance.model.case import Case

@@ -12,7 +12,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.corpus.source import parse
+from conformance.corpus.python_source import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

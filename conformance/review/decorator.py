@@ -9,7 +9,7 @@ import tokenize
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.corpus.discover import KINDS
-from conformance.corpus.source import parse
+from conformance.corpus.python_source import parse
 from conformance.errors import UsageError
 from conformance.review.literals import INDENT, literal
 from conformance.triage.new.edits import Edits

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.discover import case_files, discover
 from conformance.corpus.project import FOR_CASES
-from conformance.corpus.source import parse
+from conformance.corpus.python_source import parse
 from conformance.errors import UsageError
 from conformance.files import said_by
 from conformance.triage.new.family import chosen, fits, guessed, uses

@@ -9,7 +9,7 @@ import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from conformance.corpus.source import imported_modules, parse
+from conformance.corpus.python_source import imported_modules, parse
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from conformance.corpus.function_cases import NAMED, is_rendered
+from conformance.corpus.python_source import parse
 from conformance.corpus.snapshot_cases import carried_script, script_of
-from conformance.corpus.source import parse
 from conformance.errors import UsageError
 from conformance.files import said_by
 from conformance.triage.repro.source import extract

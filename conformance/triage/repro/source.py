@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.project import FOR_CASES
-from conformance.corpus.source import parse
+from conformance.corpus.python_source import parse
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
