@@ -10,7 +10,7 @@ from rich.text import Text
 from conformance.app.context import load_context
 from conformance.cli.console import open_console
 from conformance.cli.words import CASES, FAMILIES
-from conformance.corpus.template import template as topic_template
+from conformance.corpus.case_template import render_template as topic_template
 from conformance.errors import UsageError
 from conformance.files import readable_json
 from conformance.wording import plural

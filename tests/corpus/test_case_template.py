@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.corpus.case_selection import select_cases
-from conformance.corpus.template import template
+from conformance.corpus.case_template import render_template
 from conformance.errors import UsageError
 
 CASES = Path(__file__).resolve().parents[2] / "cases"
@@ -54,7 +54,7 @@ def test_the_smallest_case_with_what_it_uses(tmp_path: Path) -> None:
     """As written, comments included; imports of nothing else."""
     (tmp_path / "family").mkdir()
     (tmp_path / "family" / "topic.py").write_text(TOPIC)
-    text = template(select_cases((), tmp_path), "family")
+    text = render_template(select_cases((), tmp_path), "family")
     assert "Made from family/small" in text
     assert text.endswith('''
 from __future__ import annotations
@@ -85,7 +85,7 @@ def test_every_family_has_one_that_is_a_topic(tmp_path: Path, family: str) -> No
     (tmp_path / family).mkdir()
     for helpers in (CASES / family).glob("_*.py"):
         shutil.copy(helpers, tmp_path / family)
-    (tmp_path / family / "fresh.py").write_text(template(ALL, family))
+    (tmp_path / family / "fresh.py").write_text(render_template(ALL, family))
     found = select_cases((), tmp_path)
     assert {case.topic for case in found} == {"fresh"}
     assert len({case.name for case in found}) == 1
@@ -94,4 +94,4 @@ def test_every_family_has_one_that_is_a_topic(tmp_path: Path, family: str) -> No
 def test_a_family_that_is_not_there() -> None:
     """The message names those that are."""
     with pytest.raises(UsageError, match=r"--template nope: .* there are .*nnx_vmap"):
-        template(ALL, "nope")
+        render_template(ALL, "nope")

@@ -23,7 +23,7 @@ conformance run {family}/<case> --matrix releases
 '''
 
 
-def template(cases: Sequence[Case], family: str) -> str:
+def render_template(cases: Sequence[Case], family: str) -> str:
     """Return a file with the smallest case of a family.
 
     Args:
