@@ -75,13 +75,13 @@ def _wrong_pattern(pattern: Any) -> str:
     return next(filter(None, (_wrong_check(check, pattern) for check in checks)), "")
 
 
-def written(check: CheckOp, pattern: str) -> str:
+def render_check(check: CheckOp, pattern: str) -> str:
     """Return the line of a pattern that a check was read from."""
     return pattern.splitlines()[check.source_line - 1].strip()
 
 
 def _wrong_check(check: CheckOp, pattern: str) -> str:
-    where = f"line {check.source_line} `{written(check, pattern)}`"
+    where = f"line {check.source_line} `{render_check(check, pattern)}`"
     for part in check.uops:
         if isinstance(part, NumSubst):
             return f"{where}: arithmetic on variables is not understood; write the number out"

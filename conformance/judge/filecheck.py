@@ -13,7 +13,7 @@ from filecheck.error import CheckError, ErrorOnMatch
 from filecheck.finput import FInput, InputRange
 from filecheck.matcher import Matcher
 
-from conformance.corpus.claims import checks_of, written
+from conformance.corpus.claims import checks_of, render_check
 
 if TYPE_CHECKING:
     from filecheck.ops import CheckOp
@@ -86,7 +86,7 @@ class _Matcher(Matcher):
         check, text = self._failed, self.file
         if check is None:
             return said
-        name = f"`{written(check, pattern)}`"
+        name = f"`{render_check(check, pattern)}`"
         if self._found is not None:
             at = self._found.start()
             return f"{name} finds line {text.number(at)}: {text.line(at)}"
