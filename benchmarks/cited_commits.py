@@ -28,7 +28,7 @@ from conformance.corpus.family_changes import load_families
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.model.change import Change
+    from conformance.model.behaviour_change import BehaviourChange
 
 FILE = Path(__file__).with_suffix(".toml")
 COMMIT = re.compile(r"jax-ml/jax@([0-9a-f]+)")
@@ -65,7 +65,7 @@ def main() -> None:
         FILE.write_text("# Written by cited_commits.py --write.\n\n" + "\n".join(lines) + "\n")
 
 
-def citations() -> Iterator[tuple[str, Change, str]]:
+def citations() -> Iterator[tuple[str, BehaviourChange, str]]:
     """Yield each line of the history that cites a commit of jax: its family, itself, the commit."""
     for family, said in load_families(ROOT / "cases").items():
         for change in said.change:

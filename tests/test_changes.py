@@ -14,12 +14,12 @@ from conformance.cells.releases import load_releases
 from conformance.corpus.case_selection import select_cases
 from conformance.corpus.family_changes import load_families
 from conformance.engine.golden_change import find_golden_changes
-from conformance.model.change import WORDS, Family
+from conformance.model.behaviour_change import WORDS, Family
 from conformance.report.behaviour import evidence_of
 
 if TYPE_CHECKING:
     from conformance.engine.golden_change import GoldenChange
-    from conformance.model.change import Change
+    from conformance.model.behaviour_change import BehaviourChange
 
 ROOT = Path(__file__).resolve().parents[1]
 CASES = {case.id: case for case in select_cases((), ROOT / "cases")}
@@ -42,7 +42,7 @@ def shown(case: str) -> tuple[GoldenChange, ...]:
 
 
 @every_change
-def test_a_change_is_shown_by_its_cases(family: str, change: Change) -> None:
+def test_a_change_is_shown_by_its_cases(family: str, change: BehaviourChange) -> None:
     """Each of its cases changes in the way it says, at the release that it says."""
     for name in change.cases:
         assert name in CASES, f"{family}/changes.toml: no case {name}"
@@ -71,7 +71,7 @@ def test_every_change_of_outcome_is_named(family: str) -> None:
 
 
 @every_change
-def test_a_change_is_told(family: str, change: Change) -> None:
+def test_a_change_is_told(family: str, change: BehaviourChange) -> None:
     """In a sentence, with a release that there is and where it comes from."""
     assert change.told.endswith(".")
     assert SOURCE.fullmatch(change.source), family
@@ -79,7 +79,7 @@ def test_a_change_is_told(family: str, change: Change) -> None:
 
 
 @every_change
-def test_a_cited_commit_is_first_in_the_release(family: str, change: Change) -> None:
+def test_a_cited_commit_is_first_in_the_release(family: str, change: BehaviourChange) -> None:
     """As `benchmarks/cited_commits.py` found it by the tags of a clone of jax."""
     repository, at, commit = change.source.partition("@")
     if at and repository == "jax-ml/jax":

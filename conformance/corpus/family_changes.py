@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from conformance.errors import UsageError
 from conformance.files import MALFORMED, said_by
-from conformance.model.change import Family
+from conformance.model.behaviour_change import Family
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

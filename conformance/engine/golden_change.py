@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from conformance.golden.contents import Content
     from conformance.golden.document import Document
     from conformance.golden.turns import Turn
+    from conformance.model.behaviour_change import ShownBy
     from conformance.model.case import Case
-    from conformance.model.change import ShownBy
 
     Facts = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ from conformance.golden.layout import ENDING
 if TYPE_CHECKING:
     from conformance.golden.document import Tracks
     from conformance.golden.spans import Span
-    from conformance.model.change import ShownBy
+    from conformance.model.behaviour_change import ShownBy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from conformance.golden.spans import version
-from conformance.model.change import Family
+from conformance.model.behaviour_change import Family
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from conformance.engine.golden_change import GoldenChange
+    from conformance.model.behaviour_change import BehaviourChange
     from conformance.model.case import Case
-    from conformance.model.change import Change
 
 GATES: Final = ("outcome", "error", "value", "facts")
 """What of a golden fails a run when it changes, and so is told also where nobody declared it."""
@@ -29,7 +29,7 @@ class Told:
         evidence: What the goldens show of it, where they put it.
     """
 
-    change: Change
+    change: BehaviourChange
     evidence: tuple[GoldenChange, ...]
 
 
@@ -98,7 +98,9 @@ def histories(
     )
 
 
-def evidence_of(change: Change, turned: Iterable[GoldenChange]) -> tuple[GoldenChange, ...]:
+def evidence_of(
+    change: BehaviourChange, turned: Iterable[GoldenChange]
+) -> tuple[GoldenChange, ...]:
     """Return what the goldens show of a change, at the release where they are said to.
 
     Args:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.golden.spans import version
-from conformance.model.change import WORDS
+from conformance.model.behaviour_change import WORDS
 from conformance.report.behaviour_words import before_and_since
 from conformance.report.markup import code, details, paragraph, table
 from conformance.report.threads import address_of

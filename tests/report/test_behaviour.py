@@ -9,7 +9,7 @@ import pytest
 
 from conformance.engine.golden_change import GoldenChange
 from conformance.golden.contents import Content
-from conformance.model.change import Change, Family
+from conformance.model.behaviour_change import BehaviourChange, Family
 from conformance.model.golden import RecordedError
 from conformance.model.outcome import Outcome
 from conformance.report.behaviour import FamilyHistory, histories
@@ -41,7 +41,7 @@ def turn(before: Content, after: Content, name: str = "loops/one", **more: Any) 
     return GoldenChange(case=named(name), endings=(before, after), **given)
 
 
-def change(**more: Any) -> Change:
+def change(**more: Any) -> BehaviourChange:
     """Return a declared change at 0.6.0."""
     given = {
         "release": "0.6.0",
@@ -51,10 +51,10 @@ def change(**more: Any) -> Change:
         "shown_by": "outcome",
         **more,
     }
-    return Change(**given)
+    return BehaviourChange(**given)
 
 
-def history(*turned: GoldenChange, changes: tuple[Change, ...] = ()) -> FamilyHistory:
+def history(*turned: GoldenChange, changes: tuple[BehaviourChange, ...] = ()) -> FamilyHistory:
     """Return the history of the family `loops`."""
     cases = [named(name) for name in dict.fromkeys(["loops/one", *(t.case.id for t in turned)])]
     family = Family(about="Loops.", change=changes)
@@ -62,7 +62,7 @@ def history(*turned: GoldenChange, changes: tuple[Change, ...] = ()) -> FamilyHi
     return found
 
 
-def page(*turned: GoldenChange, changes: tuple[Change, ...] = ()) -> str:
+def page(*turned: GoldenChange, changes: tuple[BehaviourChange, ...] = ()) -> str:
     """Return the page of the family `loops`."""
     pages = dict(behaviour_pages([history(*turned, changes=changes)], DATES, Path()))
     return pages["loops.md"]

@@ -29,7 +29,7 @@ WORDS: Final = {
 """Sources that are not an upstream thread or commit, in words."""
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BehaviourChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A change of JAX's behaviour.
 
     Attributes:
@@ -77,4 +77,4 @@ class Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     about: str = ""
     pairs: tuple[str, ...] = ()
     about_pairs: str = ""
-    change: tuple[Change, ...] = ()
+    change: tuple[BehaviourChange, ...] = ()
