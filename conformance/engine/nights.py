@@ -17,7 +17,7 @@ from conformance.engine.runner import unexpected
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 from conformance.judge.errors import cause_of
 from conformance.model.outcome import Outcome, is_telling
-from conformance.model.since import CauseSince, Installed, JobAt, Moved, Since
+from conformance.model.since import ArtifactChange, CauseSince, JobAt, PackageChange, Since
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -246,7 +246,7 @@ def _is_unseen(one: CauseSince, after: Night) -> bool:
     return any(job in after.jobs and not after.jobs[job].telling for job in one.jobs)
 
 
-def _moved(before: Night, after: Night) -> Iterator[Moved]:
+def _moved(before: Night, after: Night) -> Iterator[ArtifactChange]:
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for job, now in after.jobs.items():
         then = before.jobs.get(job)
@@ -257,7 +257,7 @@ def _moved(before: Night, after: Night) -> Iterator[Moved]:
                 found[artifact, job.place].append(job.case)
     order = (VALUE, *_EVERY_IR)
     for artifact, place in sorted(found, key=lambda key: (order.index(key[0]), key[1])):
-        yield Moved(artifact=artifact, place=place, cases=tuple(found[artifact, place]))
+        yield ArtifactChange(artifact=artifact, place=place, cases=tuple(found[artifact, place]))
 
 
 def _is_as_it_should(job: NightJob) -> bool:
@@ -279,7 +279,7 @@ def _does_other_work(then: IrRecord | None, now: IrRecord | None) -> bool:
     return then.version == now.version and then.neutral != now.neutral
 
 
-def _installed(before: Night, after: Night) -> Iterator[Installed]:
+def _installed(before: Night, after: Night) -> Iterator[PackageChange]:
     for place, now in after.packages.items():
         then = before.packages.get(place)
         if then is None or then == now:
@@ -287,4 +287,6 @@ def _installed(before: Night, after: Night) -> Iterator[Installed]:
         for name in sorted(then.keys() | now.keys()):
             versions = then.get(name, ""), now.get(name, "")
             if versions[0] != versions[1]:
-                yield Installed(place=place, package=name, before=versions[0], after=versions[1])
+                yield PackageChange(
+                    place=place, package=name, before=versions[0], after=versions[1]
+                )

@@ -44,7 +44,7 @@ class CauseSince(msgspec.Struct, frozen=True, kw_only=True):
     nights: int = 1
 
 
-class Moved(msgspec.Struct, frozen=True, kw_only=True):
+class ArtifactChange(msgspec.Struct, frozen=True, kw_only=True):
     """What is not as it was the last night, although both are as they should be.
 
     Attributes:
@@ -58,7 +58,7 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
     cases: tuple[str, ...]
 
 
-class Installed(msgspec.Struct, frozen=True, kw_only=True):
+class PackageChange(msgspec.Struct, frozen=True, kw_only=True):
     """A package that is not the same as the last night.
 
     Attributes:
@@ -100,8 +100,8 @@ class Since(msgspec.Struct, frozen=True, kw_only=True):
     added: tuple[JobAt, ...] = ()
     removed: tuple[JobAt, ...] = ()
     silent: tuple[JobAt, ...] = ()
-    moved: tuple[Moved, ...] = ()
-    installed: tuple[Installed, ...] = ()
+    moved: tuple[ArtifactChange, ...] = ()
+    installed: tuple[PackageChange, ...] = ()
 
     @property
     def changed(self) -> bool:

@@ -11,7 +11,7 @@ from conformance.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from conformance.model.since import CauseSince, Installed, Since
+    from conformance.model.since import CauseSince, PackageChange, Since
 
 LONGEST: Final = 300
 """Characters of one reason."""
@@ -89,7 +89,7 @@ def age(one: CauseSince) -> str:
     return f" (since {day}, {plural(one.nights, 'night')})"
 
 
-def _alike(installed: Iterable[Installed]) -> list[tuple[list[str], tuple[str, ...]]]:
+def _alike(installed: Iterable[PackageChange]) -> list[tuple[list[str], tuple[str, ...]]]:
     """Return packages that are not the same, and the places that have them in common."""
     by_place: dict[str, list[str]] = defaultdict(list)
     for one in installed:

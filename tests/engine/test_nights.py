@@ -13,7 +13,7 @@ from conformance.engine.nights import Night, compare, night_of
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.record import IrRecord
 from conformance.model.run import RunCell, RunInfo
-from conformance.model.since import Installed, JobAt, Moved
+from conformance.model.since import ArtifactChange, JobAt, PackageChange
 from tests.engine.records import record
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def test_packages_that_moved_are_told() -> None:
     jax = dict(zip(DAYS, ("0.13.0.dev20260501", "0.13.0.dev20260502"), strict=True))
     before, after = night(1, fine(cell=DAYS[0]), jax=jax), night(2, fine(cell=DAYS[1]), jax=jax)
     assert compare(before, after).installed == (
-        Installed(place=PLACE, package="jax", before=jax[DAYS[0]], after=jax[DAYS[1]]),
+        PackageChange(place=PLACE, package="jax", before=jax[DAYS[0]], after=jax[DAYS[1]]),
     )
     assert compare(before, night(2, silent(cell=UNTOLD))).installed == ()
 
@@ -205,9 +205,9 @@ def test_what_moved_although_it_is_as_it_should_be() -> None:
         fine("f/c", ir={"hlo": ir("n", "t")}),
     ]
     assert nights_on(then, now).moved == (
-        Moved(artifact="value", place=HERE, cases=("f/a",)),
-        Moved(artifact="stablehlo", place=HERE, cases=("f/b",)),
-        Moved(artifact="hlo", place=HERE, cases=("f/a", "f/b")),
+        ArtifactChange(artifact="value", place=HERE, cases=("f/a",)),
+        ArtifactChange(artifact="stablehlo", place=HERE, cases=("f/b",)),
+        ArtifactChange(artifact="hlo", place=HERE, cases=("f/a", "f/b")),
     )
 
 

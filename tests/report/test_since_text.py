@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from rich.console import Console
 
-from conformance.model.since import CauseSince, Installed, JobAt, Moved, Since
+from conformance.model.since import ArtifactChange, CauseSince, JobAt, PackageChange, Since
 from conformance.report.markdown import markdown
 from conformance.report.report import Report
 from conformance.report.since_text import since_lines
@@ -39,7 +39,7 @@ def since(**kinds: object) -> Since:
 def test_everything_is_told() -> None:
     """What is new first, without an age; what is alike in many places once."""
     packages = [
-        Installed(place=place, package="jax", before="1", after="2")
+        PackageChange(place=place, package="jax", before="1", after="2")
         for place in ("nightly-cpu8", "nightly-tpu.v5e.2x2")
     ]
     told = since(
@@ -47,7 +47,7 @@ def test_everything_is_told() -> None:
         unseen=(cause("f/unseen"),), added=(JobAt(case="f/a", place="p"),) * 2,
         removed=(JobAt(case="f/b", place="p"),), installed=tuple(packages),
         silent=(JobAt(case="f/c", place="q"),),
-        moved=(Moved(artifact="hlo", place="p", cases=("f/1", "f/2", "f/3", "f/4")),),
+        moved=(ArtifactChange(artifact="hlo", place="p", cases=("f/1", "f/2", "f/3", "f/4")),),
     )  # fmt: skip
     why = "on nightly-cpu8: out 1 against 2"
     causes = "1 new, 1 still there, 1 gone, 1 not seen"
