@@ -10,7 +10,7 @@ import msgspec
 from conformance.engine.blobs import CorruptBlobError
 from conformance.files import MALFORMED
 from conformance.model.codec import decode_value
-from conformance.model.observation import WaySeen
+from conformance.model.observation import VariantResult
 from conformance.model.outcome import Outcome
 from conformance.model.record import ErrorInfo
 
@@ -82,7 +82,7 @@ def is_variant_artifact(artifact: str) -> bool:
     return artifact.partition("-")[0] == WAYS
 
 
-def load_variants(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, WaySeen]:
+def load_variants(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, VariantResult]:
     """Return what came of a program in other ways, by way.
 
     Args:
@@ -96,9 +96,11 @@ def load_variants(artifacts: Mapping[str, str], blobs: BlobStore) -> dict[str, W
     return dict(_ways_seen(artifacts, blobs))
 
 
-def _ways_seen(artifacts: Mapping[str, str], blobs: BlobStore) -> Iterator[tuple[str, WaySeen]]:
+def _ways_seen(
+    artifacts: Mapping[str, str], blobs: BlobStore
+) -> Iterator[tuple[str, VariantResult]]:
     for way, ending in _endings(artifacts, blobs).items():
-        seen = WaySeen(outcome=ending.outcome or Outcome.NOT_RUN, error=ending.error)
+        seen = VariantResult(outcome=ending.outcome or Outcome.NOT_RUN, error=ending.error)
         if variant_artifact(way) in artifacts:
             value = decode_value(blobs.get(artifacts[variant_artifact(way)]))
             seen = replace(seen, value=value)

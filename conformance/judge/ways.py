@@ -12,7 +12,7 @@ from conformance.model.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.model.observation import Observation, WaySeen
+    from conformance.model.observation import Observation, VariantResult
     from conformance.model.value import Leaf, Value
 
 SAME_AS: Final = "same_as"
@@ -57,7 +57,7 @@ def checked_ways(case: Claiming, observation: Observation) -> tuple[str, ...]:
     return tuple(way for way in case.same_as if way in ways and ways[way].checked)
 
 
-def way_ending(seen: WaySeen) -> str:
+def way_ending(seen: VariantResult) -> str:
     """Return how a way ended in a few words, e.g. `raised TypeError: bad shape`."""
     words, error = seen.outcome.value, seen.error
     if error is None:

@@ -41,7 +41,7 @@ class ExpectedError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaySeen:
+class VariantResult:
     """What came of a program that was run in another way.
 
     Attributes:
@@ -85,4 +85,4 @@ class Observation:
     facts: Mapping[str, Any] = field(default_factory=dict)
     ir: Mapping[str, IrRecord] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
-    ways: Mapping[str, WaySeen] = field(default_factory=dict)
+    ways: Mapping[str, VariantResult] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from conformance.judge.tolerance import Tolerance
 from conformance.judge.verdict import judge
 from conformance.judge.ways import broken_ways, checked_ways
 from conformance.model.case import WAYS
-from conformance.model.observation import WaySeen
+from conformance.model.observation import VariantResult
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.record import ErrorInfo
 from tests.builders import case, deviation, f32, f64, leaf, ok, python, raised, value
@@ -28,22 +28,24 @@ if TYPE_CHECKING:
 
 EAGER = case(same_as=("eager",))
 ALL = case(same_as=WAYS)
-SKIPPED = WaySeen(
+SKIPPED = VariantResult(
     outcome=Outcome.UNSUPPORTED, error=ErrorInfo(type="unsupported", message="compiled only")
 )
 
 
-def gave(given_: Value) -> WaySeen:
+def gave(given_: Value) -> VariantResult:
     """Return what came of a way that ran."""
-    return WaySeen(outcome=Outcome.OK, value=given_)
+    return VariantResult(outcome=Outcome.OK, value=given_)
 
 
-def failed(outcome: Outcome = Outcome.RAISED) -> WaySeen:
+def failed(outcome: Outcome = Outcome.RAISED) -> VariantResult:
     """Return what came of a way that did not."""
-    return WaySeen(outcome=outcome, error=ErrorInfo(type="TypeError", message="no\nsuch thing"))
+    return VariantResult(
+        outcome=outcome, error=ErrorInfo(type="TypeError", message="no\nsuch thing")
+    )
 
 
-def seen(way: str = "eager", *, as_: WaySeen, own: Value | None = None) -> Observation:
+def seen(way: str = "eager", *, as_: VariantResult, own: Value | None = None) -> Observation:
     """Return an observation of a program and of one way."""
     return ok(own or f32(1, 2), ways={way: as_})
 
@@ -185,7 +187,7 @@ def test_a_way_that_was_not_run_refutes_no_deviation() -> None:
         (failed(), "attempts disagree: same_as eager: ok, then raised TypeError: no"),
     ],
 )
-def test_attempts_agree_in_every_way(again: WaySeen, told: str) -> None:
+def test_attempts_agree_in_every_way(again: VariantResult, told: str) -> None:
     """A way that gives now this, now that is flaky, as a program is."""
     found = disagreement(seen(as_=gave(f32(1, 2))), seen(as_=again), Tolerance())
     assert found.startswith(told)
