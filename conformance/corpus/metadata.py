@@ -12,7 +12,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 
 from conformance.corpus.claims import FILECHECK, wrong_claim
-from conformance.model.case import POLICY, WAYS, Budget, Deviation, Policy
+from conformance.model.case import POLICY, VARIANTS, Budget, Deviation, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -303,9 +303,11 @@ def _check(metadata: Metadata, line: int) -> None:
 
 def _check_ways(ways: tuple[str, ...], line: int) -> None:
     for way in ways:
-        if way not in WAYS:
-            near = difflib.get_close_matches(way, WAYS, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"expected some of {', '.join(WAYS)}"
+        if way not in VARIANTS:
+            near = difflib.get_close_matches(way, VARIANTS, n=1)
+            hint = (
+                f"did you mean `{near[0]}`?" if near else f"expected some of {', '.join(VARIANTS)}"
+            )
             raise MetadataError(line, f"`same_as` has `{way}`; {hint}")
     if twice := next((way for way in ways if ways.count(way) > 1), None):
         raise MetadataError(line, f"`same_as` has `{twice}` twice; take one out")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Kind = Literal["program", "probe", "test"]
-WAYS = ("jit", "eager", "aot", "vmap_of_one", "unsharded")
+VARIANTS = ("jit", "eager", "aot", "vmap_of_one", "unsharded")
 """Other ways to run a program, as `conformance.worker.variants` does."""
 
 

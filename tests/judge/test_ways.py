@@ -16,7 +16,7 @@ from conformance.judge.conformance import conformance
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.verdict import judge
 from conformance.judge.ways import broken_ways, checked_ways
-from conformance.model.case import WAYS
+from conformance.model.case import VARIANTS
 from conformance.model.observation import VariantResult
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.model.record import ErrorInfo
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from conformance.model.value import Value
 
 EAGER = case(same_as=("eager",))
-ALL = case(same_as=WAYS)
+ALL = case(same_as=VARIANTS)
 SKIPPED = VariantResult(
     outcome=Outcome.UNSUPPORTED, error=ErrorInfo(type="unsupported", message="compiled only")
 )
@@ -87,10 +87,10 @@ def test_a_way_that_fails_deviates(outcome: Outcome, told: str) -> None:
 
 def test_every_way_that_differs_is_told() -> None:
     """In the order in which the case names them, after what the reference says."""
-    one = ok(f32(1), reference=f64(2), ways={way: failed() for way in reversed(WAYS)})
+    one = ok(f32(1), reference=f64(2), ways={way: failed() for way in reversed(VARIANTS)})
     _, (reference, *ways) = conformance(ALL, one)
     assert reference.startswith("out ")
-    assert [text.partition(":")[0] for text in ways] == [f"same_as {way}" for way in WAYS]
+    assert [text.partition(":")[0] for text in ways] == [f"same_as {way}" for way in VARIANTS]
 
 
 def test_placement_and_weak_types_do_not_count() -> None:

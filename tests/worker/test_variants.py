@@ -11,7 +11,7 @@ from conformance.corpus.project import PACKAGE
 from conformance.engine.blobs import BlobStore
 from conformance.engine.record_judge import observation_of, record_of
 from conformance.judge.conformance import conformance
-from conformance.model.case import WAYS
+from conformance.model.case import VARIANTS
 from conformance.model.outcome import Conformance, Outcome
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def f(x):
         raise ValueError("traced only")
     return x
 """
-CLAIM = f"program(devices=4, same_as={WAYS})"
+CLAIM = f"program(devices=4, same_as={VARIANTS})"
 
 
 @pytest.fixture
@@ -73,11 +73,11 @@ def test_a_sound_program_is_the_same_in_every_way(bench: Bench) -> None:
     assert conformance(finished.job.case, seen) == (Conformance.CONFORMS, ())
     assert seen.value is not None
     assert seen.value.leaves[0].sharding.startswith("tiles[")
-    assert tuple(seen.ways) == WAYS
+    assert tuple(seen.ways) == VARIANTS
     alone = seen.ways["unsharded"].value
     assert alone is not None
     assert alone.leaves[0].sharding == "single"
-    assert {f"same_as {way}" for way in WAYS} <= set(finished.seconds)
+    assert {f"same_as {way}" for way in VARIANTS} <= set(finished.seconds)
 
 
 def test_keys_statics_and_keywords_go_every_way(bench: Bench) -> None:
@@ -211,7 +211,7 @@ def test_the_worker_knows_the_variants_that_a_case_may_name() -> None:
     (table,) = (
         node.value
         for node in ast.parse((PACKAGE / "worker" / "variants.py").read_text()).body
-        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "WAYS"
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "VARIANTS"
     )
     assert isinstance(table, ast.Dict)
-    assert tuple(ast.literal_eval(key) for key in table.keys if key is not None) == WAYS
+    assert tuple(ast.literal_eval(key) for key in table.keys if key is not None) == VARIANTS
