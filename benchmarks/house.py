@@ -1,4 +1,4 @@
-"""The size and the shape of the package, and how soon its commands answer.
+"""The size, the shape and the language of the package, and how soon its commands answer.
 
     python benchmarks/house.py [--json FILE] [--seconds]
 
@@ -21,6 +21,8 @@ import tokenize
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from house_language import language
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +48,7 @@ def main() -> int:
     parser.add_argument("--seconds", action="store_true", help="also time commands")
     given = parser.parse_args()
     trees = {file: ast.parse(file.read_bytes()) for file in modules()}
-    figures = {**sizes(trees), **compositions(trees), **imported()}
+    figures = {**sizes(trees), **compositions(trees), **imported(), **language(trees)}
     if given.seconds:
         figures |= start_up()
     for name, value in figures.items():
