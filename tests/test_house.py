@@ -58,6 +58,19 @@ def tree(file: Path) -> ast.Module:
     return ast.parse(file.read_bytes(), filename=str(file))
 
 
+@cache
+def nodes(file: Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of a file's syntax tree."""
+    return tuple(ast.walk(tree(file)))
+
+
+@cache
+def own_imports(file: Path) -> tuple[tuple[str, int], ...]:
+    """Return every module that a file imports, with its line."""
+    kinds = (ast.Import, ast.ImportFrom)
+    return tuple(pair for node in nodes(file) if isinstance(node, kinds) for pair in imports(node))
+
+
 def imports(node: ast.AST) -> Iterator[tuple[str, int]]:
     """Yield every module that is imported anywhere below a node, with its line."""
     for inner in ast.walk(node):
@@ -70,9 +83,10 @@ def imports(node: ast.AST) -> Iterator[tuple[str, int]]:
                 yield (name if name in MODULES else str(inner.module)), inner.lineno
 
 
+@cache
 def own(file: Path) -> set[str]:
     """Return the modules of ours that a file imports, also for type checking."""
-    return {name for name, _ in imports(tree(file)) if name.partition(".")[0] == "conformance"}
+    return {name for name, _ in own_imports(file) if name.partition(".")[0] == "conformance"}
 
 
 def part(module: str) -> str:
@@ -117,7 +131,7 @@ def test_what_runs_beside_programs_stands_alone(name: str) -> None:
 
 def roots(file: Path) -> set[str]:
     """Return the top-level names of everything that a file imports."""
-    return {name.partition(".")[0] for name, _ in imports(tree(file))}
+    return {name.partition(".")[0] for name, _ in own_imports(file)}
 
 
 def test_jax_is_imported_in_kit_and_worker_alone() -> None:
@@ -140,7 +154,7 @@ def test_one_place_composes() -> None:
     """The session builds executors, judges and what opens workers; result caches, nearly all."""
     wrong = []
     for file in FILES:
-        for node in ast.walk(tree(file)):
+        for node in nodes(file):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 name = node.func.id
                 if COMPOSED.get(name, place(file)) != place(file):
@@ -178,7 +192,7 @@ ENTRIES = (
 
 def by_name(file: Path) -> set[str]:
     """Return the modules that a file names in a text, to import them when they are wanted."""
-    texts = (node.value for node in ast.walk(tree(file)) if isinstance(node, ast.Constant))
+    texts = (node.value for node in nodes(file) if isinstance(node, ast.Constant))
     return {text for text in texts if text in MODULES}
 
 
@@ -201,7 +215,7 @@ def test_no_first_party_import_hides_in_a_function() -> None:
         (place(file), name)
         for file in FILES
         if place(file) not in LATE
-        for node in ast.walk(tree(file))
+        for node in nodes(file)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for name, _ in imports(node)
         if name.startswith("conformance")
@@ -218,7 +232,7 @@ def test_modules_and_functions_are_short() -> None:
         limit = COMMAND_LINES if file.parent.name == "cli" else MODULE_LINES
         if (lines := len(file.read_text().splitlines())) > limit:
             wrong.append(f"{place(file)} has {lines} lines")
-        for node in ast.walk(tree(file)):
+        for node in nodes(file):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or 0) - node.lineno + 1
                 if lines > FUNCTION_LINES:
@@ -248,7 +262,7 @@ def test_a_case_imports_only_what_a_cell_has() -> None:
     """A cell has the kit and nothing else of the project; helpers are imported relatively."""
     wrong = []
     for file in CASES:
-        for node in ast.walk(tree(file)):
+        for node in nodes(file):
             relative = isinstance(node, ast.ImportFrom) and node.level != 0
             if isinstance(node, ast.Import | ast.ImportFrom) and not relative:
                 ours = {name for name, _ in imports(node) if name.startswith("conformance")}
