@@ -20,27 +20,25 @@ from conformance.app.run_request import RunRequest
 from conformance.app.session import Session
 from conformance.corpus.discover import BrokenCasesError, discover, duplicates
 from conformance.engine.calibration import load_calibration
-from conformance.engine.confirmation import has_enough_attempts, judge_attempts, needs_confirmation
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.local import CellWorker
 from conformance.engine.plan import Plan, why_not
-from conformance.engine.record_judge import Judge, record_of
 from conformance.engine.run_directory import Results, RunDirectory, new_run
 from conformance.engine.run_info import describe_cases
-from conformance.engine.runner import judged_from_cache, unexpected
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Verdict
 from conformance.model.record import Record
 from conformance.report.tracebacks import traceback_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
+    from conformance.cells.accelerators import DeviceLock
     from conformance.engine.calibration import Calibration
-    from conformance.engine.job import PlannedCell
+    from conformance.engine.job import Finished, PlannedCell
+    from conformance.engine.job_runner import JobRunner
     from conformance.engine.local import OpenWorker
-    from conformance.engine.result_cache import ResultCache
     from conformance.model.case import Case
 
 RECORD = "conformance_record"
@@ -84,7 +82,6 @@ class Bench:
     """The cells of a session, their workers, and where results go."""
 
     config: pytest.Config
-    _current: CellWorker | None = None
     _results: Results | None = None
     _plan: dict[tuple[str, str], Path] = field(default_factory=dict)
     _cases: dict[str, Case] = field(default_factory=dict)
@@ -123,19 +120,9 @@ class Bench:
         return RunDirectory(Path(given or self.config.option.run_dir))
 
     @cached_property
-    def cache(self) -> ResultCache:
-        """Observations of earlier runs."""
-        return self.session.results
-
-    @cached_property
     def calibration(self) -> Calibration:
-        """What is known not to be stable on this host."""
+        """The jobs that are known to be unstable on this host."""
         return load_calibration(self.context.cache)
-
-    @cached_property
-    def judge(self) -> Judge:
-        """Judges against the goldens beside the cases."""
-        return self.session.judge(self.directory.blobs)
 
     @cached_property
     def session(self) -> Session:
@@ -146,36 +133,19 @@ class Bench:
         )
 
     @cached_property
-    def open_worker(self) -> OpenWorker:
-        """Opens a worker of a cell, which it tries when it opens it first."""
-        return self.session.opener(self.preparation.locks)
+    def executor(self) -> CellExecutor:
+        """Runs the jobs."""
+        return CellExecutor(self.session.opener(self.preparation.locks), self.session.device_lock)
+
+    @cached_property
+    def runner(self) -> JobRunner:
+        """Runs jobs and judges them against the goldens beside the cases."""
+        return self.session.job_runner(self.executor, self.directory.blobs)
 
     def run(self, job: Job) -> Record:
-        """Run one job, again when what it does is unexpected, and judge it."""
-        blobs = self.directory.blobs
-        judged = judged_from_cache(job, self.cache, self.judge, blobs)
-        attempts = [judged or self._execute(job)]
-        judged = judged or self.judge.judge(job, attempts[0])
-        if needs_confirmation(judged):
-            unstable = self.calibration.of(job)
-            while not has_enough_attempts(judged, len(attempts), unstable):
-                attempts.append(self._execute(replace(job, alone=True)))
-                judged = judge_attempts(self.judge, job, attempts, unstable)
-        if judged.verdict is not Verdict.FLAKY and not judged.cached:
-            self.cache.put(job, replace(attempts[-1], attempts=len(attempts)), blobs)
-        return judged
-
-    def _execute(self, job: Job) -> Record:
-        if self._current is None or self._current.planned is not job.planned:
-            self.close()
-            self._current = CellWorker(job.planned, self.open_worker, self.session.device_lock)
-        return record_of(self._current.run(job), self.directory.blobs)
-
-    def close(self) -> None:
-        """End the worker that is running."""
-        if self._current is not None:
-            self._current.close()
-            self._current = None
+        """Run one job, again if its result is unexpected, and judge it."""
+        (record,) = self.runner.run_confirmed([job], self.calibration)
+        return record
 
     def pytest_configure_node(self, node: Any) -> None:
         """Tell an xdist worker where results go."""
@@ -233,7 +203,7 @@ class Bench:
 
     def pytest_sessionfinish(self) -> None:
         """End the worker, and say in `run.json` what was run."""
-        self.close()
+        self.executor.close()
         if self._results is None:
             return
         self._results.close()
@@ -266,6 +236,36 @@ class Bench:
             terminalreporter.write_line(f"excluded {exclusion.cell}: {exclusion.reason}")
         if self._results is not None:
             terminalreporter.write_line(f"results in {self.directory.path}")
+
+
+@dataclass
+class CellExecutor:
+    """Runs one job after another; the worker of a cell lives until a job of another cell comes.
+
+    Attributes:
+        open_worker: Opens the worker of a cell.
+        device_lock: Accelerators of this host.
+        identities: Nothing: the plugin does not report them.
+    """
+
+    open_worker: OpenWorker
+    device_lock: DeviceLock
+    identities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    _current: CellWorker | None = None
+
+    def run(self, jobs: Iterable[Job]) -> Generator[Finished]:
+        """Run jobs, see `Executor.run`."""
+        for job in jobs:
+            if self._current is None or self._current.planned is not job.planned:
+                self.close()
+                self._current = CellWorker(job.planned, self.open_worker, self.device_lock)
+            yield self._current.run(job)
+
+    def close(self) -> None:
+        """End the worker that is running."""
+        if self._current is not None:
+            self._current.close()
+            self._current = None
 
 
 class _Nothing(pytest.File):
@@ -333,7 +333,7 @@ class CaseItem(pytest.Item):
         assert isinstance(bench, Bench)  # noqa: S101 - registered before anything is collected
         self.record = bench.run(self.job)
         reasons = "\n".join(self.record.reasons)
-        if unexpected(self.record) or self.record.verdict is Verdict.INFRA:
+        if self.record.unexpected or self.record.verdict is Verdict.INFRA:
             side = StoredJob(self.record, bench.directory.blobs)
             lines = traceback_lines(side, [str(bench.context.project.root)])
             raise UnexpectedError("\n".join([f"{self.record.verdict}: {reasons}", *lines]))

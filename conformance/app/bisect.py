@@ -250,7 +250,7 @@ def prober_of(
     """
     if not isinstance(target, Program):
         case, executor = _tried(context, target, locks, width=width, ends=ends)
-        trier = Session(context=context).trier(executor, directory.blobs)
+        trier = Session(context=context).job_runner(executor, directory.blobs)
         return CaseProber(case=case, trier=trier, calls=CALLS if asked.stage == CALL else 0)
     wanted = Session(context=context).requirements(asked.wanted) if wanted is None else wanted
     needed = needed_by(target, wanted, [locks[end.cell.id] for end in ends])

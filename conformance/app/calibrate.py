@@ -10,8 +10,8 @@ from conformance.app.notes import print_note
 from conformance.app.plan import check_any_job, plan_jobs
 from conformance.app.session import Session
 from conformance.engine.blobs import BlobStore
-from conformance.engine.calibrating import Calibrator
 from conformance.engine.calibration import load_calibration, update_calibration
+from conformance.engine.calibrator import Calibrator
 from conformance.report.text import visible
 from conformance.scratch import temporary_folder
 from conformance.wording import plural
@@ -94,7 +94,7 @@ def calibrate_host(
             took = f"{time.monotonic() - start:.0f} s"
             unlike = plural(len(calibrator.unstable), "job")
             say(f"attempt {number}: {took}, {unlike} unlike the first attempt so far")
-    compared, unstable = calibrator.looked_at, calibrator.unstable
+    compared, unstable = calibrator.compared, calibrator.unstable
     calibration = update_calibration(context.cache, compared, unstable, print_note)
     say(f"{len(unstable)} of {len(compared)} jobs are not stable")
     return CalibratedHost(calibration, len(compared))

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from conformance.cells.accelerators import DeviceLock
 from conformance.cells.requirements import build_requirement
 from conformance.engine.calibration import load_calibration
+from conformance.engine.job_runner import JobRunner
 from conformance.engine.local import LocalExecutor
 from conformance.engine.preparation import Provider, prepare, recorded_cells
 from conformance.engine.record_judge import Judge
 from conformance.engine.result_cache import ResultCache
 from conformance.engine.runner import Run
-from conformance.engine.trial_runner import TrialRunner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -131,14 +131,14 @@ class Session:
         """
         return Judge(blobs)
 
-    def trier(self, executor: Executor, blobs: BlobStore) -> TrialRunner:
-        """Return what tries jobs for a search: from the result cache, or executed; judged.
+    def job_runner(self, executor: Executor, blobs: BlobStore) -> JobRunner:
+        """Return a runner of jobs: from the result cache, or executed; judged.
 
         Args:
             executor: Runs jobs.
             blobs: Where artifacts go.
         """
-        return TrialRunner(
+        return JobRunner(
             executor=executor, cache=self.results, judge=self.judge(blobs), blobs=blobs
         )
 

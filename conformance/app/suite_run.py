@@ -12,11 +12,10 @@ from conformance.app.session import Session
 from conformance.app.suites import SuiteHome, SuiteInCells, prepare_suite, suite_wanted
 from conformance.engine.exit_policy import FailOn, exit_by
 from conformance.engine.plan import make_plan
-from conformance.engine.repeating import RepeatedRun
 from conformance.engine.run_directory import new_run
 from conformance.engine.run_info import finish_run, make_run_info
 from conformance.engine.run_loader import LoadedRun
-from conformance.engine.runner import Run
+from conformance.engine.runner import RepeatedRun, Run
 from conformance.errors import NothingSelectedError
 from conformance.report.notes import exit_lines
 from conformance.report.report import Report

@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from conformance.cells.lock import Lock
     from conformance.engine.digests import Digest
     from conformance.engine.job import PlannedCell
+    from conformance.engine.job_runner import JobRunner
     from conformance.engine.root_causes import RootCause
     from conformance.engine.run_loader import LoadedRun
-    from conformance.engine.trial_runner import TrialRunner
     from conformance.model.case import Case
     from conformance.model.golden import GoldenEntry
     from conformance.model.record import Record
@@ -172,9 +172,9 @@ class Means:
         return load_run(self.directory)
 
     @cached_property
-    def _trier(self) -> TrialRunner:
+    def _trier(self) -> JobRunner:
         blobs = RunDirectory(self.context.project.root / LOGS / "tried").blobs
-        return self._session.trier(self._session.executor(self._locks), blobs)
+        return self._session.job_runner(self._session.executor(self._locks), blobs)
 
     @cached_property
     def _digests(self) -> Sequence[Digest]:

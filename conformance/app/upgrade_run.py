@@ -112,7 +112,7 @@ class UpgradeRun:
             self._locks |= found.locks
         both = (found[n] for found in points.values() for n in (0, -1))
         cases, self._executor = self._subject.found(both, self._locks)
-        self._trier = Session(context=context, fresh=options.fresh).trier(
+        self._trier = Session(context=context, fresh=options.fresh).job_runner(
             self._executor, self.directory.blobs
         )
         self._upgrade = Upgrade(

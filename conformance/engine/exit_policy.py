@@ -6,14 +6,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.engine.nights import shown_by
-from conformance.engine.record_judge import golden_at_fault
 from conformance.engine.root_causes import root_causes
-from conformance.engine.runner import exit_code, unexpected
 from conformance.model.outcome import ExitCode, Verdict
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from conformance.engine.root_causes import RootCause
     from conformance.model.evidence import Evidence
@@ -48,6 +46,28 @@ class ExitDecision(NamedTuple):
     reason: str = ""
 
 
+def exit_code(records: Iterable[Record]) -> ExitCode:
+    """Return the exit status that records amount to.
+
+    A verdict that gates is unexpected; so is a new case that no reference vouches for. A golden
+    that cannot be read is a fault of the project's. Nothing but infrastructure faults, or only
+    exclusions, is no success.
+
+    Args:
+        records: The records of a run.
+    """
+    seen = list(records)
+    if any(record.unexpected for record in seen):
+        return ExitCode.UNEXPECTED
+    if any(record.golden_at_fault for record in seen):
+        return ExitCode.USAGE
+    if any(record.verdict is Verdict.INFRA for record in seen):
+        return ExitCode.INFRA
+    if all(record.verdict is Verdict.EXCLUDED for record in seen):
+        return ExitCode.NOTHING
+    return ExitCode.OK
+
+
 def exit_by(
     policy: FailOn,
     records: Sequence[Record],
@@ -75,7 +95,7 @@ def exit_by(
     failing = _failing(policy, causes, since, known)
     if failing:
         return ExitDecision(code, f"{_counted(len(failing))} {_why(policy, since, known, failing)}")
-    rest = exit_code(record for record in records if not unexpected(record))
+    rest = exit_code(record for record in records if not record.unexpected)
     code = ExitCode.OK if rest is ExitCode.NOTHING else rest
     return ExitDecision(code, f"{_counted(len(causes))} {_forgiven(policy, known, causes)}")
 
@@ -136,7 +156,7 @@ def _forgiven(policy: FailOn, known: Collection[Known] | None, causes: Sequence[
 def _other_reason(code: ExitCode, records: Sequence[Record]) -> str:
     """Return why a run in which nothing is unexpected has an exit status other than 0."""
     if code is ExitCode.USAGE:
-        faults = sum(map(golden_at_fault, records))
+        faults = sum(record.golden_at_fault for record in records)
         return f"{plural(faults, 'job')} with a golden that cannot be used"
     if code is ExitCode.INFRA:
         faults = sum(record.verdict is Verdict.INFRA for record in records)

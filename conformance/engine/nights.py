@@ -13,7 +13,6 @@ import msgspec
 
 from conformance.cells.stable_cells import stable_cell_ids
 from conformance.engine.root_causes import culprit_key, root_causes
-from conformance.engine.runner import unexpected
 from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 from conformance.judge.errors import cause_of
 from conformance.model.outcome import Outcome, is_telling
@@ -134,7 +133,7 @@ def _with_their_age(
 def _shown(record: Record, cause: str) -> NightJob:
     return NightJob(
         telling=is_telling(record.verdict, record.outcome),
-        shows=shown_by(record) if unexpected(record) else (),
+        shows=shown_by(record) if record.unexpected else (),
         cause=cause,
         case_hash=record.case_hash,
         value=record.artifacts.get(VALUE, "") if record.outcome is Outcome.OK else "",

@@ -164,11 +164,6 @@ def golden_variant(job: Job) -> str:
     return variant_name(cell.platform, labels)
 
 
-def golden_at_fault(record: Record) -> bool:
-    """Say whether a record is `infra` for no fault but its golden's: the job itself was seen."""
-    return record.verdict is Verdict.INFRA and record.outcome.observed
-
-
 def _without_golden(judgement: Judgement, problem: str) -> Judgement:
     if judgement.verdict.gates:
         return replace(judgement, reasons=(*judgement.reasons, problem))

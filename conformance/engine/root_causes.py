@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.runner import unexpected
 from conformance.judge.errors import cause_of
 from conformance.judge.ir import FACT
 from conformance.judge.verdict import IF_INTENDED
@@ -77,7 +76,7 @@ def root_causes(
     # Jobs end in any order, and what is said of a cause must not depend on it.
     every = sorted(records, key=_job)
     common = _Common(every)
-    asked = [one for one in every if unexpected(one) or one.verdict is Verdict.INFRA]
+    asked = [one for one in every if one.unexpected or one.verdict is Verdict.INFRA]
     told = list(zip(asked, _fewest([common.of(record) for record in asked]), strict=True))
     beside = _beside(told)
     groups: dict[Part, list[Record]] = {}
@@ -191,7 +190,7 @@ class _Common:
         # Positive where more of the jobs that begin to differ there are unexpected than are not.
         self._tells: Counter[tuple[str, str]] = Counter()
         for record in records:
-            sign = 1 if unexpected(record) else -1
+            sign = 1 if record.unexpected else -1
             for ir, kept in record.ir.items():
                 self._tells.update(dict.fromkeys(((ir, one) for one in kept.begins), sign))
 

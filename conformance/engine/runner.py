@@ -1,29 +1,25 @@
-"""The run, as a pipeline: recorded, cached, executed, judged, confirmed, written."""
+"""A run: its plan is executed, and its records are written to a run directory."""
 
 from __future__ import annotations
 
 import contextlib
+import random
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.calibration import Calibration
-from conformance.engine.confirmation import has_enough_attempts, judge_attempts, needs_confirmation
-from conformance.engine.job import Finished
-from conformance.engine.observe import abnormal
-from conformance.engine.record_judge import golden_at_fault, record_of
+from conformance.engine.confirmation import judge_attempts
+from conformance.engine.job_runner import JobRunner, observe
 from conformance.engine.run_directory import Results
 from conformance.engine.verdict_cache import group_by_file
-from conformance.errors import InfrastructureError
-from conformance.model.outcome import ExitCode, Outcome, Stage, Verdict, is_unexpected
-from conformance.worker.frames import clean
+from conformance.model.outcome import Outcome, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from conformance.engine.blobs import BlobStore
     from conformance.engine.job import Executor, Job
     from conformance.engine.plan import Plan
     from conformance.engine.record_judge import Judge
@@ -32,9 +28,9 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
 
     Progress = Callable[[Record], None]
-    _Id = tuple[str, str]
-    _Records = dict[_Id, Record]
-    _Unsure = dict[_Id, tuple[Job, list[Record]]]
+
+ATTEMPTS: Final = "attempts"
+"""Artifact of a job that was repeated: the outcome and the seconds of each attempt, as JSON."""
 
 
 @dataclass(slots=True)
@@ -42,13 +38,13 @@ class Run:
     """One run under way.
 
     Attributes:
-        plan: What to run.
-        directory: Where it is written.
+        plan: The jobs.
+        directory: The run directory.
         executor: Runs what is neither recorded nor cached.
-        cache: Observations of earlier runs.
+        cache: Observations and verdicts of earlier runs.
         judge: Judges the records, with the blobs of the directory.
         progress: Called with each record as it is final.
-        calibration: What is known not to be stable on this host.
+        calibration: The jobs that are known to be unstable on this host.
     """
 
     plan: Plan
@@ -69,93 +65,39 @@ class Run:
             InfrastructureError: If the disk refuses; what was recorded stays.
             CorruptRunError: If the directory holds a record that cannot be read.
         """
-        judge = self.judge
-        records = self._recorded()
-        unsure: _Unsure = {}
+        runner = JobRunner(
+            executor=self.executor, cache=self.cache, judge=self.judge, blobs=self.directory.blobs
+        )
+        records = {(record.case, record.cell): record for record in self._recorded()}
+        files = [
+            jobs
+            for jobs in group_by_file(self.plan.jobs)
+            if not any(map(self.calibration.of, jobs))
+        ]
         with contextlib.closing(Results(self.directory)) as results:
-            settled = self._settled(records, results)
-            kept = {*settled}
-            for job in self.plan.jobs:
-                if job.id in records:
-                    continue
-                unchanged = judged_from_cache(job, self.cache, judge, self.directory.blobs)
-                if unchanged is None:
-                    continue
-                if needs_confirmation(unchanged):
-                    unsure[job.id] = (job, [unchanged])
-                else:
-                    records[job.id] = self._final(unchanged, results, sync=False)
-                    kept.add(job.id)
-            known = records.keys() | unsure.keys()
-            for job, record in self._executed([j for j in self.plan.jobs if j.id not in known]):
-                judged = _judged(judge, job, record)
-                if needs_confirmation(judged):
-                    unsure[job.id] = (job, [record])
-                    continue
-                records[job.id] = self._final(judged, results)
-                # Only now: a cache whose disk is full does not cost the run this record.
-                if self._keep(job, record, judged):
-                    kept.add(job.id)
-            for confirmed in self._confirmed(unsure, kept):
-                records[confirmed.case, confirmed.cell] = self._final(confirmed, results)
-        self._settle(records, kept, settled)
-        return [records[job.id] for job in self.plan.jobs]
 
-    def _settled(self, records: _Records, results: Results) -> set[_Id]:
-        """Add the records of case files of which nothing has changed; return which these are."""
-        found: set[_Id] = set()
-        for jobs in self._stable_files():
-            if any(job.id in records for job in jobs):
-                continue
-            for record in self.cache.settled.take(jobs, self.directory.blobs) or ():
-                found.add((record.case, record.cell))
-                records[record.case, record.cell] = self._final(record, results, sync=False)
-        return found
+            def finish(record: Record) -> None:
+                results.append(record, sync=not record.cached)
+                self.progress(record)
+                records[record.case, record.cell] = record
 
-    def _settle(self, records: _Records, kept: Container[_Id], settled: Container[_Id]) -> None:
-        """Keep the judged records of case files whose jobs would all be taken from the cache."""
-        for jobs in self._stable_files():
-            if jobs[0].id in settled:
-                continue
+            for jobs in files:
+                if not any(job.id in records for job in jobs):
+                    for record in self.cache.settled.take(jobs, self.directory.blobs) or ():
+                        finish(record)
+            left = [job for job in self.plan.jobs if job.id not in records]
+            for record in runner.run_confirmed(left, self.calibration):
+                finish(record)
+        for jobs in files:
             judged = [records[job.id] for job in jobs]
             sound = all(record.verdict is not Verdict.INFRA for record in judged)
-            if sound and all(job.id in kept for job in jobs):
+            if sound and all(job.id in runner.cached for job in jobs):
                 self.cache.settled.put(jobs, judged)
+        return [records[job.id] for job in self.plan.jobs]
 
-    def _stable_files(self) -> Iterator[list[Job]]:
-        """Yield the jobs of each case file that has none known not to be stable on this host."""
-        for jobs in group_by_file(self.plan.jobs):
-            if not any(self.calibration.of(job) for job in jobs):
-                yield jobs
-
-    def _confirmed(self, unsure: _Unsure, kept: set[_Id]) -> Iterator[Record]:
-        """Try what is unexpected again, in another order, each job in a process of its own."""
-        while unsure:
-            once_more = [replace(job, alone=True) for job, _ in reversed(unsure.values())]
-            for job, tried in self._executed(once_more):
-                judged = _judged(self.judge, job, tried)
-                again = judged if judged.outcome is Outcome.INFRA else tried
-                attempts = unsure[job.id][1]
-                attempts.append(again)
-                unstable = self.calibration.of(job)
-                settled = judge_attempts(self.judge, job, attempts, unstable)
-                if not has_enough_attempts(settled, len(attempts), unstable):
-                    continue
-                del unsure[job.id]
-                yield settled
-                if settled.verdict is not Verdict.FLAKY and unstable is None:
-                    seen = replace(again, attempts=len(attempts))
-                    if self._keep(job, seen, settled):
-                        kept.add(job.id)
-
-    def _keep(self, job: Job, record: Record, judged: Record) -> bool:
-        expected = not is_unexpected(judged.verdict, judged.conformance)
-        return self.cache.put(job, record, self.directory.blobs, expected=expected)
-
-    def _recorded(self) -> _Records:
-        """Return what this directory holds already, judged anew: goldens may have changed."""
+    def _recorded(self) -> Iterator[Record]:
+        """Yield what this directory holds already, judged anew: goldens may have changed."""
         known = {(record.case, record.cell): record for record in self.directory.read_records()}
-        records = {}
         for job in self.plan.jobs:
             record = known.get(job.id)
             if record is None or not _is_of(record, job):
@@ -165,84 +107,101 @@ class Run:
             except CorruptBlobError:  # then the job simply runs again
                 self.directory.blobs.drop_broken(record.artifacts.values())
             else:
-                records[job.id] = judged
                 self.progress(judged)
-        return records
+                yield judged
 
-    def _executed(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Record]]:
-        finished_jobs = self.executor.run(jobs)
-        try:
-            for finished in finished_jobs:
-                yield finished.job, self._record(finished)
-        finally:
-            finished_jobs.close()
 
-    def _record(self, finished: Finished) -> Record:
-        """Return the record of a job, `infra` where none can be made of what it reported.
+@dataclass(slots=True, kw_only=True)
+class RepeatedRun(Run):
+    """A run of several attempts of each job: a job whose attempts disagree is flaky.
 
-        A job may report anything. That must not end the run for all others.
+    Nothing is taken from the cache, which gets what is stable, and forgets what is not. The first
+    attempt has the order of the plan, each later one an order of its own. Each attempt has
+    processes of its own.
+
+    Attributes:
+        times: Attempts of each job.
+        seed: Seed of the orders.
+    """
+
+    times: int
+    seed: int
+
+    def execute(self) -> list[Record]:
+        """Run the plan to its end.
+
+        Returns:
+            A record for every job of the plan, in the plan's order.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
         """
-        blobs = self.directory.blobs
-        try:
-            record = record_of(finished, blobs)
-            msgspec.json.encode(record)
-        except InfrastructureError:  # the disk
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's
-            return record_of(_unrecorded(finished.job, error), blobs)
-        return record
+        attempts: dict[tuple[str, str], list[Record]] = {job.id: [] for job in self.plan.jobs}
+        for number in range(self.times):
+            jobs = shuffle_jobs(self.plan.jobs, self.seed, number)
+            for job, record in observe(self.executor, jobs, self.directory.blobs):
+                attempts[job.id].append(record)
+                self.progress(self.judge.judge(job, record))
+        with contextlib.closing(Results(self.directory)) as results:
+            return [self._finish(job, attempts[job.id], results) for job in self.plan.jobs]
 
-    def _final(self, record: Record, results: Results, *, sync: bool = True) -> Record:
-        results.append(record, sync=sync)
-        self.progress(record)
-        return record
-
-
-def _judged(judge: Judge, job: Job, record: Record) -> Record:
-    """Return a new record as judged, `infra` where what the job reported cannot be judged."""
-    try:
-        return judge.judge(job, record)
-    except InfrastructureError:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's
-        finished = _unrecorded(job, error)
-        broken = replace(
-            record, outcome=finished.outcome, error=finished.error, artifacts={}, facts={}, ir={}
-        )
-        return judge.judge(job, broken)
+    def _finish(self, job: Job, attempts: Sequence[Record], results: Results) -> Record:
+        judged = judge_attempts(self.judge, job, order_attempts(attempts))
+        summary = msgspec.json.encode([_summarise(one) for one in attempts])
+        artifacts = {**judged.artifacts, ATTEMPTS: self.directory.blobs.put(summary)}
+        judged = replace(judged, artifacts=artifacts)
+        results.append(judged, sync=False)
+        if judged.verdict is Verdict.FLAKY:
+            self.cache.drop(job)
+        else:
+            seen = replace(attempts[-1], attempts=len(attempts))
+            self.cache.put(job, seen, self.directory.blobs)
+        return judged
 
 
-def _unrecorded(job: Job, error: Exception) -> Finished:
-    """Return the ending of a job that reported what no record can be made of."""
-    text = f"no record can be made of what the job reported: {type(error).__name__}: {error}"
-    said = abnormal("infra", str(clean(text)), job)
-    return Finished(job=job, outcome=Outcome.INFRA, stage=Stage.EXECUTE, error=said)
+def shuffle_jobs(jobs: Sequence[Job], seed: int, number: int) -> list[Job]:
+    """Return jobs in the order of an attempt: the first is as it is planned.
 
-
-def judged_from_cache(
-    job: Job, cache: ResultCache, judge: Judge, blobs: BlobStore
-) -> Record | None:
-    """Return the judged record of a job that has not changed since it ran.
+    Files are shuffled, and the jobs in each: what they share stays theirs for as long.
 
     Args:
-        job: The job.
-        cache: Observations of earlier runs.
-        judge: Judges by the goldens as they are now.
-        blobs: The run's blobs, which get those of the record.
-
-    Returns:
-        The record; None when there is none, or its blobs are broken: they are dropped, and the
-        job simply runs again.
+        jobs: The jobs.
+        seed: Seed of the orders.
+        number: The attempt, from 0.
     """
-    record = cache.take(job, blobs)
-    if record is None:
-        return None
-    try:
-        return replace(judge.judge(job, record), attempts=record.attempts)
-    except CorruptBlobError:
-        cache.forget(record)
-        blobs.drop_broken(record.artifacts.values())
-        return None
+    if not number:
+        return list(jobs)
+    chance = random.Random(f"{seed} {number}")  # noqa: S311 - an order, no secret
+    files: dict[object, list[Job]] = {}
+    for job in jobs:
+        files.setdefault(job.case.file, []).append(job)
+    groups = list(files.values())
+    chance.shuffle(groups)
+    for group in groups:
+        chance.shuffle(group)
+    return [job for group in groups for job in group]
+
+
+def order_attempts(attempts: Sequence[Record]) -> list[Record]:
+    """Return attempts with one that failed first, for its evidence, then those that ended well.
+
+    Args:
+        attempts: The attempts of a job, in the order they were made.
+    """
+    seen = [one for one in attempts if one.outcome.observed]
+    failed = next((one for one in seen if one.outcome is not Outcome.OK), None)
+    if failed is None:
+        return sorted(attempts, key=lambda one: not one.outcome.observed)
+    others = [one for one in attempts if one is not failed]
+    return [failed, *sorted(others, key=lambda one: one.outcome is not Outcome.OK)]
+
+
+def _summarise(record: Record) -> dict[str, Any]:
+    return {
+        "outcome": record.outcome,
+        "error": "" if record.error is None else record.error.signature,
+        "seconds": record.seconds.get("job", 0.0),
+    }
 
 
 def _is_of(record: Record, job: Job) -> bool:
@@ -252,27 +211,3 @@ def _is_of(record: Record, job: Job) -> bool:
         and record.cell_hash == job.planned.cell_hash
         and record.outcome not in {Outcome.INFRA, Outcome.NOT_RUN}
     )
-
-
-def exit_code(records: Iterable[Record]) -> ExitCode:
-    """Return the exit status that records amount to.
-
-    A verdict that gates is unexpected; so is a new case that no reference vouches for. A golden
-    that cannot be read is a fault of the project's. Nothing but infrastructure faults, or only
-    exclusions, is no success.
-    """
-    seen = list(records)
-    if any(unexpected(record) for record in seen):
-        return ExitCode.UNEXPECTED
-    if any(golden_at_fault(record) for record in seen):
-        return ExitCode.USAGE
-    if any(record.verdict is Verdict.INFRA for record in seen):
-        return ExitCode.INFRA
-    if all(record.verdict is Verdict.EXCLUDED for record in seen):
-        return ExitCode.NOTHING
-    return ExitCode.OK
-
-
-def unexpected(record: Record) -> bool:
-    """Say whether a record makes the run fail."""
-    return is_unexpected(record.verdict, record.conformance)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
+from conformance.model.outcome import Conformance, Outcome, Stage, Verdict, is_unexpected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,3 +112,13 @@ class Record:
     max_rss_bytes: int = 0
     cached: bool = False
     notes: tuple[str, ...] = ()
+
+    @property
+    def unexpected(self) -> bool:
+        """Whether it makes its run fail."""
+        return is_unexpected(self.verdict, self.conformance)
+
+    @property
+    def golden_at_fault(self) -> bool:
+        """Whether it is `infra` through its golden alone: the job itself was observed."""
+        return self.verdict is Verdict.INFRA and self.outcome.observed

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import msgspec
 
-from conformance.engine.exit_policy import FailOn
-from conformance.engine.runner import exit_code
+from conformance.engine.exit_policy import FailOn, exit_code
 from conformance.engine.transitions import TransitionKind  # noqa: TC001 - msgspec reads the annotations
 from conformance.model.outcome import ExitCode
 from conformance.model.record import Record

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from xml.etree import ElementTree as ET
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.runner import unexpected
 from conformance.model.outcome import Outcome, Verdict
 from conformance.model.run import RunCase
 from conformance.report.commands import rerun
@@ -125,7 +124,7 @@ def _judged(record: Record, report: Report, *, whole: bool) -> _End | None:
     message = record.reasons[0] if record.reasons else str(verdict)
     if verdict in SKIPPED:
         return _End("skipped", verdict, message, "\n".join(_reasons(record)))
-    if verdict in ERRORS or unexpected(record):
+    if verdict in ERRORS or record.unexpected:
         tag = "error" if verdict in ERRORS else "failure"
         return _End(tag, verdict, message, "\n".join(_told(record, report, whole=whole)))
     return None

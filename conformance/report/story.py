@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from conformance.engine.runner import unexpected
 from conformance.engine.transitions import TOLD
 from conformance.model.outcome import Verdict
 from conformance.report.text import one_line
@@ -70,7 +69,7 @@ def story_of(report: Report) -> Story:
     wrong = Counter(
         record.verdict
         for record in records
-        if unexpected(record) and not report.is_first_seen(record)
+        if record.unexpected and not report.is_first_seen(record)
     )
     return Story(
         jobs=len(records),

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.record_judge import golden_at_fault
 from conformance.engine.root_causes import root_causes
-from conformance.engine.runner import unexpected
 from conformance.ir.graph import kind_of_artifact
 from conformance.judge.verdict import IF_INTENDED, TAINTED
 from conformance.model.case import Policy
@@ -152,7 +150,7 @@ def _unexpected(
 
 
 def _is_unexpected(record: Record) -> bool:
-    return unexpected(record) or golden_at_fault(record)
+    return record.unexpected or record.golden_at_fault
 
 
 def _is_pending(member: Member) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.record_judge import golden_at_fault
 from conformance.golden.spans import is_release
 from conformance.model.observation import is_case_error
 from conformance.model.outcome import Conformance, Verdict
@@ -36,7 +35,7 @@ def refusal(record: Record, versions: Mapping[str, str]) -> str:
         return CASE_IS_WRONG
     if built := unreleased(versions):
         return f"{built} is no release: what a nightly or a development build shows is never golden"
-    if golden_at_fault(record):
+    if record.golden_at_fault:
         return ""
     if record.verdict in NEVER:
         return f"what is {record.verdict} is never golden"

@@ -99,7 +99,7 @@ def test_a_case_for_another_search(project: Project, shared_cache: Path) -> None
     locks: dict[str, Lock] = {}
     blobs = BlobStore(project.path / "blobs")
     session = Session(context=context)
-    trier = session.trier(session.executor(locks), blobs)
+    trier = session.job_runner(session.executor(locks), blobs)
     found = blame_case(
         context.case("numbers/doubled"), (context.cell("0.6.0"), context.cell("0.6.1")),
         releases=context.releases, prepare=session.prepare, trier=trier, locks=locks,

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.exit_policy import FailOn, exit_by
+from conformance.engine.exit_policy import FailOn, exit_by, exit_code
 from conformance.engine.nights import compare, merged_since, night_of
 from conformance.engine.root_causes import root_causes
-from conformance.engine.runner import exit_code
 from conformance.model.evidence import Culprit, Evidence
 from conformance.model.outcome import Conformance, ExitCode, Outcome, Verdict
 from conformance.model.run import RunInfo

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine.calibration import Calibration, Unstable
+from conformance.engine.exit_policy import exit_code
 from conformance.engine.job import Finished, Job
 from conformance.engine.plan import Plan
 from conformance.engine.record_judge import Judge
 from conformance.engine.result_cache import ResultCache
 from conformance.engine.run_directory import RunDirectory
-from conformance.engine.runner import Run, exit_code
+from conformance.engine.runner import Run
 from conformance.golden.accept import Candidate, apply, plan_accept
 from conformance.golden.store import GoldenStore
 from conformance.model.case import Deviation

@@ -6,7 +6,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.runner import unexpected
 from conformance.model.outcome import Conformance
 from conformance.report.site.addresses import badge_file
 from conformance.report.site.rendering import render
@@ -97,7 +96,7 @@ def badge_of(label: str, records: Sequence[Record]) -> Badge:
     """
     conforming = sum(record.conformance is Conformance.CONFORMS for record in records)
     known = sum(record.conformance is not Conformance.UNKNOWN for record in records)
-    surprises = sum(map(unexpected, records))
+    surprises = sum(record.unexpected for record in records)
     message = f"{conforming:,} of {known:,} conform" if known else "no reference"
     if surprises:
         message = f"{message}, {surprises:,} unexpected"

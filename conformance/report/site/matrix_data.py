@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.engine.runner import unexpected
 from conformance.engine.transitions import TransitionKind
 from conformance.model.outcome import Verdict
 from conformance.report.site.addresses import case_page, href, slug
@@ -83,7 +82,7 @@ class Tables:
         """
         error = "" if record.error is None else one_line(record.error.type, 60)
         verdict, outcome = str(record.verdict), str(record.outcome)
-        state = (verdict, outcome, str(record.conformance), unexpected(record), error)
+        state = (verdict, outcome, str(record.conformance), record.unexpected, error)
         reason = record.reasons[0] if record.reasons else ""
         return self._number(state), self.reason(reason)
 

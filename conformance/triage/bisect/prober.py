@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.blobs import BlobStore
     from conformance.engine.job import PlannedCell
-    from conformance.engine.trial_runner import TrialRunner
+    from conformance.engine.job_runner import JobRunner
     from conformance.model.case import Case
     from conformance.model.record import Record
     from conformance.triage.programs.running import ProgramRunner
@@ -58,7 +58,7 @@ class CaseProber:
     """
 
     case: Case
-    trier: TrialRunner
+    trier: JobRunner
     calls: int = 0
 
     @property

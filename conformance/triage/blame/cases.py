@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from conformance.cells.cell import Cell
     from conformance.cells.lock import Lock
     from conformance.cells.releases import Releases
+    from conformance.engine.job_runner import JobRunner
     from conformance.engine.preparation import Preparation
-    from conformance.engine.trial_runner import TrialRunner
     from conformance.model.case import Case
     from conformance.triage.blame.blamed import Blamed, Step
 
@@ -31,7 +31,7 @@ def blame_case(
     *,
     releases: Releases,
     prepare: Callable[[Iterable[Cell]], Preparation],
-    trier: TrialRunner,
+    trier: JobRunner,
     locks: dict[str, Lock],
     cache: Path,
     wanted: Sequence[str] = (),

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from conformance.engine.runner import unexpected
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.judge.ir import FACT
 from conformance.model.evidence import Culprit, Evidence
@@ -131,7 +130,7 @@ class Finding:
         lost = False
         for release in self.means.goods(self.case, self.cell):
             record = self.means.tried(self.case, self.cell, release)
-            if record.outcome.observed and not unexpected(record):
+            if record.outcome.observed and not record.unexpected:
                 return release, record
             lost |= record.outcome is Outcome.INFRA
             tried.append(f"{release} ({_why(record)})")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from conformance.corpus.discover import discover
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob
+from conformance.engine.job_runner import judged_from_cache
 from conformance.engine.plan import why_not
 from conformance.engine.record_judge import Judge, record_of
-from conformance.engine.runner import judged_from_cache
 from conformance.model.outcome import Verdict
 from conformance.triage.programs.running import not_run
 

@@ -39,7 +39,7 @@ ATTEMPTS: Final = 3
 
 
 class Tries(Protocol):
-    """Tries jobs, as `conformance.engine.trial_runner.TrialRunner` does."""
+    """Tries jobs, as `conformance.engine.job_runner.JobRunner` does."""
 
     def run(self, jobs: Iterable[Job], *, again: bool = False) -> Iterator[tuple[Job, Record]]:
         """Try jobs, and yield each with its judged record."""

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from conformance.engine.plan import Plan
 from conformance.engine.record_judge import Judge
-from conformance.engine.repeating import ATTEMPTS, RepeatedRun, shuffled
 from conformance.engine.result_cache import ResultCache
 from conformance.engine.run_directory import RunDirectory
+from conformance.engine.runner import ATTEMPTS, RepeatedRun, shuffle_jobs
 from conformance.model.case import Deviation
 from conformance.model.outcome import Outcome, Verdict
 
@@ -106,10 +106,10 @@ def test_what_was_not_run_says_nothing(tmp_path: Path) -> None:
 def test_each_attempt_has_its_order(tmp_path: Path, number: int) -> None:
     """The first as planned, the others otherwise, and the same for the same seed."""
     jobs = [a_test(tmp_path, f"t{n}") for n in range(30)]
-    order = shuffled(jobs, 7, number)
+    order = shuffle_jobs(jobs, 7, number)
     assert (order == jobs) is (number == 0)
-    assert order == shuffled(jobs, 7, number)
-    assert order != shuffled(jobs, 7, number + 1)
+    assert order == shuffle_jobs(jobs, 7, number)
+    assert order != shuffle_jobs(jobs, 7, number + 1)
 
 
 @given(st.lists(st.integers(0, 3), max_size=20), st.integers(), st.integers(0, 5))
@@ -120,7 +120,7 @@ def test_tests_of_a_file_stay_together(files: Iterable[int], seed: int, number: 
         replace(one, case=replace(one.case, id=f"f/{n}", file=Path(f"test_{file}.py")))
         for n, file in enumerate(sorted(files))
     ]
-    order = shuffled(jobs, seed, number)
+    order = shuffle_jobs(jobs, seed, number)
     assert sorted(j.case.id for j in order) == sorted(j.case.id for j in jobs)
     seen = [j.case.file for j in order]
     assert sum(a != b for a, b in pairwise(seen)) == max(len({*seen}) - 1, 0)

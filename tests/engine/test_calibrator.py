@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.engine.blobs import BlobStore
-from conformance.engine.calibrating import Calibrator, how_unlike
+from conformance.engine.calibrator import Calibrator, find_difference
 from conformance.engine.record_judge import record_of
 from conformance.model.case import Policy
 from conformance.model.outcome import Outcome
@@ -36,7 +36,7 @@ def test_a_job_that_does_the_same_each_time_is_stable(tmp_path: Path) -> None:
     """Also where it is wrong, or raises: nothing is judged."""
     made = calibrated(tmp_path, Script({"one": [lambda one: good(one, 9, 9)], "two": [bad]}))
     assert made.unstable == ()
-    assert len(made.looked_at) == 3
+    assert len(made.compared) == 3
 
 
 def test_attempts_unlike_the_first_are_counted(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_what_says_nothing_about_jax_is_no_attempt(tmp_path: Path) -> None:
     script = Script({"one": [infra], "two": [infra, good]})
     made = calibrated(tmp_path, script)
     assert made.unstable == ()
-    assert {case for case, _ in made.looked_at} == {"family/two", "family/three"}
+    assert {case for case, _ in made.compared} == {"family/two", "family/three"}
 
 
 def ir(neutral: str) -> dict[str, IrRecord]:
@@ -89,5 +89,5 @@ def test_facts_and_irs_count_as_the_policy_says(
     first, other = (
         replace(record, facts={"host_compute": number}, ir=ir(str(number))) for number in (1, 2)
     )
-    assert how_unlike(one, first, other, blobs) == said
-    assert how_unlike(one, first, first, blobs) == ""
+    assert find_difference(one, first, other, blobs) == said
+    assert find_difference(one, first, first, blobs) == ""

@@ -1,0 +1,209 @@
+"""The pipeline of a job: result cache, execution, record, verdict, confirmation."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from conformance.engine.blobs import CorruptBlobError
+from conformance.engine.confirmation import has_enough_attempts, judge_attempts, needs_confirmation
+from conformance.engine.job import Finished
+from conformance.engine.observe import abnormal
+from conformance.engine.record_judge import record_of
+from conformance.errors import InfrastructureError
+from conformance.model.outcome import Outcome, Stage, Verdict
+from conformance.worker.frames import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from conformance.engine.blobs import BlobStore
+    from conformance.engine.calibration import Calibration
+    from conformance.engine.job import Executor, Job
+    from conformance.engine.record_judge import Judge
+    from conformance.engine.result_cache import ResultCache
+    from conformance.model.record import Record
+
+
+def observe(
+    executor: Executor, jobs: Iterable[Job], blobs: BlobStore
+) -> Iterator[tuple[Job, Record]]:
+    """Execute jobs, and yield each with its record, not judged yet, in any order.
+
+    A job may report anything. One of which no record can be made is `infra`, and the others go on.
+
+    Args:
+        executor: Runs the jobs.
+        jobs: The jobs.
+        blobs: Receives their artifacts.
+
+    Raises:
+        InfrastructureError: If the disk refuses.
+    """
+    with contextlib.closing(executor.run(jobs)) as finished_jobs:
+        for finished in finished_jobs:
+            try:
+                record = record_of(finished, blobs)
+                msgspec.json.encode(record)
+            except InfrastructureError:  # the disk
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's
+                record = record_of(_unrecorded(finished.job, error), blobs)
+            yield finished.job, record
+
+
+def judged_from_cache(
+    job: Job, cache: ResultCache, judge: Judge, blobs: BlobStore
+) -> Record | None:
+    """Return the judged record of a job that has not changed since it ran.
+
+    Args:
+        job: The job.
+        cache: Observations of earlier runs.
+        judge: Judges by the goldens as they are now.
+        blobs: The run's blobs, which get those of the record.
+
+    Returns:
+        The record; None when there is none, or its blobs are broken: they are dropped, and the
+        job simply runs again.
+    """
+    record = cache.take(job, blobs)
+    if record is None:
+        return None
+    try:
+        return replace(judge.judge(job, record), attempts=record.attempts)
+    except CorruptBlobError:
+        cache.forget(record)
+        blobs.drop_broken(record.artifacts.values())
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRunner:
+    """Runs jobs: from the result cache, or executed; judged.
+
+    Attributes:
+        executor: Runs what is not cached.
+        cache: Observations of earlier runs; gets the new ones.
+        judge: Judges the records, with the same blobs.
+        blobs: Receives the artifacts.
+        cached: Ids of the jobs whose observation is in the cache, as far as `run_confirmed` knows.
+    """
+
+    executor: Executor
+    cache: ResultCache
+    judge: Judge
+    blobs: BlobStore
+    cached: set[tuple[str, str]] = field(default_factory=set)
+
+    def run(self, jobs: Iterable[Job], *, again: bool = False) -> Iterator[tuple[Job, Record]]:
+        """Run jobs once each, as a search does: an unexpected result is not confirmed.
+
+        Args:
+            jobs: The jobs.
+            again: Whether to ignore cached results.
+
+        Yields:
+            Each job with its judged record, in any order.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        missing = []
+        for job in jobs:
+            known = None if again else self._recall(job)
+            if known is None:
+                missing.append(job)
+            else:
+                yield job, known
+        for job, record in observe(self.executor, missing, self.blobs):
+            self.cache.put(job, record, self.blobs)
+            yield job, self._judge(job, record)
+
+    def run_confirmed(self, jobs: Iterable[Job], calibration: Calibration) -> Iterator[Record]:
+        """Run jobs, and rerun those that are unexpected.
+
+        Args:
+            jobs: The jobs.
+            calibration: The jobs that are known to be unstable on this host.
+
+        Yields:
+            The final record of each job, in any order, before its observation is cached: a cache
+            whose disk is full does not cost a run the record.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        missing = []
+        unconfirmed: dict[tuple[str, str], tuple[Job, list[Record]]] = {}
+        for job in jobs:
+            known = self._recall(job)
+            if known is None:
+                missing.append(job)
+            elif needs_confirmation(known):
+                unconfirmed[job.id] = (job, [known])
+            else:
+                yield known
+                self.cached.add(job.id)
+        for job, record in observe(self.executor, missing, self.blobs):
+            judged = self._judge(job, record)
+            if needs_confirmation(judged):
+                unconfirmed[job.id] = (job, [record])
+            else:
+                yield judged
+                self._keep(job, record, judged)
+        while unconfirmed:
+            # In another order, and each in a process of its own: a neighbour may be the reason.
+            once_more = [replace(job, alone=True) for job, _ in reversed(unconfirmed.values())]
+            for job, record in observe(self.executor, once_more, self.blobs):
+                judged = self._judge(job, record)
+                again = judged if judged.outcome is Outcome.INFRA else record
+                attempts = unconfirmed[job.id][1]
+                attempts.append(again)
+                unstable = calibration.of(job)
+                judged = judge_attempts(self.judge, job, attempts, unstable)
+                if has_enough_attempts(judged, len(attempts), unstable):
+                    del unconfirmed[job.id]
+                    yield judged
+                    if judged.verdict is not Verdict.FLAKY and unstable is None:
+                        self._keep(job, replace(again, attempts=len(attempts)), judged)
+
+    def keep_confirmed(self, job: Job, record: Record, attempts: int) -> None:
+        """Cache that a job did the same in several attempts, so that nobody reruns it.
+
+        Args:
+            job: The job.
+            record: The record of an attempt.
+            attempts: Number of attempts.
+        """
+        self.cache.put(job, replace(record, attempts=attempts), self.blobs)
+
+    def _recall(self, job: Job) -> Record | None:
+        return judged_from_cache(job, self.cache, self.judge, self.blobs)
+
+    def _judge(self, job: Job, record: Record) -> Record:
+        """Return a new record as judged, `infra` where what the job reported cannot be judged."""
+        try:
+            return self.judge.judge(job, record)
+        except InfrastructureError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is this job's
+            end = _unrecorded(job, error)
+            broken = replace(
+                record, outcome=end.outcome, error=end.error, artifacts={}, facts={}, ir={}
+            )
+            return self.judge.judge(job, broken)
+
+    def _keep(self, job: Job, record: Record, judged: Record) -> None:
+        if self.cache.put(job, record, self.blobs, expected=not judged.unexpected):
+            self.cached.add(job.id)
+
+
+def _unrecorded(job: Job, error: Exception) -> Finished:
+    """Return the ending of a job that reported what no record can be made of."""
+    text = f"no record can be made of what the job reported: {type(error).__name__}: {error}"
+    said = abnormal("infra", str(clean(text)), job)
+    return Finished(job=job, outcome=Outcome.INFRA, stage=Stage.EXECUTE, error=said)
