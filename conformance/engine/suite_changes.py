@@ -27,7 +27,7 @@ LEAST: Final = 0.5
 """Seconds more that it takes then, at least: below it is the noise of a machine."""
 
 
-class TestState(StrEnum):
+class SuiteTestState(StrEnum):
     """How a test ended, as far as that is compared."""
 
     PASSED = "passed"
@@ -39,7 +39,7 @@ class TestState(StrEnum):
     SILENT = "says nothing"
 
 
-class TestChange(StrEnum):
+class SuiteTestChange(StrEnum):
     """What became of a test; the graver first."""
 
     REGRESSED = "regressed"
@@ -71,15 +71,15 @@ class TestChange(StrEnum):
     def counts(self) -> bool:
         """Whether it makes both sides differ: tests that only one side has do not."""
         return self not in {
-            TestChange.ADDED,
-            TestChange.REMOVED,
-            TestChange.SILENT,
-            TestChange.SAME,
+            SuiteTestChange.ADDED,
+            SuiteTestChange.REMOVED,
+            SuiteTestChange.SILENT,
+            SuiteTestChange.SAME,
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TestComparison:
+class SuiteTestComparison:
     """A test on both sides.
 
     Attributes:
@@ -92,7 +92,7 @@ class TestComparison:
     test: str
     before: Record | None
     after: Record | None
-    change: TestChange
+    change: SuiteTestChange
 
     @property
     def cause(self) -> tuple[str, str]:
@@ -107,7 +107,7 @@ class TestComparison:
         """Seconds that it took on both sides, None unless it passed on both."""
         if self.before is None or self.after is None:
             return None
-        if not state_of(self.before) is state_of(self.after) is TestState.PASSED:
+        if not state_of(self.before) is state_of(self.after) is SuiteTestState.PASSED:
             return None
         return _seconds(self.before), _seconds(self.after)
 
@@ -120,27 +120,27 @@ class TestComparison:
         return after >= SLOWER * before and after - before >= LEAST
 
 
-def state_of(record: Record | None) -> TestState:
+def state_of(record: Record | None) -> SuiteTestState:
     """Return how a test ended.
 
     Args:
         record: What came of it, None where the suite does not have it.
     """
     if record is None:
-        return TestState.ABSENT
+        return SuiteTestState.ABSENT
     if record.outcome is Outcome.UNSUPPORTED and record.error is not None:
-        kinds = {NOT_COLLECTED: TestState.ABSENT, SKIPPED: TestState.SKIPPED}
-        return kinds.get(record.error.type, TestState.SILENT)
+        kinds = {NOT_COLLECTED: SuiteTestState.ABSENT, SKIPPED: SuiteTestState.SKIPPED}
+        return kinds.get(record.error.type, SuiteTestState.SILENT)
     if not is_telling(record.verdict, record.outcome):
-        return TestState.SILENT
-    known = {Verdict.FLAKY: TestState.FLAKY, Verdict.KNOWN: TestState.KNOWN}
-    passed = TestState.PASSED if record.outcome is Outcome.OK else TestState.FAILED
+        return SuiteTestState.SILENT
+    known = {Verdict.FLAKY: SuiteTestState.FLAKY, Verdict.KNOWN: SuiteTestState.KNOWN}
+    passed = SuiteTestState.PASSED if record.outcome is Outcome.OK else SuiteTestState.FAILED
     return known.get(record.verdict, passed)
 
 
 def compare_tests(
     test: str, before: Record | None, after: Record | None, *, silent: bool = False
-) -> TestComparison:
+) -> SuiteTestComparison:
     """Return what became of a test.
 
     Args:
@@ -150,11 +150,16 @@ def compare_tests(
         silent: Whether a side that has no record of it may have the test all the same.
     """
     states = state_of(before), state_of(after)
-    change = TestChange.SILENT if silent else _change(*states)
-    if states[1] in {TestState.FAILED, TestState.KNOWN} and change is TestChange.SAME:
+    change = SuiteTestChange.SILENT if silent else _change(*states)
+    if (
+        states[1] in {SuiteTestState.FAILED, SuiteTestState.KNOWN}
+        and change is SuiteTestChange.SAME
+    ):
         # Alike, but for the error.
-        change = TestChange.SAME if _ending(before) == _ending(after) else TestChange.CHANGED
-    return TestComparison(test=test, before=before, after=after, change=change)
+        change = (
+            SuiteTestChange.SAME if _ending(before) == _ending(after) else SuiteTestChange.CHANGED
+        )
+    return SuiteTestComparison(test=test, before=before, after=after, change=change)
 
 
 def is_of_tests(info: RunInfo, cases: Collection[str]) -> bool:
@@ -170,7 +175,7 @@ def is_of_tests(info: RunInfo, cases: Collection[str]) -> bool:
 
 def compare_cells(
     records: Mapping[Key, Record], cases: Sequence[str], base: str, others: Sequence[str]
-) -> list[TestComparison]:
+) -> list[SuiteTestComparison]:
     """Return the changes of tests from one cell of a run to others.
 
     Args:
@@ -198,7 +203,7 @@ def compare_runs(
     infos: tuple[RunInfo, RunInfo],
     records: tuple[Mapping[Key, Record], Mapping[Key, Record]],
     keys: Sequence[Key],
-) -> list[TestComparison]:
+) -> list[SuiteTestComparison]:
     """Return the changes of tests from one run to another.
 
     Args:
@@ -220,27 +225,27 @@ def compare_runs(
     return found
 
 
-def group_by_cause(changes: Iterable[TestComparison]) -> list[tuple[TestComparison, ...]]:
+def group_by_cause(changes: Iterable[SuiteTestComparison]) -> list[tuple[SuiteTestComparison, ...]]:
     """Return changes put together by what they are and by root cause: the graver, then the larger.
 
     Args:
         changes: What became of tests; those to which nothing happened are left out.
     """
-    groups: dict[tuple[TestChange, str, str], list[TestComparison]] = {}
+    groups: dict[tuple[SuiteTestChange, str, str], list[SuiteTestComparison]] = {}
     for one in changes:
-        if one.change is not TestChange.SAME:
+        if one.change is not SuiteTestChange.SAME:
             groups.setdefault((one.change, *one.cause), []).append(one)
-    order = list(TestChange)
+    order = list(SuiteTestChange)
     found = (tuple(members) for members in groups.values())
     return sorted(found, key=lambda group: (order.index(group[0].change), -len(group)))
 
 
-def _change(before: TestState, after: TestState) -> TestChange:
+def _change(before: SuiteTestState, after: SuiteTestState) -> SuiteTestChange:
     """Return what it means that a test ended in one way, and now in another."""
-    if TestState.SILENT in {before, after}:
-        return TestChange.SILENT
+    if SuiteTestState.SILENT in {before, after}:
+        return SuiteTestChange.SILENT
     if before is after:
-        return TestChange.SAME
+        return SuiteTestChange.SAME
     rules = (
         rule for one, other, rule in _RULES if one in {before, None} and other in {after, None}
     )
@@ -248,17 +253,17 @@ def _change(before: TestState, after: TestState) -> TestChange:
 
 
 _RULES: Final = (
-    (TestState.ABSENT, None, TestChange.ADDED),
-    (None, TestState.ABSENT, TestChange.REMOVED),
-    (TestState.FLAKY, None, TestChange.FLAKY),
-    (None, TestState.FLAKY, TestChange.FLAKY),
-    (TestState.SKIPPED, TestState.FAILED, TestChange.UNSKIPPED_FAILS),
-    (TestState.SKIPPED, None, TestChange.UNSKIPPED),
-    (None, TestState.SKIPPED, TestChange.SKIPPED),
-    (None, TestState.PASSED, TestChange.FIXED),
-    (TestState.PASSED, TestState.FAILED, TestChange.REGRESSED),
-    (TestState.PASSED, TestState.KNOWN, TestChange.KNOWN),
-    (None, None, TestChange.CHANGED),
+    (SuiteTestState.ABSENT, None, SuiteTestChange.ADDED),
+    (None, SuiteTestState.ABSENT, SuiteTestChange.REMOVED),
+    (SuiteTestState.FLAKY, None, SuiteTestChange.FLAKY),
+    (None, SuiteTestState.FLAKY, SuiteTestChange.FLAKY),
+    (SuiteTestState.SKIPPED, SuiteTestState.FAILED, SuiteTestChange.UNSKIPPED_FAILS),
+    (SuiteTestState.SKIPPED, None, SuiteTestChange.UNSKIPPED),
+    (None, SuiteTestState.SKIPPED, SuiteTestChange.SKIPPED),
+    (None, SuiteTestState.PASSED, SuiteTestChange.FIXED),
+    (SuiteTestState.PASSED, SuiteTestState.FAILED, SuiteTestChange.REGRESSED),
+    (SuiteTestState.PASSED, SuiteTestState.KNOWN, SuiteTestChange.KNOWN),
+    (None, None, SuiteTestChange.CHANGED),
 )
 """What it means that a test ended in one way, then in another: the first that fits; None does."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from conformance.engine.job_comparison import IrLevel, IrText, JobComparison
-    from conformance.engine.suite_changes import TestComparison
+    from conformance.engine.suite_changes import SuiteTestComparison
     from conformance.engine.transitions import Transition
 
 
@@ -123,7 +123,7 @@ class SuiteDiff:
     """
 
     names: tuple[str, str]
-    changes: Sequence[TestComparison]
+    changes: Sequence[SuiteTestComparison]
 
     @property
     def equal(self) -> bool:

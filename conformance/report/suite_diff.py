@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.engine.suite_changes import TestChange, TestState, group_by_cause, state_of
+from conformance.engine.suite_changes import (
+    SuiteTestChange,
+    SuiteTestState,
+    group_by_cause,
+    state_of,
+)
 from conformance.report.text import listed, visible
 from conformance.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.engine.suite_changes import TestComparison
+    from conformance.engine.suite_changes import SuiteTestComparison
     from conformance.model.record import Record
 
 WORDS: Final = {
-    TestChange.KNOWN: "fails as known",
-    TestChange.UNSKIPPED_FAILS: "no longer skipped and fails",
-    TestChange.CHANGED: "fails otherwise",
-    TestChange.UNSKIPPED: "no longer skipped",
-    TestChange.SKIPPED: "skipped now",
-    TestChange.SILENT: "not compared",
+    SuiteTestChange.KNOWN: "fails as known",
+    SuiteTestChange.UNSKIPPED_FAILS: "no longer skipped and fails",
+    SuiteTestChange.CHANGED: "fails otherwise",
+    SuiteTestChange.UNSKIPPED: "no longer skipped",
+    SuiteTestChange.SKIPPED: "skipped now",
+    SuiteTestChange.SILENT: "not compared",
 }
 """What a change is called, where not by its own name."""
 LONGEST: Final = 300
@@ -30,12 +35,12 @@ SLOWEST: Final = 10
 """Tests that are told to be slower, where not all are."""
 GROUPS: Final = 40
 """Groups that are shown of each kind, where not all are."""
-ALONE: Final = frozenset({TestChange.ADDED, TestChange.REMOVED})
+ALONE: Final = frozenset({SuiteTestChange.ADDED, SuiteTestChange.REMOVED})
 """What is told of tests that only one side has."""
 
 
 def diff_lines(
-    changes: Sequence[TestComparison], names: tuple[str, str], *, every: bool = False
+    changes: Sequence[SuiteTestComparison], names: tuple[str, str], *, every: bool = False
 ) -> Iterator[str]:
     """Yield what became of tests, in lines.
 
@@ -47,11 +52,11 @@ def diff_lines(
     found = Counter(one.change for one in changes)
     yield " -> ".join(names)
     words = ", ".join(
-        f"{found[change]:,} {_word(change)}" for change in TestChange if found[change]
+        f"{found[change]:,} {_word(change)}" for change in SuiteTestChange if found[change]
     )
     yield f"{plural(len(changes), 'test')}: {words}"
     groups = group_by_cause(changes)
-    for change in TestChange:
+    for change in SuiteTestChange:
         of_kind = [group for group in groups if group[0].change is change]
         shown = of_kind if every else of_kind[:GROUPS]
         for group in shown:
@@ -63,7 +68,7 @@ def diff_lines(
     yield from _slower_lines(changes, every=every)
 
 
-def diff_json(changes: Sequence[TestComparison], names: tuple[str, str]) -> dict[str, Any]:
+def diff_json(changes: Sequence[SuiteTestComparison], names: tuple[str, str]) -> dict[str, Any]:
     """Return what became of tests as the contract of `--json` has it.
 
     Args:
@@ -76,7 +81,7 @@ def diff_json(changes: Sequence[TestComparison], names: tuple[str, str]) -> dict
         "a": names[0],
         "b": names[1],
         "equal": not any(one.change.counts for one in changes),
-        "counts": {change: found[change] for change in TestChange},
+        "counts": {change: found[change] for change in SuiteTestChange},
         "seconds": list(_total(changes)),
         "groups": [
             {
@@ -92,7 +97,7 @@ def diff_json(changes: Sequence[TestComparison], names: tuple[str, str]) -> dict
     }
 
 
-def _told(one: TestComparison) -> dict[str, Any]:
+def _told(one: SuiteTestComparison) -> dict[str, Any]:
     return {
         "test": one.test,
         "change": one.change,
@@ -114,27 +119,30 @@ def _side(record: Record) -> dict[str, Any]:
 
 
 def _group_lines(
-    group: Sequence[TestComparison], names: tuple[str, str], *, every: bool
+    group: Sequence[SuiteTestComparison], names: tuple[str, str], *, every: bool
 ) -> Iterator[str]:
     """Yield the tests to which the same happened, for one reason as it seems."""
     first = group[0]
     tests = [one.test for one in group]
-    where = {TestChange.ADDED: f", not in {names[0]}", TestChange.REMOVED: f", not in {names[1]}"}
+    where = {
+        SuiteTestChange.ADDED: f", not in {names[0]}",
+        SuiteTestChange.REMOVED: f", not in {names[1]}",
+    }
     yield visible(
         f"{_word(first.change)}: {plural(len(group), 'test')}{where.get(first.change, '')}"
     )
     yield f"  {visible(_said(first), 2 * LONGEST)}"
     yield from (f"  {visible(test)}" for test in (tests if every else [listed(tests)]))
-    last = first.after if first.change is not TestChange.FIXED else None
+    last = first.after if first.change is not SuiteTestChange.FIXED else None
     if last is not None and last.error is not None and last.error.where:
         yield visible(f"  at {last.error.where}")
 
 
-def _said(one: TestComparison) -> str:
+def _said(one: SuiteTestComparison) -> str:
     """Return how tests ended on both sides; of those that only one has, on that."""
     sides = [_ended(record) for record in (one.before, one.after)]
     if one.change in ALONE:
-        return sides[one.change is TestChange.ADDED]
+        return sides[one.change is SuiteTestChange.ADDED]
     return " -> ".join(sides)
 
 
@@ -143,30 +151,30 @@ def _ended(record: Record | None) -> str:
     if record is None:
         return "not run"
     state = state_of(record)
-    if state in {TestState.PASSED, TestState.ABSENT}:
+    if state in {SuiteTestState.PASSED, SuiteTestState.ABSENT}:
         return str(state)
     said = "; ".join(record.reasons) or str(record.verdict)
-    text = said if state is TestState.FAILED else f"{state}: {said}"
+    text = said if state is SuiteTestState.FAILED else f"{state}: {said}"
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
-def _slower(changes: Sequence[TestComparison]) -> list[TestComparison]:
+def _slower(changes: Sequence[SuiteTestComparison]) -> list[SuiteTestComparison]:
     """Return the tests that are slower, the one that lost most first."""
 
-    def lost(one: TestComparison) -> float:
+    def lost(one: SuiteTestComparison) -> float:
         before, after = one.seconds or (0.0, 0.0)
         return before - after
 
     return sorted((one for one in changes if one.slower), key=lost)
 
 
-def _total(changes: Sequence[TestComparison]) -> tuple[float, float]:
+def _total(changes: Sequence[SuiteTestComparison]) -> tuple[float, float]:
     """Return the seconds of all tests that passed on both sides."""
     both = [one.seconds for one in changes if one.seconds is not None]
     return round(sum(a for a, _ in both), 3), round(sum(b for _, b in both), 3)
 
 
-def _slower_lines(changes: Sequence[TestComparison], *, every: bool) -> Iterator[str]:
+def _slower_lines(changes: Sequence[SuiteTestComparison], *, every: bool) -> Iterator[str]:
     """Yield which tests take longer: a figure, no more, for the host has its part in it."""
     slower = _slower(changes)
     before, after = _total(changes)
@@ -181,5 +189,5 @@ def _slower_lines(changes: Sequence[TestComparison], *, every: bool) -> Iterator
         yield f"  slower: {plural(more, 'test')} more (--full)"
 
 
-def _word(change: TestChange) -> str:
+def _word(change: SuiteTestChange) -> str:
     return WORDS.get(change, str(change))

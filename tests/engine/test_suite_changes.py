@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.engine.suite_changes import (
-    TestChange,
-    TestState,
+    SuiteTestChange,
+    SuiteTestState,
     compare_tests,
     group_by_cause,
     state_of,
@@ -53,35 +53,35 @@ def record(
 @pytest.mark.parametrize(
     ("before", "after", "change"),
     [
-        ("passes", "fails", TestChange.REGRESSED),
-        ("passes", "crashes", TestChange.REGRESSED),
-        ("passes", "known", TestChange.KNOWN),
-        ("fails", "passes", TestChange.FIXED),
-        ("known", "fixed", TestChange.FIXED),
-        ("fails", "fails otherwise", TestChange.CHANGED),
-        ("fails", "crashes", TestChange.CHANGED),
-        ("known", "fails", TestChange.CHANGED),
-        ("fails", "fails", TestChange.SAME),
-        ("passes", "fixed", TestChange.SAME),
-        ("skipped", "fails", TestChange.UNSKIPPED_FAILS),
-        ("skipped", "passes", TestChange.UNSKIPPED),
-        ("fails", "skipped", TestChange.SKIPPED),
-        ("passes", "skipped", TestChange.SKIPPED),
-        ("skipped", "skipped otherwise", TestChange.SAME),
-        ("passes", "not there", TestChange.REMOVED),
-        ("fails", "not there", TestChange.REMOVED),
-        ("not there", "passes", TestChange.ADDED),
-        ("not there", "fails", TestChange.ADDED),
-        ("not there", "skipped", TestChange.ADDED),
-        ("not there", "not there", TestChange.SAME),
-        ("passes", "flaky", TestChange.FLAKY),
-        ("flaky", "fails", TestChange.FLAKY),
-        ("flaky", "flaky", TestChange.SAME),
-        ("passes", "not run", TestChange.SILENT),
-        ("refused", "fails", TestChange.SILENT),
+        ("passes", "fails", SuiteTestChange.REGRESSED),
+        ("passes", "crashes", SuiteTestChange.REGRESSED),
+        ("passes", "known", SuiteTestChange.KNOWN),
+        ("fails", "passes", SuiteTestChange.FIXED),
+        ("known", "fixed", SuiteTestChange.FIXED),
+        ("fails", "fails otherwise", SuiteTestChange.CHANGED),
+        ("fails", "crashes", SuiteTestChange.CHANGED),
+        ("known", "fails", SuiteTestChange.CHANGED),
+        ("fails", "fails", SuiteTestChange.SAME),
+        ("passes", "fixed", SuiteTestChange.SAME),
+        ("skipped", "fails", SuiteTestChange.UNSKIPPED_FAILS),
+        ("skipped", "passes", SuiteTestChange.UNSKIPPED),
+        ("fails", "skipped", SuiteTestChange.SKIPPED),
+        ("passes", "skipped", SuiteTestChange.SKIPPED),
+        ("skipped", "skipped otherwise", SuiteTestChange.SAME),
+        ("passes", "not there", SuiteTestChange.REMOVED),
+        ("fails", "not there", SuiteTestChange.REMOVED),
+        ("not there", "passes", SuiteTestChange.ADDED),
+        ("not there", "fails", SuiteTestChange.ADDED),
+        ("not there", "skipped", SuiteTestChange.ADDED),
+        ("not there", "not there", SuiteTestChange.SAME),
+        ("passes", "flaky", SuiteTestChange.FLAKY),
+        ("flaky", "fails", SuiteTestChange.FLAKY),
+        ("flaky", "flaky", SuiteTestChange.SAME),
+        ("passes", "not run", SuiteTestChange.SILENT),
+        ("refused", "fails", SuiteTestChange.SILENT),
     ],
 )
-def test_what_became_of_it(before: str, after: str, change: TestChange) -> None:
+def test_what_became_of_it(before: str, after: str, change: SuiteTestChange) -> None:
     """A test that one side does not have is neither fixed nor a regression."""
     assert compare_tests("t", record(before), record(after)).change is change
 
@@ -92,16 +92,16 @@ def test_there_and_back(before: str, after: str) -> None:
     there = compare_tests("t", record(before), record(after)).change
     back = compare_tests("t", record(after), record(before)).change
     assert there.counts is back.counts
-    assert (there is TestChange.SAME) is (back is TestChange.SAME)
-    assert (there is TestChange.ADDED) is (back is TestChange.REMOVED)
+    assert (there is SuiteTestChange.SAME) is (back is SuiteTestChange.SAME)
+    assert (there is SuiteTestChange.ADDED) is (back is SuiteTestChange.REMOVED)
 
 
 def test_what_has_no_record() -> None:
     """It is not there, or nothing is known of it."""
-    assert state_of(None) is TestState.ABSENT
-    assert compare_tests("t", None, record("fails")).change is TestChange.ADDED
-    assert compare_tests("t", record("fails"), None).change is TestChange.REMOVED
-    assert compare_tests("t", record("fails"), None, silent=True).change is TestChange.SILENT
+    assert state_of(None) is SuiteTestState.ABSENT
+    assert compare_tests("t", None, record("fails")).change is SuiteTestChange.ADDED
+    assert compare_tests("t", record("fails"), None).change is SuiteTestChange.REMOVED
+    assert compare_tests("t", record("fails"), None, silent=True).change is SuiteTestChange.SILENT
 
 
 def test_the_same_cause_once() -> None:
@@ -114,9 +114,9 @@ def test_the_same_cause_once() -> None:
         compare_tests(t, *(record(kind, t) for kind in pair)) for t, pair in pairs.items()
     )
     assert [(group[0].change, [one.test for one in group]) for group in found] == [
-        (TestChange.REGRESSED, ["b", "c"]),
-        (TestChange.REGRESSED, ["a"]),
-        (TestChange.FIXED, ["d"]),
+        (SuiteTestChange.REGRESSED, ["b", "c"]),
+        (SuiteTestChange.REGRESSED, ["a"]),
+        (SuiteTestChange.FIXED, ["d"]),
     ]
 
 
