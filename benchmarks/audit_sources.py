@@ -19,7 +19,7 @@ from common import ROOT
 from conformance.cells.releases import load_releases
 from conformance.corpus.case_selection import select_cases
 from conformance.corpus.family_changes import load_families
-from conformance.engine.golden_change import MAIN, find_golden_changes, main_variant
+from conformance.engine.golden_history import MAIN, find_golden_changes, main_variant
 from conformance.golden.store import GoldenStore
 from conformance.report.behaviour import GATES, evidence_of
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from conformance.engine.golden_change import GoldenChange
+    from conformance.engine.golden_history import GoldenChange
 
 SCRIPTS = ROOT / "benchmarks" / "statements"
 RELEASES = [*load_releases(ROOT / "matrix").versions]

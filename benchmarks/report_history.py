@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import cycle, islice, pairwise, product
 from pathlib import Path
 
-from conformance.engine.digest_store import DigestStore
+from conformance.engine.digests import DigestStore
 from conformance.engine.run_directory import RESULTS, RUN, RunDirectory
 from conformance.report.history import history
 from conformance.report.report import Report

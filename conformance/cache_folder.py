@@ -1,4 +1,4 @@
-"""Entries of the cache: each carries a digest of its content, and none can end a run.
+"""The cache folder, and its entries: each carries a digest of its content, and none can end a run.
 
 A cache is a convenience. An entry that was damaged is a miss, and a folder that is full or
 read-only only makes the next run slower: the log says so once.
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from typing import TYPE_CHECKING, Final
+import os
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import platformdirs
 
 from conformance.errors import ConformanceError, InfrastructureError
-from conformance.files import write_atomically
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from conformance.files import said_by, write_atomically
 
 _LOG: Final = logging.getLogger("conformance.cache")
 _DIGEST: Final = 64
@@ -92,3 +94,32 @@ class CacheFolder:
 def _digest(path: Path, content: bytes) -> bytes:
     # With the name: an entry that was copied over another one is as wrong as a damaged one.
     return hashlib.sha256(path.name.encode() + b"\0" + content).hexdigest().encode()
+
+
+VARIABLE = "CONFORMANCE_CACHE"
+
+
+def cache_location() -> Path:
+    """Return the cache folder, which may not exist: `$CONFORMANCE_CACHE`, else the user's."""
+    chosen = os.environ.get(VARIABLE)
+    root = Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("jax-conformance")
+    return root.absolute()
+
+
+def cache_root() -> Path:
+    """Return the cache folder, made if need be.
+
+    Raises:
+        InfrastructureError: If files cannot be written there.
+    """
+    root = cache_location()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root) as probe:
+            probe.write(b"x")
+    except OSError as error:
+        raise InfrastructureError(
+            f"cache {root}: cannot be written: {said_by(error)}; "
+            f"set {VARIABLE} to a folder that can be"
+        ) from error
+    return root

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from conformance.cells.cache import cache_root
+from conformance.cache_folder import cache_root
 from conformance.cells.disk import ENVIRONMENTS
 from conformance.cells.lock_resolution import find_lock
 from conformance.cells.provision import provision

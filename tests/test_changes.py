@@ -13,12 +13,12 @@ import tomllib
 from conformance.cells.releases import load_releases
 from conformance.corpus.case_selection import select_cases
 from conformance.corpus.family_changes import load_families
-from conformance.engine.golden_change import find_golden_changes
+from conformance.engine.golden_history import find_golden_changes
 from conformance.model.behaviour_change import WORDS, Family
 from conformance.report.behaviour import evidence_of
 
 if TYPE_CHECKING:
-    from conformance.engine.golden_change import GoldenChange
+    from conformance.engine.golden_history import GoldenChange
     from conformance.model.behaviour_change import BehaviourChange
 
 ROOT = Path(__file__).resolve().parents[1]

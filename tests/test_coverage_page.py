@@ -30,7 +30,7 @@ from audit_sources import (  # noqa: E402 - benchmarks are no package
 if TYPE_CHECKING:
     from audit_sources import Statement
 
-    from conformance.engine.golden_change import GoldenChange
+    from conformance.engine.golden_history import GoldenChange
 
 FOLDER = ROOT / "benchmarks" / "statements"
 STATEMENTS: list[dict[str, Any]] = tomllib.loads((FOLDER / "statements.toml").read_text())[

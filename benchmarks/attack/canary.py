@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from conformance.cells.cache import cache_root
+from conformance.cache_folder import cache_root
 from tests.faults.canary import FILES, OTHER, PLACES, Campaign
 from tests.projects import ROOT, write_project
 

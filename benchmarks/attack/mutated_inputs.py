@@ -37,14 +37,13 @@ from conformance.corpus.family_changes import load_families  # noqa: E402
 from conformance.corpus.settings import find_settings  # noqa: E402
 from conformance.engine.blobs import BlobStore  # noqa: E402
 from conformance.engine.calibration import calibration_file, load_calibration  # noqa: E402
-from conformance.engine.digest_store import DigestStore  # noqa: E402
-from conformance.engine.digests import digest_of  # noqa: E402
-from conformance.engine.durations import decode_durations  # noqa: E402
+from conformance.engine.digests import DigestStore, digest_of  # noqa: E402
 from conformance.engine.evidence_file import read_evidence  # noqa: E402
 from conformance.engine.result_cache import ResultCache  # noqa: E402
 from conformance.engine.run_directory import RunDirectory  # noqa: E402
 from conformance.engine.run_loader import load_run  # noqa: E402
 from conformance.engine.shard_merge import merge_shards, order_shards  # noqa: E402
+from conformance.engine.shards import decode_durations  # noqa: E402
 from conformance.engine.since_file import read_since  # noqa: E402
 from conformance.errors import ConformanceError  # noqa: E402
 from conformance.golden.document import loads as load_document  # noqa: E402

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from conformance.app.notes import print_note
-from conformance.cells.suggestions import did_you_mean
 from conformance.corpus.case_selection import matches, select_cases
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.golden.accept import Change, apply, refuse_in_ci
@@ -17,6 +16,7 @@ from conformance.report.text import visible
 from conformance.review.judged import judged_run
 from conformance.review.refusing import passed_over, refusal
 from conformance.review.writing import accept_plans
+from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

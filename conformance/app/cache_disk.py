@@ -21,8 +21,7 @@ from conformance.cells.disk import (
 )
 from conformance.cells.environment_locks import last_used
 from conformance.cells.matrix import load_matrix, matrix_names
-from conformance.cells.overlay import OVERLAYS
-from conformance.cells.overlay_lock import LOCKS, WHEELS
+from conformance.cells.overlay import LOCKS, OVERLAYS, WHEELS
 from conformance.cells.prune import (
     DAY,
     Removal,

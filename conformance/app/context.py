@@ -12,13 +12,12 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from conformance.cells.cache import cache_location, cache_root
+from conformance.cache_folder import cache_location, cache_root
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.cells.matrix import load_matrix
 from conformance.cells.releases import load_releases
 from conformance.cells.selectors import matches_cell, resolve_selector, select_cells
-from conformance.cells.suggestions import did_you_mean
 from conformance.corpus.case_index import CaseIndex
 from conformance.corpus.case_selection import absolute_selects, matches, select_cases
 from conformance.corpus.discover import discover
@@ -32,6 +31,7 @@ from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import write_atomically
 from conformance.model.run import Exclusion
 from conformance.report.text import listed
+from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

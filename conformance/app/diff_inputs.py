@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.cells.cell import PATH_PREFIX
 from conformance.cells.cell_id import is_cell_id, parse_cell
 from conformance.cells.selectors import matches_selector, split_platform
-from conformance.cells.suggestions import did_you_mean
 from conformance.engine.compression import DecompressionError, decompress
 from conformance.engine.job_comparison import NORMAL, IrText
 from conformance.engine.run_directory import RUN, RunDirectory
@@ -19,6 +18,7 @@ from conformance.files import said_by
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.normal.text import head_of
 from conformance.ir.reading import PARSERS, kind_of
+from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Final
 from conformance.app.notes import print_note
 from conformance.app.session import Session
 from conformance.corpus.family_changes import load_families
-from conformance.engine.compatibility import recorded_compatibility
-from conformance.engine.golden_change import find_golden_changes
-from conformance.engine.golden_outcomes import recorded_outcomes
+from conformance.engine.golden_history import (
+    find_golden_changes,
+    recorded_compatibility,
+    recorded_outcomes,
+)
 from conformance.engine.plan import make_plan
 from conformance.errors import ConformanceError
 from conformance.files import write_atomically

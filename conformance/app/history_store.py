@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from conformance.app.context import HISTORY_STORE, default_jobs
 from conformance.app.notes import print_note
-from conformance.engine.digest_store import DigestStore
+from conformance.engine.digests import DigestStore
 from conformance.engine.run_directory import latest_run
 from conformance.engine.run_loader import find_runs
 from conformance.errors import NothingSelectedError, UsageError

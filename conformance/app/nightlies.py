@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from conformance.cells.cell_id import is_unresolved_id, parse_cell
+from conformance.cells.cell_id import is_unresolved_id, parse_cell, stable_cell_ids
 from conformance.cells.nightly import night_of
 from conformance.cells.releases import is_nightly
-from conformance.cells.stable_cells import stable_cell_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

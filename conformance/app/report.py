@@ -11,7 +11,7 @@ from conformance.app.since import STORE_NIGHTS
 from conformance.app.site_folder import write_site
 from conformance.app.suite_history import committed
 from conformance.engine.diff_cache import DiffCache
-from conformance.engine.digest_store import DigestStore
+from conformance.engine.digests import DigestStore
 from conformance.engine.evidence_file import read_evidence, read_reproduction
 from conformance.engine.nights import merged_since
 from conformance.engine.run_directory import UPGRADE, CorruptRunError, RunDirectory, latest_run

@@ -6,10 +6,16 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from conformance.app.notes import print_note
-from conformance.engine.durations import FILE_NAME, Durations, decode_durations, update_durations
 from conformance.engine.plan import Plan
 from conformance.engine.run_loader import find_runs, load_run
-from conformance.engine.shards import OPEN, shards
+from conformance.engine.shards import (
+    FILE_NAME,
+    OPEN,
+    Durations,
+    decode_durations,
+    shards,
+    update_durations,
+)
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import said_by, write_atomically
 from conformance.locking import locked

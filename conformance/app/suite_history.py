@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.app.notes import print_note
 from conformance.app.session import Session
-from conformance.engine.golden_outcomes import recorded_outcomes
+from conformance.engine.golden_history import recorded_outcomes
 from conformance.engine.plan import make_plan
 from conformance.engine.run_directory import RUN
 from conformance.engine.run_loader import find_runs, load_run

@@ -14,8 +14,7 @@ from conformance.cells.platform.gpus import gpus
 from conformance.cells.platform.platform import NO_ROCM, get_platform
 from conformance.cells.platform.tpus import GENERATIONS
 from conformance.cells.provision import is_provisioned
-from conformance.engine.asking import ask_plugin
-from conformance.engine.checking import UnsupportedCellError
+from conformance.engine.worker_probes import UnsupportedCellError, query_topologies
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ def _ask_plugin_of(
     except UnsupportedCellError as error:
         raise UsageError(f"{cell.id}: {error}") from error
     try:
-        return ask_plugin(worker, planned, names)
+        return query_topologies(worker, planned, names)
     finally:
         worker.close()
 

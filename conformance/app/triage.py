@@ -16,11 +16,10 @@ from conformance.app.context import default_jobs
 from conformance.app.notes import print_note
 from conformance.app.run_request import request_of
 from conformance.app.session import Session
-from conformance.cells.cell_id import is_cell_id
+from conformance.cells.cell_id import is_cell_id, stable_cell_ids
 from conformance.cells.installed_files import edited_files
 from conformance.cells.releases import is_nightly
-from conformance.cells.stable_cells import stable_cell_ids
-from conformance.engine.digest_store import DigestStore
+from conformance.engine.digests import DigestStore
 from conformance.engine.evidence_file import add_evidence, forget_evidence, read_evidence
 from conformance.engine.job import Job
 from conformance.engine.job_comparison import StoredJob

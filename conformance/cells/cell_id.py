@@ -1,10 +1,16 @@
-"""Reading cell ids: `jax0.6.0-py311-cpu8-x64` and its shorter spellings."""
+"""Cell ids: parsing `jax0.6.0-py311-cpu8-x64` and its shorter spellings, and stable ids.
+
+A stable id is the same in every run, also where the id changes by the day: that of a nightly.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
+
+from packaging.version import Version
 
 from conformance.cells.cell import COMPACT_PIN, RESERVED_FACTOR, Cell
 from conformance.cells.nightly import NIGHTLY, is_nightly_selector, parse_nightly_factor
@@ -13,7 +19,10 @@ from conformance.cells.releases import is_nightly
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from conformance.cells.releases import Releases
+
 
 _HEAD = re.compile(rf"jax(?P<release>\d.*|{NIGHTLY}(?:[.-].*)?)")
 _PYTHON = re.compile(r"py(\d)(\d+)")
@@ -121,3 +130,54 @@ def _read_single(factor: str, fields: dict[str, Any], text: str) -> None:
     if not found.keys().isdisjoint(fields):
         raise UsageError(f"cell {text!r}: {factor!r} says {min(found)} twice; leave one out")
     fields.update(found)
+
+
+_CELL: Final = re.compile(r"jax(?P<release>[^-]+)-(?P<python>py\d+)(?P<rest>(?:-.+)?)")
+
+
+def stable_cell_ids(cells: Iterable[str]) -> dict[str, str]:
+    """Return the place of every cell of a run.
+
+    A cell of a release, or of an environment, is its own place. That of a nightly is `nightly`
+    with the platform and the options: neither its date nor the Python that goes with it says
+    where it is. Where a run has several, the newest is that; those before it are `nightly-1` and
+    so on, as selectors name them, and of one nightly the Python tells them apart. A nightly of
+    which it is not known which one that is has the place that it would have.
+
+    Args:
+        cells: Cell ids of one run.
+    """
+    places = {}
+    nightlies: dict[str, dict[str, list[tuple[str, str]]]] = defaultdict(lambda: defaultdict(list))
+    for cell in cells:
+        match = _CELL.fullmatch(cell)
+        if match is None or not _is_of_a_night(match["release"]):
+            places[cell] = cell
+        else:
+            nightlies[match["rest"]][match["release"]].append((match["python"], cell))
+    for rest, releases in nightlies.items():
+        for back, release in enumerate(_newest_first(releases)):
+            head = f"{NIGHTLY}-{back}" if back else NIGHTLY
+            several = len(releases[release]) > 1
+            for python, cell in releases[release]:
+                places[cell] = f"{head}-{python}{rest}" if several else f"{head}{rest}"
+    return places
+
+
+def _is_of_a_night(release: str) -> bool:
+    return is_nightly(release) or is_nightly_selector(parse_nightly_factor(release))
+
+
+def _newest_first(releases: Iterable[str]) -> list[str]:
+    """Return nightlies by age; those of which it is not known which they are come last."""
+    known: list[str] = []
+    others: list[str] = []
+    for release in releases:
+        (known if is_nightly(release) else others).append(release)
+    return [*sorted(known, key=Version, reverse=True), *sorted(others, key=_back)]
+
+
+def _back(release: str) -> tuple[int, ...]:
+    """Return how far back a nightly is, of `nightly`, `nightly.3` or `nightly.2025.11.20`."""
+    numbers = tuple(map(int, release.split(".")[1:]))
+    return numbers if len(numbers) <= 1 else tuple(-number for number in numbers)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.cells.cell import Cell
-    from conformance.cells.pylock import Pins
     from conformance.cells.releases import Release, Releases
+    from conformance.cells.resolver import Pins
 
 # A pin is wanted whatever the era: this date is after any upload.
 _NO_CUT_OFF = "2999-01-01T00:00:00Z"

@@ -1,24 +1,198 @@
-"""Matrix files: named sets of cells as axes, exclusions and inclusions."""
+"""Matrices: named sets of cells, read from files as axes, exclusions and inclusions."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
 
 from conformance.cells.cell import Cell
-from conformance.cells.matrix_file import AXES, ExclusionRule, read_matrix_file
 from conformance.cells.selectors import matches_selector, named_releases
-from conformance.cells.suggestions import did_you_mean
 from conformance.errors import InfrastructureError, UsageError
+from conformance.files import MALFORMED, said_by
+from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.cells.releases import Releases
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Axis:
+    """An axis: the type of its list of values, that type in words, and its default."""
+
+    type: Any
+    words: str
+    default: tuple[Any, ...]
+    nested: bool = False
+
+
+AXES: Mapping[str, _Axis] = {
+    "jax": _Axis(type=tuple[str, ...], words="selectors, e.g. ['0.6.2', '>=0.8']", default=()),
+    "python": _Axis(type=tuple[str, ...], words="Pythons, e.g. ['3.11']", default=()),
+    "platform": _Axis(type=tuple[str, ...], words="platforms, e.g. ['cpu']", default=("cpu",)),
+    "devices": _Axis(
+        type=tuple[Annotated[int, msgspec.Meta(ge=1)], ...],
+        words="device counts, e.g. [8]",
+        default=(0,),
+    ),
+    "deps": _Axis(type=tuple[str, ...], words="'era' or 'latest'", default=("era",)),
+    "pins": _Axis(
+        type=tuple[tuple[str, ...], ...],
+        words="lists of pins, e.g. [[], ['numpy==2.0.2']]",
+        default=((),),
+        nested=True,
+    ),
+    "x64": _Axis(type=tuple[bool, ...], words="booleans, e.g. [false, true]", default=(False,)),
+    "config": _Axis(
+        type=tuple[dict[str, str | bool | int | float], ...],
+        words="tables of jax.config values, e.g. [{}, {jax_enable_checks = true}]",
+        default=({},),
+    ),
+    "xla_flags": _Axis(
+        type=tuple[tuple[str, ...], ...],
+        words="lists of flags, e.g. [[], ['--xla_name=value']]",
+        default=((),),
+        nested=True,
+    ),
+}
 _OPTIONS = tuple(name for name in AXES if name not in {"jax", "python"})
+# `releases.toml` is the matrix `releases` and the table of releases in one.
+_TOP_LEVEL = ("matrix", "packages", "release", "yanked")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExclusionRule:
+    """Cells to leave out.
+
+    Attributes:
+        only: Values by axis; a cell is left out when it has one of them on every axis named.
+        reason: Why.
+    """
+
+    only: Mapping[str, tuple[Any, ...]]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixFile:
+    """A matrix file as written.
+
+    Attributes:
+        axes: Values of every axis; their product makes the cells.
+        exclude: Cells left out of the product.
+        include: Further products.
+    """
+
+    axes: Mapping[str, tuple[Any, ...]]
+    exclude: tuple[ExclusionRule, ...] = ()
+    include: tuple[Mapping[str, tuple[Any, ...]], ...] = field(default=())
+
+
+def read_matrix_file(path: Path) -> MatrixFile:
+    """Read a matrix file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its content, checked, every axis a tuple of values.
+
+    Raises:
+        UsageError: If it is not a matrix; the message names file and key, got and expected.
+        InfrastructureError: If it cannot be read.
+    """
+    try:
+        content = msgspec.toml.decode(path.read_bytes())
+    except OSError as error:
+        raise InfrastructureError(f"{path}: cannot read: {said_by(error)}") from error
+    except MALFORMED as error:
+        raise UsageError(f"{path}: not TOML: {error}") from error
+    try:
+        return _matrix(content)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+def _matrix(content: dict[str, Any]) -> MatrixFile:
+    _check_keys("", content, _TOP_LEVEL)
+    matrix = _typed("matrix", content.get("matrix"), dict[str, Any], "a table [matrix]")
+    _check_keys("matrix.", matrix, ("axes", "exclude", "include"))
+    return MatrixFile(
+        axes=_product("matrix.axes", matrix.get("axes")),
+        exclude=tuple(_exclusion(where, entry) for where, entry in _entries(matrix, "exclude")),
+        include=tuple(_product(where, entry) for where, entry in _entries(matrix, "include")),
+    )
+
+
+def _entries(matrix: Mapping[str, Any], key: str) -> Iterable[tuple[str, Any]]:
+    where = f"matrix.{key}"
+    entries = _typed(where, matrix.get(key, []), list[Any], "a list of tables")
+    return [(f"{where}[{index}]", entry) for index, entry in enumerate(entries)]
+
+
+def _product(where: str, table: object) -> Mapping[str, tuple[Any, ...]]:
+    given = _axes(where, table)
+    if "jax" not in given:
+        raise UsageError(f"{where}: no jax in it, expected a list of {AXES['jax'].words}")
+    return {name: given.get(name, axis.default) for name, axis in AXES.items()}
+
+
+def _exclusion(where: str, table: object) -> ExclusionRule:
+    entry = dict(_typed(where, table, dict[str, Any], "a table"))
+    words = "why these cells are left out"
+    reason = _typed(f"{where}.reason", entry.pop("reason", None), str, words)
+    if not reason.strip():
+        raise UsageError(f"{where}.reason: got {reason!r}, expected {words}")
+    return ExclusionRule(only=_axes(where, entry, also=("reason",)), reason=reason)
+
+
+def _axes(where: str, table: object, also: tuple[str, ...] = ()) -> dict[str, tuple[Any, ...]]:
+    """Return the axes a table names; one value may stand without its list."""
+    entry = _typed(where, table, dict[str, Any], "a table of axes")
+    _check_keys(f"{where}.", entry, (*AXES, *also))
+    return {name: _axis(f"{where}.{name}", AXES[name], value) for name, value in entry.items()}
+
+
+def _axis(where: str, axis: _Axis, value: Any) -> tuple[Any, ...]:
+    listed = isinstance(value, list)
+    if axis.nested:
+        listed = listed and bool(value) and all(isinstance(item, list) for item in value)
+    values: tuple[Any, ...] = _typed(where, value if listed else [value], axis.type, axis.words)
+    if not values:
+        raise UsageError(f"{where}: got an empty list, expected {axis.words}")
+    return tuple(map(_as_text, values)) if axis is AXES["config"] else values
+
+
+def _as_text(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return config values as the text a cell id shows: booleans in lower case."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in config.items()
+    }
+
+
+def _typed(where: str, value: Any, kind: Any, words: str) -> Any:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{where}: got {_shown(value)}, expected {words}") from error
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else repr(value)
+
+
+def _check_keys(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for key in table:
+        if key not in known:
+            raise UsageError(
+                f"{where}{key}: unknown key{did_you_mean(key, known)}; expected {', '.join(known)}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,33 +1,191 @@
-"""Packages beside those of a cell: what a script needs, or a user's own package with its own."""
+"""Packages in addition to those of a cell: locked with hashes once, and installed into a folder.
+
+They are what a script needs, or a package of the user's with its own dependencies.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import shutil
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
 
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from conformance.cells.environment_locks import lock_creation
-from conformance.cells.overlay_lock import DIGITS, find_overlay_lock
+from conformance.cells.lock import current_host
 from conformance.cells.uvtool import run_uv
-from conformance.files import disk_error
+from conformance.files import disk_error, write_atomically
 from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from conformance.cells.lock import Lock
-    from conformance.cells.overlay_lock import OverlayLock
+
+
+LOCKS: Final = "layers"
+"""Folder of the cache that keeps these locks."""
+WHEELS: Final = "wheels"
+"""Folder of the cache that keeps wheels by their content."""
+MAGIC: Final = "# jax-conformance layer 1"
+SEARCHED: Final = frozenset({"jax", "jaxlib"})
+"""What a cell is about: nothing that is wanted beside it may be another version of them."""
+DIGITS: Final = 24
+_ENTRY: Final = re.compile(
+    r"^(?P<name>[A-Za-z0-9][\w.-]*)(?P<what>(?:==| @ )[^\n]*(?:\n +[^\n]*)*)", re.MULTILINE
+)
+_PINNED: Final = re.compile(r"==([^\s;\\]+)")
+_HASH: Final = re.compile(r"\s*\\?\s*--hash=\S+")
+
+
+@dataclass(frozen=True)
+class OverlayLock:
+    """What lies beside a cell's own packages: only what these lack.
+
+    Attributes:
+        text: Requirements with hashes; a wheel of the cache by its place there, which is its
+            content, so that the text is the same on another machine.
+    """
+
+    text: str
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of what it holds, however that was asked for, in hexadecimal."""
+        held = "".join(entry[0] for entry in _ENTRY.finditer(self.text))
+        return hashlib.sha256(held.encode()).hexdigest()
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Version of each package that an index has, by name."""
+        pinned = (
+            (entry["name"], _PINNED.match(entry["what"])) for entry in _ENTRY.finditer(self.text)
+        )
+        return {name: found[1] for name, found in pinned if found is not None}
+
+    def parts(self, cache: Path) -> tuple[str, str]:
+        """Return the requirements that have hashes, and those of wheels in the cache.
+
+        Args:
+            cache: Cache folder.
+        """
+        hashed, local = [], []
+        for line in _ENTRY.finditer(self.text):
+            text = line[0]
+            name, sign, place = text.partition(f" @ {WHEELS}/")
+            if sign:
+                local.append(f"{name} @ {(cache / WHEELS / place).as_uri()}")
+            else:
+                hashed.append(text)
+        return "".join(f"{text}\n" for text in hashed), "".join(f"{text}\n" for text in local)
+
+
+def find_overlay_lock(
+    python: Path, lock: Lock, requirements: Sequence[str], cache: Path
+) -> OverlayLock:
+    """Return the lock of what a cell is to have beside its packages, resolved if it is not known.
+
+    Args:
+        python: Interpreter of the cell.
+        lock: The cell's lock. What it has stays, but for what is wanted by name.
+        requirements: What is wanted.
+        cache: Cache folder.
+
+    Raises:
+        NoSolutionError: If it cannot be had together with what is there.
+        UvError: If the index does not answer.
+        InfrastructureError: If the disk refuses.
+    """
+    wanted = [_portable(text, cache) for text in requirements]
+    facts = "\0".join((MAGIC, lock.hash, current_host(), *wanted))
+    file = cache / LOCKS / f"{hashlib.sha256(facts.encode()).hexdigest()[:DIGITS]}.txt"
+    try:
+        text = file.read_text(encoding="utf-8")
+        if text.startswith(MAGIC):
+            return OverlayLock(text)
+    except (OSError, UnicodeDecodeError):
+        pass
+    found = _resolved(python, lock, requirements, cache)
+    write_atomically(file, found.text.encode())
+    return found
+
+
+def _resolved(python: Path, lock: Lock, requirements: Sequence[str], cache: Path) -> OverlayLock:
+    named = {str(canonicalize_name(Requirement(text).name)) for text in requirements}
+    kept = {n: v for n, v in lock.pins.items() if n not in named or n in SEARCHED}
+    # The cell has its nightlies and its development builds, and no usual index does.
+    given = {*lock.nightlies, *(name for name, version in kept.items() if _is_own(version))}
+    with temporary_folder("layer") as scratch:
+        constraints, excludes = Path(scratch, "constraints.txt"), Path(scratch, "given.txt")
+        pins = (f"{name}=={version}\n" for name, version in kept.items() if name not in given)
+        constraints.write_text("".join(pins), encoding="utf-8")
+        excludes.write_text("\n".join(sorted(given)), encoding="utf-8")
+        how = ["--constraint", str(constraints), "--excludes", str(excludes)]
+        how += ["--only-binary", ":all:", "--generate-hashes", "--no-header", "--no-annotate"]
+        said = run_uv(
+            ["pip", "compile", "-", "--python", python, *how],
+            cwd=scratch, stdin="\n".join(requirements) + "\n",
+        )  # fmt: skip
+    asked = " ".join(_portable(text, cache) for text in requirements)
+    return OverlayLock(f"{MAGIC}\n# requires: {asked}\n{_lacking(said, lock.pins, cache)}")
+
+
+def _lacking(said: str, pins: Mapping[str, str], cache: Path) -> str:
+    """Return what the resolver found, without what the cell has.
+
+    Args:
+        said: Requirements with hashes, as uv writes them.
+        pins: What the cell has, version by normalised name.
+        cache: Cache folder.
+    """
+    lines = []
+    for entry in _ENTRY.finditer(said):
+        name = str(canonicalize_name(entry["name"]))
+        pinned = _PINNED.match(entry["what"])
+        if pinned is not None and pins.get(name) == pinned[1]:
+            continue
+        text = f"{name}{entry['what'].rstrip()}"
+        # When a wheel was built changes its hash, but not what is in it.
+        plain = _HASH.sub("", text)
+        portable = _portable(plain, cache)
+        lines.append(text if portable == plain else portable)
+    return "".join(f"{line}\n" for line in sorted(lines))
+
+
+def _portable(text: str, cache: Path) -> str:
+    """Return a requirement without the place of the cache, where it is a wheel of the cache."""
+    name, sign, url = text.partition(" @ ")
+    if not sign or not url.startswith("file:"):
+        return text
+    path = Path(unquote(urlsplit(url).path))
+    folder = cache / WHEELS
+    return f"{name} @ {WHEELS}/{path.relative_to(folder)}" if path.is_relative_to(folder) else text
+
+
+def _is_own(version: str) -> bool:
+    """Say whether a version is of a build that no usual index has."""
+    try:
+        parsed = Version(version)
+    except ValueError:
+        return False
+    return parsed.is_devrelease or parsed.local is not None
+
 
 OVERLAYS: Final = "overlays"
 _DONE: Final = ".done"
 _DIST_INFO: Final = re.compile(r"(?P<name>[^-]+)-(?P<version>.+)\.dist-info")
 
 
-def overlay(python: Path, lock: Lock, requirements: tuple[str, ...], cache: Path) -> Path | None:
+def find_overlay(
+    python: Path, lock: Lock, requirements: tuple[str, ...], cache: Path
+) -> Path | None:
     """Return a folder with packages that go with those of a cell, made if it is not there.
 
     It holds what the cell itself lacks, as a lock of its own says: see `find_overlay_lock`.

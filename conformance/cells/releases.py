@@ -11,9 +11,9 @@ import msgspec
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from conformance.cells.suggestions import did_you_mean
 from conformance.errors import InfrastructureError, UsageError
 from conformance.files import MALFORMED, said_by
+from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

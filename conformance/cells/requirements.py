@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
-from conformance.cells.overlay_lock import WHEELS
+from conformance.cells.overlay import WHEELS
 from conformance.cells.secret_masking import mask_text
 from conformance.cells.uvtool import run_uv
 from conformance.errors import InfrastructureError, UsageError

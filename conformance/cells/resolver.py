@@ -1,4 +1,4 @@
-"""Resolving requirements with uv: one Python, one cut-off date, one host at a time."""
+"""Resolutions of requirements by uv: one Python, one cut-off date, one host at a time."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from conformance.cells.pylock import Pins, parse_pylock
 from conformance.cells.uvtool import NoSolutionError, run_uv
+from conformance.errors import InfrastructureError
+from conformance.files import MALFORMED
 from conformance.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
 
 # The first one decides the versions, so a lock comes out the same wherever it is made.
 HOSTS: Final = {
@@ -159,3 +162,63 @@ def _is_nightly(version: str) -> bool:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", '"') + "'"
+
+
+class Pin(msgspec.Struct, frozen=True, kw_only=True):
+    """One package of a resolution.
+
+    Attributes:
+        name: Normalised name.
+        version: Version chosen.
+        hashes: `sha256:...` of each wheel that serves.
+    """
+
+    name: str
+    version: str
+    hashes: tuple[str, ...]
+
+
+Pins: TypeAlias = "Mapping[str, Pin]"
+
+
+class _Wheel(msgspec.Struct):
+    hashes: dict[str, str]
+
+
+class _Package(msgspec.Struct):
+    name: str
+    version: str
+    wheels: tuple[_Wheel, ...] = ()
+
+
+class _File(msgspec.Struct):
+    packages: tuple[_Package, ...] = ()
+
+
+def parse_pylock(text: str) -> Pins:
+    """Return the packages of a pylock.toml.
+
+    Args:
+        text: TOML text as uv prints it.
+
+    Returns:
+        Each package by name.
+
+    Raises:
+        InfrastructureError: If the text is none, or a package has no wheel with a hash.
+    """
+    try:
+        packages = msgspec.toml.decode(text, type=_File).packages
+    except MALFORMED as error:
+        raise InfrastructureError(f"uv: unexpected pylock.toml: {error}") from error
+    return {package.name: _pin(package) for package in packages}
+
+
+def _pin(package: _Package) -> Pin:
+    hashes = tuple(f"sha256:{w.hashes['sha256']}" for w in package.wheels if "sha256" in w.hashes)
+    if not hashes:
+        raise InfrastructureError(
+            f"package index: no hash for the wheels of {package.name} {package.version}; "
+            "expected an index that serves sha256 hashes"
+        )
+    return Pin(name=package.name, version=package.version, hashes=hashes)

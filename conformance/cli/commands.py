@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from conformance.cells.suggestions import did_you_mean
+from conformance.wording import did_you_mean
 
 
 class Entry(NamedTuple):

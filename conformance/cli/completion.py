@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from conformance import __version__
-from conformance.cells.cache import cache_root
+from conformance.cache_folder import cache_root
 from conformance.cli.words import KINDS
 from conformance.corpus.project import PACKAGE
 from conformance.errors import ConformanceError

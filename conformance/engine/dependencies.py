@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.utils import canonicalize_name
 
-from conformance.cells.standard_library import STANDARD_LIBRARY
+from conformance.corpus.python_source import STANDARD_LIBRARY
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -9,8 +9,8 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from conformance.corpus.project import relative_to_project
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.project_paths import relative_to_project
 from conformance.engine.record_judge import observation_of
 from conformance.ir.change import IrDiff, Severity
 from conformance.ir.difference import diff_modules

@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.engine.checking import UnsupportedCellError
 from conformance.engine.client import WorkerDiedError, WorkerKilledError
 from conformance.engine.job import Finished
 from conformance.engine.observe import abnormal
 from conformance.engine.slots import in_slots
+from conformance.engine.worker_probes import UnsupportedCellError
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 

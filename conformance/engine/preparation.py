@@ -15,14 +15,14 @@ from conformance.cells.installed_files import edit_note
 from conformance.cells.interpreters import find_interpreter
 from conformance.cells.lock import UnsupportedHostError, check_host
 from conformance.cells.lock_resolution import find_lock
-from conformance.cells.overlay import installed_in, layer_hash, overlay
+from conformance.cells.overlay import find_overlay, installed_in, layer_hash
 from conformance.cells.provision import environment_folder, provision
 from conformance.cells.requirements import parse_requirement
 from conformance.cells.resolver import explain_refusal
 from conformance.cells.uvtool import NoSolutionError
-from conformance.engine.checking import UnsupportedCellError, check_cell, needs_check
 from conformance.engine.client import Worker
 from conformance.engine.job import PlannedCell
+from conformance.engine.worker_probes import UnsupportedCellError, check_cell, needs_check
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.files import disk_error
 from conformance.model.run import Exclusion
@@ -250,7 +250,7 @@ class _Found(NamedTuple):
 def _beside(python: Path, lock: Lock, wanted: tuple[str, ...], cache: Path) -> Path | None:
     """Return a folder with what is wanted; a refusal of the resolver's is one of the cell."""
     try:
-        return overlay(python, lock, wanted, cache)
+        return find_overlay(python, lock, wanted, cache)
     except NoSolutionError as error:
         named = (one.name if one.url else str(one) for one in map(parse_requirement, wanted))
         raise UsageError(f"does not go with {', '.join(named)}: {explain_refusal(error)}") from None

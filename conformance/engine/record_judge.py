@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -35,7 +36,6 @@ from conformance.model.record import IrRecord, IrStatus, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from conformance.engine.blobs import BlobStore
     from conformance.engine.job import Finished, Job
@@ -175,7 +175,7 @@ class Judge:
 
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
-        self._stores: dict[Path, GoldenStore] = {}
+        self._store = cache(GoldenStore)
         self._facts = FactInterner()
 
     def judge(self, job: Job, record: Record, attempts: Sequence[Record] = ()) -> Record:
@@ -298,7 +298,4 @@ class Judge:
 
     def store(self, job: Job) -> GoldenStore:
         """Return the goldens of a job's case, and of its neighbours."""
-        root = job.case.families
-        if root not in self._stores:
-            self._stores[root] = GoldenStore(root)
-        return self._stores[root]
+        return self._store(job.case.families)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from conformance.corpus.project import relative_to_project
 from conformance.engine.interning import FactInterner
-from conformance.engine.project_paths import relative_to_project
 from conformance.engine.run_directory import RUN, CorruptRunError, RunDirectory
 from conformance.errors import ConformanceError, UsageError
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from conformance.cells.stable_cells import stable_cell_ids
+from conformance.cells.cell_id import stable_cell_ids
 from conformance.engine.digests import Digest, JobState, regression_id
 from conformance.engine.evidence_file import read_evidence, read_reproduction
 from conformance.engine.root_causes import root_causes

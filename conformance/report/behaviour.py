@@ -12,7 +12,7 @@ from conformance.model.behaviour_change import Family
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from conformance.engine.golden_change import GoldenChange
+    from conformance.engine.golden_history import GoldenChange
     from conformance.model.behaviour_change import BehaviourChange
     from conformance.model.case import Case
 

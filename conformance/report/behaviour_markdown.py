@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from conformance.engine.golden_change import GoldenChange
+    from conformance.engine.golden_history import GoldenChange
     from conformance.model.case import Case
     from conformance.report.behaviour import FamilyHistory, ReleaseChanges, Told
 

@@ -17,7 +17,7 @@ from conformance.report.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from conformance.engine.golden_change import GoldenChange
+    from conformance.engine.golden_history import GoldenChange
     from conformance.golden.contents import Content
     from conformance.model.golden import RecordedError
     from conformance.model.value import Leaf, Value

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 from msgspec import structs
 
-from conformance.cells.stable_cells import stable_cell_ids
+from conformance.cells.cell_id import stable_cell_ids
 from conformance.model.outcome import Verdict
 from conformance.model.run import RunCell
 from conformance.report.moments import time_of

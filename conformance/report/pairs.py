@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.compatibility import LoadResult, ReleasePair
+from conformance.engine.golden_history import LoadResult, ReleasePair
 from conformance.golden.spans import version
 from conformance.report.markup import WIDTH, paragraph, table
 from conformance.report.text import one_line

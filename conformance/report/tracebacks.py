@@ -8,8 +8,8 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
+from conformance.corpus.project import relative_to_project
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.project_paths import relative_to_project
 from conformance.model.traceback import FRAMES, Frame, Raised, decode_traceback
 from conformance.report.text import listed, one_line, visible
 

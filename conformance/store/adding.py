@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from sqlalchemy import bindparam, func, insert, select, update
 
-from conformance.cells.stable_cells import stable_cell_ids
+from conformance.cells.cell_id import stable_cell_ids
 from conformance.model.outcome import Verdict
 from conformance.store import plans, schema
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.lock import MAGIC, Lock
-from conformance.cells.overlay import installed_in, overlay
+from conformance.cells.overlay import find_overlay, installed_in
 from tests.cells.fake_index import FakeIndex, serve
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def test_a_package_that_wants_jax_goes_with_a_nightly(tmp_path: Path) -> None:
     """Which the cell has, and which no package index has."""
     text = f"# {MAGIC}\n# nightly: jax\njax==0.8.3.dev20251120 \\\n    --hash=sha256:00\n"
     lock = Lock(text=text, path=tmp_path / "lock.txt")
-    folder = overlay(Path(sys.executable), lock, ("wanting",), tmp_path)
+    folder = find_overlay(Path(sys.executable), lock, ("wanting",), tmp_path)
     assert folder is not None
     assert (folder / "wanting").is_dir()
     assert (folder / "helper").is_dir()

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.cells.lock import MAGIC, Lock
-from conformance.cells.overlay import installed_in, overlay
-from conformance.cells.overlay_lock import OverlayLock, find_overlay_lock
+from conformance.cells.overlay import OverlayLock, find_overlay, find_overlay_lock, installed_in
 from conformance.cells.requirements import build_requirement
 from conformance.cells.uvtool import NoSolutionError
 from tests.cells.builders import make_wheel
@@ -53,7 +52,7 @@ CELL = lock("jax==0.6.2", "numeric==1.0")
 @pytest.mark.usefixtures("index")
 def test_only_what_the_cell_lacks(tmp_path: Path) -> None:
     """With hashes; what the cell has stays as it is."""
-    folder = overlay(PYTHON, CELL, ("wanting",), tmp_path)
+    folder = find_overlay(PYTHON, CELL, ("wanting",), tmp_path)
     assert folder is not None
     assert installed_in(folder) == {"wanting": "1.0", "helper": "2.0"}
     text = find_overlay_lock(PYTHON, CELL, ("wanting",), tmp_path).text
@@ -64,11 +63,11 @@ def test_only_what_the_cell_lacks(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("index")
 def test_what_is_wanted_by_name_moves(tmp_path: Path) -> None:
     """And nothing else; never jax."""
-    folder = overlay(PYTHON, CELL, ("wanting", "numeric>=2"), tmp_path)
+    folder = find_overlay(PYTHON, CELL, ("wanting", "numeric>=2"), tmp_path)
     assert folder is not None
     assert installed_in(folder) == {"wanting": "1.0", "helper": "2.0", "numeric": "2.0"}
     with pytest.raises(NoSolutionError):
-        overlay(PYTHON, CELL, ("jax>=0.7",), tmp_path)
+        find_overlay(PYTHON, CELL, ("jax>=0.7",), tmp_path)
 
 
 def test_it_is_resolved_once(index: FakeIndex, tmp_path: Path) -> None:
@@ -89,7 +88,7 @@ def test_it_is_resolved_once(index: FakeIndex, tmp_path: Path) -> None:
 def test_cells_that_lack_the_same_share_a_folder(tmp_path: Path) -> None:
     """It is known by what it holds."""
     other = lock("jax==0.6.2", "numeric==1.0", "unrelated==1")
-    folders = {overlay(PYTHON, one, ("helper",), tmp_path) for one in (CELL, other)}
+    folders = {find_overlay(PYTHON, one, ("helper",), tmp_path) for one in (CELL, other)}
     assert len(folders) == 1
 
 
@@ -97,7 +96,7 @@ def test_cells_that_lack_the_same_share_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["0.9.0.dev20260101", "0.6.2+cuda12"])
 def test_a_development_build_is_not_looked_for(tmp_path: Path, version: str) -> None:
     """No index has what a user's own environment may have."""
-    folder = overlay(PYTHON, lock(f"jax=={version}", "numeric==1.0"), ("wanting",), tmp_path)
+    folder = find_overlay(PYTHON, lock(f"jax=={version}", "numeric==1.0"), ("wanting",), tmp_path)
     assert folder is not None
     assert installed_in(folder) == {"wanting": "1.0", "helper": "2.0"}
 
@@ -110,7 +109,7 @@ def test_a_wheel_of_the_users_own(tmp_path: Path) -> None:
     for name in ("a cache", "b"):
         cache = tmp_path / name
         wanted = build_requirement(str(tmp_path / "mine-1.0-py3-none-any.whl"), cache)
-        folder = overlay(PYTHON, CELL, (wanted,), cache)
+        folder = find_overlay(PYTHON, CELL, (wanted,), cache)
         assert folder is not None
         assert installed_in(folder) == {"mine": "1.0", "helper": "2.0"}
         made.append(find_overlay_lock(PYTHON, CELL, (wanted,), cache))

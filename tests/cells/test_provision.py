@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from conformance.cache_folder import cache_root
 from conformance.cells import environment_facts as facts_module
 from conformance.cells import provision as provision_module
-from conformance.cells.cache import cache_root
 from conformance.cells.cell import Cell
 from conformance.cells.environment_facts import EnvironmentFacts, store_facts
 from conformance.cells.interpreter_inspection import Interpreter, inspect_interpreter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.engine.compatibility import LoadResult, ReleasePair, recorded_compatibility
+from conformance.engine.golden_history import LoadResult, ReleasePair, recorded_compatibility
 from conformance.golden.accept import Candidate, apply, plan_accept
 from conformance.golden.store import GoldenStore
 from tests.builders import ok, python, raised, value

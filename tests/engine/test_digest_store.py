@@ -11,8 +11,7 @@ import pytest
 import zstandard
 
 from conformance.cache_folder import CacheFolder
-from conformance.engine.digest_store import FORMAT, DigestStore
-from conformance.engine.digests import digest_of
+from conformance.engine.digests import FORMAT, DigestStore, digest_of
 from conformance.engine.process_pool import MANY
 from conformance.engine.run_directory import RESULTS, RUN, CorruptRunError, Results, RunDirectory
 from conformance.model.run import RunInfo

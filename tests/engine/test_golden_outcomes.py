@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.engine.golden_outcomes import recorded_outcomes
+from conformance.engine.golden_history import recorded_outcomes
 from conformance.engine.plan import Plan
 from tests.engine.worlds import job, planned
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import psutil
 import pytest
 
+from conformance.cache_folder import cache_root
 from conformance.cells.accelerators import DeviceLock
-from conformance.cells.cache import cache_root
 from conformance.engine import local
 from conformance.engine.client import Worker, WorkerDiedError, WorkerKilledError
 from conformance.engine.job import Finished, Job

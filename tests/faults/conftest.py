@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.cache import cache_root
+from conformance.cache_folder import cache_root
 from conformance.cells.interpreter_inspection import inspect_path_environment
 from conformance.cells.interpreters import forget_interpreters
 from tests.projects import ROOT, Project, make_project

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.engine.golden_change import GoldenChange
+from conformance.engine.golden_history import GoldenChange
 from conformance.golden.contents import Content
 from conformance.model.behaviour_change import BehaviourChange, Family
 from conformance.model.golden import RecordedError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.engine.compatibility import LoadResult, ReleasePair
+from conformance.engine.golden_history import LoadResult, ReleasePair
 from conformance.report.pairs import pairs_markdown
 
 PAIRS = {

@@ -9,8 +9,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.cells.suggestions import did_you_mean
 from conformance.errors import UsageError
+from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

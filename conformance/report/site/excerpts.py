@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from conformance.engine.project_paths import relative_to_project
+from conformance.corpus.project import relative_to_project
 from conformance.report.ir_lines import aligned, styled
 from conformance.report.text import one_line, visible
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from conformance.cells.suggestions import did_you_mean
 from conformance.errors import UsageError
 from conformance.suites.catalogue.definition import FILE, named_suite
+from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
 
-from conformance.cells.suggestions import did_you_mean
 from conformance.errors import UsageError
+from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:
     from conformance.suites.catalogue.definition import NamedSuite

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.cells.environment_locks import hold_environment
 from conformance.cells.provision import environment_folder, provision
-from conformance.engine.checking import UnsupportedCellError
 from conformance.engine.environment import options_of, worker_environment
 from conformance.engine.preparation import identity_mismatch
+from conformance.engine.worker_probes import UnsupportedCellError
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.files import disk_error
 from conformance.suites.catalogue.claims import Claims, claimed_in

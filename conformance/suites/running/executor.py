@@ -7,9 +7,9 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.checking import UnsupportedCellError
 from conformance.engine.job import Finished
 from conformance.engine.slots import in_slots
+from conformance.engine.worker_probes import UnsupportedCellError
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 from conformance.suites.running.cells import check_identity

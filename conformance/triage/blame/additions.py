@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 
 from conformance.cells.lock import Lock, current_host
-from conformance.cells.overlay_lock import find_overlay_lock
+from conformance.cells.overlay import find_overlay_lock
 from conformance.cells.provision import provision
 from conformance.engine.preparation import planned_with
 from conformance.triage.blame.ends import end_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from conformance.cells.overlay_lock import OverlayLock
+    from conformance.cells.overlay import OverlayLock
     from conformance.engine.job import PlannedCell
     from conformance.triage.blame.ends import Original
     from conformance.triage.blame.mixture import End

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.standard_library import STANDARD_LIBRARY
-from conformance.corpus.python_source import imported_modules, parse
+from conformance.corpus.python_source import STANDARD_LIBRARY, imported_modules, parse
 from conformance.triage.blame.wants import closure
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.cells.standard_library import STANDARD_LIBRARY
+from conformance.corpus.python_source import STANDARD_LIBRARY
 from conformance.triage.new.edits import indented
 from conformance.triage.repro.surroundings import quoted
 

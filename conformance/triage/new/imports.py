@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Final
 
-from conformance.cells.standard_library import STANDARD_LIBRARY
+from conformance.corpus.python_source import STANDARD_LIBRARY
 
 if TYPE_CHECKING:
     from conformance.triage.new.script import Script

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from conformance.corpus.claims import FILECHECK
-from conformance.engine.checking import worker_probe
 from conformance.engine.client import WorkerDiedError
 from conformance.engine.job import Finished, Job
 from conformance.engine.job_comparison import StoredJob
 from conformance.engine.messages import JobEnd
 from conformance.engine.observe import Transcript
 from conformance.engine.record_judge import claimed_observation, record_of
+from conformance.engine.worker_probes import worker_probe
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.judge.conformance import conformance
 from conformance.model.outcome import Outcome

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from conformance.cells.overlay_lock import find_overlay_lock
+from conformance.cells.overlay import find_overlay_lock
 from conformance.cells.provision import provision
 from conformance.cells.uvtool import NoSolutionError
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from packaging.requirements import Requirement
 
 from conformance.cells.environment_locks import hold_environment
-from conformance.cells.overlay import installed_in, overlay
+from conformance.cells.overlay import find_overlay, installed_in
 from conformance.cells.provision import environment_folder, provision
 from conformance.cells.secret_masking import Masker
 from conformance.cells.uvtool import NoSolutionError
@@ -228,8 +228,8 @@ class ProgramRunner:
         more = [text for text in self.preferred if Requirement(text).name not in exact]
         if more:
             with suppress(NoSolutionError):
-                return overlay(python, lock, (*wanted, *more), self.cache)
-        return overlay(python, lock, wanted, self.cache)
+                return find_overlay(python, lock, (*wanted, *more), self.cache)
+        return find_overlay(python, lock, wanted, self.cache)
 
     def _normalized(
         self, stdout: bytes, planned: PlannedCell, versions: Mapping[str, str]

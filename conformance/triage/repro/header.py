@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from conformance.cells.releases import is_nightly
-from conformance.cells.standard_library import STANDARD_LIBRARY
+from conformance.corpus.python_source import STANDARD_LIBRARY
 from conformance.judge.conformance import ending
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from conformance.cells.standard_library import STANDARD_LIBRARY
-from conformance.corpus.python_source import imported_modules, parse
+from conformance.corpus.python_source import STANDARD_LIBRARY, imported_modules, parse
 from conformance.model.outcome import Outcome
 from conformance.triage.programs.requirements import without_header
 from conformance.triage.repro.header import CORE, IMPORTED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.engine.project_paths import relative_to_project
+from conformance.corpus.project import relative_to_project
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.golden_change import find_golden_changes
+from conformance.engine.golden_history import find_golden_changes
 from conformance.golden.accept import Candidate, apply, plan_accept
 from conformance.golden.contents import encode_facts
 from conformance.golden.layout import content_names, file_name, folder_of
@@ -15,7 +15,7 @@ from tests.engine.worlds import job
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.engine.golden_change import GoldenChange
+    from conformance.engine.golden_history import GoldenChange
     from conformance.model.case import Case
     from conformance.model.observation import Observation
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from conformance.cells.standard_library import STANDARD_LIBRARY
+from conformance.corpus.python_source import STANDARD_LIBRARY
 
 
 def test_it_does_not_depend_on_the_python_of_the_harness() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.cells.cache import cache_root
+from conformance.cache_folder import cache_root
 from conformance.cells.secret_masking import mask_text
 from conformance.errors import InfrastructureError
 

@@ -1,10 +1,13 @@
-"""Trying a cell once, before its jobs: what it cannot do is one reason, not a pile of failures."""
+"""Probes of the worker itself: whether a cell can be served, and the topologies of its plugin."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
+from conformance.cells.platform.platform import get_platform
 from conformance.corpus.project import PACKAGE
 from conformance.engine.client import WorkerDiedError
 from conformance.engine.job import Job
@@ -13,10 +16,11 @@ from conformance.model.case import Case
 from conformance.model.outcome import Outcome, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from conformance.engine.client import Worker
     from conformance.engine.job import PlannedCell
+
 
 TIMEOUT: Final = 300.0
 """Seconds that looking at the devices may take: the first look at a pod of accelerators is slow."""
@@ -84,3 +88,31 @@ def worker_probe(topic: str, name: str, params: Mapping[str, Any]) -> Case:
         params=params,
         timeout=TIMEOUT,
     )
+
+
+def query_topologies(
+    worker: Worker, planned: PlannedCell, platforms: Iterable[str]
+) -> Mapping[str, Mapping[str, Any]]:
+    """Ask the plugin installed in a cell for the devices of some platforms.
+
+    Args:
+        worker: A worker of the cell.
+        planned: The cell.
+        platforms: Names of compile-only platforms of the cell's kind.
+
+    Returns:
+        By name `devices` and their `kind`, or why the plugin has them not, as `refused`.
+
+    Raises:
+        InfrastructureError: If the plugin does not answer: it aborts, or takes too long.
+    """
+    topologies = {name: dict(get_platform(name).topology) for name in platforms}
+    case = worker_probe("topology_probe", "ask", {"topologies": topologies})
+    finished = worker.run(Job(case=case, planned=planned))
+    if finished.outcome is not Outcome.OK:
+        said = finished.error.message if finished.error is not None else ""
+        raise InfrastructureError(
+            f"{planned.cell.id}: its plugin does not answer: {finished.outcome}: {said}"
+        )
+    answers: dict[str, dict[str, Any]] = msgspec.json.decode(finished.blobs["answers"])
+    return answers

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from conformance.cache_folder import cache_root
 from conformance.cells.accelerators import DeviceLock
-from conformance.cells.cache import cache_root
-from conformance.engine.checking import UnsupportedCellError, check_cell, needs_check
 from conformance.engine.local import CellWorker
 from conformance.engine.preparation import Provider
+from conformance.engine.worker_probes import UnsupportedCellError, check_cell, needs_check
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 from conformance.worker.refusals import refused_flags
