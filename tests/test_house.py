@@ -123,7 +123,12 @@ def test_kit_and_worker_import_nothing_else_of_the_project() -> None:
 def test_what_runs_beside_programs_stands_alone(name: str) -> None:
     """It is run by its path: nothing of ours can be imported there, but what is of its kind."""
     for file in PACKAGE.glob(name):
-        kind = ("conformance.suites.inside", "conformance.worker.tracebacks")
+        kind = (
+            "conformance.suites.inside", "conformance.worker.frames",
+            "conformance.worker.processes", "conformance.worker.request_loop",
+            "conformance.worker.supervisor",
+            "conformance.worker.tracebacks",
+        )  # fmt: skip
         assert all(module.startswith(kind) for module in own(file))
         there = {"pytest", "_pytest", "hypothesis", "psutil", "conformance"}
         assert roots(file) <= {*sys.stdlib_module_names, "__future__", *there}

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from conformance.model.record import Record
     from conformance.model.run import Exclusion, RunInfo, RunSuite
     from conformance.suites.running.executor import SuiteExecutor
-    from conformance.suites.running.several import Several
     from conformance.suites.suite import Suite
 
 
@@ -140,7 +139,7 @@ class CollectedRun:
 
     origin: SuiteRun
     plan: Plan
-    executor: SuiteExecutor | Several
+    executor: SuiteExecutor
     info: RunInfo
 
     @property

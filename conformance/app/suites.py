@@ -19,11 +19,10 @@ from conformance.suites.catalogue.checkouts import Checkouts, own_checkout
 from conformance.suites.catalogue.standards import CLAIMED
 from conformance.suites.known.deviations import refuse_dead
 from conformance.suites.running.cells import SuiteCells
-from conformance.suites.running.collecting import Collector
+from conformance.suites.running.collecting import CollectedSuite, Collector
+from conformance.suites.running.collection_cache import Collections, Timings
 from conformance.suites.running.executor import SuiteExecutor
-from conformance.suites.running.kept import Collections, Timings
-from conformance.suites.running.several import Several
-from conformance.suites.running.waiting import Waiting
+from conformance.suites.running.session_pool import SessionPool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -143,9 +142,7 @@ class SuiteInCells:
     def _turns(self) -> DeviceLock:
         return Session(context=self.context).device_lock
 
-    def collected(
-        self, planned: Iterable[PlannedCell]
-    ) -> tuple[tuple[Case, ...], SuiteExecutor | Several]:
+    def collected(self, planned: Iterable[PlannedCell]) -> tuple[tuple[Case, ...], SuiteExecutor]:
         """Return the tests that are collected in some cell, and what runs them.
 
         Args:
@@ -159,22 +156,22 @@ class SuiteInCells:
         # Whatever the command does with the tests: their files are watched until it ends.
         hold_until_end(looked_after(self.suite, self.context))
         cells = list(planned)
-        each = [replace(self, suite=suite) for suite in self.suite.each()]
-        if len(each) == 1:
-            return each[0]._collected(cells)  # noqa: SLF001 - of this class
-        found, why = {}, []
-        for one in each:
+        cases: list[Case] = []
+        found, why = [], []
+        for suite in self.suite.each():
             try:
-                found[one.suite.hash] = one._collected(cells)  # noqa: SLF001 - of this class
+                own, collected = replace(self, suite=suite)._collected(cells)  # noqa: SLF001 - of this class
             except NothingSelectedError as error:
                 why.append(error)
+            else:
+                cases += own
+                found.append(collected)
         if not found:
             raise why[0]
-        cases = tuple(case for own, _ in found.values() for case in own)
-        return cases, Several({suite: executor for suite, (_, executor) in found.items()})
+        return tuple(cases), SuiteExecutor(found, slots=self.slots, turns=self._turns)
 
-    def _collected(self, cells: Sequence[PlannedCell]) -> tuple[tuple[Case, ...], SuiteExecutor]:
-        """Return the tests of one suite, and what runs them."""
+    def _collected(self, cells: Sequence[PlannedCell]) -> tuple[tuple[Case, ...], CollectedSuite]:
+        """Return the tests of one suite, and where they were collected."""
         with ThreadPoolExecutor(self.slots) as pool:
             unable = list(zip(cells, pool.map(self._unable, cells), strict=True))
         able = [one for one, why in unable if not why]
@@ -184,20 +181,20 @@ class SuiteInCells:
                 InfrastructureError if any(one.failure for one in cells) else NothingSelectedError
             )
             raise error(f"{self.suite.name}: no cell runs tests; {reasons}")
-        waiting = Waiting()
+        sessions = SessionPool()
         try:
-            return self._looked(able, waiting)
+            return self._looked(able, sessions)
         except BaseException:
-            waiting.close()
+            sessions.close()
             raise
 
     def _looked(
-        self, able: Sequence[PlannedCell], waiting: Waiting
-    ) -> tuple[tuple[Case, ...], SuiteExecutor]:
-        """Return what is collected in cells that run tests, and what runs it."""
+        self, able: Sequence[PlannedCell], sessions: SessionPool
+    ) -> tuple[tuple[Case, ...], CollectedSuite]:
+        """Return what is collected in cells that run tests."""
         collector = Collector(
             suite=self.suite, cells=self._cells, slots=self.slots, turns=self._turns,
-            collections=Collections(self.context.cache, fresh=self.fresh), waiting=waiting,
+            collections=Collections(self.context.cache, fresh=self.fresh), sessions=sessions,
         )  # fmt: skip
         found = collector.collect(able)
         good = self._good(able, found)
@@ -207,12 +204,12 @@ class SuiteInCells:
             raise NothingSelectedError(f"{self.suite.name}: no tests are collected{where}")
         self._refuse_dead(able, found)
         # Node ids start from one folder; of configurations the first that is found counts.
-        executor = SuiteExecutor(
-            self.suite, good, self._cells, slots=self.slots, turns=self._turns,
-            collections=list(zip(able, found, strict=True)), waiting=waiting,
+        collected = CollectedSuite(
+            suite=self.suite, cells=self._cells, collection=good,
+            collections=list(zip(able, found, strict=True)), sessions=sessions,
             timings=Timings(self.context.cache, self.suite),
         )  # fmt: skip
-        return cases, executor
+        return cases, collected
 
     def _unable(self, planned: PlannedCell) -> str:
         return _unable(planned) or self._cells.refusal(planned)

@@ -31,7 +31,7 @@ from conformance.worker import frames
 from conformance.worker.supervisor import SCRATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
     from pathlib import Path
 
     from conformance.engine.job import Job
@@ -56,16 +56,16 @@ class WorkerKilledError(InfrastructureError):
     """The worker was killed from outside before it said hello, or this host had no room for it."""
 
 
-class Worker:
-    """A running worker of one cell. Several threads may run jobs in it at once.
+class WorkerProcess:
+    """A process inside a cell that serves requests. Several threads may send some at once.
 
     Args:
-        python: Interpreter of the cell's environment.
-        variables: Environment variables that the cell's platform sets.
-        spawn: Whether to ask for a fresh interpreter per job.
-        keep_python_path: See `worker_environment`.
-        passed: See `worker_environment`.
-        holds: Descriptors that the worker keeps open until it ends.
+        command: Its command line; the descriptor that it is to write frames to is added.
+        environment: Its environment variables.
+        holds: Descriptors that it keeps open until it ends.
+
+    Attributes:
+        identity: The content of its hello.
 
     Raises:
         WorkerKilledError: If it is killed before it says hello.
@@ -74,12 +74,8 @@ class Worker:
 
     def __init__(
         self,
-        python: Path,
-        *,
-        variables: Mapping[str, str] = {},
-        spawn: bool = False,
-        keep_python_path: bool = False,
-        passed: Mapping[str, str] | None = None,
+        command: Sequence[str | Path],
+        environment: Mapping[str, str],
         holds: Sequence[int] = (),
     ) -> None:
         self._lock = threading.Lock()
@@ -90,23 +86,16 @@ class Worker:
         self._masker = Masker(os.environ)
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._scratch = Scratch("worker")
+        python = command[0]
         read_end, write_end = os.pipe()
-        mode = "spawn" if spawn else "serve"
         try:
             self._process = subprocess.Popen(
-                [python, "-s", WORKER, mode, str(write_end)],
+                [*command, str(write_end)],
                 stdin=subprocess.PIPE,
                 stdout=self._log,
                 stderr=self._log,
                 pass_fds=[write_end, *holds],
-                env={
-                    **worker_environment(
-                        os.environ, variables, keep_python_path=keep_python_path, passed=passed
-                    ),
-                    SCRATCH: str(self._scratch.path),
-                    # The frame of jax that raised is evidence; reports fold the others.
-                    "JAX_TRACEBACK_FILTERING": "off",
-                },
+                env={**environment, SCRATCH: str(self._scratch.path)},
                 start_new_session=True,
                 cwd=self._scratch.path,
             )
@@ -125,7 +114,7 @@ class Worker:
         self._reader.start()
         self.identity = self._greet(python)
 
-    def _greet(self, python: Path) -> dict[str, Any]:
+    def _greet(self, python: str | Path) -> dict[str, Any]:
         hung = False
         try:
             hello = self._hello.get(timeout=HELLO_TIMEOUT)
@@ -141,14 +130,14 @@ class Worker:
             )
         return {name: hello.header[name] for name in hello.header if name not in {"kind", "body"}}
 
-    def run(self, job: Job) -> Finished:
-        """Run one job to its end.
+    def exchange(
+        self, request: Mapping[str, Any], timeout: float
+    ) -> Generator[frames.Frame, None, None]:
+        """Send a request, and yield the frames about it up to the one that ends it.
 
         Args:
-            job: The job.
-
-        Returns:
-            How it ended.
+            request: The request, without an id.
+            timeout: Seconds until the next frame.
 
         Raises:
             WorkerDiedError: If the worker ended or hung first.
@@ -158,28 +147,21 @@ class Worker:
             self._count += 1
             number = str(self._count)
             self._pending[number] = channel
-        processes = job.planned.cell.place.processes
-        transcript = Transcript() if processes == 1 else RankTranscripts(processes)
-        report = _Report(job, transcript, Masking(self._masker))
-        left = job.case.observation_mb * 2**20 * processes
         try:
-            self._send({**job.request(), "id": number})
+            self._send({**request, "id": number})
             while True:
-                frame = self._next(channel, job)
-                left -= len(frame.body)
-                if left < 0:  # the worker ends such a job itself: this one cannot be trusted
-                    self.kill()
-                    raise WorkerDiedError(
-                        f"the worker sent more than {job.case.observation_mb} MiB for one job"
-                    )
-                if (finished := report.take(frame)) is not None:
-                    return finished
+                frame = self._next(channel, timeout)
+                yield frame
+                if frame.header.get("kind") == "done":
+                    return
         finally:
             with self._lock:
                 del self._pending[number]
 
-    def _next(self, channel: queue.SimpleQueue[frames.Frame | None], job: Job) -> frames.Frame:
-        end = time.monotonic() + job.case.timeout + GRACE
+    def _next(
+        self, channel: queue.SimpleQueue[frames.Frame | None], timeout: float
+    ) -> frames.Frame:
+        end = time.monotonic() + timeout + GRACE
         while True:
             try:
                 frame = channel.get(timeout=LOOK)
@@ -250,14 +232,18 @@ class Worker:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
-    def close(self) -> None:
-        """End the worker: it ends its jobs when its requests end."""
+    def close(self, patience: float = STOP_TIMEOUT) -> None:
+        """End the worker: it ends its jobs when its requests end.
+
+        Args:
+            patience: Seconds after which it is killed.
+        """
         stdin = self._process.stdin
         if stdin is not None:
             with contextlib.suppress(OSError, ValueError):
                 stdin.close()
         try:
-            self._process.wait(STOP_TIMEOUT)
+            self._process.wait(patience)
         except subprocess.TimeoutExpired:
             self.kill()
             self._process.wait()
@@ -274,6 +260,67 @@ class Worker:
             with contextlib.suppress(psutil.Error, OSError):
                 if process.environ().get(SCRATCH) == mark:
                     process.kill()
+
+
+class Worker(WorkerProcess):
+    """A worker that runs the cases of one cell. Several threads may run jobs in it at once.
+
+    Args:
+        python: Interpreter of the cell's environment.
+        variables: Environment variables that the cell's platform sets.
+        spawn: Whether to ask for a fresh interpreter per job.
+        keep_python_path: See `worker_environment`.
+        passed: See `worker_environment`.
+        holds: Descriptors that the worker keeps open until it ends.
+
+    Raises:
+        WorkerKilledError: If it is killed before it says hello.
+        InfrastructureError: If it does not start, or does not say hello.
+    """
+
+    def __init__(
+        self,
+        python: Path,
+        *,
+        variables: Mapping[str, str] = {},
+        spawn: bool = False,
+        keep_python_path: bool = False,
+        passed: Mapping[str, str] | None = None,
+        holds: Sequence[int] = (),
+    ) -> None:
+        environment = worker_environment(
+            os.environ, variables, keep_python_path=keep_python_path, passed=passed
+        )
+        # The frame of jax that raised is evidence; reports fold the others.
+        environment["JAX_TRACEBACK_FILTERING"] = "off"
+        super().__init__([python, "-s", WORKER, "spawn" if spawn else "serve"], environment, holds)
+
+    def run(self, job: Job) -> Finished:
+        """Run one job to its end.
+
+        Args:
+            job: The job.
+
+        Returns:
+            How it ended.
+
+        Raises:
+            WorkerDiedError: If the worker ended or hung first.
+        """
+        processes = job.planned.cell.place.processes
+        transcript = Transcript() if processes == 1 else RankTranscripts(processes)
+        report = _Report(job, transcript, Masking(self._masker))
+        left = job.case.observation_mb * 2**20 * processes
+        for frame in self.exchange(job.request(), job.case.timeout):
+            left -= len(frame.body)
+            if left < 0:  # the worker ends such a job itself: this one cannot be trusted
+                self.kill()
+                raise WorkerDiedError(
+                    f"the worker sent more than {job.case.observation_mb} MiB for one job"
+                )
+            if (finished := report.take(frame)) is not None:
+                return finished
+        raise AssertionError  # the last frame makes a report
 
 
 @dataclass(slots=True)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections import deque
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.engine.client import WorkerDiedError, WorkerKilledError
 from conformance.engine.job import Finished
 from conformance.engine.observe import abnormal
-from conformance.engine.slots import in_slots
+from conformance.engine.scheduler import CellQueue, Units, schedule
 from conformance.engine.worker_probes import UnsupportedCellError
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from conformance.cells.accelerators import DeviceLock
     from conformance.engine.client import Worker
     from conformance.engine.job import Job, PlannedCell
-    from conformance.engine.slots import Tell
 
     OpenWorker = Callable[[PlannedCell], Worker]
 
@@ -83,6 +80,16 @@ class CellWorker:
         except ConformanceError as error:
             return _not_run(job, Outcome.INFRA, str(error))
         return finished
+
+    def has_room(self, _: int) -> bool:
+        """Say that one more slot is of use: several jobs run in the worker at once."""
+        return True
+
+    def work(self, units: Units) -> Iterator[Finished]:
+        """Run jobs until none is left; see `WorkerPool.work`."""
+        while unit := units.take():
+            for job in unit:
+                yield self.run(job)
 
     def _go_on(self) -> None:
         if self._failure is not None:
@@ -198,21 +205,6 @@ class CellWorker:
                 self._worker = None
 
 
-@dataclass(slots=True)
-class CellQueue:
-    """The jobs that are left of one cell, and how many slots work on them."""
-
-    worker: CellWorker
-    jobs: deque[Job]
-    slots: int = 0
-
-    @property
-    def accelerator(self) -> str:
-        """The accelerator it runs on, which has room for one slot; empty for none."""
-        place = self.worker.planned.cell.place
-        return place.name if place.real else ""
-
-
 class LocalExecutor:
     """Runs jobs in workers on this machine.
 
@@ -234,74 +226,25 @@ class LocalExecutor:
         return self._identities
 
     def run(self, jobs: Iterable[Job]) -> Generator[Finished]:
-        """Run jobs and yield each as it ends; see `Executor.run`.
-
-        Each slot takes the next cell that no slot works on, and helps with the longest queue
-        when there is none: starting a cell's worker overlaps with another cell's jobs. An
-        accelerator has one slot, whatever the number of cells on it.
-        """
-        board = _Board(jobs, self._worker, self._turns)
-        yield from in_slots(partial(_work, board), self._slots, board.abandon)
+        """Run jobs and yield each as it ends; see `Executor.run`."""
+        cells: dict[str, list[Job]] = {}
+        for job in jobs:
+            cells.setdefault(job.planned.cell.id, []).append(job)
+        yield from schedule(
+            [
+                CellQueue(
+                    CellWorker(own[0].planned, self._worker, self._turns),
+                    Units([job] for job in _leanest_first(own)),
+                )
+                for own in cells.values()
+            ],
+            self._slots,
+        )
 
     def _worker(self, planned: PlannedCell) -> Worker:
         worker = self._open(planned)
         self._identities[planned.cell.id] = worker.identity
         return worker
-
-
-def _work(board: _Board, tell: Tell) -> None:
-    while (cell := board.take_cell()) is not None:
-        while (job := board.take_job(cell)) is not None:
-            finished = cell.worker.run(job)
-            if not board.abandoned:
-                tell(finished)
-        board.leave(cell)
-
-
-class _Board:
-    """Which cells have jobs left, and which slots work on them."""
-
-    def __init__(self, jobs: Iterable[Job], open_worker: OpenWorker, turns: DeviceLock) -> None:
-        grouped: dict[str, list[Job]] = {}
-        for job in jobs:
-            grouped.setdefault(job.planned.cell.id, []).append(job)
-        self._cells = [
-            CellQueue(CellWorker(own[0].planned, open_worker, turns), deque(_leanest_first(own)))
-            for own in grouped.values()
-        ]
-        self._lock = threading.Lock()
-        self.abandoned = False
-
-    def take_cell(self) -> CellQueue | None:
-        with self._lock:
-            taken = {cell.accelerator for cell in self._cells if cell.slots} - {""}
-            waiting = [c for c in self._cells if c.jobs and c.accelerator not in taken]
-            if not waiting:
-                return None
-            idle = [cell for cell in waiting if cell.slots == 0]
-            cell = idle[0] if idle else max(waiting, key=lambda cell: len(cell.jobs))
-            cell.slots += 1
-            return cell
-
-    def take_job(self, cell: CellQueue) -> Job | None:
-        with self._lock:
-            return cell.jobs.popleft() if cell.jobs else None
-
-    def leave(self, cell: CellQueue) -> None:
-        with self._lock:
-            cell.slots -= 1
-            last = cell.slots == 0
-        if last:
-            cell.worker.close()
-
-    def abandon(self) -> None:
-        """Drop what has not begun and end what is running."""
-        with self._lock:
-            self.abandoned = True
-            for cell in self._cells:
-                cell.jobs.clear()
-        for cell in self._cells:
-            cell.worker.interrupt()
 
 
 def _leanest_first(jobs: Iterable[Job]) -> list[Job]:

@@ -12,9 +12,13 @@ if TYPE_CHECKING:
 NOTE: Final = "secrets of the environment are masked in its output"
 """Note on a job with a masked secret: its artifacts depend on the environment of the run."""
 _WORDS: Final = frozenset(
-    {"artifact", "dtype", "ended", "id", "job", "kind", "same_as", "seconds", "stage"}
+    {
+        *("artifact", "dtype", "ended", "id", "job", "kind", "same_as", "seconds", "stage"),
+        *("begin", "node", "outcome", "phase", "test", "tests"),
+    }
 )
-"""Keys of headers whose values the worker chooses from a few words, which may equal a secret."""
+"""Keys of headers whose values the worker chooses from a few words, which may equal a secret, or
+which name a test."""
 
 
 @dataclass(slots=True)

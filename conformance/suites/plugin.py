@@ -1,10 +1,11 @@
-"""Run a pytest suite, or some tests of it, and tell of each as it goes: runs inside a cell.
+"""Run a session of pytest, and report each of its tests as it goes: runs inside a cell.
 
-    python plugin.py DESCRIPTOR ORDER
+    python plugin.py serve REPLIES
+    python plugin.py session REPLIES ORDER
 
-ORDER is a JSON file, as `conformance.suites.inside.start.run` takes it. What happens is told on
-DESCRIPTOR, one event a line, so that nothing that a test prints, and no way in which it ends the
-process, can garble what was told before; which tests to run is heard there, too.
+`serve` starts `session` as its child, with ORDER, a JSON file. Both read requests as frames from
+standard input and write frames to the descriptor REPLIES, so that nothing that a test prints, and
+no way in which it ends the process, can garble what was reported before.
 """
 
 from __future__ import annotations
@@ -28,13 +29,18 @@ if __name__ == "__main__":
         sys.modules[package] = types.ModuleType(package)
         sys.modules[package].__path__ = [folder]
     del sys.path[0]
+    if sys.argv[1] == "serve":
+        from conformance.suites.inside.session_server import SessionServer
+
+        SessionServer(int(sys.argv[2]), os.path.abspath(__file__)).serve()  # noqa: PTH100
+        sys.exit()
     from conformance.suites.inside.start import run
 
     for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGES[0]]:
         del sys.modules[name]
-    with open(sys.argv[2], encoding="utf-8") as file:  # noqa: PTH123 - start-up time
+    descriptor = int(sys.argv[2])
+    with open(sys.argv[3], encoding="utf-8") as file:  # noqa: PTH123 - start-up time
         order = json.load(file)
-    descriptor = int(sys.argv[1])
     sys.argv[1:] = order["arguments"]
     del __file__
     run(descriptor, order)

@@ -324,7 +324,7 @@ def _by_name(named: Named, home: Home, asked: _Asked) -> Suite:
 @cache
 def _inside() -> str:
     """Return all that decides what is told of tests: what runs inside cells, and what hears it."""
-    own = (PLUGIN.parent / name for name in ("known/causes.py", "running/endings.py"))
+    own = (PLUGIN.parent / name for name in ("known/causes.py", "running/outcomes.py"))
     files = (PLUGIN, *sorted((PLUGIN.parent / "inside").glob("*.py")), *own)
     return "".join(file.read_text(encoding="utf-8") for file in files)
 

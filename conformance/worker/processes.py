@@ -25,6 +25,14 @@ def prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
+def take_standard_input() -> int:
+    """Return a descriptor of what is standard input; that itself is empty from then on."""
+    taken, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return taken
+
+
 def children(pid: int) -> list[int]:
     """Return the children of a process, whichever of its threads forked them."""
     found: list[int] = []

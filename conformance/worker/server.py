@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
-import selectors
 import shutil
-import signal
 import sys
 import time
 from dataclasses import dataclass, field
@@ -20,9 +18,9 @@ from typing import Any
 
 from conformance.worker import frames, scout
 from conformance.worker.job import identity, load_case, run_job
-from conformance.worker.processes import PR_SET_CHILD_SUBREAPER, prctl
+from conformance.worker.request_loop import RequestLoop
 from conformance.worker.shared import run_jobs, share_key
-from conformance.worker.supervisor import POLL, SCRATCH, Child, Supervisor
+from conformance.worker.supervisor import SCRATCH
 
 REQUEST = "request.json"
 ENTRY = Path(__file__).with_name("main.py")
@@ -45,8 +43,8 @@ class CaseFile:
     scouted: dict[str, Any] = field(default_factory=dict)
 
 
-class Server:
-    """One cell's server.
+class Server(RequestLoop):
+    """The server of the cases of a cell.
 
     Args:
         requests: Descriptor frames are read from.
@@ -55,26 +53,12 @@ class Server:
     """
 
     def __init__(self, requests: int, replies: int, *, spawn: bool) -> None:
-        self._requests = requests
-        self._replies = replies
+        super().__init__(requests, replies, self._main)
         self._spawn = spawn
-        self._selector = selectors.DefaultSelector()
         self._files: dict[str, CaseFile] = {}
-        self._decoder = frames.Decoder()
-        wake_read, wake_write = os.pipe()
-        for fd in (wake_read, wake_write):
-            os.set_blocking(fd, False)
-        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._wake = wake_read
-        close = (requests, replies, wake_read, wake_write, self._selector.fileno())
-        self._supervisor = Supervisor(self._selector, self._main, self._route, close)
-        self._selector.register(requests, selectors.EVENT_READ, None)
-        self._selector.register(wake_read, selectors.EVENT_READ, None)
 
     def serve(self) -> None:
         """Say hello, then serve requests until the orchestrator closes the channel."""
-        prctl(PR_SET_CHILD_SUBREAPER, 1)
         hello = identity()
         start = time.perf_counter()
         try:
@@ -108,22 +92,6 @@ class Server:
         gc.collect()
         gc.freeze()
 
-    def _turn(self) -> bool:
-        """Serve what is ready; return False at the end of the requests."""
-        for key, _ in self._selector.select(POLL if self._supervisor.busy else None):
-            if key.fd == self._requests:
-                data = os.read(self._requests, 1 << 18)
-                if not data:
-                    return False
-                for frame in self._decoder.feed(data):
-                    self._accept(frame.header)
-            elif key.fd == self._wake:
-                os.read(self._wake, 4096)
-            elif isinstance(key.data, Child):
-                self._supervisor.pump(key.data, key.fd)
-        self._supervisor.watch()
-        return True
-
     def _accept(self, request: dict[str, Any]) -> None:
         if self._spawn:
             self._start(request)
@@ -139,15 +107,10 @@ class Server:
         else:
             self._start(request)
 
-    def _start(self, request: dict[str, Any]) -> None:
+    def _start(self, request: dict[str, Any], share: str = "") -> None:
         known = self._files.get(request["file"])
-        share = share_key(request) if known is not None and known.state == "loaded" else ""
-        try:
-            self._supervisor.start({**request, "share": share}, share)
-        except OSError as error:
-            self._route(
-                {"kind": "done", "job": request["id"], "ended": "infra", "stderr": str(error)}, b""
-            )
+        share = share_key(request) if known is not None and known.state == "loaded" else share
+        super()._start({**request, "share": share}, share)
 
     def _main(self, request: dict[str, Any], fd: int) -> None:
         """Run in the child."""
@@ -205,9 +168,6 @@ class Server:
     def _replay(self, case_file: CaseFile, request: dict[str, Any]) -> None:
         for header, body in case_file.replay:
             self._send({**header, "job": request["id"]}, body)
-
-    def _send(self, header: dict[str, Any], body: bytes = b"") -> None:
-        frames.write(self._replies, header, body)
 
 
 def _warm_request() -> dict[str, Any]:

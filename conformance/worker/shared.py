@@ -16,6 +16,7 @@ from typing import Any
 
 from conformance.worker import frames
 from conformance.worker.job import configure, run_job, set_flags
+from conformance.worker.processes import take_standard_input
 from conformance.worker.scout import settings
 
 MOST_JOBS = 100
@@ -42,9 +43,7 @@ def run_jobs(first: dict[str, Any], fd: int) -> None:
         first: The first job.
         fd: Descriptor the jobs' frames go to.
     """
-    requests = os.dup(0)
-    with open(os.devnull) as nothing:  # noqa: PTH123 - a descriptor is what is wanted
-        os.dup2(nothing.fileno(), 0)
+    requests = take_standard_input()
     folder = os.getcwd()  # noqa: PTH109 - to go back to, whatever it is
     before = _configured(first)
     decoder = frames.Decoder()

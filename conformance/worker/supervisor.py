@@ -18,6 +18,7 @@ from conformance.worker.cgroups import MemoryGroups
 from conformance.worker.processes import (
     PR_SET_CHILD_SUBREAPER,
     PR_SET_PDEATHSIG,
+    children,
     end_strays,
     end_tree,
     prctl,
@@ -39,6 +40,8 @@ POLL = 0.1
 """Seconds between two looks at a job: what `/proc` tells of it costs more when it ends."""
 DRAIN = 8
 """Reads of a dead job's pipe: more than it can hold, so that a stray that writes on ends too."""
+REUSE = 0.5
+"""Part of its memory limit up to which a process is given another job."""
 SCRATCH = "CONFORMANCE_SCRATCH"
 """Variable that names the folder of a worker's temporary files, removed when it ends."""
 
@@ -78,7 +81,8 @@ class Child:
         pid: The process, leader of its own process group.
         share: What jobs it runs, see `conformance.worker.shared`; empty when it runs one only.
         request: The job it runs; None between two.
-        ended: Why it was ended by us: `timeout`, `memory` or `observation`; empty otherwise.
+        ended: Why it was ended by us: `timeout`, `memory`, `output` or `observation`; empty
+            otherwise.
         due: When to look at its limits next.
     """
 
@@ -102,11 +106,9 @@ class Child:
             given, self._give = _pipe(undo)
             self.pid = os.fork()
             undo.pop_all()
-        if not share:  # nothing comes: to the job this is an empty standard input
-            os.close(self._give)
+        if not share or self.pid == 0:  # nothing comes: an empty standard input
+            self.hang_up()
         if self.pid == 0:
-            if share:
-                os.close(self._give)
             with contextlib.suppress(OSError):  # then its memory is only summed up
                 if group is not None:
                     group.enter()
@@ -124,6 +126,7 @@ class Child:
         self.deadline = self.start + float(request["timeout"])
         self.due = self.start + POLL
         self.memory = int(request["memory"]) * 2**20
+        self.printed = int(request.get("printed_mb", 0)) * 2**20
         self.decoder.largest = int(request["observation_mb"]) * 2**20 * request["processes"]
         self.tails = {"stdout": Tail(), "stderr": Tail()}
         self.peak = 0
@@ -131,18 +134,27 @@ class Child:
     def give(self, request: dict[str, Any]) -> None:
         """Give an idle process its next job."""
         self._take(request)
-        with contextlib.suppress(BrokenPipeError):  # it died idle: the job is told so by its end
+        self.pass_on(request)
+
+    def pass_on(self, request: dict[str, Any]) -> None:
+        """Write a request to the standard input of a process, whose job goes on."""
+        with contextlib.suppress(BrokenPipeError):  # it died: its end will say so
             frames.write(self._give, request)
+
+    def hang_up(self) -> None:
+        """Close the standard input of a process: no more jobs come."""
+        if self._give >= 0:
+            os.close(self._give)
+        self._give = -1
 
     @property
     def descriptors(self) -> tuple[int, ...]:
         """The server's ends of its pipes, which are no business of other jobs."""
-        return (*self.fds, self._give) if self.share else tuple(self.fds)
+        return (*self.fds, *([self._give] if self._give >= 0 else ()))
 
     def close(self) -> None:
         """Close what is left open of a process that has ended."""
-        if self.share:
-            os.close(self._give)
+        self.hang_up()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def look(self) -> None:
@@ -156,6 +168,8 @@ class Child:
             self.kill("timeout")
         elif held > self.memory:
             self.kill("memory")
+        elif self.printed and max(tail.total for tail in self.tails.values()) > self.printed:
+            self.kill("output")
 
     def kill(self, why: str) -> None:
         """Kill the job with all processes below it, whatever group or session they are in."""
@@ -223,16 +237,25 @@ class Supervisor:
         send: Called with a header and a body: `{"kind": "event", "job": ID, ...}` for each frame
             of a job, then `{"kind": "done", "job": ID, ...}` once.
         close: Descriptors of the parent that a child must not hold.
+        reuse: Part of its memory limit beyond which a process is not given another job.
     """
 
     def __init__(
-        self, selector: selectors.BaseSelector, main: Main, send: Send, close: tuple[int, ...]
+        self,
+        selector: selectors.BaseSelector,
+        main: Main,
+        send: Send,
+        close: tuple[int, ...],
+        *,
+        reuse: float = REUSE,
     ) -> None:
         self._selector = selector
         self._main = main
         self._send = send
         self._close = close
+        self._reuse = reuse
         self._children: dict[int, Child] = {}
+        self._others = set(children(os.getpid()))  # started before, by a conftest for example
         self._groups = MemoryGroups()
         self._strays = False
 
@@ -240,6 +263,11 @@ class Supervisor:
     def busy(self) -> bool:
         """Whether a job is running."""
         return any(child.request is not None for child in self._children.values())
+
+    @property
+    def children(self) -> tuple[Child, ...]:
+        """The processes that have not ended."""
+        return tuple(self._children.values())
 
     def start(self, request: dict[str, Any], share: str) -> None:
         """Give a job to an idle process that runs such jobs, or fork a child for it.
@@ -296,6 +324,8 @@ class Supervisor:
             elif "idle" in frame.header:
                 self._rest(child)
             else:
+                if isinstance(seconds := frame.header.get("timeout"), (int, float)):
+                    child.deadline = time.monotonic() + seconds  # a part of the job begins
                 header = {**frame.header, "kind": "event", "job": child.request["id"]}
                 child.decoder.largest -= len(frame.body)
                 self._send(header, frame.body)
@@ -308,7 +338,7 @@ class Supervisor:
             return
         self._report(child, exit=0, signal=None)
         child.request = None
-        if child.peak > child.memory // 2:
+        if child.peak > child.memory * self._reuse:
             child.kill("idle")
 
     def watch(self) -> None:
@@ -321,7 +351,7 @@ class Supervisor:
                 self._finish(child, status, usage)
                 self._strays = True
         if self._strays:
-            self._strays = not end_strays(set(self._children))
+            self._strays = not end_strays({*self._children, *self._others})
             self._groups.close()
 
     def _release(self, group: MemoryGroup | None) -> None:
@@ -381,7 +411,7 @@ class Supervisor:
             child.close()
             self._release(child.group)
         self._children.clear()
-        end_strays(set())
+        end_strays(self._others)
         self._groups.close()
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.suites.suite import Examples
-from tests.suites.trials import session, told, write
+from tests.suites.trials import reports_of, session, write
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from conformance.suites.running.session import PytestSession
+    from conformance.suites.running.session_info import TestReport
 
 WARNS = """\
 import warnings
@@ -53,19 +56,18 @@ def test_told():
 """
 
 
-def ends(one: Any) -> dict[str, dict[str, Any]]:
+def ends(one: PytestSession) -> dict[str, TestReport]:
     """Return how each test of a session ended, by its function."""
-    seen = (dict(event) for event in told(one) if event["event"] == "end")
-    return {event["test"].rpartition("::")[2]: event for event in seen}
+    return {name.rpartition("::")[2]: report for name, report in reports_of(one).items()}
 
 
 def test_warnings_of_a_test(tmp_path: Path) -> None:
     """Each once, with its count and its place; those of a module are told with its first test."""
     write(tmp_path, {"test_one.py": WARNS})
     seen = ends(session(tmp_path, "-W", "always"))
-    (first,) = seen["test_quiet"]["warnings"]
+    (first,) = seen["test_quiet"].warnings
     assert (first["category"], first["message"]) == ("DeprecationWarning", "at import")
-    shaky, loud = seen["test_loud"]["warnings"]
+    shaky, loud = seen["test_loud"].warnings
     assert (shaky["category"], shaky["message"], shaky["count"]) == ("UserWarning", "shaky", 1)
     assert (loud["category"], loud["count"]) == ("FutureWarning", 3)
     assert loud["where"] == f"{tmp_path}/test_one.py:15"
@@ -79,8 +81,7 @@ def test_warnings_of_the_session(tmp_path: Path) -> None:
         "test_one.py": "def test_one(): pass\n",
     })  # fmt: skip
     one = session(tmp_path)
-    assert one.collect()
-    assert [warning["message"] for warning in one.told.facts["warnings"]] == ["mine"]
+    assert [warning["message"] for warning in one.info.facts["warnings"]] == ["mine"]
     one.close()
 
 
@@ -90,9 +91,8 @@ def test_facts(tmp_path: Path) -> None:
     wanted = {"version": "sys:version_info.major", "none": "sys:nothing", "gone": "nothing:x"}
     for forks in (False, True):
         one = session(tmp_path, facts=wanted, forks=forks)
-        assert one.collect()
-        assert one.told.facts["facts"] == {"version": "3"}
-        assert one.told.facts["workers"] == ("forked" if forks else "processes")
+        assert one.info.facts["facts"] == {"version": "3"}
+        assert one.info.facts["workers"] == ("forked" if forks else "processes")
         one.close()
 
 
@@ -104,17 +104,16 @@ def test_a_process_with_threads_is_not_forked(tmp_path: Path) -> None:
         "def test_one(): pass\n"
     })  # fmt: skip
     one = session(tmp_path, forks=True)
-    assert one.collect()
-    assert one.told.facts["workers"] == "processes"
-    assert one.told.facts["not forked"] == "2 threads after collecting"
+    assert one.info.facts["workers"] == "processes"
+    assert one.info.facts["not forked"] == "2 threads after collecting"
     one.close()
 
 
-def examples_of(folder: Path, **how: Any) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def examples_of(folder: Path, **how: Any) -> tuple[dict[str, TestReport], list[str]]:
     """Return how tests of Hypothesis end, and what they have seen."""
     write(folder, {"test_one.py": EXAMPLES})
     seen = ends(session(folder, examples=Examples(**how)))
-    number, _, values = seen["test_told"]["out"].partition(" ")
+    number, _, values = seen["test_told"].out.partition(" ")
     return seen, [number, values]
 
 
@@ -133,10 +132,10 @@ def test_examples_are_the_same_each_time(tmp_path: Path) -> None:
 def test_the_example_that_a_test_fails_with(tmp_path: Path) -> None:
     """As Hypothesis tells of it; made smaller only where that is asked for."""
     seen, _ = examples_of(tmp_path)
-    example = seen["test_fails"]["falsifying"]
+    example = seen["test_fails"].falsifying
     assert example.partition(": ")[2].startswith("test_fails(")
     small, _ = examples_of(tmp_path, shrink=True)
-    assert "values=[1000]" in small["test_fails"]["falsifying"]
+    assert "values=[1000]" in small["test_fails"].falsifying
     assert "values=[1000]" not in example
 
 
@@ -144,4 +143,4 @@ def test_nobody_needs_hypothesis(tmp_path: Path) -> None:
     """Nothing imports it where no test does."""
     text = "import sys\n\ndef test_one():\n    assert 'hypothesis' not in sys.modules\n"
     write(tmp_path, {"test_one.py": text})
-    assert ends(session(tmp_path, examples=Examples(number=3)))["test_one"]["outcome"] == "passed"
+    assert ends(session(tmp_path, examples=Examples(number=3)))["test_one"].outcome == "passed"

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
-from functools import partial
+import threading
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from conformance.engine.job import Job
+from conformance.engine.scheduler import Units
 from conformance.suites.running.collection import Collection, Test
-from conformance.suites.running.crew import Crew
-from conformance.suites.running.launching import arguments
-from conformance.suites.running.seat import Seat
-from conformance.suites.running.session import Launch, Session
-from conformance.suites.running.told import collection_of
-from conformance.suites.running.units import Units
+from conformance.suites.running.session import Launch, PytestSession, pytest_arguments
+from conformance.suites.running.session_info import TestReport, collection_of
+from conformance.suites.running.worker_loop import WorkerLoop
 from conformance.suites.suite import suite_of
 from tests.engine.worlds import planned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from conformance.engine.job import Finished
-    from conformance.suites.running.watch import Event
+    from conformance.suites.running.cells import Place
     from conformance.suites.suite import Examples
 
 ALONE = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
@@ -40,38 +38,48 @@ def write(folder: Path, files: Mapping[str, str]) -> Path:
     return folder
 
 
-def session(
+def launch(
     folder: Path, *more: str, timeout: float = 20.0, memory: int = 4096, forks: bool = False,
     facts: Mapping[str, str] | None = None, examples: Examples | None = None,
-) -> Session:  # fmt: skip
-    """Return a session of all that is in a folder."""
+) -> Launch:  # fmt: skip
+    """Return what a session of all that is in a folder is started with."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PYTHONPATH"))}
-    return Session(
-        Launch(
-            python=Path(sys.executable),
-            environment={**kept, **ALONE},
-            folder=Path.cwd(),
-            arguments=[*arguments(Collection()), *more, str(folder)],
-            timeout=timeout, memory=memory, forks=forks, facts=facts or {}, examples=examples,
-        )
+    return Launch(
+        python=Path(sys.executable),
+        environment={**kept, **ALONE},
+        folder=Path.cwd(),
+        arguments=[*pytest_arguments(Collection()), *more, str(folder)],
+        timeout=timeout, memory=memory, forks=forks, facts=facts or {}, examples=examples,
     )  # fmt: skip
+
+
+def session(folder: Path, *more: str, **options: Any) -> PytestSession:
+    """Return a session that has collected all that is in a folder."""
+    one = PytestSession(launch(folder, *more, **options))
+    one.collect()
+    return one
 
 
 def collected(folder: Path, *more: str) -> Collection:
     """Return what pytest collects in a folder."""
     one = session(folder, *more)
-    assert one.collect()
-    found = collection_of(one.told)
+    assert one.info.ready
+    found = collection_of(one.info)
     one.close()
     return found
 
 
-def told(one: Session, *tests: str) -> Iterator[Event]:
-    """Yield what a session tells of some tests, of all without a name."""
-    one.collect()
-    one.send({"run": list(tests or (name for name, *_ in (one.told.collected or {})["tests"]))})
-    one.send({"over": True})
-    yield from one.events()
+def reports_of(one: PytestSession, *tests: str) -> dict[str, TestReport]:
+    """Run some tests of a session, all without a name, and return how each ended, by its name."""
+    assert one.info.collected
+    names = list(tests or (test.name for test in one.info.collected.tests))
+    found = {}
+    for name, following in zip(names, [*names[1:], ""], strict=True):
+        report, _ = one.run(name, following, "one")
+        assert report
+        found[report.test] = report
+    one.close()
+    return found
 
 
 def jobs_of(folder: Path, *names: str, **more: Any) -> list[Job]:
@@ -88,25 +96,68 @@ def jobs_of(folder: Path, *names: str, **more: Any) -> list[Job]:
     return [Job(case=case, planned=place) for case in suite.cases([only])]
 
 
-def run(
-    jobs: Sequence[Job], begin: Callable[[], Session], known: Container[str] = frozenset()
-) -> list[Finished]:
-    """Run tests in one seat, with sessions as they are made, and return how each ended."""
-    crew = Crew(planned(), Units([jobs]), [], lambda: False)
+@dataclass
+class Pool:
+    """A pool of sessions of a folder, in place of those of a cell.
 
-    def made(_: Sequence[Job], *, forks: bool) -> Session:
-        return begin() if forks else Session(replace(begin().launch, forks=False))
+    Attributes:
+        begin: Returns what a session is started with; is told whether it may fork.
+        known: Names of the tests that were collected before.
+    """
 
-    crew.enter()
+    begin: Callable[[bool], Launch]
+    known: Container[str] = frozenset()
+    verdicts: dict[str, Callable[[Job], Finished]] = field(default_factory=dict)
+    given_up: dict[object, str] = field(default_factory=dict)
+    stopped: bool = False
+    root: PytestSession | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    forks: bool = True
+
+    def session(self, place: Place, wanted: Iterable[Job]) -> PytestSession:
+        """Return the session that forks, else a new one."""
+        del place, wanted
+        with self.lock:
+            if self.root is not None:
+                return self.root
+            one = PytestSession(self.begin(self.forks))
+            one.collect()
+            self.forks = one.info.forks
+            self.root = one if self.forks else None
+            return one
+
+    def drop(self, session: Any) -> None:
+        """End a session."""
+        if session is self.root:
+            self.root, self.forks = None, False
+        session.close()
+
+    def close(self) -> None:
+        """End the session that forks."""
+        if self.root is not None:
+            self.root.close()
+
+
+def loop_of(pool: Any, units: Units, key: str = "one") -> WorkerLoop:
+    """Return a loop of a pool that needs no environment."""
+    return WorkerLoop(pool, units, cast("Place", None), key)
+
+
+def run(jobs: Sequence[Job], begin: Callable[[bool], Launch], **options: Any) -> list[Finished]:
+    """Run tests in one loop, with sessions as they are made, and return how each ended."""
+    pool = Pool(begin, **options)
+    loop = loop_of(pool, Units([jobs]))
     try:
-        return list(Seat(crew.units, partial(crew.worker, made), known=known).run())
+        return list(loop.run())
     finally:
-        crew.leave()
+        loop.close()
+        pool.close()
 
 
 def ran(folder: Path, *names: str, **more: Any) -> dict[str, Finished]:
     """Run the tests of a folder to the last, and return how each ended, by its own name."""
     jobs = jobs_of(folder, *names, **{k: v for k, v in more.items() if k == "timeout"})
-    finished = run(jobs, lambda: session(folder, **more))
+    may_fork = more.pop("forks", False)
+    finished = run(jobs, lambda forks: launch(folder, forks=forks and may_fork, **more))
     assert sorted(one.job.case.id for one in finished) == sorted(job.case.id for job in jobs)
     return {one.job.case.name.partition("::")[2] or one.job.case.name: one for one in finished}

@@ -1,56 +1,52 @@
-"""The channel of a process that runs tests: events go out, orders come in."""
+"""The wire of a process that runs tests: messages go out, requests come in."""
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
+from conformance.worker import frames
+
 LOST = 71
-"""Exit status of a process whose events cannot be told any more: a test closed the descriptor."""
+"""Exit status of a process whose messages cannot be sent any more: a test closed the descriptor."""
 
 
 class Channel:
-    """One end of a socket: a line of JSON for each event and each order.
+    """Sends messages and receives requests, each the header of a frame.
 
-    A child that a test forked tells nothing.
+    A child that a test forked sends nothing.
 
     Args:
-        descriptor: The socket.
+        requests: Descriptor that requests are read from.
+        replies: Descriptor that messages are written to.
     """
 
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
+    def __init__(self, requests: int, replies: int) -> None:
+        self.requests, self.replies = requests, replies
         self._pid = os.getpid()
-        self._rest = b""
-        os.set_inheritable(descriptor, False)
+        self._decoder = frames.Decoder()
+        for descriptor in (requests, replies):
+            os.set_inheritable(descriptor, False)
 
-    def say(self, event: str, **facts: Any) -> None:
-        """Tell an event.
+    def send(self, **message: Any) -> None:
+        """Send a message.
 
         Args:
-            event: Its kind.
-            **facts: What there is to tell, as JSON has it.
+            **message: Its content, as JSON has it.
         """
         if os.getpid() != self._pid:
             return
-        line = json.dumps({"event": event, **facts}).encode() + b"\n"
         try:
-            while line:
-                line = line[os.write(self.descriptor, line) :]
+            frames.write(self.replies, message)
         except OSError:
             os._exit(LOST)
 
-    def hear(self) -> dict[str, Any] | None:
-        """Return the next order, waiting for it; None where nobody gives any more."""
-        while b"\n" not in self._rest:
-            try:
-                data = os.read(self.descriptor, 1 << 16)
-            except OSError:
-                os._exit(LOST)
-            if not data:
-                return None
-            self._rest += data
-        line, _, self._rest = self._rest.partition(b"\n")
-        order: dict[str, Any] = json.loads(line)
-        return order
+    def receive(self) -> dict[str, Any] | None:
+        """Wait for the next request and return it; None at the end of the requests."""
+        try:
+            while data := os.read(self.requests, 1 << 16):
+                for frame in self._decoder.feed(data):  # one test is asked for at a time
+                    return frame.header
+        except OSError:
+            os._exit(LOST)
+        return None

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conformance.suites.inside.forking import Root, why_not
+from conformance.suites.inside.fork_server import ForkServer, why_not
+from conformance.suites.inside.item_runner import run_requests
 from conformance.suites.inside.reports import TAIL, Ending, clean, described, reason_of
 from conformance.suites.inside.warned import Warned
-from conformance.suites.inside.working import work
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -23,17 +23,21 @@ if TYPE_CHECKING:
 
 SCOPES = ("function", "class", "module", "package")
 """Of fixtures, from the narrowest; those of a session bind no tests to one another."""
+UNLIMITED = 1e9
+"""Seconds until a fork server is to report something: more than it ever runs."""
 
 
 class Plugin:
     """Tells what pytest does, and runs what is ordered.
 
     Args:
-        channel: Where events go to, and where orders come from.
+        channel: Where messages go to, and where requests come from.
         examples: How Hypothesis looks for examples, None where the suite alone says so.
         data: Notes the data files that are read.
         facts: What is told of what is tested: `module:attribute` by name.
         forks: Whether workers are forked where that is safe.
+        timeout: Seconds that one test may take.
+        quiet: Seconds that all else may take.
     """
 
     def __init__(
@@ -44,7 +48,10 @@ class Plugin:
         facts: Mapping[str, str],
         *,
         forks: bool,
+        timeout: float,
+        quiet: float,
     ) -> None:
+        self._timeout, self._quiet = timeout, quiet
         self._channel, self._examples, self._data = channel, examples, data
         self._wanted_facts, self._forks = facts, forks
         self._names: dict[pytest.Item, str] = {}
@@ -64,13 +71,12 @@ class Plugin:
         # An error of an import is the cause of one that says that there was one.
         error = getattr(error, "__cause__", None) or error
         file = str(getattr(collector, "path", ""))
-        self._channel.say(
-            "broken" if report.failed else "skipped",
-            node=clean(report.nodeid),
-            reason=clean(reason_of(report)),
-            text=clean(report.longreprtext[-TAIL:]),
-            **({} if error is None else described(error, file)),
-        )
+        problem = {} if error is None else described(error, file)
+        problem |= {"node": clean(report.nodeid), "broken": report.failed}
+        problem |= {
+            "reason": clean(reason_of(report)), "text": clean(report.longreprtext[-TAIL:]),
+        }  # fmt: skip
+        self._channel.send(problem=problem)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -88,14 +94,15 @@ class Plugin:
         config = session.config
         for item in session.items:
             self._names.setdefault(item, clean(item.nodeid))
-        tests = [(self._names[item], *place_of(item), bound(item)) for item in session.items]
-        self._channel.say(
-            "collected",
-            root=str(config.rootpath),
-            ini="" if config.inipath is None else str(config.inipath),
-            tests=tests,
-            facts=self._facts(),
-            read=self._data.below(config.rootpath),
+        tests = [{"name": self._names[item], **describe_item(item)} for item in session.items]
+        self._channel.send(
+            collected={
+                "root": str(config.rootpath),
+                "ini": "" if config.inipath is None else str(config.inipath),
+                "tests": tests,
+                "facts": self._facts(),
+                "read": self._data.below(config.rootpath),
+            }
         )
 
     def _facts(self) -> dict[str, str]:
@@ -119,8 +126,8 @@ class Plugin:
         others = Warned()
         for file in [file for file in self._at_collection if file not in files]:
             others.add(self._at_collection.pop(file))
-        warnings = others.told()
-        self._channel.say("ready", forks=not why, why=why, warnings=warnings)
+        ready = {"forks": not why, "why": why, "warnings": others.told()}
+        self._channel.send(ready=ready, timeout=self._quiet if why else UNLIMITED)
         # What importing a module warns of is told with its first test.
         for item in session.items:
             if warned := self._at_collection.pop(str(getattr(item, "path", "")), None):
@@ -129,21 +136,22 @@ class Plugin:
         if why:
             gc.collect()
             gc.freeze()  # what is there now stays; looking through it again takes its time
-            work(session, named, self._channel)
+            self._channel.send(idle=True)
+            run_requests(session, named, self._channel, self._channel.receive())
             return True
 
-        def worker(channel: Channel) -> None:
+        def worker(channel: Channel, request: dict[str, Any]) -> None:
             self._channel = channel
-            work(session, named, channel)
+            run_requests(session, named, channel, request)
 
-        Root(session.config, self._channel).serve(worker)
+        ForkServer(session.config, self._channel, worker).serve()
         return True
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, None]:
         """Tell when a test begins, and how it ended."""
         name = self._names.get(item, clean(item.nodeid))
-        self._channel.say("begin", test=name)
+        self._channel.send(begin=name, timeout=self._timeout)
         if self._examples is not None:
             self._examples.begin(name)
         self._ending, self._warned = Ending(name), Warned()
@@ -154,7 +162,7 @@ class Plugin:
         told = self._warned.told()
         more = {"warnings": told, "read": self._data.below(item.config.rootpath)}
         more = {name: value for name, value in more.items() if value}
-        self._channel.say("end", **self._ending.facts(left), **more)
+        self._channel.send(end={**self._ending.facts(left), **more}, timeout=self._quiet)
         self._ending = None
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -182,11 +190,12 @@ class Plugin:
             self._at_collection.setdefault(file, Warned()).take(warning_message)
 
 
-def place_of(item: pytest.Item) -> tuple[str, int]:
-    """Return the file of a test and the line it begins in, 0 where that is not known."""
+def describe_item(item: pytest.Item) -> dict[str, Any]:
+    """Return the file of a test, the line it begins in, 0 if that is not known, and its bound."""
     file, line, _ = item.location
     path = str(getattr(item, "path", ""))
-    return path, line + 1 if line is not None and path.endswith(os.path.basename(file)) else 0  # noqa: PTH119 - pytest's own spelling
+    known = line is not None and path.endswith(os.path.basename(file))  # noqa: PTH119 - pytest's own spelling
+    return {"file": path, "line": (line or 0) + 1 if known else 0, "bound": bound(item)}
 
 
 def bound(item: pytest.Item) -> str:

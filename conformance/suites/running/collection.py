@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
-
-from conformance.model.traceback import Traceback
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Test(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +37,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         where: Last line of the file that took part, `file:line`.
         reason: Why it is skipped.
         text: What pytest says of it.
-        frames: Frames of the exception, empty where they are not known.
+        frames: Exceptions with their frames, as `conformance.worker.tracebacks` describes them.
     """
 
     node: str
@@ -52,7 +47,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     where: str = ""
     reason: str = ""
     text: str = ""
-    frames: Traceback = ()
+    frames: tuple[Any, ...] = ()
 
     def covers(self, name: str) -> bool:
         """Say whether a test is, or would be, one of those that were not collected for it."""
@@ -86,24 +81,3 @@ class Collection(msgspec.Struct, frozen=True, kw_only=True):
     inputs: dict[str, str] = {}
     failure: str = ""
     infra: bool = False
-
-
-def problem_of(event: Mapping[str, Any]) -> Problem:
-    """Return the problem that an event of the plugin tells of."""
-    said = {name: event.get(name, "") for name in ("node", "type", "message", "where", "text")}
-    return Problem(
-        broken=event["event"] == "broken", reason=event.get("reason", ""),
-        frames=frames_of_event(event), **said,
-    )  # fmt: skip
-
-
-def frames_of_event(event: Mapping[str, Any]) -> Traceback:
-    """Return the frames of the exception that an event reports; empty where it has no valid ones.
-
-    Args:
-        event: Event of the plugin; a test can write to its channel, too.
-    """
-    try:
-        return msgspec.convert(event.get("frames", ()), Traceback)
-    except msgspec.ValidationError:
-        return ()

@@ -1,29 +1,33 @@
-"""A session of pytest: one process in a cell, its events, and whatever way it ends."""
+"""A session of pytest in a cell, and the process that serves it."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import subprocess
-import sys
-import tempfile
 from dataclasses import asdict, dataclass, field
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from conformance.engine import guard
-from conformance.scratch import temporary_folder
-from conformance.suites.running.told import Told
-from conformance.suites.running.watch import Ended, Watch, channel, give, heard, tail
-from conformance.suites.suite import PLUGIN
+from conformance.engine.client import WorkerDiedError, WorkerProcess
+from conformance.engine.masking import Masking
+from conformance.engine.messages import JobEnd, read_message
+from conformance.errors import InfrastructureError
+from conformance.suites.inside.session_server import LOST, SOON
+from conformance.suites.running.cells import check_identity
+from conformance.suites.running.session_info import SessionInfo, TestReport
+from conformance.suites.suite import MEMORY, PLUGIN
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from conformance.suites.running.watch import Event
-    from conformance.suites.suite import Examples
+    from conformance.engine.job import Job, PlannedCell
+    from conformance.suites.running.cells import Place
+    from conformance.suites.running.collection import Collection
+    from conformance.suites.suite import Examples, Suite
+
+QUIET: Final = 600.0
+"""Seconds without a test after which a session is held to hang: collecting, or tidying up."""
+LARGEST: Final = 64
+"""MiB that a test may print past pytest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +41,9 @@ class Launch:
         arguments: Arguments of pytest.
         timeout: Seconds that one test may take.
         memory: MiB that the process may hold.
+        files: Files that it collects; None for the whole suite.
         examples: How Hypothesis looks for examples, None where the suite alone says so.
-        facts: What is told of what is tested: `module:attribute` by name.
+        facts: Facts to report about the tested package: `module:attribute` by name.
         forks: Whether it may fork workers.
         seed_random: Whether `random` begins each test with its name.
         data: Whether the data files that tests read are noted.
@@ -50,164 +55,168 @@ class Launch:
     arguments: Sequence[str]
     timeout: float
     memory: int
+    files: frozenset[str] | None = None
     examples: Examples | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
     forks: bool = False
     seed_random: bool = False
     data: bool = True
 
-    def order(self, scratch: Path) -> bytes:
-        """Return it as the process reads it.
-
-        Args:
-            scratch: A folder for what it keeps.
-        """
-        keep = f"cache_dir={scratch / 'cache'}"  # nothing is kept from one session to another
+    @property
+    def order(self) -> dict[str, Any]:
+        """The part that the process inside the cell needs, as plain data."""
         how = self.examples
-        return json.dumps({
-            "arguments": [*self.arguments, "-o", keep],
+        return {
+            "folder": str(self.folder),
+            "arguments": list(self.arguments),
+            "timeout": self.timeout,
+            "quiet": QUIET,
             "facts": dict(self.facts),
             "forks": self.forks,
             "data": self.data,
             "examples": how and {**asdict(how), "seed_random": self.seed_random},
-        }).encode()  # fmt: skip
+        }
 
 
-class Session:
-    """One process that runs pytest.
+class PytestSession(WorkerProcess):
+    """A process that collects a suite and runs its tests, itself or in workers that it forks.
 
     Args:
         launch: What it collects.
-        stopped: Says whether it is to end now.
 
     Attributes:
         launch: What it collects.
-        stopped: Says whether it is to end now.
-        keeps: What is held until it has ended.
-        told: What it told before any test.
-        ended: How it ended, once its events were taken.
+        info: What it reported before any test was requested.
+        held: Resources that are held until it has ended.
     """
 
-    def __init__(self, launch: Launch, stopped: Callable[[], bool] = lambda: False) -> None:
-        self.launch, self.stopped = launch, stopped
-        self.keeps = contextlib.ExitStack()
-        self._cut = False
-        self.told = Told()
-        self.ended = Ended()
-        self._events = self._all()
-        self._pending: list[Event] = []
-        self._line: socket.socket | None = None
-        self._watch = Watch(launch.timeout, launch.memory)
+    def __init__(self, launch: Launch) -> None:
+        super().__init__([launch.python, "-s", PLUGIN, "serve"], launch.environment)
+        self.launch = launch
+        self.info = SessionInfo(self.identity["versions"])
+        self.held = contextlib.ExitStack()
 
-    @property
-    def forked(self) -> bool:
-        """Whether another one costs next to nothing."""
-        return False
-
-    def collect(self) -> bool:
-        """Start it, and go on until it is ready to run tests.
-
-        Returns:
-            Whether it is; else it has ended, or runs what it wants to.
+    def collect(self) -> None:
+        """Collect, up to where it can run tests or has ended; a second call does nothing.
 
         Raises:
-            OSError: If no process can be started, or the disk refuses.
+            InfrastructureError: If pytest cannot be imported.
         """
-        if self.told.forks is not None:
-            return True
-        for event in self._events:
-            if event["event"] == "begin":
-                self._pending.append(event)
-                return False
-            if self.told.forks is not None:
-                return True
-        return False
+        info = self.info
+        if info.end is not None or info.forks:
+            return
+        try:
+            for message in self._request({"session": self.launch.order, "share": "session"}):
+                info.take(message)
+                if info.forks:  # the request goes on as long as it forks workers
+                    return
+                if message.get("kind") == "done":
+                    info.end = read_message(message, JobEnd)
+        except WorkerDiedError:
+            info.end = JobEnd()
+        except ValueError:
+            info.end = JobEnd(ended="garbled")
+        assert info.end is not None  # noqa: S101 - the last message is about the end
+        if not info.started and not info.end.ended:
+            text = info.end.stderr.strip()[-2000:] or f"status {info.end.exit}"
+            raise InfrastructureError(f"pytest does not start; it said: {text}")
 
-    def send(self, order: Mapping[str, Any], descriptors: Sequence[int] = ()) -> None:
-        """Give an order; one that has ended takes none.
+    def covers(self, job: Job) -> bool:
+        """Say whether it has collected the file of a test."""
+        files = self.launch.files
+        return files is None or str(job.case.file.absolute()) in files
+
+    def run(self, test: str, following: str, share: str) -> tuple[TestReport | None, JobEnd]:
+        """Run a test.
 
         Args:
-            order: The order.
-            descriptors: What comes with it.
+            test: Its name.
+            following: The next test that the same process is to run, empty for none.
+            share: Key of the process that is to run it, where workers are forked.
+
+        Returns:
+            How it ended, None if it took its process with it; and how the process did, or that it
+            fell idle.
         """
-        if self._line is not None:
-            give(self._line, order, descriptors)
-
-    def events(self) -> Iterator[Event]:
-        """Yield what it tells from now on, and start it if it was not.
-
-        Once they were taken, or are no longer, all that it started has ended, too.
-
-        Raises:
-            OSError: If no process can be started, or the disk refuses.
-        """
-        self._watch.rest()  # it may have waited
+        report = None
         try:
-            yield from self._pending
-            yield from self._events
-        finally:
-            self.close()
+            for message in self._request({"test": test, "next": following, "share": share}):
+                if "end" in message:
+                    report = read_message(message["end"], TestReport)
+                if message.get("kind") == "done":
+                    return report, read_message(message, JobEnd)
+        except WorkerDiedError:
+            # Of several tests in workers it is not known which one is at fault.
+            return report, JobEnd(ended=LOST if self.info.forks else "")
+        except ValueError:
+            return None, JobEnd(ended="garbled")
+        raise AssertionError  # the last message is about the end
 
-    def close(self) -> None:
-        """End it, and all that it started."""
-        self._events.close()
-        self.keeps.close()
+    def _request(self, request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Send a request and yield the messages about it, with secrets masked."""
+        limits = {
+            "timeout": QUIET, "memory": self.launch.memory, "printed_mb": LARGEST,
+            "observation_mb": 0, "processes": 1,
+        }  # fmt: skip
+        masking = Masking(self._masker)
+        patience = max(QUIET, self.launch.timeout)
+        for frame in self.exchange({**limits, **request}, patience):
+            yield masking.frame(frame)[0]
 
-    def stop(self) -> None:
-        """Have it end while somebody else takes its events."""
-        self._cut = True
+    def close(self, patience: float = 2 * SOON) -> None:
+        """End it, and all that it started; one that runs no test ends as pytest does."""
+        super().close(patience)
+        self.held.close()
 
-    def _stops(self) -> bool:
-        return self._cut or self.stopped()
 
-    def _all(self) -> Generator[Event]:
-        with (
-            temporary_folder("session") as scratch,
-            tempfile.TemporaryFile() as out,
-            tempfile.TemporaryFile() as err,
-        ):
-            watch, said = self._watch, {}
-            with self._started(scratch, out, err) as (process, line, result):
-                self._line = line
-                try:
-                    watching = heard(
-                        watch, line, lambda: process.poll() is not None, (out, err), self._stops
-                    )
-                    for event in watching:
-                        self.told.take(event)
-                        yield event
-                finally:
-                    self._line = None
-                    assert process.stdin is not None  # noqa: S101 - a pipe was asked for
-                    process.stdin.close()  # the guard ends what is left
-                    said = json.loads(result.read() or b"{}")
-                    self.ended = Ended(
-                        status=watch.status, exit=said.get("exit"), signal=said.get("signal"),
-                        cut=watch.cut, out=tail(out), err=tail(err),
-                    )  # fmt: skip
+def pytest_arguments(collection: Collection) -> list[str]:
+    """Return arguments of pytest with which every session is about the same project.
 
-    @contextlib.contextmanager
-    def _started(
-        self, scratch: Path, out: IO[bytes], err: IO[bytes]
-    ) -> Iterator[tuple[subprocess.Popen[bytes], socket.socket, IO[bytes]]]:
-        """Start pytest under a guard; yield the guard, its line, and how pytest ended."""
-        order = scratch / "order.json"
-        order.write_bytes(self.launch.order(scratch))
-        (ours, theirs), (result, ends) = channel(), os.pipe()
-        python = str(self.launch.python)
-        inside = [python, "-s", str(PLUGIN), str(theirs.fileno()), str(order)]
-        with ours, open(result, "rb") as said:  # noqa: PTH123 - descriptors
-            # What tests leave in the folder of temporary files goes with the session.
-            environment = {**self.launch.environment, "TMPDIR": str(scratch)}
-            try:
-                process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", guard.__file__, str(ends), *inside],
-                    stdin=subprocess.PIPE, stdout=out, stderr=err,
-                    pass_fds=(theirs.fileno(), ends), env=environment,
-                    cwd=self.launch.folder, start_new_session=True,
-                )  # fmt: skip
-            finally:
-                theirs.close()
-                os.close(ends)
-            with process:
-                yield process, ours, said
+    Args:
+        collection: What was collected, empty where that is not known yet.
+    """
+    known = ["--rootdir", collection.root] if collection.root else []
+    known += ["-c", collection.ini] if collection.ini else []
+    # One test that fails is no reason to know nothing of the others.
+    return [*known, "--continue-on-collection-errors", "--maxfail=0"]
+
+
+def start_session(
+    suite: Suite, planned: PlannedCell, place: Place, collection: Collection,
+    files: Sequence[str] | None = None, *, forks: bool = True,
+) -> PytestSession:  # fmt: skip
+    """Start a session of a suite in a cell.
+
+    Args:
+        suite: The suite.
+        planned: The cell.
+        place: The cell's environment.
+        collection: What was collected before, empty where that is not known yet.
+        files: The files it collects; None for the whole suite.
+        forks: Whether it forks workers, where that is safe.
+
+    Raises:
+        InfrastructureError: If it does not start, or is not of the cell.
+    """
+    paths = suite.paths if files is None else files
+    session = PytestSession(Launch(
+        python=place.python,
+        environment=place.variables,
+        folder=suite.folder,
+        arguments=[*suite.arguments, *pytest_arguments(collection), *paths],
+        timeout=suite.timeout,
+        memory=MEMORY,
+        files=None if files is None else frozenset(files),
+        examples=suite.examples,
+        facts=suite.facts,
+        forks=forks,
+        seed_random=suite.seed_random,
+        # A pinned checkout is restored before each run: its files are those of its commit.
+        data=not suite.is_in_cache,
+    ))  # fmt: skip
+    try:
+        check_identity(planned, session.info.versions)
+    except InfrastructureError:
+        session.close()
+        raise
+    return session

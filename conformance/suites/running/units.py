@@ -1,9 +1,7 @@
-"""What is handed out at once to a worker: tests that are to stay together. Pure."""
+"""Dividing the tests of a cell into units that one worker runs in a row. Pure."""
 
 from __future__ import annotations
 
-from collections import deque
-from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -15,61 +13,9 @@ PIECES: Final = 8
 """Into how many pieces, of the share that a worker has in all, a large file is divided."""
 LARGE: Final = 0.5
 """Part of such a share from which a file is divided, if that is safe."""
-BYTES: Final = 2**15
-"""Names that a worker is told at once, at most: it may not be listening yet."""
 
 
-class Units:
-    """Tests of a cell that nobody runs yet, taken by workers as they come free.
-
-    Args:
-        units: What stays together, in the order in which it is to be taken.
-    """
-
-    def __init__(self, units: Iterable[Sequence[Job]]) -> None:
-        self._units = deque(list(unit) for unit in units if unit)
-        self._lock = Lock()
-
-    def take(self, able: Callable[[str], bool]) -> list[Job] | None:
-        """Take what is next of what a worker can run, None where there is nothing.
-
-        Args:
-            able: Says whether it can run the test of a name.
-        """
-        with self._lock:
-            for number, unit in enumerate(self._units):
-                if all(able(job.case.name) for job in unit):
-                    del self._units[number]
-                    return unit
-        return None
-
-    def give_back(self, jobs: Sequence[Job]) -> None:
-        """Give back what could not be run, to be taken next."""
-        if jobs:
-            with self._lock:
-                self._units.appendleft(list(jobs))
-
-    def remove(self, which: Callable[[Job], bool]) -> list[Job]:
-        """Remove tests, and return them."""
-        with self._lock:
-            removed = [job for unit in self._units for job in unit if which(job)]
-            if removed:
-                gone = {id(job) for job in removed}
-                kept = ([job for job in unit if id(job) not in gone] for unit in self._units)
-                self._units = deque(unit for unit in kept if unit)
-            return removed
-
-    @property
-    def left(self) -> tuple[Job, ...]:
-        """Tests that nobody has taken."""
-        with self._lock:
-            return tuple(job for unit in self._units for job in unit)
-
-    def __len__(self) -> int:
-        return len(self._units)
-
-
-def divided(
+def divide(
     jobs: Sequence[Job],
     workers: int,
     bounds: Mapping[str, str],
@@ -147,13 +93,3 @@ def _atoms(jobs: Iterable[Job], bounds: Mapping[str, str]) -> Iterable[list[Job]
 
 def _function(job: Job) -> str:
     return job.case.name.partition("[")[0]
-
-
-def told_at_once(jobs: Sequence[Job]) -> int:
-    """Return how many of some tests fit into one order."""
-    size = 0
-    for number, job in enumerate(jobs):
-        size += len(job.case.name) * 2 + 8
-        if size > BYTES:
-            return max(1, number)
-    return len(jobs)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.suites.trials import collected, session, told, write
+from tests.suites.trials import collected, reports_of, session, write
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from conformance.suites.running.session_info import TestReport
+
+    Reports = dict[str, TestReport]
 
 ODD = """\
 import pytest
@@ -27,23 +33,22 @@ def test_surrogate():
     raise ValueError("\\ud800")
 """
 
-SOCKETS = (
-    "(int(n) for n in os.listdir('/proc/self/fd')"
-    " if os.path.realpath(f'/proc/self/fd/{n}').count('socket:'))"
+PIPES = (
+    "(int(n) for n in os.listdir('/proc/self/fd') if int(n) > 2 and "
+    "os.path.realpath(f'/proc/self/fd/{n}').count('pipe:'))"
 )
-GARBLE = f"[os.write(n, b'}}\\n') for n in {SOCKETS}]"
-"""Writes into every socket that is open."""
+GARBLE = f"""
+    for n in {PIPES}:
+        with contextlib.suppress(OSError):
+            os.write(n, b'}}' * 100)
+    time.sleep(5)"""
+"""Writes into every pipe that is open."""
 
 
-def ends(folder: Path, *more: str, **options: Any) -> dict[str, dict[str, Any]]:
+def ends(folder: Path, *more: str, tests: Sequence[str] = (), **options: Any) -> Reports:
     """Return how each test ended, by the name of its function and parameters."""
-    tests = options.pop("tests", ())
-    events = (
-        dict(event)
-        for event in told(session(folder, *more, **options), *tests)
-        if event["event"] == "end"
-    )
-    return {event["test"].partition("::")[2]: event for event in events}
+    found = reports_of(session(folder, *more, **options), *tests)
+    return {name.partition("::")[2]: report for name, report in found.items()}
 
 
 def test_odd_ids_are_told_apart(tmp_path: Path) -> None:
@@ -54,7 +59,7 @@ def test_odd_ids_are_told_apart(tmp_path: Path) -> None:
     seen = ends(tmp_path, tests=[names[0], names[-2]])
     assert sorted(seen) == sorted(name.partition("::")[2] for name in (names[0], names[-2]))
     (end,) = ends(tmp_path, tests=names[-1:]).values()
-    assert (end["outcome"], end["message"]) == ("failed", "\\ud800")
+    assert (end.outcome, end.message) == ("failed", "\\ud800")
 
 
 def test_the_same_file_named_twice(tmp_path: Path) -> None:
@@ -112,8 +117,8 @@ def test_how_a_test_ends(tmp_path: Path, body: str, outcome: str, said: str) -> 
     """As pytest has it; a child that it forks tells nothing."""
     write(tmp_path, {"test_one.py": f"def test_one():\n    {body}\n"})
     (end,) = ends(tmp_path).values()
-    assert end["outcome"] == outcome
-    assert said in end.get("reason", end.get("message", ""))
+    assert end.outcome == outcome
+    assert said in (end.reason or end.message)
 
 
 def test_the_evidence_of_a_failure(tmp_path: Path) -> None:
@@ -121,15 +126,15 @@ def test_the_evidence_of_a_failure(tmp_path: Path) -> None:
     body = "    print('x' * 100_000)\n    print('the end')\n    assert 1 == 2, 'no'\n"
     write(tmp_path, {"test_one.py": f"def test_one():\n{body}"})
     (end,) = ends(tmp_path).values()
-    assert (end["type"], end["phase"]) == ("AssertionError", "call")
-    assert end["message"].startswith("no\nassert 1 == 2")
-    assert end["where"] == f"{tmp_path}/test_one.py:4"
-    assert "assert 1 == 2" in end["text"]
-    ((frame,),) = (one["frames"] for one in end["frames"])
+    assert (end.type, end.phase) == ("AssertionError", "call")
+    assert end.message.startswith("no\nassert 1 == 2")
+    assert end.where == f"{tmp_path}/test_one.py:4"
+    assert "assert 1 == 2" in end.text
+    ((frame,),) = (one["frames"] for one in end.frames)
     assert (frame["file"], frame["line"]) == (f"{tmp_path}/test_one.py", 4)
     assert (frame["source"], frame["library"]) == ("assert 1 == 2, 'no'", "")
-    assert end["out"].endswith("the end\n")
-    assert len(end["out"]) < 20_000
+    assert end.out.endswith("the end\n")
+    assert len(end.out) < 20_000
 
 
 def test_the_configuration_of_a_suite_counts(tmp_path: Path) -> None:
@@ -144,7 +149,7 @@ def test_the_configuration_of_a_suite_counts(tmp_path: Path) -> None:
         "@pytest.mark.mine\ndef test_c(): pass\n",
     })  # fmt: skip
     seen = ends(tmp_path, "--number", "3")
-    assert {name: one["outcome"] for name, one in seen.items()} == {
+    assert {name: one.outcome for name, one in seen.items()} == {
         "test_a": "failed", "test_b": "passed", "test_c": "passed",
     }  # fmt: skip
     assert list(ends(tmp_path, "--number", "3", "-m", "mine")) == ["test_a", "test_c"]
@@ -154,18 +159,30 @@ def test_nothing_is_left_in_its_folder(tmp_path: Path) -> None:
     """Neither bytecode nor what pytest keeps for the next time."""
     write(tmp_path, {"conftest.py": "", "test_one.py": "def test_one(cache): pass\n"})
     before = sorted(tmp_path.rglob("*"))
-    assert ends(tmp_path)["test_one"]["outcome"] == "passed"
+    assert ends(tmp_path)["test_one"].outcome == "passed"
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_the_folder_of_the_plugin_is_not_importable(tmp_path: Path) -> None:
     """A suite that has a module `session` gets its own."""
     text = "import importlib.util\n\ndef test_one():\n"
-    text += "    assert importlib.util.find_spec('endings') is None\n"
+    text += "    assert importlib.util.find_spec('hooks') is None\n"
     write(tmp_path, {"test_one.py": text})
-    assert ends(tmp_path)["test_one"]["outcome"] == "passed"
+    assert ends(tmp_path)["test_one"].outcome == "passed"
 
 
+@pytest.mark.parametrize("forks", [False, True])
+def test_standard_input_is_empty(tmp_path: Path, *, forks: bool) -> None:
+    """Also where pytest captures nothing: a test does not read the requests."""
+    text = "import os\n\ndef test_a():\n    assert os.read(0, 1) == b''\n\ndef test_b(): pass\n"
+    write(tmp_path, {"test_one.py": text})
+    seen = ends(tmp_path, "-s", forks=forks)
+    assert {name: one.outcome for name, one in seen.items()} == {
+        "test_a": "passed", "test_b": "passed",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("forks", [False, True])
 @pytest.mark.parametrize(
     ("body", "cut", "status"),
     [
@@ -173,30 +190,37 @@ def test_the_folder_of_the_plugin_is_not_importable(tmp_path: Path) -> None:
         ("os._exit(5)", "", (5, None)),
         ("time.sleep(100)", "timeout", (None, 9)),
         ("big = bytearray(os.urandom(1)) * 2**29; time.sleep(5)", "memory", (None, 9)),
-        (f"{GARBLE}; time.sleep(5)", "garbled", (None, 9)),
+        ("os.system('yes > /proc/self/fd/2')", "output", (None, 9)),
+        (GARBLE, "garbled", (None, 9)),
     ],
 )  # fmt: skip
 def test_how_a_session_ends_too_early(
-    tmp_path: Path, body: str, cut: str, status: tuple[int | None, int | None]
+    tmp_path: Path, body: str, cut: str, status: tuple[int | None, int | None], *, forks: bool
 ) -> None:
-    """With all that it started; what was told before stays told."""
-    text = f"import os, signal, time\n\ndef test_a(): pass\n\ndef test_b():\n    {body}\n"
-    write(tmp_path, {"test_one.py": text})
-    one = session(tmp_path, timeout=2.0, memory=400)
+    """With all that it started; what was reported before stays reported."""
+    text = "import contextlib, os, signal, time\n\ndef test_a(): pass\n\n"
+    write(tmp_path, {"test_one.py": f"{text}def test_b():\n    {body}\n"})
+    capture = ("-s",) if cut == "output" else ()
+    one = session(tmp_path, *capture, timeout=2.0, memory=400, forks=forks)
     start = time.monotonic()
-    seen = [event["event"] for event in told(one)]
-    assert seen[-3:] == ["begin", "end", "begin"]
-    assert (one.ended.cut, one.ended.exit, one.ended.signal) == (cut, *status)
-    assert one.ended.status is None
+    first, _ = one.run("test_one.py::test_a", "test_one.py::test_b", "one")
+    assert first
+    assert first.outcome == "passed"
+    report, end = one.run("test_one.py::test_b", "", "one")
+    assert report is None
+    assert (end.ended, end.exit, end.signal) == (cut, *status)
+    one.close()
     assert time.monotonic() - start < 15
 
 
 def test_a_session_can_be_stopped(tmp_path: Path) -> None:
-    """Whoever takes no more of its events ends it."""
+    """Whoever closes it ends what it runs."""
     write(tmp_path, {"test_one.py": "import time\n\ndef test_a():\n    time.sleep(100)\n"})
     one = session(tmp_path, timeout=50.0)
-    events = told(one)
-    assert next(event for event in events if event["event"] == "begin")
     start = time.monotonic()
-    events.close()  # type: ignore[attr-defined]  # a generator
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(one.run, "test_one.py::test_a", "", "one")
+        time.sleep(0.5)
+        one.close()
+        assert running.result()[0] is None
     assert time.monotonic() - start < 5

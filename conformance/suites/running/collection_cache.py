@@ -1,4 +1,4 @@
-"""Collections that are kept: a suite is not collected again in a cell where nothing changed."""
+"""A cache of collections: a suite is not collected again in a cell where nothing changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.cache_folder import CacheFolder
 from conformance.engine.input_files import same_inputs
 from conformance.files import MALFORMED
 from conformance.suites.running.collection import Collection
-from conformance.suites.running.told import FORKED
+from conformance.suites.running.session_info import FORKED
 
 if TYPE_CHECKING:
     from pathlib import Path

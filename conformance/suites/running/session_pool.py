@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Final
 import psutil
 
 if TYPE_CHECKING:
-    from conformance.suites.running.session import Session
+    from conformance.suites.running.session import PytestSession
 
 FREE: Final = 0.25
-"""Part of the memory of this host that is left free by those that wait."""
+"""Part of the memory of this host that waiting sessions leave free."""
 
 
-class Waiting:
+class SessionPool:
     """Sessions by cell, as long as there is memory for them."""
 
     def __init__(self) -> None:
-        self._sessions: dict[str, list[Session]] = {}
+        self._sessions: dict[str, list[PytestSession]] = {}
         self._lock = Lock()
 
-    def add(self, cell: str, session: Session) -> None:
-        """Keep a session until its cell's tests are run; where memory is short, end it.
+    def add(self, cell: str, session: PytestSession) -> None:
+        """Keep a session until the tests of its cell are run; where memory is short, end it.
 
         Args:
             cell: Id of the cell.
@@ -35,15 +35,13 @@ class Waiting:
         with self._lock:
             self._sessions.setdefault(cell, []).append(session)
 
-    def taken(self, cell: str) -> list[Session]:
+    def take(self, cell: str) -> list[PytestSession]:
         """Return the sessions of a cell, which the caller ends."""
         with self._lock:
             return self._sessions.pop(cell, [])
 
     def close(self) -> None:
-        """End all that still wait."""
-        with self._lock:
-            left, self._sessions = self._sessions, {}
-        for sessions in left.values():
-            for session in sessions:
+        """End all sessions that still wait."""
+        for cell in list(self._sessions):
+            for session in self.take(cell):
                 session.close()

@@ -5,21 +5,17 @@ from __future__ import annotations
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 from conformance.engine.blobs import BlobStore
 from conformance.engine.record_judge import Judge, record_of
+from conformance.engine.scheduler import Units
 from conformance.errors import InfrastructureError
 from conformance.model.outcome import Conformance, Outcome, Stage, Verdict
-from conformance.suites.running.crew import Crew
-from conformance.suites.running.seat import IN_A_ROW, Seat
-from conformance.suites.running.session import Session
-from conformance.suites.running.units import Units
-from tests.engine.worlds import planned
-from tests.suites.trials import jobs_of, ran, run, session, write
+from conformance.suites.running.worker_loop import IN_A_ROW
+from tests.suites.trials import Pool, jobs_of, launch, loop_of, ran, run, write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +90,7 @@ def test_a_test_whose_name_is_not_the_same_twice(tmp_path: Path) -> None:
         "def test_fine(): pass\n"
     )
     jobs = jobs_of(write(tmp_path, {"test_one.py": text}))
-    found = run(jobs, lambda: session(tmp_path), {job.case.name for job in jobs})
+    found = run(jobs, lambda _: launch(tmp_path), known={job.case.name for job in jobs})
     assert {one.outcome for one in found} == {Outcome.NOT_RUN, Outcome.OK}
     (lost,) = (one for one in found if one.outcome is Outcome.NOT_RUN)
     assert "its name is not the same twice" in said(lost)
@@ -153,7 +149,7 @@ def test_a_suite_that_fails_as_a_whole(
     """Each of its tests ends so, with the message."""
     jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\ndef test_b(): pass\n"}))
     write(tmp_path, {"conftest.py": conftest})
-    found = run(jobs, lambda: session(tmp_path))
+    found = run(jobs, lambda _: launch(tmp_path))
     assert [one.outcome for one in found] == [outcome] * 2
     assert message in said(found[0])
 
@@ -161,7 +157,7 @@ def test_a_suite_that_fails_as_a_whole(
 def test_an_argument_that_pytest_does_not_know(tmp_path: Path) -> None:
     """Its own message, in one line."""
     jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\n"}))
-    (found,) = run(jobs, lambda: session(tmp_path, "--nothing"))
+    (found,) = run(jobs, lambda _: launch(tmp_path, "--nothing"))
     assert found.error is not None
     assert found.error.type == "UsageError"
     assert found.error.message.startswith("unrecognized arguments: --nothing")
@@ -187,7 +183,7 @@ def test_a_plugin_that_runs_others_instead(tmp_path: Path) -> None:
         "        type(item).from_parent(item.parent, name=item.name) for item in session.items\n"
         "    ]\n    for item in session.items:\n        item._nodeid += '-other'\n",
     })  # fmt: skip
-    found = run(jobs, lambda: session(tmp_path))
+    found = run(jobs, lambda _: launch(tmp_path))
     assert [one.outcome for one in found] == [Outcome.RAISED] * 2
 
 
@@ -195,10 +191,10 @@ def test_a_cell_without_pytest(tmp_path: Path) -> None:
     """A fault of the cell's, with what was said."""
     jobs = jobs_of(write(tmp_path, {"test_one.py": "def test_a(): pass\n"}))
     write(tmp_path, {"away/pytest.py": "raise ImportError('no pytest here')\n"})
-    one = session(tmp_path)
-    one.launch.environment["PYTHONPATH"] = str(tmp_path / "away")  # type: ignore[index]
+    one = launch(tmp_path)
+    away = {**one.environment, "PYTHONPATH": str(tmp_path / "away")}
     with pytest.raises(InfrastructureError, match="no pytest here"):
-        run(jobs, lambda: one)
+        run(jobs, lambda _: replace(one, environment=away))
 
 
 def test_verdicts(tmp_path: Path) -> None:
@@ -245,24 +241,45 @@ def test_a_neighbour_of_a_test_that_kills_the_fork_server_is_not_blamed(tmp_path
     )
     calm = "import time\ndef test_calm():\n    time.sleep(2)\n"
     jobs = jobs_of(write(tmp_path, {"test_k.py": killer, "test_c.py": calm}))
-    crew = Crew(planned(), Units([[job] for job in jobs]), [], lambda: False)
+    pool, units = Pool(lambda forks: launch(tmp_path, forks=forks)), Units([[job] for job in jobs])
 
-    def made(_: object, *, forks: bool) -> Session:
-        return Session(replace(session(tmp_path, forks=True).launch, forks=forks))
-
-    def seat() -> list[Finished]:
-        crew.enter()
+    def work(key: str) -> list[Finished]:
+        loop = loop_of(pool, units, key)
         try:
-            return list(Seat(crew.units, partial(crew.worker, made)).run())
+            return list(loop.run())
         finally:
-            crew.leave()
+            loop.close()
 
-    with ThreadPoolExecutor(2) as pool:
-        both = [pool.submit(seat) for _ in range(2)]
+    with ThreadPoolExecutor(2) as threads:
+        both = [threads.submit(work, key) for key in "ab"]
         found = {one.job.case.name: one.outcome for part in both for one in part.result()}
+    pool.close()
     assert found == {
         "test_k.py::test_kills": Outcome.CRASHED, "test_c.py::test_calm": Outcome.OK,
     }  # fmt: skip
+
+
+OWN_LOOP = """\
+def pytest_runtestloop(session):
+    for item in session.items:
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+    return True
+"""
+
+
+def test_a_suite_with_a_loop_of_its_own(tmp_path: Path) -> None:
+    """It runs what it wants to, and its results count; what ends a session ends one test."""
+    text = "import os\n\ndef test_a(): pass\n\ndef test_exit(): os._exit(5)\n"
+    text += "\ndef test_b(): assert 0\n"
+    write(tmp_path, {"test_one.py": text, "test_two.py": "def test_c(): pass\n"})
+    jobs = jobs_of(tmp_path)
+    write(tmp_path, {"conftest.py": OWN_LOOP})
+    found = {one.job.case.name.partition("::")[2]: one for one in run(
+        jobs, lambda _: launch(tmp_path)
+    )}  # fmt: skip
+    assert outcomes(found)["test_a"] is Outcome.OK
+    assert outcomes(found)["test_exit"] is Outcome.CRASHED
+    assert len(found) == len(jobs)
 
 
 @pytest.mark.parametrize("forks", [False, True])

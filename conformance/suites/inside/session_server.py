@@ -1,0 +1,112 @@
+"""The server of one session of pytest: starts it, watches it, and passes requests on to it.
+
+It is a process of its own, outside of pytest: whatever way a test ends the session, its end is
+reported, and nothing that the session started is left behind.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from conformance.worker.request_loop import RequestLoop
+from conformance.worker.supervisor import POLL, SCRATCH
+
+SOON = 10.0
+"""Seconds that a session has to end by itself once all its tests were run."""
+LOST = "lost"
+"""Why a test was not run to its end, where the session is gone that was to run it."""
+
+
+class SessionServer(RequestLoop):
+    """Serves the session of the first request, then requests for its tests.
+
+    A session that forks workers is a fork server itself: requests are passed on to it, whatever it
+    does, and what it reports of its workers is relayed.
+
+    Args:
+        replies: Descriptor that frames are written to; requests come on standard input.
+        entry: Script that starts a session.
+    """
+
+    def __init__(self, replies: int, entry: str) -> None:
+        super().__init__(0, replies, self._become_session, reuse=1.0)
+        self._entry = entry
+        self._is_started = self._forks = False
+        self._relayed: set[str] = set()
+
+    def serve(self) -> None:
+        """Say hello, then serve requests until the orchestrator closes the channel."""
+        self._send({"kind": "hello", "versions": find_versions()})
+        try:
+            while self._turn():
+                pass
+            self._dismiss()
+        finally:
+            self._supervisor.stop()
+            shutil.rmtree(os.environ[SCRATCH], ignore_errors=True)  # the orchestrator may be gone
+
+    def _dismiss(self) -> None:
+        """Let a session that runs no test end by itself, as pytest does."""
+        self._selector.unregister(self._requests)
+        if self._relayed or (self._supervisor.busy and not self._forks):
+            return
+        for child in self._supervisor.children:
+            child.hang_up()
+        end = time.monotonic() + SOON
+        while self._supervisor.children and time.monotonic() < end:
+            self._turn(POLL)
+
+    def _accept(self, request: dict[str, Any]) -> None:
+        if not self._is_started:
+            self._is_started = True
+            self._start(request, "session")
+        elif not self._supervisor.children:
+            self._lose(request["id"])
+        elif self._forks:
+            self._relayed.add(request["id"])
+            self._supervisor.children[0].pass_on(request)
+        else:
+            self._start(request, "session")
+
+    def _route(self, header: dict[str, Any], body: bytes) -> None:
+        header = header.get("relay", header)
+        self._send(header, body)
+        self._forks = self._forks or bool(header.get("ready") and header["ready"]["forks"])
+        if header["kind"] == "done":
+            self._relayed.discard(header["job"])
+            if not self._supervisor.children:
+                for job in self._relayed:
+                    self._lose(job)
+                self._relayed.clear()
+
+    def _lose(self, job: str) -> None:
+        self._send({"kind": "done", "job": job, "ended": LOST})
+
+    def _become_session(self, request: dict[str, Any], fd: int) -> None:
+        """Become a fresh interpreter that runs pytest; runs in the child."""
+        scratch, order = Path.cwd(), request["session"]
+        # Nothing is kept from one session to another.
+        order["arguments"] += ["-o", f"cache_dir={scratch / 'cache'}"]
+        file = scratch / "order.json"
+        file.write_text(json.dumps(order))
+        os.set_inheritable(fd, True)
+        os.chdir(order["folder"])
+        command = [sys.executable, "-s", self._entry, "session", str(fd), str(file)]
+        os.execv(sys.executable, command)  # noqa: S606
+
+
+def find_versions() -> dict[str, str]:
+    """Return the version of every package that can be imported here, by normalised name."""
+    found: dict[str, str] = {}
+    for one in importlib.metadata.distributions():
+        name = re.sub(r"[-_.]+", "-", one.metadata["Name"] or "").lower()
+        found.setdefault(name, one.version)
+    return found

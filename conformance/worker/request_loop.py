@@ -1,0 +1,83 @@
+"""Reading requests, running each in a child process, and sending what the children report."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+from typing import TYPE_CHECKING, Any
+
+from conformance.worker import frames
+from conformance.worker.processes import PR_SET_CHILD_SUBREAPER, prctl
+from conformance.worker.supervisor import POLL, REUSE, Child, Supervisor
+
+if TYPE_CHECKING:
+    from conformance.worker.supervisor import Main
+
+
+class RequestLoop:
+    """The part that all fork servers have in common: of cases, and of the tests of a suite.
+
+    Args:
+        requests: Descriptor frames are read from.
+        replies: Descriptor frames are written to.
+        main: Runs in a child with the request and the descriptor for its frames.
+        reuse: See `Supervisor`.
+    """
+
+    def __init__(self, requests: int, replies: int, main: Main, *, reuse: float = REUSE) -> None:
+        self._requests = requests
+        self._replies = replies
+        self._selector = selectors.DefaultSelector()
+        self._decoder = frames.Decoder()
+        wake_read, wake_write = os.pipe()
+        for fd in (wake_read, wake_write):
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._wake = wake_read
+        close = (requests, replies, wake_read, wake_write, self._selector.fileno())
+        self._supervisor = Supervisor(self._selector, main, self._route, close, reuse=reuse)
+        self._selector.register(requests, selectors.EVENT_READ, None)
+        self._selector.register(wake_read, selectors.EVENT_READ, None)
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+    def _turn(self, wait: float | None = None) -> bool:
+        """Serve what is ready; return False at the end of the requests.
+
+        Args:
+            wait: Seconds to wait for something where no child is busy, None for any time.
+        """
+        for key, _ in self._selector.select(POLL if self._supervisor.busy else wait):
+            if key.fd == self._requests:
+                data = os.read(self._requests, 1 << 18)
+                if not data:
+                    return False
+                for frame in self._decoder.feed(data):
+                    self._accept(frame.header)
+            elif key.fd == self._wake:
+                os.read(self._wake, 4096)
+            elif isinstance(key.data, Child):
+                self._supervisor.pump(key.data, key.fd)
+        self._supervisor.watch()
+        return True
+
+    def _accept(self, request: dict[str, Any]) -> None:
+        """Take a request."""
+        self._start(request, request["share"])
+
+    def _start(self, request: dict[str, Any], share: str) -> None:
+        """Run a request in a child: see `Supervisor.start`."""
+        try:
+            self._supervisor.start(request, share)
+        except OSError as error:
+            self._route(
+                {"kind": "done", "job": request["id"], "ended": "infra", "stderr": str(error)}, b""
+            )
+
+    def _route(self, header: dict[str, Any], body: bytes) -> None:
+        """Take what a child reports."""
+        self._send(header, body)
+
+    def _send(self, header: dict[str, Any], body: bytes = b"") -> None:
+        frames.write(self._replies, header, body)
