@@ -141,6 +141,10 @@ class Child:
         with contextlib.suppress(BrokenPipeError):  # it died: its end will say so
             frames.write(self._give, request)
 
+    def lift_limits(self) -> None:
+        """Watch its job no more: it is a fork server, which watches its own children."""
+        self.deadline, self.memory = float("inf"), sys.maxsize
+
     def hang_up(self) -> None:
         """Close the standard input of a process: no more jobs come."""
         if self._give >= 0:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 SCOPES = ("function", "class", "module", "package")
 """Of fixtures, from the narrowest; those of a session bind no tests to one another."""
-UNLIMITED = 1e9
-"""Seconds until a fork server is to report something: more than it ever runs."""
 
 
 class Plugin:
@@ -127,7 +125,7 @@ class Plugin:
         for file in [file for file in self._at_collection if file not in files]:
             others.add(self._at_collection.pop(file))
         ready = {"forks": not why, "why": why, "warnings": others.told()}
-        self._channel.send(ready=ready, timeout=self._quiet if why else UNLIMITED)
+        self._channel.send(ready=ready)
         # What importing a module warns of is told with its first test.
         for item in session.items:
             if warned := self._at_collection.pop(str(getattr(item, "path", "")), None):

@@ -79,7 +79,10 @@ class SessionServer(RequestLoop):
     def _route(self, header: dict[str, Any], body: bytes) -> None:
         header = header.get("relay", header)
         self._send(header, body)
-        self._forks = self._forks or bool(header.get("ready") and header["ready"]["forks"])
+        if header.get("ready") and header["ready"]["forks"]:
+            self._forks = True
+            for child in self._supervisor.children:
+                child.lift_limits()
         if header["kind"] == "done":
             self._relayed.discard(header["job"])
             if not self._supervisor.children:

@@ -194,9 +194,9 @@ class WorkerLoop:
         if report is not None:
             self._row = []
             return finish(job, report)
-        is_lost = end.ended == LOST and not self._losses
+        is_lost = end.ended == LOST and (session.info.forks or not self._losses)
         if is_lost or (end.ended == "memory" and not is_first):
-            self._losses += 1
+            self._losses += is_lost
             return None  # by others, it seems: it is tried again in a worker of its own
         finished = killed(job, end)
         how = "" if finished.error is None else finished.error.signature
