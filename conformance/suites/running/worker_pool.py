@@ -6,8 +6,8 @@ import itertools
 import threading
 from typing import TYPE_CHECKING, Any
 
-from conformance.engine.worker_probes import UnsupportedCellError
 from conformance.engine.job import Finished
+from conformance.engine.worker_probes import UnsupportedCellError
 from conformance.errors import ConformanceError, InfrastructureError
 from conformance.model.outcome import Outcome, Stage
 from conformance.suites.running.outcomes import describe_end
