@@ -17,11 +17,10 @@ from conformance.files import write_atomically
 from conformance.locking import locked
 from conformance.scratch import temporary_folder
 from conformance.triage.bisect.prober import ProgramProber
-from conformance.triage.new.bench import Bench
 from conformance.triage.new.file import Declared
-from conformance.triage.new.making import doc_of, first_keywords
 from conformance.triage.new.place import find_place
-from conformance.triage.new.proposal import Alone, Order, port
+from conformance.triage.new.porting import PortRequest, first_keywords, port
+from conformance.triage.new.runner import CaseRunner
 from conformance.triage.new.script import read_script
 from conformance.triage.programs.paste import read_paste, releases_named, thread_of
 from conformance.triage.programs.program import Program, ProgramKind
@@ -32,9 +31,9 @@ if TYPE_CHECKING:
 
     from conformance.app.context import ProjectContext
     from conformance.cells.lock import Lock
-    from conformance.engine.job import PlannedCell
-    from conformance.triage.bisect.prober import Prober
-    from conformance.triage.new.proposal import Ported
+    from conformance.engine.preparation import Preparation
+    from conformance.model.record import Record
+    from conformance.triage.new.porting import PortedCase
     from conformance.triage.new.script import Script
 
 SAMPLED: Final = ("0.5.3", "0.6.2", "0.8.3")
@@ -77,7 +76,7 @@ class NewOptions:
 
 def port_script(
     context: ProjectContext, script: str, options: NewOptions, say: Callable[[str], None]
-) -> Ported:
+) -> PortedCase:
     """Make a case of a script; nothing is written.
 
     Args:
@@ -96,39 +95,58 @@ def port_script(
     folder = _cases_folder(context, options.cases, dry_run=options.dry_run)
     stem = "" if script == STDIN else Path(called).stem
     place = find_place(
-        folder, read.tree, stem=stem, family=options.family, topic=options.topic, name=options.name
-    )
+        folder, read.source.tree, stem=stem, family=options.family, topic=options.topic,
+        name=options.name,
+    )  # fmt: skip
     place = replace(place, is_own=folder != context.project.cases)
     count = options.devices or read.settings.devices
-    benches = _Benches(context, jobs=options.jobs, timeout=options.timeout)
-    first = _first(context, options.cell, releases_named(text))
     good = context.release(options.good, "--good") if options.good else ""
-    first |= {good} if good else set()
-    ends = sorted(context.releases.versions.index(release) for release in first)
-    between = context.releases.versions[ends[0] : ends[-1] + 1]
-    planned, locks = benches.prepared(between, f"cpu{max(count, USUAL)}")
-    releases = [one.release for one in planned]
-    if missing := sorted(first - set(releases)):
+    first = _first(context, options.cell, releases_named(text)) | ({good} - {""})
+    known = context.releases.versions
+    ends = sorted(known.index(release) for release in first)
+    cells = _prepare(context, known[ends[0] : ends[-1] + 1], f"cpu{max(count, USUAL)}")
+    releases = [one.release for one in cells.cells]
+    if missing := sorted(first - {*releases}):
         raise UsageError(f"{', '.join(missing)}: cannot be had here; name others with --cell")
     source = thread_of(options.source) or options.source or read.thread
     keywords = first_keywords(
         read, source=source, devices=count, timeout=options.timeout,
-        requires=_required(read, locks),
+        requires=_required(read, cells.locks),
     )  # fmt: skip
-    order = Order(
-        pasted=pasted, script=read, called=called, place=place,
-        declared=Declared(doc=doc_of(read, Path(called).name), keywords=keywords),
-        first=[number for number, release in enumerate(releases) if release in first],
+    doc = read.doc or f"What {Path(called).name} shows."
+    numbers = [number for number, release in enumerate(releases) if release in first]
+    request = PortRequest(
+        pasted=pasted, script=read, name=called, place=place,
+        declared=Declared(doc=doc, keywords=keywords), first=numbers,
         good=releases.index(good) if good else None,
     )  # fmt: skip
     say(f"{place.id}: family {place.folder.name}, {place.why}")
-    with temporary_folder("new") as path:
-        bench = benches.of_cases(planned, locks, path)
-        alone = benches.of_scripts({n: releases[n] for n in order.first}, path)
-        return port(order, bench, alone, path, lambda line: say(f"  {line} ..."))
+    with temporary_folder("new") as scratch:
+        session, blobs = Session(context=context), BlobStore(scratch / "blobs")
+        jobs = session.job_runner(session.executor(cells.locks, slots=options.jobs), blobs)
+        runner = CaseRunner(cells=cells.cells, job_runner=jobs, width=options.jobs)
+        alone = _prepare(context, [releases[number] for number in numbers], "cpu1")
+
+        def run_script(file: Path) -> dict[int, Record]:
+            program = ProgramRunner(
+                target=Program(kind=ProgramKind.SCRIPT, text=str(file)), locks=alone.locks,
+                cache=context.cache, outer=os.environ, blobs=blobs, timeout=options.timeout,
+            )  # fmt: skip
+            prober = ProgramProber(runner=program, slots=options.jobs)
+            places = [releases.index(planned.release) for planned in alone.cells]
+            return dict(zip(places, prober.probe(alone.cells), strict=True))
+
+        return port(request, runner, run_script, scratch, lambda line: say(f"  {line} ..."))
 
 
-def write_case(ported: Ported) -> None:
+def _prepare(context: ProjectContext, releases: Iterable[str], place: str) -> Preparation:
+    """Look up the cells of some releases, one on each."""
+    texts = (f"{release}@{place}" for release in releases)
+    cells = [cell for text in texts for cell in select_cells(text, context.releases)]
+    return Session(context=context).prepare(cells)
+
+
+def write_case(ported: PortedCase) -> None:
     """Write the file of a case.
 
     Args:
@@ -137,12 +155,12 @@ def write_case(ported: Ported) -> None:
     Raises:
         UsageError: If the file was written to meanwhile.
     """
-    place = ported.order.place
+    place = ported.request.place
     with locked({place.folder.parent}, print_note):  # as `review` does, which edits case files
         there = place.file.read_text(encoding="utf-8") if place.file.exists() else None
         if there != place.there:
             raise UsageError(f"{place.file}: was edited meanwhile; nothing written, do it again")
-        write_atomically(place.file, ported.made.file.encode())
+        write_atomically(place.file, ported.file.encode())
 
 
 def _cases_folder(context: ProjectContext, given: Path | None, *, dry_run: bool) -> Path:
@@ -167,58 +185,5 @@ def _first(context: ProjectContext, selectors: Sequence[str], named: set[str]) -
 def _required(script: Script, locks: Mapping[str, Lock]) -> list[str]:
     """Return the packages that a script uses beside jax, of those that cells have."""
     there = {name for lock in locks.values() for name in lock.pins}
-    roots = {path.partition(".")[0] for path in script.names.values()} - _NEVER_REQUIRED
+    roots = {path.partition(".")[0] for path in script.source.names.values()} - _NEVER_REQUIRED
     return sorted(root for root in roots if root.replace("_", "-") in there)
-
-
-class _Benches:
-    """Makes what cases and scripts are run by."""
-
-    def __init__(self, context: ProjectContext, *, jobs: int, timeout: float) -> None:
-        self._context, self._jobs, self._timeout = context, jobs, timeout
-
-    def prepared(
-        self, releases: Iterable[str], place: str
-    ) -> tuple[list[PlannedCell], Mapping[str, Lock]]:
-        """Return the cells of some releases that can be planned for, and their locks."""
-        cells = [
-            cell
-            for release in releases
-            for cell in select_cells(f"{release}@{place}", self._context.releases)
-        ]
-        preparation = Session(context=self._context).prepare(cells)
-        return list(preparation.cells), preparation.locks
-
-    def of_cases(
-        self, planned: Sequence[PlannedCell], locks: Mapping[str, Lock], scratch: Path
-    ) -> Bench:
-        """Return where drafts are tried."""
-        session = Session(context=self._context)
-        return Bench(
-            cells=planned,
-            executor=session.executor(locks, slots=self._jobs),
-            cache=session.results,
-            blobs=BlobStore(scratch / "blobs"),
-            width=self._jobs,
-        )
-
-    def of_scripts(self, releases: Mapping[int, str], scratch: Path) -> Alone:
-        """Return how the script itself is run, on one device unless it asks for more."""
-        planned, locks = self.prepared(releases.values(), "cpu1")
-        by_release = {one.release: one for one in planned}
-
-        def prober(file: Path) -> Prober:
-            runner = ProgramRunner(
-                target=Program(kind=ProgramKind.SCRIPT, text=str(file)),
-                locks=locks,
-                cache=self._context.cache,
-                outer=os.environ,
-                blobs=BlobStore(scratch / "blobs"),
-                timeout=self._timeout,
-            )
-            return ProgramProber(runner=runner, slots=self._jobs)
-
-        return Alone(
-            cells={n: by_release[text] for n, text in releases.items() if text in by_release},
-            prober=prober,
-        )

@@ -15,7 +15,7 @@ from conformance.cli.options import jobs_option, json_option
 from conformance.cli.words import CELLS, FAMILIES
 from conformance.files import readable_json
 from conformance.model.outcome import ExitCode
-from conformance.triage.new.telling import (
+from conformance.triage.new.summary import (
     ported_json,
     release_lines,
     summary_lines,
@@ -26,7 +26,7 @@ from conformance.triage.new.telling import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from conformance.triage.new.proposal import Ported
+    from conformance.triage.new.porting import PortedCase
 
 
 @click.command("new")
@@ -89,19 +89,19 @@ def command(*, script: str, dry_run: bool, json_file: Path | None, **options: An
     _print(console, ported, dry_run=dry_run)
     if json_file is not None:
         write_file("--json", json_file, readable_json(ported_json(ported, written=not dry_run)))
-    return ExitCode.UNEXPECTED if ported.made.undeclared else ExitCode.OK
+    return ExitCode.UNEXPECTED if ported.undeclared else ExitCode.OK
 
 
-def _print(console: Console, ported: Ported, *, dry_run: bool) -> None:
+def _print(console: Console, ported: PortedCase, *, dry_run: bool) -> None:
     """Print the case that was made; write it, unless it is only to be shown."""
-    place, made = ported.order.place, ported.made
+    place = ported.request.place
     for line in ("", *release_lines(ported), "", *summary_lines(ported)):
         console.print(line)
     if dry_run:
-        console.print(f"\n{made.text}")
+        console.print(f"\n{ported.text}")
     else:
         write_case(ported)
-        console.print(f"\nwrote {place.file}: {place.id}, a {made.draft.way.kind}")
+        console.print(f"\nwrote {place.file}: {place.id}, a {ported.draft.options.kind}")
     for line in todo_lines(ported):
         console.print(f"left to you: {line}")
     if dry_run:

@@ -9,7 +9,7 @@ from heapq import nlargest
 from math import hypot, log
 from typing import TYPE_CHECKING, Final
 
-from conformance.triage.new.names import called, imported_names
+from conformance.triage.new.source import called, imported_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -26,7 +26,7 @@ _NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CasePlace:
     """Where a case goes.
 
     Attributes:
@@ -65,7 +65,7 @@ class Place:
 
 def find_place(
     cases: Path, tree: ast.AST, *, stem: str, family: str, topic: str, name: str
-) -> Place:
+) -> CasePlace:
     """Return where a case of a script goes.
 
     Args:
@@ -93,7 +93,7 @@ def find_place(
     name = _check("--name", name) if name else named_after(stem)
     folder = cases / family
     _refuse_taken(folder, name)
-    return Place(
+    return CasePlace(
         folder=folder, topic=topic, name=name, why=why,
         there=_read(folder / f"{topic}.py", name), new_family=family not in families,
     )  # fmt: skip

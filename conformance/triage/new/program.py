@@ -5,130 +5,106 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Final
 
-from conformance.triage.new.names import called, dotted
-from conformance.triage.new.shown import as_array, peeled
+from conformance.triage.new.compat import COMPAT, SHARD_MAPS
+from conformance.triage.new.observables import Observable, as_array, peeled
+from conformance.triage.new.source import called, dotted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.triage.new.edits import Edits
-    from conformance.triage.new.script import Script
-    from conformance.triage.new.shown import Show, Shown
+    from conformance.triage.new.observables import Observables
+    from conformance.triage.new.source import Source
 
-_STAGED: Final = frozenset({
-    "jax.jit", "jax.shard_map", "jax.experimental.shard_map.shard_map",
-    "jax.experimental.pjit.pjit",
-})  # fmt: skip
+_STAGED: Final = SHARD_MAPS | {"jax.jit", "jax.experimental.pjit.pjit", f"{COMPAT}shard_map"}
 _STATIC: Final = ("static_arg", "backend", "device", "donate_arg")
 """Beginnings of keywords under which a call is not plain: the harness lowers and calls apart."""
 _PARTIAL: Final = "functools.partial"
 
 
-def program_edits(
-    script: Script, show: Show, edits: Edits, *, reference: str = "", note: str = ""
-) -> bool:
-    """Make the last statement of a script return a program, where it calls a staged function.
+def program_changes(
+    source: Source, shown: Observables, reference: str = "", comment: str = ""
+) -> dict[ast.stmt, str] | None:
+    """Return the changes by which a script returns a program, where it ends in a staged call.
 
     Args:
-        script: The script.
-        show: What it shows.
-        edits: Gets the edits.
+        source: The script.
+        shown: What it shows.
         reference: What the value should be, as an expression.
-        note: A comment on that, with its line end.
+        comment: A comment on that, with its line end.
 
     Returns:
-        Whether it is one for sure: one result of one call, of arrays.
+        The new statements by those that they replace. None unless it is one for sure: one result
+        of one call, of arrays.
     """
-    body = script.tree.body
-    if len(show.shown) != 1 or show.shown[0].told or len(show.shown[0].values) != 1:
-        return False
-    (one,) = show.shown
-    if one.statement is not body[-1]:
-        return False
-    value: ast.expr | None = peeled(one.values[0], script.names)
-    assigned = None
-    if isinstance(value, ast.Name) and len(body) > 1:
-        value, assigned = _assigned(script.tree, value.id)
-    if not isinstance(value, ast.Call) or not _is_staged(value.func, script):
-        return False
-    if any(isinstance(node, ast.Starred) for node in value.args) or any(
-        keyword.arg is None for keyword in value.keywords
-    ):
-        return False
-    wanted = _wanted(one, edits, script) or reference
-    statement = one.statement
-    if assigned is not None:
-        edits.drop(statement)
-        statement = assigned
-    _call(edits, statement, value, wanted, note)
-    return True
+    body = source.tree.body
+    match shown.found:
+        case [Observable(values=[value], is_condition=False) as one] if one.statement is body[-1]:
+            changes: dict[ast.stmt, str] = {}
+        case _:
+            return None
+    statement, value = one.statement, peeled(value, source.names)
+    match value, body:
+        case ast.Name(id=used), [
+            *_, ast.Assign(targets=[ast.Name(id=name)], value=assigned) as before, _,
+        ] if used == name and _uses(source.tree, name) == 2:  # noqa: PLR2004 - once bound, once used  # fmt: skip
+            changes[statement] = ""
+            statement, value = before, assigned
+        case _:
+            pass
+    match value:
+        case ast.Call(func=function, args=args, keywords=keywords) if _is_staged(function, source):
+            starred = any(isinstance(node, ast.Starred) for node in args)
+            if starred or any(keyword.arg is None for keyword in keywords):
+                return None
+        case _:
+            return None
+    parts = [source.segment(function)]
+    if args:
+        listed = ", ".join(map(source.segment, args))
+        parts.append(f"args=({listed}{',' if len(args) == 1 else ''})")
+    if keywords:
+        pairs = (f'"{one.arg}": {source.segment(one.value)}' for one in keywords)
+        parts.append(f"kwargs={{{', '.join(pairs)}}}")
+    if expected := _expected(one, source) or reference:
+        parts.append(f"reference={expected}")
+    return {**changes, statement: f"{comment}return Program({', '.join(parts)})"}
 
 
-def _wanted(one: Shown, edits: Edits, script: Script) -> str:
+def _expected(one: Observable, source: Source) -> str:
     """Return what a value should be, as its script says; empty where it does not."""
-    if not isinstance(one.wanted, ast.expr):
-        return "" if one.wanted is None else repr(one.wanted)
-    made = as_array(one.wanted, one, script.names)
-    text = edits.text_of(one.wanted)
+    if not isinstance(one.expected, ast.expr):
+        return "" if one.expected is None else repr(one.expected)
+    made = as_array(one.expected, one, source.names)
+    text = source.segment(one.expected)
     return f"{made}({text})" if made else text
 
 
-def _assigned(tree: ast.Module, name: str) -> tuple[ast.expr | None, ast.stmt | None]:
-    """Return what the last statement but one assigns to a name that is used only once."""
-    before = tree.body[-2]
-    loads = sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
-    match before:
-        case ast.Assign(targets=[ast.Name(id=target)], value=value):
-            if target == name and loads == 2:  # noqa: PLR2004 - once bound, once used
-                return value, before
-        case _:
-            pass
-    return None, None
+def _uses(tree: ast.AST, name: str) -> int:
+    return sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
 
 
-def _call(edits: Edits, statement: ast.stmt, call: ast.Call, wanted: str, note: str) -> None:
-    """Replace a statement by the return of a program of its call; what is called stays as it is."""
-    at = edits.start(statement)
-    edits.replace(at, edits.start(call.func), f"{note}return Program(")
-    at, lead = edits.end(call.func), ", args=("
-    for argument in call.args:
-        edits.replace(at, edits.start(argument), lead)
-        at, lead = edits.end(argument), ", "
-    end = ",)" if len(call.args) == 1 else ")" if call.args else ""
-    if call.keywords:
-        lead = f"{end}, kwargs={{"
-        for keyword in call.keywords:
-            edits.replace(at, edits.start(keyword.value), f'{lead}"{keyword.arg}": ')
-            at, lead = edits.end(keyword.value), ", "
-        end = "}"
-    end += f", reference={wanted}" if wanted else ""
-    edits.replace(at, edits.end(statement), f"{end})")
-
-
-def _is_staged(node: ast.expr, script: Script) -> bool:
+def _is_staged(node: ast.expr, source: Source) -> bool:
     """Say whether a function is certainly a staged one, and called without more ado."""
     if isinstance(node, ast.Call):
-        return _stages(node, script.names)
-    if not isinstance(node, ast.Name):
-        return False
-    bindings = [one for one in ast.walk(script.tree) if _binds(one, node.id)]
-    if len(bindings) != 1 or bindings[0] not in script.tree.body:
+        return _stages(node, source.names)
+    bindings = [one for one in ast.walk(source.tree) if _binds(one, node)]
+    if len(bindings) != 1 or bindings[0] not in source.tree.body:
         return False
     match bindings[0]:
         case ast.FunctionDef(decorator_list=[decorator]):
-            return _decorates(decorator, script.names)
+            return _decorates(decorator, source.names)
         case ast.Assign(targets=[ast.Name()], value=ast.Call() as value):
-            return _stages(value, script.names)
+            return _stages(value, source.names)
         case _:
             return False
 
 
-def _binds(node: ast.AST, name: str) -> bool:
-    match node:
-        case ast.FunctionDef(name=bound) | ast.ClassDef(name=bound):
-            return bound == name
-        case ast.Assign(targets=targets):
-            return any(isinstance(t, ast.Name) and t.id == name for t in targets)
+def _binds(node: ast.AST, name: ast.expr) -> bool:
+    match name, node:
+        case ast.Name(id=found), ast.FunctionDef(name=bound) | ast.ClassDef(name=bound):
+            return bound == found
+        case ast.Name(id=found), ast.Assign(targets=targets):
+            return any(isinstance(one, ast.Name) and one.id == found for one in targets)
         case _:
             return False
 

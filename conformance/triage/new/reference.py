@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 MOST: Final = 64
 """Elements of a value that is written out."""
-_STEP: Final = re.compile(r"\[(?:'([^']*)'|(\d+))\]|\.(\w+)")
+_KEY: Final = re.compile(r"\[('[^']*'|\d+)\]")
+_PATH: Final = re.compile(rf"(?:{_KEY.pattern})*")
 _SMALL, _LARGE = 1e-4, 1e6
 """Between these numbers are written without an exponent."""
 _WRITTEN: Final = frozenset({
@@ -33,42 +34,29 @@ def expression(value: Value) -> str:
     Lists stand for tuples, as they do where a reference is compared.
 
     Args:
-        value: What was seen.
+        value: The value.
     """
     if sum(math.prod(leaf.shape) for leaf in value.leaves) > MOST:
         return ""
-    tree: dict[Any, Any] = {}
-    for leaf in value.leaves:
-        text = _leaf(leaf)
-        steps = _steps(leaf.path)
-        if not text or steps is None:
-            return ""
-        at = tree
-        for step in ["out", *steps[:-1]] if steps else []:
-            at = at.setdefault(step, {})
-        at[steps[-1] if steps else "out"] = text
-    return _written(tree.get("out", ""))
+    leaves = [(leaf.path.removeprefix("out"), _leaf(leaf)) for leaf in value.leaves]
+    if not all(text and _PATH.fullmatch(path) for path, text in leaves):
+        return ""
+    return _nested([(_KEY.findall(path), text) for path, text in leaves])
 
 
-def _steps(path: str) -> list[str | int] | None:
-    """Return the keys of a path, None where one is no plain key."""
-    rest = path.removeprefix("out")
-    found = list(_STEP.finditer(rest))
-    if "".join(match[0] for match in found) != rest or any(match[3] for match in found):
-        return None
-    return [match[1] if match[1] is not None else int(match[2]) for match in found]
-
-
-def _written(tree: Any) -> str:
-    if isinstance(tree, str):
-        return tree
-    if all(isinstance(key, int) for key in tree):
-        if sorted(tree) != list(range(len(tree))):
-            return ""
-        parts = [_written(tree[key]) for key in sorted(tree)]
-        return f"[{', '.join(parts)}]" if all(parts) else ""
-    parts = [f"{quoted(key)}: {_written(inner)}" for key, inner in tree.items()]
-    return "{" + ", ".join(parts) + "}"
+def _nested(leaves: list[tuple[list[str], str]]) -> str:
+    """Return lists and mappings of leaves, each by its keys; empty where indices are missing."""
+    if not leaves or not leaves[0][0]:
+        return leaves[0][1] if leaves else ""
+    inside: dict[str, list[tuple[list[str], str]]] = {}
+    for (key, *keys), text in leaves:
+        inside.setdefault(key, []).append((keys, text))
+    items = {key: _nested(found) for key, found in inside.items()}
+    if not any(map(str.isdigit, items)):
+        pairs = (f"{quoted(key[1:-1])}: {text}" for key, text in items.items())
+        return f"{{{', '.join(pairs)}}}"
+    listed = [items.get(str(number), "") for number in range(len(items))]
+    return f"[{', '.join(listed)}]" if all(listed) else ""
 
 
 def _leaf(leaf: Leaf) -> str:
@@ -112,7 +100,7 @@ def has_address(value: Value) -> bool:
     """Say whether a value is a text that is another in each process.
 
     Args:
-        value: What was seen.
+        value: The value.
     """
     return any(
         leaf.kind == "python" and _ADDRESS.search(leaf.data.decode("utf-8", "replace"))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from conformance.triage.new.edits import Edits
-from conformance.triage.new.names import called, imported_names
+import libcst as cst
+
+from conformance.triage.new.source import called, qualified
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from conformance.triage.new.source import Source
 
 _GENERATORS: Final = frozenset({
     "numpy.random.default_rng", "numpy.random.RandomState", "random.Random",
@@ -25,39 +26,37 @@ _NOT_DRAWING: Final = frozenset({
 """Names of these modules that do not draw from the shared generator."""
 
 
-def seeded(text: str) -> str:
+def seeded(source: Source) -> Source:
     """Return a script whose random numbers have the seed 0 where it gives none.
 
     Unseeded values differ in every run, so that each release would seem to change them.
 
     Args:
-        text: The script.
+        source: The script.
     """
-    tree = ast.parse(text)
-    names = imported_names(tree)
-    edits = Edits(text)
-    for call in _calls(tree, names, _GENERATORS):
-        if not (call.args or call.keywords):
-            edits.replace(edits.end(call) - 1, edits.end(call), "0)")
+
+    def seed(_: cst.CSTNode, node: cst.CSTNode) -> Any:
+        match node:
+            case cst.Call(args=[]) if qualified(node, source.names) in _GENERATORS:
+                return node.with_changes(args=[cst.Arg(cst.Integer("0"))])
+            case _:
+                return node
+
+    source = source.transform(seed)
     for module in _MODULES:
-        drawing = _first_drawing(tree, names, module)
-        if drawing is not None and not [*_calls(tree, names, {f"{module}.seed"})]:
-            at = edits.start(drawing)
-            edits.replace(at, at, f"import {module}\n{module}.seed(0)\n")
-    return edits.applied()
+        paths = {
+            statement: [called(node, source.names) for node in ast.walk(statement)]
+            for statement in source.tree.body
+        }
+        if any(f"{module}.seed" in called_there for called_there in paths.values()):
+            continue
+        drawing = (node for node, called_there in paths.items() if _draws(called_there, module))
+        if (first := next(drawing, None)) is not None:
+            source = source.insert(first, f"import {module}\n{module}.seed(0)")
+    return source
 
 
-def _calls(tree: ast.AST, names: Mapping[str, str], wanted: Collection[str]) -> Iterator[ast.Call]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and called(node, names) in wanted:
-            yield node
-
-
-def _first_drawing(tree: ast.Module, names: Mapping[str, str], module: str) -> ast.stmt | None:
-    """Return the first statement at the top that draws from a module's generator, else None."""
-    for statement in tree.body:
-        for node in ast.walk(statement):
-            parent, _, name = called(node, names).rpartition(".")
-            if parent == module and name not in _NOT_DRAWING:
-                return statement
-    return None
+def _draws(paths: list[str], module: str) -> bool:
+    """Say whether one of some functions draws from a module's generator."""
+    parts = (path.rpartition(".") for path in paths)
+    return any(parent == module and name not in _NOT_DRAWING for parent, _, name in parts)

@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.triage.new.names import called, dotted
+from conformance.triage.new.source import called, dotted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,10 @@ _PLACES: Final = frozenset({"jax_platforms", "jax_platform_name"})
 _X64: Final = "jax_enable_x64"
 _ENVIRON: Final = "os.environ"
 _READS: Final = frozenset({f"{_ENVIRON}.get", "os.getenv"})
-_TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
+_BOOLEANS: Final = {
+    "true": True, "yes": True, "on": True, "1": True,
+    "false": False, "no": False, "off": False, "0": False,
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -53,7 +56,8 @@ class Settings:
                 else:
                     self.xla_flags.append(flag)
         elif name.startswith("JAX_"):
-            self.set_option(name.lower(), _read(value))
+            number_or_text = int(value) if value.isdigit() else value
+            self.set_option(name.lower(), _BOOLEANS.get(value.lower(), number_or_text))
         else:
             self.dropped.append(name)
 
@@ -69,7 +73,7 @@ class Settings:
             self.config[name] = value
 
 
-def settings_of(
+def read_settings(
     tree: ast.Module, names: Mapping[str, str], variables: Mapping[str, str]
 ) -> Settings:
     """Return what a script sets at its top, before it does anything.
@@ -84,99 +88,100 @@ def settings_of(
     found = Settings()
     for name, value in variables.items():
         found.set_variable(name, value)
-    values: dict[str, Any] = {}
+    reader = _Reader(names, found)
     for node in tree.body:
-        if _is_setting(node, names, values, found):
+        if reader.sets(node):
             found.statements.append(node)
-        elif not _is_quiet(node, values):
+        elif not reader.is_quiet(node):
             break
     return found
 
 
-def _is_quiet(node: ast.stmt, values: dict[str, Any]) -> bool:
-    """Say whether a statement does nothing yet; take in the plain values that it names."""
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-        try:
-            values[node.targets[0].id] = ast.literal_eval(node.value)
-        except (ValueError, TypeError):
-            return False
+class _Reader:
+    """Reads statements in their order, and keeps the plain values that they name."""
+
+    def __init__(self, names: Mapping[str, str], found: Settings) -> None:
+        self._names, self._found = names, found
+        self._values: dict[str, Any] = {}
+
+    def is_quiet(self, node: ast.stmt) -> bool:
+        """Say whether a statement does nothing yet; keep the plain value that it names."""
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name), *_], value=value):
+                with contextlib.suppress(ValueError, TypeError):
+                    self._values[name] = ast.literal_eval(value)
+                    return True
+                return False
+            case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.ClassDef():
+                return True
+            case _:
+                return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+    def sets(self, node: ast.stmt) -> bool:
+        """Take in a statement that sets something; return whether it does."""
+        match node:
+            case ast.Assign(targets=[target, *_]) | ast.AugAssign(target=target):
+                return self._assigns(target, self._value(node.value))
+            case ast.Expr(value=ast.Call() as call):
+                return self._calls(call)
+            case _:
+                return False
+
+    def _assigns(self, target: ast.expr, value: object) -> bool:
+        """Take in `os.environ[NAME] = VALUE`, or `jax.config.NAME = VALUE`."""
+        path = dotted(target, self._names)
+        match target, value:
+            case ast.Subscript(value=base, slice=ast.Constant(value=str(name))), str(text) if (
+                dotted(base, self._names) == _ENVIRON
+            ):
+                self._found.set_variable(name, text)
+            case _ if path.startswith("jax.config.jax_") and value is not None:
+                self._found.set_option(path.rpartition(".")[2], value)
+            case _:
+                return False
         return True
-    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
-    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return isinstance(node, kinds) or is_text
 
-
-def _is_setting(
-    node: ast.stmt, names: Mapping[str, str], values: Mapping[str, Any], found: Settings
-) -> bool:
-    """Take in a statement that sets something; return whether it does."""
-    if isinstance(node, ast.Assign | ast.AugAssign):
-        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-        return _is_assignment(target, _value(node.value, names, values), names, found)
-    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
-        return False
-    call = node.value
-    given = [_value(argument, names, values) for argument in call.args]
-    target_name = called(call, names)
-    if len(given) == 2 and isinstance(given[0], str) and given[1] is not None:  # noqa: PLR2004 - name and value
-        if target_name in {f"{_ENVIRON}.setdefault", "os.putenv"} and isinstance(given[1], str):
-            found.set_variable(given[0], given[1])
-            return True
-        if target_name in {"jax.config.update", "jax.config.config.update"}:
-            found.set_option(given[0], given[1])
-            return True
-    if target_name == f"{_ENVIRON}.update" and call.args and isinstance(given[0], dict):
-        for name, value in given[0].items():
-            found.set_variable(name, value)
+    def _calls(self, call: ast.Call) -> bool:
+        """Take in a call that sets variables, or an option of jax."""
+        match called(call, self._names), [*map(self._value, call.args)]:
+            case (("os.environ.setdefault" | "os.putenv"), [str(name), str(value)]):
+                self._found.set_variable(name, value)
+            case "os.environ.update", [dict(variables), *_]:
+                for name, value in variables.items():
+                    self._found.set_variable(name, value)
+            case (("jax.config.update" | "jax.config.config.update"), [str(name), value]) if (
+                value is not None
+            ):
+                self._found.set_option(name, value)
+            case _:
+                return False
         return True
-    return False
 
-
-def _is_assignment(
-    target: ast.expr, value: object, names: Mapping[str, str], found: Settings
-) -> bool:
-    """Take in `os.environ[NAME] = VALUE`, or `jax.config.NAME = VALUE`."""
-    if value is None:
-        return False
-    if isinstance(target, ast.Subscript) and dotted(target.value, names) == _ENVIRON:
-        name = target.slice.value if isinstance(target.slice, ast.Constant) else None
-        if isinstance(name, str) and isinstance(value, str):
-            found.set_variable(name, value)
-            return True
-    path = dotted(target, names)
-    if path.startswith("jax.config.jax_"):
-        found.set_option(path.rpartition(".")[2], value)
-        return True
-    return False
-
-
-def _value(node: ast.expr, names: Mapping[str, str], values: Mapping[str, Any]) -> Any:
-    """Return the value of a plain expression, None where it has none that can be read."""
-
-    def read(inner: ast.expr) -> Any:
-        return _value(inner, names, values)
-
-    found: Any = None
-    match node:
-        case ast.Name(id=name):
-            found = values.get(name)
-        case ast.JoinedStr(values=parts):
-            said = [read(part) for part in parts]
-            found = None if None in said else "".join(map(str, said))
-        case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
-            found = read(value)
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            both = [read(left), read(right)]
-            found = both[0] + both[1] if all(isinstance(one, str) for one in both) else None
-        case ast.Call(args=[_, ast.Constant(value=str(default))]) if called(node, names) in _READS:
-            found = default
-        case ast.Call(func=ast.Name(id="str"), args=[argument]):
-            inner = read(argument)
-            found = None if inner is None else str(inner)
-        case _:
-            with contextlib.suppress(ValueError, TypeError):
-                found = ast.literal_eval(node)
-    return found
+    def _value(self, node: ast.expr) -> Any:
+        """Return the value of a plain expression, None where it has none that can be read."""
+        found: Any = None
+        match node:
+            case ast.Name(id=name):
+                found = self._values.get(name)
+            case ast.JoinedStr(values=parts):
+                values = [*map(self._value, parts)]
+                found = None if None in values else "".join(map(str, values))
+            case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
+                found = self._value(value)
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                both = [self._value(left), self._value(right)]
+                found = "".join(both) if all(isinstance(one, str) for one in both) else None
+            case ast.Call(args=[_, ast.Constant(value=str(default))]) if (
+                called(node, self._names) in _READS
+            ):
+                found = default
+            case ast.Call(func=ast.Name(id="str"), args=[argument]):
+                value = self._value(argument)
+                found = None if value is None else str(value)
+            case _:
+                with contextlib.suppress(ValueError, TypeError):
+                    found = ast.literal_eval(node)
+        return found
 
 
 def _words(text: str) -> list[str]:
@@ -184,10 +189,3 @@ def _words(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError:
         return text.split()
-
-
-def _read(text: str) -> object:
-    """Return what a variable says of an option."""
-    if text.lower() in _TRUE | _FALSE and not text.isdigit():
-        return text.lower() in _TRUE
-    return bool(int(text)) if text in {"0", "1"} else int(text) if text.isdigit() else text

@@ -6,24 +6,23 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from conformance.engine.job_comparison import load_value
 from conformance.errors import UsageError
 from conformance.model.outcome import Conformance, Outcome
-from conformance.triage.new.bench import written_cases
-from conformance.triage.new.case import Way, draft
+from conformance.triage.new.draft import DraftOptions, draft
 from conformance.triage.new.file import Declared, case_text, new_file
 from conformance.triage.new.reference import has_address
+from conformance.triage.new.runner import written_cases
 from conformance.triage.questions.failure import same_failure
 from conformance.triage.questions.predicate import SILENT, ending, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from conformance.model.case import Case
     from conformance.model.record import Record
-    from conformance.triage.new.bench import Bench
-    from conformance.triage.new.case import Draft
+    from conformance.triage.new.draft import Draft
+    from conformance.triage.new.runner import CaseRunner
     from conformance.triage.new.script import Script
 
 ROUNDS: Final = 3
@@ -36,23 +35,27 @@ _STATED: Final = frozenset({"AssertionError", "exit", "SystemExit"})
 _ABSENT: Final = frozenset({"AttributeError", "ImportError", "ModuleNotFoundError"})
 _ORDER: Final = (
     (
-        Way(kind="program", bridged=True), Way(kind="program"), Way(bridged=True), Way(),
-        Way(bridged=True, truth=True), Way(truth=True),
+        DraftOptions(kind="program", bridged=True),
+        DraftOptions(kind="program"),
+        DraftOptions(bridged=True),
+        DraftOptions(),
+        DraftOptions(bridged=True, truth=True),
+        DraftOptions(truth=True),
     ),
-    (Way(bridged=True, bare=True), Way(bare=True)),
-)  # fmt: skip
+    (DraftOptions(bridged=True, bare=True), DraftOptions(bare=True)),
+)
 """The ways to make a case, the one that tells most first; the second lot if none of the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class TriedDraft:
     """A draft that shows what its script does.
 
     Attributes:
-        draft: It.
+        draft: The draft.
         case: The case it is written as, for as long as it is tried.
-        records: What came of it, by number of the cell.
-        spelled: Numbers of the cells that only the script's own spelling fails on.
+        records: Its records, by number of the cell.
+        spelled: Numbers of the cells in which only the script's own spelling fails.
     """
 
     draft: Draft
@@ -92,112 +95,108 @@ def refuse_hopeless(plain: Mapping[int, Record], name: str) -> None:
         raise UsageError(f"{name}: is not whole: {last.type}: {last.message}")
 
 
-class Drafts:
-    """Drafts of one case, tried together.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """Tries drafts of one case.
 
-    Args:
+    Attributes:
         script: The script.
-        bench: Where they are tried.
+        runner: Runs the drafts.
         file: Where they are written for that.
         declared: What their decorators say.
         name: What the script is called.
     """
 
-    def __init__(
-        self, script: Script, bench: Bench, file: Path, declared: Declared, name: str
-    ) -> None:
-        self._script, self._bench, self._file = script, bench, file
-        self._declared, self._name = declared, name
+    script: Script
+    runner: CaseRunner
+    file: Path
+    declared: Declared
+    name: str
 
-    def choose(self, numbers: Sequence[int], plain: Mapping[int, Record]) -> Tried:
+    def choose(self, numbers: Sequence[int], plain: Mapping[int, Record]) -> TriedDraft:
         """Return the first draft that shows what the script does.
 
         Args:
             numbers: Numbers of the cells to try them in.
-            plain: What came of the script itself there.
+            plain: The records of the script itself in these.
 
         Raises:
             UsageError: If none does; the message says how the last one differs.
         """
         refused = ""
-        for tried in (one for ways in _ORDER for one in self._tried(ways, numbers)):
+        for tried in (one for options in _ORDER for one in self._tried(options, numbers)):
             spelled = _spelled(plain) if tried.draft.compat else ()
             differs = [
                 number
                 for number, record in sorted(tried.records.items())
                 if number not in spelled
                 and number in plain
-                and not agrees(record, plain[number], caught=self._script.caught)
+                and not agrees(record, plain[number], caught=self.script.caught)
             ]
             if not differs:
                 used = tuple(n for n in spelled if tried.records[n].outcome is Outcome.OK)
                 return replace(tried, spelled=used)
             number = differs[-1]
             both = (_how(plain[number]), _how(tried.records[number]))
-            release = self._bench.releases[number]
+            release = self.runner.releases[number]
             refused = f"on {release} the script ends with {both[0]}, a case of it with {both[1]}"
-        raise UsageError(f"{self._name}: no case shows what it does: {refused}{_hint(refused)}")
+        raise UsageError(f"{self.name}: no case shows what it does: {refused}{_hint(refused)}")
 
-    def _tried(self, order: Sequence[Way], numbers: Sequence[int]) -> Iterator[Tried]:
-        """Try some ways at once, and again with what turned out to be no array told as text."""
-        ways = dict(enumerate(order))
-        found: dict[int, Tried] = {}
+    def _tried(self, order: Sequence[DraftOptions], numbers: Sequence[int]) -> list[TriedDraft]:
+        """Try drafts at once, and again with values as text that turn out to be no arrays."""
+        pending = dict(enumerate(order))
+        found: dict[int, TriedDraft] = {}
         for _ in range(ROUNDS):
-            cases, made = {}, self._made(ways)
+            made = self._made(pending)
+            cases = {key: self._written(f"draft_{key}", one) for key, one in made.items()}
+            records = self.runner.run([*cases.values()], numbers)
             for key, one in made.items():
-                cases[key] = self._written(key, one)
-            records = self._bench.run(list(cases.values()), numbers)
-            for key, one in made.items():
-                found[key] = Tried(draft=one, case=cases[key], records=records[_called(key)])
-            again = {key: self._shown(one, found[key].records) for key, one in made.items()}
-            ways = {key: way for key, way in again.items() if way is not None}
-            if not ways:
+                case = cases[key]
+                found[key] = TriedDraft(draft=one, case=case, records=records[case.name])
+            again = {key: self._observable(found[key]) for key in made}
+            pending = {key: one for key, one in again.items() if one != made[key].options}
+            if not pending:
                 break
-        yield from (found[key] for key in sorted(found))
+        return [found[key] for key in sorted(found)]
 
-    def _made(self, ways: Mapping[int, Way]) -> dict[int, Draft]:
+    def _made(self, order: Mapping[int, DraftOptions]) -> dict[int, Draft]:
         """Return the drafts that can be made, none of them twice."""
         made: dict[int, Draft] = {}
-        for key, way in ways.items():
-            one = draft(self._script, way)
+        for key, options in order.items():
+            one = draft(self.script, options)
             if one is not None and one.body not in {other.body for other in made.values()}:
                 made[key] = one
         return made
 
-    def _written(self, key: int, one: Draft) -> Case:
+    def _written(self, name: str, one: Draft) -> Case:
         """Write a draft into a file of its own; return its case."""
-        text = case_text(one, _called(key), self._declared)
-        file = self._file.with_stem(f"{self._file.stem}_{key}")
+        text = case_text(one, name, self.declared)
         whole = new_file(text, one, "A draft.", deviates=False)
-        return written_cases(file, whole)[_called(key)]
+        return written_cases(self.file.with_name(f"{name}.py"), whole)[name]
 
-    def _shown(self, one: Draft, records: Mapping[int, Record]) -> Way | None:
-        """Return the way to observe what could not be observed; None where all could."""
-        told, named = set(one.way.told), set(one.way.named)
-        for record in records.values():
-            match = _NO_VALUE.match(record.error.message) if record.error is not None else None
-            if match:
-                told |= _numbers(one.paths, match[1])
-            elif record.error is not None and _NOTHING in record.error.message:
-                told |= set(range(len(one.paths)))
-            elif record.outcome is Outcome.OK and has_address(load_value(self._bench.side(record))):
-                named |= told
-        way = replace(one.way, told=frozenset(told), named=frozenset(named))
-        return None if way == one.way else way
+    def _observable(self, tried: TriedDraft) -> DraftOptions:
+        """Return the options by which all values of a draft can be observed."""
+        options, paths = tried.draft.options, tried.draft.paths
+        as_text, as_type = set(options.as_text), set(options.as_type)
+        for record in tried.records.values():
+            message = record.error.message if record.error is not None else ""
+            if match := _NO_VALUE.match(message):
+                as_text |= _numbers(paths, match[1])
+            elif _NOTHING in message:
+                as_text |= {*range(len(paths))}
+            elif record.outcome is Outcome.OK and has_address(self.runner.value(record)):
+                as_type |= as_text
+        return replace(options, as_text=frozenset(as_text), as_type=frozenset(as_type))
 
 
 def _numbers(paths: Sequence[str], where: str) -> set[int]:
-    """Return the number of the value that stands somewhere; all where that cannot be told."""
+    """Return the number of the value at a path; all numbers where that cannot be told."""
     found = {
-        n
-        for n, path in enumerate(paths)
+        number
+        for number, path in enumerate(paths)
         if where == path or where.startswith((f"{path}[", f"{path}."))
     }
-    return found or set(range(len(paths)))
-
-
-def _called(key: int) -> str:
-    return f"draft_{key}"
+    return found or {*range(len(paths))}
 
 
 def _spelled(plain: Mapping[int, Record]) -> tuple[int, ...]:

@@ -6,7 +6,13 @@ from textwrap import dedent
 
 import pytest
 
-from conformance.triage.new.environment import without_environment
+from conformance.triage.new import environment
+from conformance.triage.new.source import Source
+
+
+def without_environment(text: str) -> str:
+    """Return a script that prints no facts of its environment."""
+    return environment.without_environment(Source.parse(text)).text
 
 
 @pytest.mark.parametrize(

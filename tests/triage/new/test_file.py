@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.triage.new.case import Draft, Way
+from conformance.triage.new.draft import Draft, DraftOptions
 from conformance.triage.new.file import Declared, appended, case_text, clashes, new_file
 from conformance.triage.new.format import find_ruff, formatted
 from tests.projects import ROOT
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TOPICS = sorted((ROOT / "cases").glob("*/[!_]*.py"))
 DRAFT = Draft(
-    way=Way(),
+    options=DraftOptions(),
     body="return Observed(functools.reduce(jnp.add, np.ones(3)))",
     states=False,
     outer={"jnp": "import jax.numpy as jnp", "np": "import numpy as np",
@@ -77,7 +77,7 @@ def test_a_new_file_is_as_the_project_wants_it(tmp_path: Path) -> None:
     """What a script came with that the linter would not have is marked."""
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
     draft = Draft(
-        way=Way(),
+        options=DraftOptions(),
         body="f = lambda x: x\nx=   1\ndef g(): return f\nassert x\nreturn Observed(str(  x ))",
         states=False,
         inner=("from jax import tree_map",),
@@ -108,7 +108,7 @@ def test_imports_go_where_a_sorter_has_them() -> None:
         "functools": "import functools",
         "np": "import numpy as np",
     }
-    draft = Draft(way=Way(), body="", states=False, outer=lines)
+    draft = Draft(options=DraftOptions(), body="", states=False, outer=lines)
     assert appended(file, "", draft, deviates=True).strip() == (
         "from __future__ import annotations\n\nimport functools\n\nimport jax\n"
         "import numpy as np\nfrom jax.sharding import NamedSharding, PartitionSpec\n"

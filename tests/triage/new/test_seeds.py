@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.triage.new.seeds import seeded
+from conformance.triage.new import seeds
+from conformance.triage.new.source import Source
+
+
+def seeded(text: str) -> str:
+    """Return a script whose random numbers have a seed."""
+    return seeds.seeded(Source.parse(text)).text
 
 
 @pytest.mark.parametrize(
@@ -30,7 +36,7 @@ def test_a_seed_is_added(line: str, expected: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "np.random.seed(3); x = np.random.randn(3)",
+        "np.random.seed(3)\nx = np.random.randn(3)",
         "x = np.random.default_rng(7).normal(3)",
         "x = np.random.Generator(np.random.PCG64(1)).normal(3)",
         "x = jax.random.normal(jax.random.key(0), 3)",

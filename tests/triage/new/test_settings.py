@@ -6,14 +6,14 @@ import ast
 
 import pytest
 
-from conformance.triage.new.names import imported_names
-from conformance.triage.new.settings import Settings, settings_of
+from conformance.triage.new.settings import Settings, read_settings
+from conformance.triage.new.source import imported_names
 
 
 def found(text: str) -> Settings:
     """Return what a script sets."""
     tree = ast.parse(text)
-    return settings_of(tree, imported_names(tree), {})
+    return read_settings(tree, imported_names(tree), {})
 
 
 HEAD = "import os\nimport jax\n"

@@ -1,4 +1,4 @@
-"""From what releases show to what a case declares: stretches, ranges, deviations. Pure."""
+"""The releases on which a case deviates, and the declarations that it may have of that. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.triage.questions.state import Kind
 from conformance.triage.repro.surroundings import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from conformance.model.record import Record
     from conformance.triage.questions.state import State
@@ -40,81 +40,76 @@ class Stretch:
     """Releases one after the other that show the same.
 
     Attributes:
-        first: Number of the first release.
-        last: Number of the last one that was seen.
-        after: Number of the first release seen after it that shows another thing; None at the end.
-        state: What they show.
-        records: What came of those that were tried.
-        oldest: Whether nothing older shows another thing.
+        numbers: Numbers of the releases that were tried.
+        state: Their state.
+        records: Their records.
+        since: The first release, as the edge of a range.
+        range: The stretch as a specifier, empty for every release.
     """
 
-    first: int
-    last: int
-    after: int | None
+    numbers: Sequence[int]
     state: State
-    records: tuple[Record, ...]
-    oldest: bool
+    records: Sequence[Record]
+    since: str
+    range: str
 
     @property
     def outcome(self) -> Outcome:
         """How they end."""
         return self.records[0].outcome
 
+    @property
+    def is_good(self) -> bool:
+        """Whether they do what the case should do."""
+        return self.state.kind is Kind.GOOD
 
-def stretches(states: Mapping[int, State], records: Mapping[int, Record]) -> list[Stretch]:
+
+def find_stretches(
+    states: Mapping[int, State], records: Mapping[int, Record], releases: Sequence[str]
+) -> list[Stretch]:
     """Return the stretches of releases that show the same.
 
     Args:
         states: State of each release that was tried, by its number.
-        records: What came of it.
-    """
-    known = [number for number in sorted(states) if states[number].is_known]
-    edges = {change.after for change in changes(states)}
-    found: list[list[int]] = []
-    for number in known:
-        if not found or number in edges:
-            found.append([])
-        found[-1].append(number)
-    afters = [*(group[0] for group in found[1:]), None]
-    return [
-        Stretch(
-            first=group[0],
-            last=group[-1],
-            after=after,
-            state=states[group[0]],
-            records=tuple(records[number] for number in group),
-            oldest=group is found[0],
-        )
-        for group, after in zip(found, afters, strict=True)
-    ]
-
-
-def range_of(stretch: Stretch, releases: Sequence[str]) -> str:
-    """Return a stretch as a specifier, empty for every release.
-
-    Args:
-        stretch: It.
+        records: The records of those.
         releases: Every release, oldest first.
     """
-    parts = [] if stretch.oldest else [f">={spelled(releases[stretch.first])}"]
-    if stretch.after is not None:
-        parts.append(f"<{spelled(releases[stretch.after])}")
-    single = not stretch.oldest and stretch.after == stretch.first + 1
-    return f"=={releases[stretch.first]}" if single else ",".join(parts)
+    edges = {change.after for change in changes(states)}
+    groups: list[list[int]] = []
+    for number in sorted(states):
+        if states[number].is_known:
+            if not groups or number in edges:
+                groups.append([])
+            groups[-1].append(number)
+    found = []
+    for place, numbers in enumerate(groups):
+        first, since = numbers[0], spelled_release(releases[numbers[0]])
+        parts = [f">={since}"] if place else []
+        if place + 1 < len(groups):
+            after = groups[place + 1][0]
+            single = bool(place) and after == first + 1
+            parts.append(f"<{spelled_release(releases[after])}")
+            parts = [f"=={releases[first]}"] if single else parts
+        found.append(
+            Stretch(
+                numbers=numbers, state=states[first], since=since, range=",".join(parts),
+                records=[records[number] for number in numbers],
+            )
+        )  # fmt: skip
+    return found
 
 
-def spelled(release: str) -> str:
+def spelled_release(release: str) -> str:
     """Return a release as an edge of a range is spelled: `0.6` for `0.6.0`."""
-    version = Version(release)
-    parts = list(version.release)
-    while len(parts) > 2 and parts[-1] == 0:  # noqa: PLR2004 - major and minor
+    major, *parts = Version(release).release
+    while len(parts) > 1 and parts[-1] == 0:
         parts.pop()
-    return ".".join(map(str, parts))
+    return ".".join(map(str, (major, *parts)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What a case may declare of what was seen.
+    """The declarations that a case may have.
 
     Attributes:
         deviations: Each as it is written in a decorator.
@@ -127,39 +122,34 @@ class Proposal:
     why: str = ""
 
 
-def proposed(found: Sequence[Stretch], releases: Sequence[str], issue: str = "") -> Proposal:
-    """Return what a case may declare.
+def propose(found: Sequence[Stretch], issue: str = "") -> Proposal:
+    """Return the declarations that a case may have.
 
     Args:
         found: The stretches, oldest first.
-        releases: Every release, oldest first.
         issue: Upstream thread.
     """
     rest = list(found)
-    parts: list[str] = []
+    limits: list[str] = []
     why: list[str] = []
     if len(rest) > 1 and _is_absent(rest[0]):
-        older = rest.pop(0)
-        assert older.after is not None  # noqa: S101 - there is another stretch
-        parts.append(f">={spelled(releases[older.after])}")
-        why.append(_said(older))
+        why.append(_message(rest.pop(0)))
+        limits.append(f">={rest[0].since}")
     if len(rest) > 1 and rest[-1].outcome is Outcome.UNSUPPORTED:
         newer = rest.pop()
-        parts.append(f"<{spelled(releases[newer.first])}")
-        why.append(_said(newer))
-    bad = [one for one in rest if one.state.kind is not Kind.GOOD]
-    ranges = [_within(range_of(one, releases), parts) for one in bad]
-    declared = (
-        _deviation(one, where, issue)
-        for one, where in zip(bad, ranges, strict=True)
-        if one.outcome is not Outcome.UNSUPPORTED
+        limits.append(f"<{newer.since}")
+        why.append(_message(newer))
+    deviations = (
+        _deviation(one, _within(one.range, limits), issue)
+        for one in rest
+        if not one.is_good and one.outcome is not Outcome.UNSUPPORTED
     )
-    return Proposal(deviations=tuple(declared), releases=",".join(parts), why="; ".join(why))
+    return Proposal(deviations=tuple(deviations), releases=",".join(limits), why="; ".join(why))
 
 
-def _within(where: str, parts: Iterable[str]) -> str:
+def _within(range_: str, limits: Sequence[str]) -> str:
     """Return a range without the edge that the case's own range has already."""
-    return ",".join(part for part in where.split(",") if part not in set(parts))
+    return ",".join(part for part in range_.split(",") if part not in limits)
 
 
 def _is_absent(stretch: Stretch) -> bool:
@@ -175,7 +165,7 @@ def _is_absent(stretch: Stretch) -> bool:
     )
 
 
-def _said(stretch: Stretch) -> str:
+def _message(stretch: Stretch) -> str:
     error = stretch.records[-1].error
     return "" if error is None else " ".join(error.message.split())[:_LONGEST]
 
@@ -183,17 +173,14 @@ def _said(stretch: Stretch) -> str:
 def _deviation(stretch: Stretch, where: str, issue: str) -> str:
     """Return a deviation as it is written in a decorator."""
     given = [quoted(f"jax{where}")] if where else []
-    if stretch.outcome is not Outcome.RAISED:
-        given.append(f"outcome={quoted(str(stretch.outcome))}")
-    else:
+    if stretch.outcome is Outcome.RAISED:
         errors = [record.error for record in stretch.records if record.error is not None]
-        types = "|".join(dict.fromkeys(error.type for error in errors))
-        given.append(f"error={quoted(types)}")
+        given.append(f"error={quoted('|'.join(dict.fromkeys(error.type for error in errors)))}")
         if match := pattern([error.message for error in errors]):
             given.append(f"match={_raw(match)}")
-    given.append(f"reason={quoted(PROPOSED)}")
-    if issue:
-        given.append(f"issue={quoted(issue)}")
+    else:
+        given.append(f"outcome={quoted(str(stretch.outcome))}")
+    given += [f"reason={quoted(PROPOSED)}", *([f"issue={quoted(issue)}"] if issue else [])]
     inner = "".join(f"            {one},\n" for one in given)
     return f"deviation(\n{inner}        )"
 

@@ -8,7 +8,7 @@ import pytest
 
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.triage.new.stretches import pattern, proposed, spelled, stretches
+from conformance.triage.new.deviations import find_stretches, pattern, propose, spelled_release
 from conformance.triage.questions.state import GOOD, Kind, State
 
 RELEASES = ["0.4.30", "0.5.0", "0.6.0", "0.6.1", "0.7.0", "0.9.0.1"]
@@ -40,7 +40,7 @@ def declared(*shown: tuple[State, Record] | None) -> tuple[list[str], str]:
     """Return ranges of the deviations proposed, and the releases of the case."""
     states = {n: one[0] for n, one in enumerate(shown) if one is not None}
     records = {n: one[1] for n, one in enumerate(shown) if one is not None}
-    proposal = proposed(stretches(states, records), RELEASES)
+    proposal = propose(find_stretches(states, records, RELEASES))
     ranges = [re.findall(r'"jax([^"]*)"', text) for text in proposal.deviations]
     return ["".join(found) for found in ranges], proposal.releases
 
@@ -75,11 +75,11 @@ def test_a_deviation_says_what_was_seen() -> None:
     """And that it is proposed."""
     state, one = failed("TypeError", "it got 3 of x[0]. Do this instead.")
     states, records = {0: state, 1: GOOD}, {0: one, 1: record()}
-    (text,) = proposed(stretches(states, records), RELEASES, "a/b#1").deviations
+    (text,) = propose(find_stretches(states, records, RELEASES), "a/b#1").deviations
     for part in ('"jax<0.5"', 'error="TypeError"', 'reason="proposed', 'issue="a/b#1"'):
         assert part in text
     states, records = {0: WRONG[0], 1: GOOD}, {0: WRONG[1], 1: record()}
-    (text,) = proposed(stretches(states, records), RELEASES).deviations
+    (text,) = propose(find_stretches(states, records, RELEASES)).deviations
     assert 'outcome="ok"' in text
 
 
@@ -87,7 +87,7 @@ def test_a_pattern_is_written_so_that_it_can_be_read() -> None:
     """Without backslashes for backslashes."""
     state, one = failed("TypeError", "clip() got an unexpected argument")
     states, records = {0: state, 1: GOOD}, {0: one, 1: record()}
-    (text,) = proposed(stretches(states, records), RELEASES).deviations
+    (text,) = propose(find_stretches(states, records, RELEASES)).deviations
     assert r'''match=r"clip\(\) got an unexpected argument"''' in text
 
 
@@ -116,4 +116,11 @@ def test_patterns_hold_for_all_messages(messages: list[str], expected: str) -> N
 
 def test_releases_as_edges() -> None:
     """As people write them."""
-    assert list(map(spelled, RELEASES)) == ["0.4.30", "0.5", "0.6", "0.6.1", "0.7", "0.9.0.1"]
+    assert list(map(spelled_release, RELEASES)) == [
+        "0.4.30",
+        "0.5",
+        "0.6",
+        "0.6.1",
+        "0.7",
+        "0.9.0.1",
+    ]

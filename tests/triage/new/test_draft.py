@@ -12,13 +12,13 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.kit import Observed
-from conformance.triage.new.case import Draft, Way, draft
+from conformance.triage.new.draft import Draft, DraftOptions, draft
 from conformance.triage.new.file import Declared, case_text
 from conformance.triage.new.script import Script, read_script
 from conformance.triage.programs.paste import read_paste
 
-PROGRAM = Way(kind="program")
-BRIDGED = Way(bridged=True)
+PROGRAM = DraftOptions(kind="program")
+BRIDGED = DraftOptions(bridged=True)
 
 
 def script(text: str) -> Script:
@@ -26,16 +26,16 @@ def script(text: str) -> Script:
     return read_script(read_paste(dedent(text), "report.py"), "report.py")
 
 
-def body(text: str, way: Way = Way(), **more: str) -> str:  # noqa: B008 - it is frozen
+def body(text: str, options: DraftOptions = DraftOptions(), **more: str) -> str:  # noqa: B008 - it is frozen
     """Return the inside of the case of a script."""
-    made = draft(script(text), way, **more)
+    made = draft(script(text), options, **more)
     assert made is not None
     return "\n".join([*made.inner, made.body])
 
 
-def made(text: str, way: Way = Way()) -> Draft | None:  # noqa: B008 - it is frozen
+def made(text: str, options: DraftOptions = DraftOptions()) -> Draft | None:  # noqa: B008 - it is frozen
     """Return the draft of a script, if there is one."""
-    return draft(script(text), way)
+    return draft(script(text), options)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_what_is_printed_or_last_is_observed(text: str, expected: str) -> None:
 def test_what_is_asserted_is_the_reference(text: str, expected: str, told: str) -> None:
     """Or, where both sides cannot be compared, that it holds."""
     assert body(text) == expected
-    assert told in body(text, Way(truth=True))
+    assert told in body(text, DraftOptions(truth=True))
 
 
 def test_several_assertions_are_two_lists() -> None:
@@ -161,7 +161,7 @@ def test_a_proposed_reference_is_marked() -> None:
     """For whoever reviews it."""
     text = body("x = 1\nprint(x)", reference="np.float32(1.0)", note="Proposed: look.")
     assert text == "x = 1\n# Proposed: look.\nreturn Observed(x, reference=np.float32(1.0))"
-    one = draft(script("print(x)"), Way(), "np.float32(1.0)")
+    one = draft(script("print(x)"), DraftOptions(), "np.float32(1.0)")
     assert one is not None
     assert one.outer == {"np": "import numpy as np"}
 
@@ -169,8 +169,10 @@ def test_a_proposed_reference_is_marked() -> None:
 def test_values_that_are_no_arrays_are_told() -> None:
     """As text, or by their type."""
     text = "print(x, y)\n"
-    assert body(text, Way(told=frozenset({1}))) == "return Observed((x, str(y)))"
-    assert body(text, Way(named=frozenset({0}))) == "return Observed((type(x).__name__, y))"
+    assert body(text, DraftOptions(as_text=frozenset({1}))) == "return Observed((x, str(y)))"
+    assert (
+        body(text, DraftOptions(as_type=frozenset({0}))) == "return Observed((type(x).__name__, y))"
+    )
 
 
 MAPPED = """\

@@ -1,11 +1,10 @@
-"""Where what a case shows changes, over all releases; and what it should be, as was seen."""
+"""A case over all releases: the edges of each change, and the value that is taken for right."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from conformance.engine.job_comparison import load_value
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import compare_reference, compare_values
 from conformance.model.outcome import Conformance, Outcome
@@ -20,21 +19,21 @@ if TYPE_CHECKING:
 
     from conformance.model.record import Record
     from conformance.model.value import Value
-    from conformance.triage.new.bench import Bench
-    from conformance.triage.new.trial import Tried
+    from conformance.triage.new.runner import CaseRunner
+    from conformance.triage.new.trial import TriedDraft
 
-_SILENT = frozenset({Outcome.INFRA, Outcome.NOT_RUN})
+_NOT_RUN: Final = frozenset({Outcome.INFRA, Outcome.NOT_RUN})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What a case shows over releases.
+class Sweep:
+    """A case over releases.
 
     Attributes:
-        records: What came of it, by number of the cell.
-        states: What that is: good is what the case should do.
+        records: The records, by number of the cell.
+        states: Their states: good is what the case should do.
         anchor: Number of the cell whose value is taken for right; None where the script states
-            what is right, or nothing was seen that ran.
+            what is right, or no cell ran the case.
         reference: That value as an expression; empty where there is none, or it is too long.
     """
 
@@ -44,7 +43,7 @@ class Seen:
     reference: str
 
     @property
-    def unstated(self) -> bool:
+    def is_ambiguous(self) -> bool:
         """Whether values differ, and nothing says which is right."""
         if self.anchor is None or self.reference:
             return False
@@ -52,55 +51,56 @@ class Seen:
         return any(self.states[number].kind is Kind.BAD for number in ran)
 
 
-def find_edges(
-    tried: Tried, bench: Bench, good: int | None, told: Callable[[Sequence[int]], None]
-) -> Seen:
-    """Return what a case shows over all releases, the edges of each stretch tried.
+def sweep_releases(
+    tried: TriedDraft, runner: CaseRunner, good: int | None, report: Callable[[Sequence[int]], None]
+) -> Sweep:
+    """Run a case over all releases, as far as it takes to find each change.
 
     Args:
-        tried: The case, and what came of it in some cells.
-        bench: Where it is tried.
+        tried: The case, with its records in some cells.
+        runner: Runs it.
         good: Number of the cell in which it is right; None is the newest in which it runs.
-        told: Told the numbers of the cells of each round.
+        report: Called with the numbers of the cells of each round.
     """
     records = dict(tried.records)
     ran = [number for number, record in records.items() if record.outcome is Outcome.OK]
     anchor = None
-    if not (tried.draft.states or tried.draft.way.bare) and ran:
+    if ran and not (tried.draft.states or tried.draft.options.bare):
         anchor = good if good in ran else max(ran)
-    right = None if anchor is None else load_value(bench.side(records[anchor]))
-    states = _States(bench, right)
-    known = {number: states.of(records[number]) for number in sorted(records)}
-    while points := wanted(known, bench.width, eager=True):
-        told(points)
-        found = bench.run([tried.case], points)[tried.case.name]
+    right = None if anchor is None else runner.value(records[anchor])
+    classifier = _Classifier(runner, right)
+    states = {number: classifier.state(records[number]) for number in sorted(records)}
+    while points := wanted(states, runner.width, eager=True):
+        report(points)
+        found = runner.run([tried.case], points)[tried.case.name]
         records |= found
-        known |= {number: states.of(record) for number, record in found.items()}
+        states |= {number: classifier.state(record) for number, record in found.items()}
     text = "" if right is None else expression(right)
-    return Seen(records=records, states=known, anchor=anchor, reference=text)
+    return Sweep(records=records, states=states, anchor=anchor, reference=text)
 
 
-class _States:
-    """What records show, those alike as one."""
+class _Classifier:
+    """Gives records that show the same an equal state."""
 
-    def __init__(self, bench: Bench, right: Value | None) -> None:
-        self._bench, self._right = bench, right
+    def __init__(self, runner: CaseRunner, right: Value | None) -> None:
+        self._runner, self._right = runner, right
         self._failures = Failures()
         self._values: list[Value] = []
 
-    def of(self, record: Record) -> State:
-        if record.outcome in _SILENT:
+    def state(self, record: Record) -> State:
+        if record.outcome in _NOT_RUN:
             return State(Kind.UNKNOWN, ending(record))
         if record.outcome is not Outcome.OK:
             return State(Kind.OTHER, self._failures.of(ending(record)))
         if self._right is None:
             deviates = record.conformance is Conformance.DEVIATES
             return State(Kind.BAD, "deviates") if deviates else GOOD
-        value = load_value(self._bench.side(record))
+        value = self._runner.value(record)
         if compare_reference(value, self._right).agrees:
             return GOOD
-        for number, known in enumerate(self._values):
-            if compare_values(value, known, Tolerance()).agrees:
-                return State(Kind.BAD, f"value {number}")
-        self._values.append(value)
-        return State(Kind.BAD, f"value {len(self._values) - 1}")
+        alike = (compare_values(value, known, Tolerance()).agrees for known in self._values)
+        number = next((number for number, same in enumerate(alike) if same), None)
+        if number is None:
+            number = len(self._values)
+            self._values.append(value)
+        return State(Kind.BAD, f"value {number}")
