@@ -95,19 +95,16 @@ def _renamed(argument: cst.Arg, position: str = "") -> cst.Arg:
 
 def _has_plain_maps(source: Source) -> bool:
     """Say whether `env.compat.shard_map` can do all that a script does with shard_map."""
-    nodes, names = [*ast.walk(source.tree)], source.names
-    calls = [
-        node
-        for node in nodes
-        if called(node, names) in SHARD_MAPS
-        or (called(node, names) == _PARTIAL and _is_map(*node.args[:1], names=names))
-    ]
-    loads = sum(_is_map(node, names=names) for node in nodes)
+    nodes = [*ast.walk(source.tree)]
+    calls = [node for node in nodes if isinstance(node, ast.Call) and _maps(node, source.names)]
+    loads = sum(dotted(node, source.names) in SHARD_MAPS for node in nodes)
     return loads == len(calls) and all(map(_is_plain, calls))
 
 
-def _is_map(*nodes: ast.AST, names: Mapping[str, str]) -> bool:
-    return any(dotted(node, names) in SHARD_MAPS for node in nodes)
+def _maps(call: ast.Call, names: Mapping[str, str]) -> bool:
+    """Say whether a call makes a mapping: of shard_map, or of a part of it."""
+    partial = called(call, names) == _PARTIAL and call.args
+    return dotted(call.args[0] if partial else call.func, names) in SHARD_MAPS
 
 
 def _is_plain(node: ast.Call) -> bool:

@@ -109,8 +109,10 @@ def _reached(tree: ast.Module) -> Iterator[ast.AST]:
     """Yield what runs once, outside of functions that jax may trace."""
     plain = _plain_functions(tree)
     for node in tree.body:
-        is_plain = isinstance(node, ast.FunctionDef) and node.name in plain
-        yield from own_nodes(node.body if is_plain else [node])
+        if isinstance(node, ast.FunctionDef):
+            yield from own_nodes(node.body if node.name in plain else ())
+        else:
+            yield from own_nodes([node])
 
 
 def _plain_functions(tree: ast.Module) -> set[str]:

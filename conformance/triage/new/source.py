@@ -77,9 +77,8 @@ class Source:
         """
         if not changes:
             return self
-        return self.transform(
-            _Replacement({self._written[node]: changes[node] for node in changes})
-        )
+        texts = {self._written[node]: text for node, text in changes.items()}
+        return self.transform(_Replacement({**texts}))
 
     def insert(self, before: ast.stmt, text: str) -> Source:
         """Return the source with more statements before one, below the comments above it."""

@@ -28,6 +28,7 @@ STOOD_FOR: Final = frozenset({"Program", "Observed", "raises", "Raises", "CaseEr
 """Names of the kit that a file of its own has something plain for."""
 EVERYTHING: Final = "*"
 """Use of the surroundings that cannot be told: all of them are needed."""
+_SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _GIVEN: Final = frozenset({*dir(builtins), "__name__", "__doc__", "__qualname__", "__module__"})
 
 
@@ -151,7 +152,7 @@ class _Walk:
         if node in module.taken:
             return
         module.taken[node] = None
-        inner = _bound_inside(node)
+        inner = {name for one in ast.walk(node) for name in _own_bindings(one)}
         for one in _without_markers(node):
             for used in ast.walk(one):
                 if not isinstance(used, ast.Name) or not isinstance(used.ctx, ast.Load):
@@ -214,7 +215,7 @@ class _Walk:
             definitions=tuple(module.statement(node) for module, node in nodes),
             modules=frozenset((of or what).partition(".")[0] for of, what, _ in self._imports),
             kit=frozenset(self._kit),
-            env=frozenset(_uses(nodes, name)),
+            env=frozenset(_uses([node for _, node in nodes], name)),
             keywords=frozenset(k.arg or EVERYTHING for k in found if isinstance(k, ast.keyword)),
             bound=frozenset(bound for _, node in nodes for bound in _binds(node)),
             future=any("annotations" in module.bound for module in self._modules.values()),
@@ -249,57 +250,64 @@ def _walked(node: ast.stmt) -> Iterator[ast.AST]:
 
 def _binds(node: ast.stmt) -> Iterator[str]:
     """Yield the names that a statement of a module binds there."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        yield node.name
-    elif isinstance(node, (ast.Import, ast.ImportFrom)):
-        yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
-    else:
-        yield from _bound_inside(node, deep=False)
-
-
-def _bound_inside(node: ast.AST, *, deep: bool = True) -> set[str]:
-    """Return the names that are bound anywhere in a statement: in functions too, if deep."""
-    found: set[str] = set()
-    pending = [node]
+    pending: list[ast.AST] = [node]
     while pending:
         one = pending.pop()
-        match one:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                found.add(one.name)
-                if not deep:
-                    continue
-            case ast.Name(ctx=ast.Store()):
-                found.add(one.id)
-            case ast.arg():
-                found.add(one.arg)
-            case ast.Import() | ast.ImportFrom():
-                found.update(a.asname or a.name.partition(".")[0] for a in one.names)
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
-                found.add(name)
-            case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
-                found.add(name)
-            case ast.Lambda() if not deep:
-                continue
-        pending.extend(ast.iter_child_nodes(one))
-    return found
+        yield from _own_bindings(one)
+        if not isinstance(one, (*_SCOPES, ast.Lambda)):
+            pending.extend(ast.iter_child_nodes(one))
 
 
-def _uses(nodes: Iterable[tuple[_Module, ast.stmt]], name: str) -> Iterator[str]:
+def _own_bindings(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a node itself binds, without those below it."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+            yield name
+        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in aliases)
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+            yield name
+        case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+            yield name
+        case _:
+            pass
+
+
+def _uses(nodes: Iterable[ast.stmt], name: str) -> Iterator[str]:
     """Yield what is used of the surroundings, under whatever name they are handed on."""
-    taken = [node for _, node in nodes]
-    functions = {n.name: n for n in taken if isinstance(n, ast.FunctionDef)}
-    known = {_parameters(functions[name])[0]} if _parameters(functions[name]) else set()
-    while True:
-        more = set(known)
-        for node in taken:
-            for call in (inner for inner in _walked(node) if isinstance(inner, ast.Call)):
-                if isinstance(call.func, ast.Name) and call.func.id in functions:
-                    more.update(_handed(call, functions[call.func.id], known))
-        if more == known:
-            break
-        known = more
-    for node in taken:
-        yield from _attributes(node, known, set(functions))
+    inner = [one for node in nodes for one in _walked(node)]
+    functions = {node.name: node for node in nodes if isinstance(node, ast.FunctionDef)}
+    calls = [
+        (one, functions[one.func.id])
+        for one in inner
+        if isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Name)
+        and one.func.id in functions
+    ]
+    known = {*_parameters(functions[name])[:1]}
+    while more := {to for call, function in calls for to in _handed(call, function, known)} - known:
+        known |= more
+    explained: set[ast.AST] = set()
+    for one in inner:
+        match one:
+            case ast.Attribute(
+                value=ast.Attribute(value=ast.Name(id=root) as base, attr="compat"), attr=attr
+            ) if root in known:
+                explained.add(base)
+                yield f"compat.{attr}"
+            case ast.Attribute(value=ast.Name(id=root) as base, attr=attr) if (
+                root in known and attr != "compat"
+            ):
+                explained.add(base)
+                yield attr
+            case ast.Call() if _called(one.func) in functions:
+                explained.update((*one.args, *(keyword.value for keyword in one.keywords)))
+            case _:
+                pass
+    if any(isinstance(one, ast.Name) and one.id in known for one in {*inner} - explained):
+        yield EVERYTHING
 
 
 def _parameters(function: Function) -> list[str]:
@@ -308,45 +316,12 @@ def _parameters(function: Function) -> list[str]:
 
 
 def _handed(call: ast.Call, function: Function, known: set[str]) -> Iterator[str]:
-    parameters = _parameters(function)
-    for number, value in enumerate(call.args[: len(parameters)]):
+    """Yield the parameters of a function that a call gives the surroundings to."""
+    given = [*zip(_parameters(function), call.args, strict=False)]
+    given += [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg]
+    for parameter, value in given:
         if isinstance(value, ast.Name) and value.id in known:
-            yield parameters[number]
-    for keyword in call.keywords:
-        if isinstance(keyword.value, ast.Name) and keyword.value.id in known and keyword.arg:
-            yield keyword.arg
-
-
-def _attributes(node: ast.stmt, known: set[str], functions: set[str]) -> Iterator[str]:
-    """Yield dotted attributes of the surroundings; `EVERYTHING` where they go elsewhere."""
-    explained: set[ast.AST] = set()
-    for inner in _walked(node):
-        if isinstance(inner, ast.Attribute):
-            base = inner.value
-            if isinstance(base, ast.Name) and base.id in known:
-                explained.add(base)
-                if inner.attr != "compat":
-                    yield inner.attr
-            elif (
-                isinstance(base, ast.Attribute)
-                and base.attr == "compat"
-                and isinstance(base.value, ast.Name)
-                and base.value.id in known
-            ):
-                explained.add(base)
-                yield f"compat.{inner.attr}"
-        elif isinstance(inner, ast.Call) and _called(inner.func) in functions:
-            explained.update((*inner.args, *(keyword.value for keyword in inner.keywords)))
-    for inner in _walked(node):
-        loose = isinstance(inner, ast.Name) and inner.id in known
-        bare = (
-            isinstance(inner, ast.Attribute)
-            and inner.attr == "compat"
-            and isinstance(inner.value, ast.Name)
-            and inner.value.id in known
-        )
-        if (loose or bare) and inner not in explained:
-            yield EVERYTHING
+            yield parameter
 
 
 def _import_lines(found: Iterable[tuple[str, str, str]]) -> Iterator[str]:
