@@ -282,9 +282,7 @@ def _uses(nodes: Iterable[ast.stmt], name: str) -> Iterator[str]:
     calls = [
         (one, functions[one.func.id])
         for one in inner
-        if isinstance(one, ast.Call)
-        and isinstance(one.func, ast.Name)
-        and one.func.id in functions
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in functions
     ]
     known = {*_parameters(functions[name])[:1]}
     while more := {to for call, function in calls for to in _handed(call, function, known)} - known:

@@ -14,7 +14,7 @@ from packaging.version import Version
 from conformance.triage.repro.source import EVERYTHING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from conformance.triage.repro.source import Source
 
@@ -22,13 +22,6 @@ ATTRIBUTES: Final = (
     "compile_only", "cell", "devices", "mesh", "put", "rng", "lower", "compile", "values",
     "unsupported",
 )  # fmt: skip
-COMPAT: Final = (
-    "shard_map", "pvary", "axis_size", "typeof", "make_mesh", "set_mesh", "enable_x64",
-    "compute_on",
-)  # fmt: skip
-_NEEDS: Final = {
-    "mesh": ("devices",), "lower": ("devices",),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,29 +91,23 @@ def env_piece(source: Source, place: Place, *, runs: bool) -> Piece:
     used = _used(source.env)
     if runs and place.topology:
         used |= {"devices"}
-    parts = [name for name in ATTRIBUTES if name in used]
-    compat = [name for name in COMPAT if f"compat.{name}" in used]
-    unknown = used - set(ATTRIBUTES) - {f"compat.{name}" for name in COMPAT}
-    found = [_attribute(name, source, place) for name in parts]
+    compat = [_compat(name, place) for name in _COMPAT if f"compat.{name}" in used]
+    attributes = [_attribute(name, source, place) for name in ATTRIBUTES if name in used]
     lines = ["class Env:", f'    """What the program asks for, in terms of jax {place.release}."""']
     if compat:
-        lines += ["", "    class compat:"]
-        pieces = [_compat(name, place) for name in compat]
-        lines.append("\n\n".join(_indented(piece.text, 8) for piece in pieces))
-        found_imports = [line for piece in pieces for line in piece.imports]
-    else:
-        found_imports = []
-    for piece in found:
-        lines += ["", _indented(piece.text, 4)]
-        found_imports += piece.imports
+        lines += ["", "    class compat:", "\n\n".join(_indented(one.text, 8) for one in compat)]
+    for one in attributes:
+        lines += ["", _indented(one.text, 4)]
+    unknown = used - {*ATTRIBUTES, *(f"compat.{name}" for name in _COMPAT)}
     lines += [f"    # not known to have a plain form: {name}" for name in sorted(unknown)]
-    return Piece("\n".join(lines), tuple(found_imports))
+    imports = (line for one in (*compat, *attributes) for line in one.imports)
+    return Piece("\n".join(lines), tuple(imports))
 
 
 def _used(env: frozenset[str]) -> set[str]:
     if EVERYTHING in env:
-        return {*ATTRIBUTES, *(f"compat.{name}" for name in COMPAT)}
-    return set(env) | {needed for name in env for needed in _NEEDS.get(name, ())}
+        return {*ATTRIBUTES, *(f"compat.{name}" for name in _COMPAT)}
+    return set(env) | ({"devices"} if env & {"mesh", "lower"} else set())
 
 
 def _indented(text: str, by: int) -> str:
@@ -129,30 +116,36 @@ def _indented(text: str, by: int) -> str:
 
 def _attribute(name: str, source: Source, place: Place) -> Piece:
     """Return one attribute of the surroundings."""
-    if name == "cell":
-        return Piece(_cell(place), ("import types",))
-    if name == "devices":
-        return _devices(place)
     if name == "mesh":
         explicit = bool({"explicit", EVERYTHING} & source.keywords) or EVERYTHING in source.env
         return Piece(_mesh(place, explicit=explicit), ("import math", "import numpy as np"))
-    if name == "put":
-        return _put(place)
-    if name == "rng":
-        text = "def rng(self, seed=0):\n    return np.random.default_rng(seed)"
-        return Piece(text, ("import numpy as np",))
-    return Piece({
-        "compile_only": f"compile_only = {bool(place.topology)}",
-        "lower": f"def lower(self, traced):\n{_indented(lowering(place, 'self'), 4)}",
-        "compile": _COMPILE,
-        "values": "def values(self, tree):\n    return tree",
-        "unsupported": (
-            "def unsupported(self, reason):\n"
-            f'    raise NotImplementedError(f"{place.id}: {{reason}}")'
-        ),
-    }[name])  # fmt: skip
+    if name == "devices":
+        return _devices(place)
+    return {
+        "compile_only": Piece(f"compile_only = {bool(place.topology)}"),
+        "cell": Piece(_cell(place), ("import types",)),
+        "put": Piece(_PUT_SHAPE, ("import numpy as np",)) if place.topology else Piece(_PUT),
+        "rng": Piece(_RNG, ("import numpy as np",)),
+        "lower": Piece(f"def lower(self, traced):\n{_indented(lowering(place, 'self'), 4)}"),
+        "compile": Piece(_COMPILE),
+        "values": Piece("def values(self, tree):\n    return tree"),
+        "unsupported": Piece(_UNSUPPORTED.replace("CELL", place.id)),
+    }[name]
 
 
+_RNG: Final = """\
+def rng(self, seed=0):
+    return np.random.default_rng(seed)"""
+_PUT: Final = """\
+def put(self, value, sharding):
+    return jax.device_put(value, sharding)"""
+_PUT_SHAPE: Final = """\
+def put(self, value, sharding):
+    dtype = jax.dtypes.canonicalize_dtype(np.asarray(value).dtype)
+    return jax.ShapeDtypeStruct(np.shape(value), dtype, sharding=sharding)"""
+_UNSUPPORTED: Final = """\
+def unsupported(self, reason):
+    raise NotImplementedError(f"CELL: {reason}")"""
 _COMPILE: Final = """\
 def compile(self, lowered, options=None):
     return lowered.compile(compiler_options=options) if options else lowered.compile()"""
@@ -194,138 +187,86 @@ def _devices(place: Place) -> Piece:
 
 def _mesh(place: Place, *, explicit: bool) -> str:
     kind = "jax.sharding.AxisType.Auto"
-    more, chosen = "", ""
-    if explicit:
-        more = ", *, explicit=False"
-        chosen = "\n    kind = jax.sharding.AxisType.Explicit if explicit else " + kind
-        kind = "kind"
-    if not place.since("0.5.3"):
-        chosen = (
-            f'\n    if explicit:\n        raise NotImplementedError("jax {place.release} has no '
-            'explicit mesh axes")'
-            if explicit
-            else ""
-        )
-        made = "    return jax.sharding.Mesh(devices, names)"
-    else:
-        made = (
-            f"    types = ({kind},) * len(names)\n"
-            "    return jax.sharding.Mesh(devices, names, axis_types=types)"
-        )
+    chosen, made = "", "jax.sharding.Mesh(devices, names)"
+    if place.since("0.5.3"):
+        if explicit:
+            chosen = f"    kind = jax.sharding.AxisType.Explicit if explicit else {kind}\n"
+            kind = "kind"
+        chosen += f"    types = ({kind},) * len(names)\n"
+        made = "jax.sharding.Mesh(devices, names, axis_types=types)"
+    elif explicit:
+        refused = f"jax {place.release} has no explicit mesh axes"
+        chosen = f'    if explicit:\n        raise NotImplementedError("{refused}")\n'
     return (
-        f"def mesh(self, shape, names{more}):\n"
+        f"def mesh(self, shape, names{', *, explicit=False' if explicit else ''}):\n"
         "    shape = (shape,) if isinstance(shape, int) else tuple(shape)\n"
         "    names = (names,) if isinstance(names, str) else tuple(names)\n"
-        f"    devices = np.array(self.devices[: math.prod(shape)]).reshape(shape){chosen}\n"
-        f"{made}"
+        "    devices = np.array(self.devices[: math.prod(shape)]).reshape(shape)\n"
+        f"{chosen}    return {made}"
     )
-
-
-def _put(place: Place) -> Piece:
-    if not place.topology:
-        return Piece("def put(self, value, sharding):\n    return jax.device_put(value, sharding)")
-    text = (
-        "def put(self, value, sharding):\n"
-        "    dtype = jax.dtypes.canonicalize_dtype(np.asarray(value).dtype)\n"
-        "    return jax.ShapeDtypeStruct(np.shape(value), dtype, sharding=sharding)"
-    )
-    return Piece(text, ("import numpy as np",))
 
 
 def _compat(name: str, place: Place) -> Piece:
-    arguments, body, imports = _SPELLINGS[name](place)
+    """Return one function of `env.compat`, as the release spells it."""
+    arguments, spellings = _COMPAT[name]
+    body, imports = next(found for since, *found in spellings if place.since(since))
     return Piece(f"@staticmethod\ndef {name}({arguments}):\n{_indented(body, 4)}", imports)
 
 
-Spelling = tuple[str, str, tuple[str, ...]]
-
-
-_SHARD_MAP: Final = """\
+_NAMES: Final = "names = (axes,) if isinstance(axes, str) else tuple(axes)\n"
+_MESH_OF_DEVICES: Final = "devices, names = devices.reshape(tuple(shape)), tuple(names)\n"
+_COMPAT: Final[Mapping[str, tuple[str, Sequence[tuple[str, str, tuple[str, ...]]]]]] = {
+    "shard_map": ("f, *, mesh, in_specs, out_specs, check=True, axis_names=None", [
+        ("0.6.1", """\
 manual = {} if axis_names is None else {"axis_names": set(axis_names)}
 return jax.shard_map(
     f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check, **manual
-)"""
-_EXPERIMENTAL_SHARD_MAP: Final = """\
+)""", ()),
+        ("0", """\
 auto = frozenset(mesh.axis_names) - set(axis_names or mesh.axis_names)
-return shard_map(f, mesh, in_specs, out_specs, check_rep=check, auto=auto)"""
-
-
-def _shard_map(place: Place) -> Spelling:
-    arguments = "f, *, mesh, in_specs, out_specs, check=True, axis_names=None"
-    if place.since("0.6.1"):
-        return (
-            arguments,
-            _SHARD_MAP,
-            (),
-        )
-    return (
-        arguments,
-        _EXPERIMENTAL_SHARD_MAP,
-        ("from jax.experimental.shard_map import shard_map",),
-    )
-
-
-def _pvary(place: Place) -> Spelling:
-    names = "names = (axes,) if isinstance(axes, str) else tuple(axes)\n"
-    each = f"{names}return jax.tree.map(lambda leaf: %s, x)"
-    if place.since("0.8.2"):
-        return "x, axes", each % 'jax.lax.pcast(leaf, names, to="varying")', ()
-    if place.since("0.6.0"):
-        return "x, axes", f"{names}return jax.lax.pvary(x, names)", ()
-    imports = ("from jax.experimental.shard_map import pbroadcast",)
-    return "x, axes", each % "pbroadcast(leaf, names)", imports
-
-
-def _axis_size(place: Place) -> Spelling:
-    call = "jax.lax.axis_size(name)" if place.since("0.6.1") else "jax.lax.psum(1, name)"
-    return "name", f"return int({call})", ()
-
-
-def _typeof(place: Place) -> Spelling:
-    return "x", f"return jax.{'typeof' if place.since('0.5.3') else 'core.get_aval'}(x)", ()
-
-
-def _make_mesh(place: Place) -> Spelling:
-    arguments = "shape, names, *, devices, explicit=False"
-    head = "devices, names = devices.reshape(tuple(shape)), tuple(names)\n"
-    if not place.since("0.5.3"):
-        return arguments, f"{head}return jax.sharding.Mesh(devices, names)", ()
-    kind = "jax.sharding.AxisType.Explicit if explicit else jax.sharding.AxisType.Auto"
-    last = "return jax.sharding.Mesh(devices, names, axis_types=types)"
-    return arguments, f"{head}kind = {kind}\ntypes = (kind,) * len(names)\n{last}", ()
-
-
-def _set_mesh(place: Place) -> Spelling:
-    if place.since("0.7.1"):
-        return "mesh", "return jax.set_mesh(mesh)", ()
-    return "mesh", f"return {'jax.sharding.use_mesh(mesh)' if place.since('0.5.0') else 'mesh'}", ()
-
-
-def _enable_x64(place: Place) -> Spelling:
-    if place.since("0.8.0"):
-        return "value=True", "return jax.enable_x64(value)", ()
-    return "value=True", "return enable_x64(value)", ("from jax.experimental import enable_x64",)
-
-
-def _compute_on(place: Place) -> Spelling:
-    imports = ("from jax.experimental.compute_on import compute_on",)
-    body = "return compute_on(where)(f)"
-    if place.since("0.11.1"):
-        body = "device = jax.memory.Space.Device\n"
-        body += "return compute_on(f, compute_type=where, out_memory_spaces=device)"
-    return 'f, where="device_host"', body, imports
-
-
-_SPELLINGS: Final = {
-    "shard_map": _shard_map,
-    "pvary": _pvary,
-    "axis_size": _axis_size,
-    "typeof": _typeof,
-    "make_mesh": _make_mesh,
-    "set_mesh": _set_mesh,
-    "enable_x64": _enable_x64,
-    "compute_on": _compute_on,
-}
+return shard_map(f, mesh, in_specs, out_specs, check_rep=check, auto=auto)""",
+         ("from jax.experimental.shard_map import shard_map",)),
+    ]),
+    "pvary": ("x, axes", [
+        ("0.8.2", f"""\
+{_NAMES}return jax.tree.map(lambda leaf: jax.lax.pcast(leaf, names, to="varying"), x)""", ()),
+        ("0.6.0", f"{_NAMES}return jax.lax.pvary(x, names)", ()),
+        ("0", f"{_NAMES}return jax.tree.map(lambda leaf: pbroadcast(leaf, names), x)",
+         ("from jax.experimental.shard_map import pbroadcast",)),
+    ]),
+    "axis_size": ("name", [
+        ("0.6.1", "return int(jax.lax.axis_size(name))", ()),
+        ("0", "return int(jax.lax.psum(1, name))", ()),
+    ]),
+    "typeof": ("x", [
+        ("0.5.3", "return jax.typeof(x)", ()), ("0", "return jax.core.get_aval(x)", ()),
+    ]),
+    "make_mesh": ("shape, names, *, devices, explicit=False", [
+        ("0.5.3", f"""\
+{_MESH_OF_DEVICES}kind = jax.sharding.AxisType.Explicit if explicit else jax.sharding.AxisType.Auto
+types = (kind,) * len(names)
+return jax.sharding.Mesh(devices, names, axis_types=types)""", ()),
+        ("0", f"{_MESH_OF_DEVICES}return jax.sharding.Mesh(devices, names)", ()),
+    ]),
+    "set_mesh": ("mesh", [
+        ("0.7.1", "return jax.set_mesh(mesh)", ()),
+        ("0.5.0", "return jax.sharding.use_mesh(mesh)", ()),
+        ("0", "return mesh", ()),
+    ]),
+    "enable_x64": ("value=True", [
+        ("0.8.0", "return jax.enable_x64(value)", ()),
+        ("0", "return enable_x64(value)", ("from jax.experimental import enable_x64",)),
+    ]),
+    "compute_on": ('f, where="device_host"', [
+        ("0.11.1", """\
+device = jax.memory.Space.Device
+return compute_on(f, compute_type=where, out_memory_spaces=device)""",
+         ("from jax.experimental.compute_on import compute_on",)),
+        ("0", "return compute_on(where)(f)",
+         ("from jax.experimental.compute_on import compute_on",)),
+    ]),
+}  # fmt: skip
+"""The functions of `env.compat`: parameters, and bodies with imports, newest release first."""
 
 
 def quoted(value: object) -> str:
