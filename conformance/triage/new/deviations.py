@@ -13,7 +13,7 @@ from packaging.version import Version
 from conformance.model.outcome import Outcome
 from conformance.triage.bisect.search import changes
 from conformance.triage.questions.state import Kind
-from conformance.triage.repro.surroundings import quoted
+from conformance.triage.repro.layout import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.triage.new.imports import WIDTH, import_lines, with_imports
 from conformance.triage.new.source import function
-from conformance.triage.repro.surroundings import quoted
+from conformance.triage.repro.layout import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from conformance.model.codec import to_array, to_python
-from conformance.triage.repro.surroundings import quoted
+from conformance.triage.repro.layout import quoted
 
 if TYPE_CHECKING:
     from conformance.model.value import Leaf, Value

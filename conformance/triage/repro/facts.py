@@ -73,10 +73,3 @@ def holds(name: str, value: Any, hlo: str) -> bool:
 def text_of(name: str) -> str:
     """Return a reading as it stands in a file of its own."""
     return inspect.getsource(READINGS[name]).strip()
-
-
-def imports_of(name: str) -> tuple[str, ...]:
-    """Return the imports of a reading."""
-    text = text_of(name)
-    found = [("re.", "import re"), ("Counter(", "from collections import Counter")]
-    return tuple(line for used, line in found if used in text)

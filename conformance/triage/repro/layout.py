@@ -5,8 +5,6 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Final
 
-from conformance.triage.repro.surroundings import quoted
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -106,3 +104,19 @@ def spaced(blocks: Sequence[str]) -> str:
 
 def _is_definition(block: str) -> bool:
     return block.startswith(("def ", "class ", "@", "async def ")) or "\ndef " in block
+
+
+def quoted(value: object) -> str:
+    """Return a literal as `ruff format` spells it: text in double quotes where that is simpler."""
+    if isinstance(value, str):
+        plain = repr(value)
+        if plain.startswith("'") and '"' not in value:
+            return f'"{plain[1:-1]}"'
+        return plain
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{quoted(k)}: {quoted(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(quoted, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(quoted, value))}{',' if len(value) == 1 else ''})"
+    return repr(value)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from conformance.triage.repro.facts import holds, imports_of, text_of
+from conformance.triage.repro.facts import holds, text_of
+from conformance.triage.repro.templates import imports_in
 
 HLO = """\
 HloModule jit_f, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias), \
@@ -42,5 +43,6 @@ def test_a_claim_is_read_off_the_text(name: str, claim: Any, answer: bool) -> No
 def test_a_reading_stands_alone() -> None:
     """Pasted with its imports it runs."""
     names: dict[str, Any] = {}
-    exec("\n".join([*imports_of("collectives"), text_of("collectives")]), names)  # noqa: S102 - our own text
+    text = text_of("collectives")
+    exec("\n".join([*imports_in(text), text]), names)  # noqa: S102 - our own text
     assert names["collectives"](HLO) == {"all-reduce": 1, "all-gather": 1}

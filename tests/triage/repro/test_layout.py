@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.triage.repro.layout import asserted, comment, imported, spaced
-from conformance.triage.repro.surroundings import quoted
+from conformance.triage.repro.layout import asserted, comment, imported, quoted, spaced
 
 literals = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.binary(),
