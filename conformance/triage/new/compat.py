@@ -125,7 +125,9 @@ def on_cell(source: Source) -> Source:
     def place(original: cst.CSTNode, node: cst.CSTNode) -> Any:
         match original, node:
             case cst.Call(args=[cst.Arg(value=devices), cst.Arg()]), cst.Call(args=[first, axes]):
-                shape = _shape(devices, names) if qualified(original, names) in _MESH else ""
+                is_mesh = qualified(original, names) in _MESH
+                code = cst.Module([]).code_for_node(devices)
+                shape = _shape(ast.parse(f"({code})", mode="eval").body, names) if is_mesh else ""
                 if shape and not _has_keywords(node):
                     args = [first.with_changes(value=cst.parse_expression(shape)), axes]
                     return node.with_changes(func=cst.parse_expression("env.mesh"), args=args)
@@ -138,34 +140,21 @@ def on_cell(source: Source) -> Source:
     return source.transform(place)
 
 
-def _shape(node: cst.BaseExpression, names: Mapping[str, str]) -> str:
+def _shape(node: ast.expr, names: Mapping[str, str]) -> str:
     """Return the shape of a mesh that is made of the first devices, empty where it is not."""
     match node:
-        case cst.Call(args=[cst.Arg(value=inner), *more]) if qualified(
-            node, names
-        ) in _ARRAY and all(one.keyword for one in more):
+        case ast.Call(args=[inner]) if called(node, names) in _ARRAY:
             return _shape(inner, names)
-        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name("reshape")), args=sizes):
-            texts = [_code(size.value) for size in sizes]
-            plain = texts and not (_has_keywords(node) or any("-1" in text for text in texts))
-            if not (plain and _shape(inner, names)):
+        case ast.Call(func=ast.Attribute(value=inner, attr="reshape"), args=sizes, keywords=[]):
+            texts = [*map(ast.unparse, sizes)]
+            if not texts or any("-1" in text for text in texts) or not _shape(inner, names):
                 return ""
             return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
-        case cst.Subscript(
-            value=inner,
-            slice=[
-                cst.SubscriptElement(
-                    cst.Slice(lower=None, upper=cst.BaseExpression() as upper, step=None)
-                )
-            ],
+        case ast.Subscript(
+            value=inner, slice=ast.Slice(lower=None, upper=ast.expr() as upper, step=None)
         ):
-            whole = _shape(inner, names)
-            return _code(upper) if whole == _ALL else ""
-        case cst.Call(args=[]) if qualified(node, names) == _DEVICES:
+            return ast.unparse(upper) if _shape(inner, names) == _ALL else ""
+        case ast.Call(args=[], keywords=[]) if called(node, names) == _DEVICES:
             return _ALL
         case _:
             return ""
-
-
-def _code(node: cst.CSTNode) -> str:
-    return cst.Module([]).code_for_node(node)

@@ -11,7 +11,12 @@ import libcst as cst
 
 from conformance.triage.new.compat import on_cell, with_compat
 from conformance.triage.new.imports import divide_imports
-from conformance.triage.new.observables import Observables, as_array, find_observables
+from conformance.triage.new.observables import (
+    Observables,
+    expected_code,
+    find_observables,
+    side_code,
+)
 from conformance.triage.new.program import program_changes
 
 if TYPE_CHECKING:
@@ -202,20 +207,12 @@ class _Probe:
         """Return the values of an observable, and what they should be; empty for nothing."""
         texts = [self._value(node, one, next(numbers)) for node in one.values]
         value = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
-        if isinstance(one.expected, ast.expr):
-            return value, self._side(one.expected, one)
-        return value, "" if one.expected is None else repr(one.expected)
-
-    def _side(self, node: ast.expr, one: Observable) -> str:
-        made = as_array(node, one, self.source.names)
-        text = self.source.segment(node)
-        return f"{made}({text})" if made else text
+        return value, expected_code(one, self.source)
 
     def _value(self, node: ast.expr, one: Observable, number: int) -> str:
         """Return a value as one that can be observed."""
-        text = self._side(node, one) if isinstance(one.expected, ast.expr) else (
-            self.source.segment(node)
-        )  # fmt: skip
+        both = isinstance(one.expected, ast.expr)
+        text = side_code(node, one, self.source) if both else self.source.segment(node)
         if one.is_condition:
             return f"bool({text})"
         if number in self.options.as_type:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 RUFF: Final = "ruff"
 
@@ -25,54 +25,45 @@ def find_ruff() -> str | None:
 def formatted(text: str, file: Path) -> str:
     """Return a file as the formatter leaves it; as it is where there is no formatter.
 
+    What the linter still finds in it is marked to be passed over: its script came with that.
+
     Args:
         text: Content of the file.
-        file: Where it is to stand: the configuration is that of its folder.
+        file: Its path: the configuration is that of its folder.
     """
+    for command in (["check", "--fix-only", "--exit-zero"], ["format"]):
+        text = _ruff(command, text, file) or text
+    marked = _marked(text, _ruff(["check", "--output-format", "json", "--exit-zero"], text, file))
+    return _ruff(["format"], marked, file) or marked
+
+
+def _ruff(command: Sequence[str], text: str, file: Path) -> str:
+    """Return what a command prints of a text; nothing where it refuses, or cannot be run."""
     ruff = find_ruff()
     if ruff is None:
-        return text
-    for command in (["check", "--fix-only", "--exit-zero"], ["format"]):
-        text = _run([ruff, *command, "--quiet", "--stdin-filename", str(file), "-"], text, file)
-    marked = _marked(text, _found(ruff, text, file))
-    return _run([ruff, "format", "--quiet", "--stdin-filename", str(file), "-"], marked, file)
-
-
-def _run(command: Sequence[str], text: str, file: Path) -> str:
-    """Return what a command makes of a text; the text itself where it refuses."""
+        return ""
     folder = next(parent for parent in file.parents if parent.is_dir())
     done = subprocess.run(
-        command, input=text, cwd=folder, capture_output=True, text=True, check=False
-    )
-    return done.stdout if done.returncode == 0 and done.stdout else text
+        [ruff, *command, "--quiet", "--stdin-filename", str(file), "-"],
+        input=text, cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.stdout if done.returncode == 0 else ""
 
 
-def _found(ruff: str, text: str, file: Path) -> Mapping[int, set[str]]:
-    """Return what the linter still finds: codes by the line that a mark belongs to."""
-    options = ["--output-format", "json", "--quiet", "--exit-zero"]
-    command = [ruff, "check", *options, "--stdin-filename", str(file), "-"]
-    folder = next(parent for parent in file.parents if parent.is_dir())
-    done = subprocess.run(
-        command, input=text, cwd=folder, capture_output=True, text=True, check=False
-    )
+def _marked(text: str, report: str) -> str:
+    """Return a text with marks for the linter where its report, as JSON, has a finding."""
     try:
-        said: list[dict[str, Any]] = msgspec.json.decode(done.stdout, type=list[dict[str, Any]])
+        findings = msgspec.json.decode(report, type=list[dict[str, Any]])
     except msgspec.DecodeError:
-        return {}
-    found: dict[int, set[str]] = {}
-    for one in said:
-        row = one.get("noqa_row") or one["location"]["row"]
+        return text
+    codes: dict[int, set[str]] = {}
+    for one in findings:
         if one.get("code"):
-            found.setdefault(row, set()).add(one["code"])
-    return found
-
-
-def _marked(text: str, found: Mapping[int, set[str]]) -> str:
-    """Return a text in which the linter is told to pass over what a script came with."""
+            row = one.get("noqa_row") or one["location"]["row"]
+            codes.setdefault(row, set()).add(one["code"])
     lines = text.splitlines()
-    for row, codes in found.items():
-        line = lines[row - 1]
-        here, mark, rest = line.partition("  # noqa: ")
-        listed = ", ".join(sorted(codes))
-        lines[row - 1] = f"{here}{mark}{listed}, {rest}" if mark else f"{line}  # noqa: {listed}"
+    for row, found in codes.items():
+        before, mark, rest = lines[row - 1].partition("  # noqa: ")
+        listed = ", ".join(sorted(found))
+        lines[row - 1] = f"{before}  # noqa: {listed}{', ' if mark else ''}{rest}"
     return "\n".join(lines) + "\n"

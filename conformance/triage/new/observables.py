@@ -200,24 +200,34 @@ def _tolerances(asserts: Sequence[Observable]) -> dict[str, float]:
     return found
 
 
-def as_array(node: ast.expr, one: Observable, names: Mapping[str, str]) -> str:
-    """Return the function that makes an array of a list, which an assertion compares as one.
+def side_code(node: ast.expr, one: Observable, source: Source) -> str:
+    """Return a side of an assertion as text: a list that is compared as an array as one.
 
     Args:
-        node: A side of an assertion.
+        node: The side.
         one: The assertion.
-        names: What imported names stand for.
-
-    Returns:
-        E.g. `np.array`; empty where a side stays as it is.
+        source: The script.
     """
+    text = source.segment(node)
     if not isinstance(node, ast.List) or isinstance(one.statement, ast.Assert):
-        return ""
+        return text
     inner = (ast.List, ast.Tuple, ast.UnaryOp)
     leaves = [n for n in ast.walk(node) if isinstance(n, ast.expr) and not isinstance(n, inner)]
     numbers = all(isinstance(n, ast.Constant) and isinstance(n.value, int | float) for n in leaves)
-    numpy = sorted(alias for alias, path in names.items() if path == "numpy")
-    return f"{numpy[0]}.array" if numbers and numpy else ""
+    numpy = sorted(alias for alias, path in source.names.items() if path == "numpy")
+    return f"{numpy[0]}.array({text})" if numbers and numpy else text
+
+
+def expected_code(one: Observable, source: Source) -> str:
+    """Return what the values of an observable should be as text, empty for nothing.
+
+    Args:
+        one: The observable.
+        source: The script.
+    """
+    if isinstance(one.expected, ast.expr):
+        return side_code(one.expected, one, source)
+    return "" if one.expected is None else repr(one.expected)
 
 
 def _is_literal(node: ast.expr) -> bool:

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Final
 
 from conformance.triage.new.compat import COMPAT, SHARD_MAPS
-from conformance.triage.new.observables import Observable, as_array, peeled
+from conformance.triage.new.observables import Observable, expected_code, peeled
 from conformance.triage.new.source import called, dotted
 
 if TYPE_CHECKING:
@@ -65,18 +65,9 @@ def program_changes(
     if keywords:
         pairs = (f'"{one.arg}": {source.segment(one.value)}' for one in keywords)
         parts.append(f"kwargs={{{', '.join(pairs)}}}")
-    if expected := _expected(one, source) or reference:
+    if expected := expected_code(one, source) or reference:
         parts.append(f"reference={expected}")
     return {**changes, statement: f"{comment}return Program({', '.join(parts)})"}
-
-
-def _expected(one: Observable, source: Source) -> str:
-    """Return what a value should be, as its script says; empty where it does not."""
-    if not isinstance(one.expected, ast.expr):
-        return "" if one.expected is None else repr(one.expected)
-    made = as_array(one.expected, one, source.names)
-    text = source.segment(one.expected)
-    return f"{made}({text})" if made else text
 
 
 def _uses(tree: ast.AST, name: str) -> int:

@@ -75,10 +75,25 @@ class Source:
             changes: The new statements as text, by the one that they replace. The comments beside
                 it stay. Only a statement outside of blocks is replaced by nothing.
         """
-        if not changes:
-            return self
-        texts = {self._written[node]: text for node, text in changes.items()}
-        return self.transform(_Replacement({**texts}))
+        texts: dict[cst.CSTNode, str] = {self._written[node]: changes[node] for node in changes}
+        gone: set[cst.CSTNode] = set()
+
+        def put(original: cst.CSTNode, node: cst.CSTNode) -> Any:
+            if isinstance(node, cst.Module):
+                return _without(node, gone)
+            if original not in texts or not isinstance(node, Statement):
+                return node
+            if not (new := statements(texts[original])):
+                gone.add(node)
+                return node
+            above = [*node.leading_lines, *new[0].leading_lines]
+            new[0] = new[0].with_changes(leading_lines=above)
+            trailing = getattr(node, "trailing_whitespace", None)
+            if trailing and trailing.comment and isinstance(new[-1], cst.SimpleStatementLine):
+                new[-1] = new[-1].with_changes(trailing_whitespace=trailing)
+            return cst.FlattenSentinel(new)
+
+        return self.transform(put) if changes else self
 
     def insert(self, before: ast.stmt, text: str) -> Source:
         """Return the source with more statements before one, below the comments above it."""
@@ -129,43 +144,16 @@ class _Collector(cst.CSTVisitor):
         return True
 
 
-class _Replacement:
-    """Puts statements in the place of others."""
-
-    def __init__(self, texts: Mapping[cst.CSTNode, str]) -> None:
-        self._texts = texts
-        self._gone: set[cst.CSTNode] = set()
-
-    def __call__(self, original: cst.CSTNode, updated: cst.CSTNode) -> Any:
-        if isinstance(updated, cst.Module):
-            return self._without_gone(updated)
-        if original not in self._texts or not isinstance(updated, Statement):
-            return updated
-        new = statements(self._texts[original])
-        if not new:
-            self._gone.add(updated)
-            return updated
-        new[0] = new[0].with_changes(leading_lines=[*updated.leading_lines, *new[0].leading_lines])
-        match updated, new[-1]:
-            case (
-                cst.SimpleStatementLine(trailing_whitespace=trailing),
-                cst.SimpleStatementLine() as last,
-            ) if trailing.comment is not None:
-                new[-1] = last.with_changes(trailing_whitespace=trailing)
-            case _:
-                pass
-        return cst.FlattenSentinel(new)
-
-    def _without_gone(self, module: cst.Module) -> cst.Module:
-        """Take out statements that are replaced by nothing; the comments above them stay."""
-        body: list[cst.BaseStatement] = []
-        above: list[cst.EmptyLine] = []
-        for node in module.body:
-            above += node.leading_lines
-            if node not in self._gone:
-                body.append(node.with_changes(leading_lines=above))
-                above = []
-        return module.with_changes(body=body, footer=[*above, *module.footer])
+def _without(module: cst.Module, gone: set[cst.CSTNode]) -> cst.Module:
+    """Return a module without some statements; the comments above them stay."""
+    body: list[cst.BaseStatement] = []
+    above: list[cst.EmptyLine] = []
+    for node in module.body:
+        above += node.leading_lines
+        if node not in gone:
+            body.append(node.with_changes(leading_lines=above))
+            above = []
+    return module.with_changes(body=body, footer=[*above, *module.footer])
 
 
 def _one_per_line(_: cst.CSTNode, node: cst.CSTNode) -> Any:
