@@ -21,7 +21,7 @@ from conformance.triage.repro.facts import READINGS, holds
 from conformance.triage.repro.layout import comment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from conformance.engine.job import Job
     from conformance.model.observation import Observation
@@ -108,6 +108,23 @@ def of_nightlies(versions: Mapping[str, str]) -> str:
     )
 
 
+def metadata_lines(python: str, pins: Iterable[str]) -> Iterator[str]:
+    """Yield the metadata of a script, PEP 723: its Python and its requirements."""
+    yield from ("# /// script", f'# requires-python = "=={python}.*"', "# dependencies = [")
+    yield from (f"#     {json.dumps(pin)}," for pin in pins)
+    yield from ("# ]", "# ///", "#")
+
+
+def uv_instruction(name: str, python: str) -> str:
+    """Return how a file is run by its metadata."""
+    return f"Run it with `uv run {name}`, or with Python {python}:"
+
+
+def pip_lines(name: str, pins: Iterable[str]) -> tuple[str, str]:
+    """Return the commands that run a file without uv, as comments."""
+    return f"#     pip install {' '.join(map(quote, pins))}", f"#     python {name}"
+
+
 def _of_own(own: Carried) -> Iterator[str]:
     """Yield what must be said of the user's own packages, which no index has."""
     if own.files:
@@ -132,13 +149,7 @@ class Header:
     def lines(self) -> Iterator[str]:
         """Yield its lines."""
         pins = requirements(self._job, self._source, self._own)
-        yield "# /// script"
-        yield f'# requires-python = "=={self._job.planned.cell.python}.*"'
-        yield "# dependencies = ["
-        yield from (f"#     {json.dumps(pin)}," for pin in pins)
-        yield "# ]"
-        yield "# ///"
-        yield "#"
+        yield from metadata_lines(self._job.planned.cell.python, pins)
         case = self._job.case
         yield from comment(f"{case.id} on {self._place.id}: {_title(self._seen)}.")
         yield "#"
@@ -163,9 +174,8 @@ class Header:
             yield f"#     {cell.interpreter} {self._name}"
             yield from comment(f"With what the index has: `uv run {self._name}`, or")
         else:
-            yield from comment(f"Run it with `uv run {self._name}`, or with Python {cell.python}:")
-        yield f"#     pip install {' '.join(map(quote, pins))}"
-        yield f"#     python {self._name}"
+            yield from comment(uv_instruction(self._name, cell.python))
+        yield from pip_lines(self._name, pins)
 
     def _told(self) -> Iterator[str]:
         """Yield expected against seen, and the versions that was seen on."""

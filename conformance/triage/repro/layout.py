@@ -13,16 +13,6 @@ INDENTED: Final = 8
 """The most that statements of ours are indented."""
 
 
-def function(name: str, lines: Iterable[str]) -> str:
-    """Return a function of some statements.
-
-    Args:
-        name: Its name.
-        lines: Its body, not indented.
-    """
-    return "\n".join([f"def {name}():", *(f"    {line}" for line in lines)])
-
-
 def comment(text: str, prefix: str = "# ") -> list[str]:
     """Return text as comment lines; nothing in it can end the comment."""
     shown = "".join(one if one.isprintable() or one == "\n" else " " for one in text)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from conformance.corpus.python_source import STANDARD_LIBRARY, imported_modules, parse
 from conformance.model.outcome import Outcome
 from conformance.triage.programs.requirements import without_header
-from conformance.triage.repro.header import CORE, IMPORTED
+from conformance.triage.repro.header import (
+    CORE,
+    IMPORTED,
+    metadata_lines,
+    pip_lines,
+    uv_instruction,
+)
 from conformance.triage.repro.layout import comment
 
 if TYPE_CHECKING:
@@ -75,17 +79,10 @@ def script_file(run: ScriptRun, name: str) -> str:
 
 def _lines(run: ScriptRun, name: str) -> Iterator[str]:
     cell = run.planned.cell
-    yield "# /// script"
-    yield f'# requires-python = "=={cell.python}.*"'
-    yield "# dependencies = ["
-    yield from (f"#     {json.dumps(pin)}," for pin in run.pins)
-    yield "# ]"
-    yield "# ///"
-    yield "#"
+    yield from metadata_lines(cell.python, run.pins)
     yield from comment(f"jax {run.planned.release}, Python {cell.python}: {run.ending}")
-    yield from comment(f"Run it with `uv run {name}`, or with Python {cell.python}:")
-    yield f"#     pip install {' '.join(map(quote, run.pins))}"
-    yield f"#     python {name}"
+    yield from comment(uv_instruction(name, cell.python))
+    yield from pip_lines(name, run.pins)
     yield ""
     variables = dict(run.variables)
     if cell.devices > 1:
