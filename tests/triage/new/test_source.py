@@ -1,0 +1,91 @@
+"""Scripts that are rewritten: what is not edited stays as it was written."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+import pytest
+
+from conformance.triage.new.source import Source, function, qualified
+
+TEXT = """\
+# head
+import jax
+
+# why
+x = f(  1 )  # how
+if x:
+    # inside
+    y = '''a
+  b'''
+
+    z = (y,
+         2)
+# end
+print(x)
+"""
+
+
+def replaced(number: int, text: str) -> str:
+    """Return the text with another statement in the place of one outside of blocks."""
+    source = Source.parse(TEXT)
+    return source.replace({source.tree.body[number]: text}).text
+
+
+def test_a_text_is_as_it_was() -> None:
+    """Also where statements span lines."""
+    assert Source.parse(TEXT).text == TEXT
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a = 1; b = 2  # both\n", "a = 1\nb = 2  # both\n"),
+        ("if a: b; c\n", "if a:\n    b\n    c\n"),
+    ],
+)
+def test_each_statement_has_its_line(text: str, expected: str) -> None:
+    """So that it can be replaced by several."""
+    assert Source.parse(text).text == expected
+
+
+def test_comments_beside_a_statement_stay() -> None:
+    """Above it and behind it, and above one that is taken out."""
+    assert "# why\na()\nb()  # how\nif x:" in replaced(1, "a()\nb()")
+    assert "\n# why\nif x:" in replaced(1, "")
+    assert replaced(0, "").startswith("# head\n\n# why\nx = ")
+
+
+def test_a_block_is_moved_out() -> None:
+    """Its comments and texts stay."""
+    source = Source.parse(TEXT)
+    block = source.tree.body[2]
+    assert isinstance(block, ast.If)
+    moved = source.code(block.body)
+    assert moved == "# inside\ny = '''a\n  b'''\n\nz = (y,\n     2)\n"
+    assert f"(  1 )  # how\n{moved}# end\n" in source.replace({block: moved}).text
+
+
+def test_statements_are_put_before_another() -> None:
+    """Below the comments above it."""
+    source = Source.parse(TEXT)
+    assert "# why\na()\nx = f(" in source.insert(source.tree.body[1], "a()").text
+
+
+def test_a_body_is_indented() -> None:
+    """But for the lines of a text, and empty ones."""
+    text = function('def f():\n    """Say."""\n', "x = '''a\nb'''\n\n# last\nreturn x\n")
+    assert (
+        text == "def f():\n    \"\"\"Say.\"\"\"\n    x = '''a\nb'''\n\n    # last\n    return x\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "path"),
+    [("jnp.ones", "jax.numpy.ones"), ("jnp.ones(3)", "jax.numpy.ones"), ("1 + 1", "")],
+)
+def test_what_a_name_stands_for(code: str, path: str) -> None:
+    """Or what is called by it."""
+    names = Source.parse("import jax.numpy as jnp\n").names
+    assert qualified(cst.parse_expression(code), names) == path
