@@ -19,7 +19,7 @@ from conformance.scratch import temporary_folder
 from conformance.triage.bisect.prober import ProgramProber
 from conformance.triage.new.file import Declared
 from conformance.triage.new.place import find_place
-from conformance.triage.new.porting import PortRequest, first_keywords, port
+from conformance.triage.new.porting import PortRequest, decide_keywords, port
 from conformance.triage.new.runner import CaseRunner
 from conformance.triage.new.script import read_script
 from conformance.triage.programs.paste import read_paste, releases_named, thread_of
@@ -109,7 +109,7 @@ def port_script(
     if missing := sorted(first - {*releases}):
         raise UsageError(f"{', '.join(missing)}: cannot be had here; name others with --cell")
     source = thread_of(options.source) or options.source or read.thread
-    keywords = first_keywords(
+    keywords = decide_keywords(
         read, source=source, devices=count, timeout=options.timeout,
         requires=_required(read, cells.locks),
     )  # fmt: skip

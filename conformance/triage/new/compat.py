@@ -39,7 +39,7 @@ _ALL: Final = "len(env.devices)"
 _EQUAL: Final = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 
 
-def with_compat(source: Source) -> tuple[Source, tuple[str, ...]]:
+def use_compat(source: Source) -> tuple[Source, tuple[str, ...]]:
     """Return a script with the spellings of `env.compat` for those that not every release has.
 
     Args:
@@ -114,7 +114,7 @@ def _is_plain(node: ast.Call) -> bool:
     return has_mesh and not starred and all(name in _KEYWORDS for name in given)
 
 
-def on_cell(source: Source) -> Source:
+def use_cell_devices(source: Source) -> Source:
     """Return a script that takes devices, and meshes of the first of them, from the cell.
 
     Args:

@@ -83,12 +83,12 @@ def find_stretches(
             groups[-1].append(number)
     found = []
     for place, numbers in enumerate(groups):
-        first, since = numbers[0], spelled_release(releases[numbers[0]])
+        first, since = numbers[0], spell_release(releases[numbers[0]])
         parts = [f">={since}"] if place else []
         if place + 1 < len(groups):
             after = groups[place + 1][0]
             single = bool(place) and after == first + 1
-            parts.append(f"<{spelled_release(releases[after])}")
+            parts.append(f"<{spell_release(releases[after])}")
             parts = [f"=={releases[first]}"] if single else parts
         found.append(
             Stretch(
@@ -99,7 +99,7 @@ def find_stretches(
     return found
 
 
-def spelled_release(release: str) -> str:
+def spell_release(release: str) -> str:
     """Return a release as an edge of a range is spelled: `0.6` for `0.6.0`."""
     major, *parts = Version(release).release
     while len(parts) > 1 and parts[-1] == 0:

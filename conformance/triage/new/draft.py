@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import libcst as cst
 
-from conformance.triage.new.compat import on_cell, with_compat
+from conformance.triage.new.compat import use_cell_devices, use_compat
 from conformance.triage.new.imports import divide_imports
 from conformance.triage.new.observables import (
     Observables,
@@ -17,7 +17,7 @@ from conformance.triage.new.observables import (
     find_observables,
     side_code,
 )
-from conformance.triage.new.program import program_changes
+from conformance.triage.new.program import find_program_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -101,10 +101,10 @@ def draft(
     Returns:
         The draft; None where it cannot be made that way.
     """
-    source = on_cell(script.source)
+    source = use_cell_devices(script.source)
     compat: tuple[str, ...] = ()
     if options.bridged:
-        source, compat = with_compat(source)
+        source, compat = use_compat(source)
         if not compat:
             return None
     shown = Observables()
@@ -114,7 +114,7 @@ def draft(
     head = tail = ""
     paths: tuple[str, ...] = ()
     if options.kind == "program":
-        found = program_changes(source, shown, reference, comment)
+        found = find_program_changes(source, shown, reference, comment)
         if found is None:
             return None
         changes = found

@@ -29,7 +29,7 @@ _PASSING: Final = frozenset({"str", "repr", "float", "int", "round", "format", "
 """Functions of a fact of the environment that are one, too."""
 
 
-def without_environment(source: Source) -> Source:
+def remove_environment(source: Source) -> Source:
     """Return a script that prints no facts of its environment.
 
     Of a print, the versions, devices and times go; a formatted text that holds one gives way to the

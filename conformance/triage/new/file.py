@@ -7,8 +7,8 @@ import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.triage.new.imports import WIDTH, import_lines, with_imports
-from conformance.triage.new.source import function
+from conformance.triage.new.imports import WIDTH, add_imports, import_lines
+from conformance.triage.new.source import render_function
 from conformance.triage.repro.layout import quoted
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Declared:
     deviations: tuple[str, ...] = ()
 
 
-def case_text(draft: Draft, name: str, declared: Declared) -> str:
+def render_case(draft: Draft, name: str, declared: Declared) -> str:
     """Return the function of a case.
 
     Args:
@@ -56,7 +56,7 @@ def case_text(draft: Draft, name: str, declared: Declared) -> str:
     if "\n" in joined or len(marker + joined) >= WIDTH:
         joined = "".join(f"\n    {one}," for one in given) + "\n"
     head = f"{marker}{joined})\ndef {name}(env):{unused}\n{_docstring(declared.doc)}\n"
-    return function(head, "\n".join(filter(None, [*map(_late, draft.inner), draft.body])))
+    return render_function(head, "\n".join(filter(None, [*map(_late, draft.inner), draft.body])))
 
 
 def _late(line: str) -> str:
@@ -78,7 +78,7 @@ def _docstring(text: str) -> str:
     return f'{quote}{gap}{textwrap.indent(more, "    ")}\n    """'
 
 
-def new_file(text: str, draft: Draft, doc: str, *, deviates: bool) -> str:
+def create_file(text: str, draft: Draft, doc: str, *, deviates: bool) -> str:
     """Return a file with one case.
 
     Args:
@@ -87,10 +87,10 @@ def new_file(text: str, draft: Draft, doc: str, *, deviates: bool) -> str:
         doc: Docstring of the file.
         deviates: Whether it declares a deviation.
     """
-    return appended(f'"""{doc}"""\n\n{_FUTURE}\n', text, draft, deviates=deviates)
+    return append_case(f'"""{doc}"""\n\n{_FUTURE}\n', text, draft, deviates=deviates)
 
 
-def appended(file: str, text: str, draft: Draft, *, deviates: bool) -> str:
+def append_case(file: str, text: str, draft: Draft, *, deviates: bool) -> str:
     """Return a file with one case more; what stands in it stays as it is.
 
     Args:
@@ -101,10 +101,10 @@ def appended(file: str, text: str, draft: Draft, *, deviates: bool) -> str:
     """
     names = (*draft.kit, *(("deviation",) if deviates else ()))
     lines = (*draft.outer.values(), *(f"from {KIT} import {name}" for name in names))
-    return f"{with_imports(file, lines).rstrip()}\n\n\n{text}"
+    return f"{add_imports(file, lines).rstrip()}\n\n\n{text}"
 
 
-def clashes(file: str, draft: Draft) -> set[str]:
+def find_clashes(file: str, draft: Draft) -> set[str]:
     """Return the names that a file binds at its top to something else than a draft means by them.
 
     Args:

@@ -22,7 +22,7 @@ def find_ruff() -> str | None:
     return str(beside) if beside.exists() else shutil.which(RUFF)
 
 
-def formatted(text: str, file: Path) -> str:
+def format_file(text: str, file: Path) -> str:
     """Return a file as the formatter leaves it; as it is where there is no formatter.
 
     What the linter still finds in it is marked to be passed over: its script came with that.

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.python_source import STANDARD_LIBRARY
-from conformance.triage.new.source import imports_of
+from conformance.triage.new.source import find_imports
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -102,7 +102,7 @@ def _is_known(module: str | None, name: str) -> bool:
     return known or (module or name).partition(".")[0] in STANDARD_LIBRARY
 
 
-def with_imports(file: str, lines: Iterable[str]) -> str:
+def add_imports(file: str, lines: Iterable[str]) -> str:
     """Return a file with more imports, each where a sorter of imports would put it.
 
     Args:
@@ -118,7 +118,7 @@ def with_imports(file: str, lines: Iterable[str]) -> str:
 def _with_import(file: str, line: str) -> str:
     module, name = _parts(line)
     lines = file.splitlines(keepends=True)
-    nodes = imports_of(ast.parse(file))
+    nodes = find_imports(ast.parse(file))
     for node in nodes:
         found = [(module, name), *(_parts(one) for one, _ in import_lines(node))]
         if module and all(of == module and " as " not in one for of, one in found):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from conformance.triage.new.script import EXITS
-from conformance.triage.new.source import called, own_nodes
+from conformance.triage.new.source import called, walk_own_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -110,9 +110,9 @@ def _reached(tree: ast.Module) -> Iterator[ast.AST]:
     plain = _plain_functions(tree)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
-            yield from own_nodes(node.body if node.name in plain else ())
+            yield from walk_own_nodes(node.body if node.name in plain else ())
         else:
-            yield from own_nodes([node])
+            yield from walk_own_nodes([node])
 
 
 def _plain_functions(tree: ast.Module) -> set[str]:
@@ -130,7 +130,7 @@ def _plain_functions(tree: ast.Module) -> set[str]:
     plain = set(functions)
     while True:
         roots = [*tree.body, *(inner for name in plain for inner in functions[name])]
-        calls = (node for node in own_nodes(roots) if isinstance(node, ast.Call))
+        calls = (node for node in walk_own_nodes(roots) if isinstance(node, ast.Call))
         callees = {call.func for call in calls}
         others = {node.id for node in loads if node not in callees}
         if not plain & others:
@@ -254,7 +254,7 @@ def _exit(node: ast.stmt, names: Mapping[str, str]) -> Observable | None:
     return Observable(statement=node, values=[test], expected=expected, is_condition=True)
 
 
-def peeled(node: ast.expr, names: Mapping[str, str]) -> ast.expr:
+def peel(node: ast.expr, names: Mapping[str, str]) -> ast.expr:
     """Return a result without what only changes how it is shown.
 
     Args:
@@ -263,8 +263,8 @@ def peeled(node: ast.expr, names: Mapping[str, str]) -> ast.expr:
     """
     match node:
         case ast.Call(args=[inner], keywords=[]) if called(node, names) in _PEELED:
-            return peeled(inner, names)
+            return peel(inner, names)
         case ast.Call(func=ast.Attribute(value=inner, attr="block_until_ready"), args=[]):
-            return peeled(inner, names)
+            return peel(inner, names)
         case _:
             return node

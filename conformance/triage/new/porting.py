@@ -12,9 +12,9 @@ from conformance.errors import InfrastructureError
 from conformance.model.outcome import Conformance, Outcome, Verdict
 from conformance.triage.new.deviations import find_stretches, propose
 from conformance.triage.new.draft import draft
-from conformance.triage.new.file import appended, case_text, clashes, new_file
-from conformance.triage.new.format import formatted
-from conformance.triage.new.runner import written_cases
+from conformance.triage.new.file import append_case, create_file, find_clashes, render_case
+from conformance.triage.new.format import format_file
+from conformance.triage.new.runner import write_cases
 from conformance.triage.new.source import Source
 from conformance.triage.new.sweep import sweep_releases
 from conformance.triage.new.trial import Trial, refuse_hopeless
@@ -108,7 +108,7 @@ def _is_undeclared(record: Record) -> bool:
     return record.outcome is not Outcome.OK or record.conformance is Conformance.DEVIATES
 
 
-def first_keywords(
+def decide_keywords(
     script: Script, *, source: str, devices: int, requires: Sequence[str], timeout: float
 ) -> dict[str, Any]:
     """Return the keywords of a decorator that a script itself decides.
@@ -221,7 +221,7 @@ def _final_draft(
         note = f"Proposed, to be reviewed: this is what jax {releases[sweep.anchor]} gives."
     one = draft(request.script, tried.draft.options, sweep.reference, note)
     assert one is not None  # noqa: S101 - it was made before, that way
-    taken = clashes(request.place.there or "", one)
+    taken = find_clashes(request.place.there or "", one)
     outer = {name: line for name, line in one.outer.items() if name not in taken}
     inner = (*(one.outer[name] for name in sorted(taken)), *one.inner)
     return replace(one, outer=outer, inner=inner)
@@ -231,13 +231,13 @@ def _written(one: Draft, place: CasePlace, declared: Declared) -> tuple[str, str
     """Return the function of a case, and its file, of which nothing else changes."""
     deviates = bool(declared.deviations)
     doc = f"Programs of upstream reports, about {place.folder.name.replace('_', ' ')}."
-    alone = new_file(case_text(one, place.name, declared), one, doc, deviates=deviates)
-    alone = formatted(alone, place.file)
+    alone = create_file(render_case(one, place.name, declared), one, doc, deviates=deviates)
+    alone = format_file(alone, place.file)
     source = Source.parse(alone)
     text = source.code(source.tree.body[-1:]).lstrip("\n")
     if place.there is None:
         return text, alone
-    return text, appended(place.there, text, one, deviates=deviates)
+    return text, append_case(place.there, text, one, deviates=deviates)
 
 
 def _copy(scratch: Path, place: CasePlace, file: str) -> Case:
@@ -249,4 +249,4 @@ def _copy(scratch: Path, place: CasePlace, file: str) -> Case:
             shutil.copy(helper, folder)
     except OSError as error:
         raise InfrastructureError(f"{folder}: cannot be written: {error}") from error
-    return written_cases(folder / place.file.name, file)[place.name]
+    return write_cases(folder / place.file.name, file)[place.name]

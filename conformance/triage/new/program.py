@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Final
 
 from conformance.triage.new.compat import COMPAT, SHARD_MAPS
-from conformance.triage.new.observables import Observable, expected_code, peeled
+from conformance.triage.new.observables import Observable, expected_code, peel
 from conformance.triage.new.source import called, dotted
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _STATIC: Final = ("static_arg", "backend", "device", "donate_arg")
 _PARTIAL: Final = "functools.partial"
 
 
-def program_changes(
+def find_program_changes(
     source: Source, shown: Observables, reference: str = "", comment: str = ""
 ) -> dict[ast.stmt, str] | None:
     """Return the changes by which a script returns a program, where it ends in a staged call.
@@ -42,7 +42,7 @@ def program_changes(
             changes: dict[ast.stmt, str] = {}
         case _:
             return None
-    statement, value = one.statement, peeled(value, source.names)
+    statement, value = one.statement, peel(value, source.names)
     match value, body:
         case ast.Name(id=used), [
             *_, ast.Assign(targets=[ast.Name(id=name)], value=assigned) as before, _,

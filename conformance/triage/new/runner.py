@@ -72,7 +72,7 @@ class CaseRunner:
         return load_value(StoredJob(record, self.job_runner.blobs))
 
 
-def written_cases(file: Path, text: str) -> Mapping[str, Case]:
+def write_cases(file: Path, text: str) -> Mapping[str, Case]:
     """Write a file of cases, and return them by name.
 
     Args:

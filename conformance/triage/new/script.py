@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.errors import UsageError
-from conformance.triage.new.environment import without_environment
-from conformance.triage.new.seeds import seeded
+from conformance.triage.new.environment import remove_environment
+from conformance.triage.new.seeds import add_seeds
 from conformance.triage.new.settings import read_settings
-from conformance.triage.new.source import SCOPES, Source, called, imports_of, own_nodes
+from conformance.triage.new.source import SCOPES, Source, called, find_imports, walk_own_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -66,7 +66,7 @@ def read_script(pasted: Pasted, name: str) -> Script:
         UsageError: If it cannot be the inside of a function.
     """
     source = Source.parse(pasted.text)
-    for step in (_unguarded, _inlined, _without_exit, without_environment, seeded):
+    for step in (_unguarded, _inlined, _without_exit, remove_environment, add_seeds):
         source = step(source)
     source, caught = _uncaught(source)
     tree = source.tree
@@ -74,7 +74,7 @@ def read_script(pasted: Pasted, name: str) -> Script:
     _refuse(tree, bound, name)
     settings = read_settings(tree, source.names, pasted.variables)
     doc = ast.get_docstring(tree)
-    gone = [*imports_of(tree), *settings.statements, *(tree.body[:1] if doc is not None else ())]
+    gone = [*find_imports(tree), *settings.statements, *(tree.body[:1] if doc is not None else ())]
     return Script(
         source=source,
         gone=[number for number, node in enumerate(tree.body) if node in gone],
@@ -144,7 +144,7 @@ def _inlined(source: Source) -> Source:
         if isinstance(node, ast.FunctionDef) and node.name == name and names[name] == 1:
             body = node.body[1:] if ast.get_docstring(node) else node.body
             outer = (one for one in tree.body if not isinstance(one, SCOPES))
-            leaves = any(isinstance(one, _LEAVES) for one in own_nodes(node.body))
+            leaves = any(isinstance(one, _LEAVES) for one in walk_own_nodes(node.body))
             local = _stored([node]) & _stored(outer)
             if body and not (leaves or local or node.decorator_list or ast.unparse(node.args)):
                 return source.replace({node: "", last: source.code(body)})

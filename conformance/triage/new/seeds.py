@@ -26,7 +26,7 @@ _NOT_DRAWING: Final = frozenset({
 """Names of these modules that do not draw from the shared generator."""
 
 
-def seeded(source: Source) -> Source:
+def add_seeds(source: Source) -> Source:
     """Return a script whose random numbers have the seed 0 where it gives none.
 
     Unseeded values differ in every run, so that each release would seem to change them.

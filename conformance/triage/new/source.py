@@ -83,7 +83,7 @@ class Source:
                 return _without(node, gone)
             if original not in texts or not isinstance(node, Statement):
                 return node
-            if not (new := statements(texts[original])):
+            if not (new := parse_statements(texts[original])):
                 gone.add(node)
                 return node
             above = [*node.leading_lines, *new[0].leading_lines]
@@ -98,7 +98,7 @@ class Source:
     def insert(self, before: ast.stmt, text: str) -> Source:
         """Return the source with more statements before one, below the comments above it."""
         place = self._written[before]
-        first, *more = statements(text)
+        first, *more = parse_statements(text)
         first = first.with_changes(leading_lines=place.leading_lines)
 
         def put(original: cst.CSTNode, node: cst.CSTNode) -> Any:
@@ -183,7 +183,7 @@ def _parsed(text: str) -> cst.Module:
     return _rewritten(cst.parse_module(text), _one_per_line)
 
 
-def statements(text: str) -> list[Statement]:
+def parse_statements(text: str) -> list[Statement]:
     """Return statements for writing, with the comments above them.
 
     Args:
@@ -196,7 +196,7 @@ def statements(text: str) -> list[Statement]:
     return body
 
 
-def function(head: str, body: str) -> str:
+def render_function(head: str, body: str) -> str:
     """Return a function as text.
 
     Args:
@@ -206,7 +206,7 @@ def function(head: str, body: str) -> str:
     node = cst.ensure_type(cst.parse_statement(head), cst.FunctionDef)
     block = cst.ensure_type(node.body, cst.IndentedBlock)
     module = _parsed(body)
-    whole = block.with_changes(body=[*block.body, *statements(body)], footer=module.footer)
+    whole = block.with_changes(body=[*block.body, *parse_statements(body)], footer=module.footer)
     return cst.Module([node.with_changes(body=whole)]).code
 
 
@@ -217,7 +217,7 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
         yield from _statements(child)
 
 
-def imports_of(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:
+def find_imports(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:
     """Return the imports outside of blocks."""
     return [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
 
@@ -278,7 +278,7 @@ def qualified(node: cst.CSTNode, names: Mapping[str, str]) -> str:
     return names.get(root, root) + dot + rest
 
 
-def own_nodes(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
+def walk_own_nodes(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
     """Yield what runs where some nodes stand: nothing of the functions and classes they define.
 
     Args:
@@ -287,7 +287,7 @@ def own_nodes(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
     for node in nodes:
         if not isinstance(node, SCOPES):
             yield node
-            yield from own_nodes(list(ast.iter_child_nodes(node)))
+            yield from walk_own_nodes(list(ast.iter_child_nodes(node)))
 
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)

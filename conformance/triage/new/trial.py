@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from conformance.errors import UsageError
 from conformance.model.outcome import Conformance, Outcome
 from conformance.triage.new.draft import DraftOptions, draft
-from conformance.triage.new.file import Declared, case_text, new_file
+from conformance.triage.new.file import Declared, create_file, render_case
 from conformance.triage.new.reference import has_address
-from conformance.triage.new.runner import written_cases
+from conformance.triage.new.runner import write_cases
 from conformance.triage.questions.failure import same_failure
 from conformance.triage.questions.predicate import SILENT, ending, quoted
 
@@ -170,9 +170,9 @@ class Trial:
 
     def _written(self, name: str, one: Draft) -> Case:
         """Write a draft into a file of its own; return its case."""
-        text = case_text(one, name, self.declared)
-        whole = new_file(text, one, "A draft.", deviates=False)
-        return written_cases(self.file.with_name(f"{name}.py"), whole)[name]
+        text = render_case(one, name, self.declared)
+        whole = create_file(text, one, "A draft.", deviates=False)
+        return write_cases(self.file.with_name(f"{name}.py"), whole)[name]
 
     def _observable(self, tried: TriedDraft) -> DraftOptions:
         """Return the options by which all values of a draft can be observed."""

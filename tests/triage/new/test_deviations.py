@@ -8,7 +8,7 @@ import pytest
 
 from conformance.model.outcome import Conformance, Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.triage.new.deviations import find_stretches, pattern, propose, spelled_release
+from conformance.triage.new.deviations import find_stretches, pattern, propose, spell_release
 from conformance.triage.questions.state import GOOD, Kind, State
 
 RELEASES = ["0.4.30", "0.5.0", "0.6.0", "0.6.1", "0.7.0", "0.9.0.1"]
@@ -116,7 +116,7 @@ def test_patterns_hold_for_all_messages(messages: list[str], expected: str) -> N
 
 def test_releases_as_edges() -> None:
     """As people write them."""
-    assert list(map(spelled_release, RELEASES)) == [
+    assert list(map(spell_release, RELEASES)) == [
         "0.4.30",
         "0.5",
         "0.6",

@@ -13,7 +13,7 @@ import pytest
 from conformance.errors import UsageError
 from conformance.kit import Observed
 from conformance.triage.new.draft import Draft, DraftOptions, draft
-from conformance.triage.new.file import Declared, case_text
+from conformance.triage.new.file import Declared, render_case
 from conformance.triage.new.script import Script, read_script
 from conformance.triage.programs.paste import read_paste
 
@@ -308,7 +308,7 @@ def test_a_case_observes_what_its_script_prints(text: str) -> None:
         exec(text, {"__name__": "__main__"})  # noqa: S102 - a script of this file
     one = made(text)
     assert one is not None
-    code = case_text(one, "case", Declared(doc="What it does.")).partition("\n")[2]
+    code = render_case(one, "case", Declared(doc="What it does.")).partition("\n")[2]
     scope: dict[str, Any] = {"Observed": Observed}
     exec("\n".join([*one.outer.values(), code]), scope)  # noqa: S102 - see above
     seen = scope["case"](None).value
@@ -328,7 +328,7 @@ def test_a_case_is_python() -> None:
     one = made('"""Say \\"so\\" \\\\ and \'\'\' no more"""\nprint(1 + 1)\n')
     assert one is not None
     doc = 'Say "so" \\ and """ no more'
-    (function,) = ast.parse(case_text(one, "case", Declared(doc=doc))).body
+    (function,) = ast.parse(render_case(one, "case", Declared(doc=doc))).body
     assert isinstance(function, ast.FunctionDef)
     assert ast.get_docstring(function) == doc.replace('"""', "'''") + "."
 

@@ -10,9 +10,9 @@ from conformance.triage.new import environment
 from conformance.triage.new.source import Source
 
 
-def without_environment(text: str) -> str:
+def remove_environment(text: str) -> str:
     """Return a script that prints no facts of its environment."""
-    return environment.without_environment(Source.parse(text)).text
+    return environment.remove_environment(Source.parse(text)).text
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def without_environment(text: str) -> str:
 def test_what_is_left_of_a_line(line: str, expected: str) -> None:
     """What is printed beside a fact of the environment stays, and so do texts alone."""
     head = "import jax, sys, platform\nimport numpy as np\nx = 1\n"
-    assert without_environment(head + line + "\n") == f"{head}{expected}\n"
+    assert remove_environment(head + line + "\n") == f"{head}{expected}\n"
 
 
 def test_names_of_times() -> None:
@@ -51,14 +51,14 @@ def test_names_of_times() -> None:
         print(round(took, 2))
         took = x
         """)
-    assert 'print(f"took' in without_environment(text)
-    changed = without_environment(text.replace("took = x\n", ""))
+    assert 'print(f"took' in remove_environment(text)
+    changed = remove_environment(text.replace("took = x\n", ""))
     assert changed.splitlines()[-2:] == ["print(x)", "pass"]
 
 
 def test_a_text_without_them_is_the_same() -> None:
     """Also where a statement spans lines, or is in a block."""
     text = "if x:\n    print(\n        x,  # one\n        y,\n    )\n"
-    assert without_environment(text) == text
+    assert remove_environment(text) == text
     text = "import jax\nfor x in y:\n    print(jax.__version__)\n    print(x)\n"
-    assert without_environment(text) == "import jax\nfor x in y:\n    pass\n    print(x)\n"
+    assert remove_environment(text) == "import jax\nfor x in y:\n    pass\n    print(x)\n"

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conformance.triage.new.draft import Draft, DraftOptions
-from conformance.triage.new.file import Declared, appended, case_text, clashes, new_file
-from conformance.triage.new.format import find_ruff, formatted
+from conformance.triage.new.file import (
+    Declared,
+    append_case,
+    create_file,
+    find_clashes,
+    render_case,
+)
+from conformance.triage.new.format import find_ruff, format_file
 from tests.projects import ROOT
 
 if TYPE_CHECKING:
@@ -29,14 +35,14 @@ DRAFT = Draft(
 
 def text_of(draft: Draft = DRAFT, keywords: Mapping[str, object] | None = None) -> str:
     """Return the function of a case."""
-    return case_text(draft, "added", Declared(doc="What it is about.", keywords=keywords or {}))
+    return render_case(draft, "added", Declared(doc="What it is about.", keywords=keywords or {}))
 
 
 @pytest.mark.parametrize("file", TOPICS, ids=lambda file: f"{file.parent.name}-{file.stem}")
 def test_what_stands_in_a_file_stays(file: Path) -> None:
     """Every statement but imports, to the letter; and imports are where a sorter leaves them."""
     before = file.read_text()
-    after = appended(before, text_of(), DRAFT, deviates=True)
+    after = append_case(before, text_of(), DRAFT, deviates=True)
     old, new = ast.parse(before).body, ast.parse(after).body
     kept = [ast.get_source_segment(before, node) for node in old if not _imports(node)]
     now = [ast.get_source_segment(after, node) for node in new if not _imports(node)]
@@ -83,7 +89,7 @@ def test_a_new_file_is_as_the_project_wants_it(tmp_path: Path) -> None:
         inner=("from jax import tree_map",),
     )
     file = tmp_path / "cases" / "family" / "topic.py"
-    text = formatted(new_file(text_of(draft), draft, "Topic.", deviates=False), file)
+    text = format_file(create_file(text_of(draft), draft, "Topic.", deviates=False), file)
     file.parent.mkdir(parents=True)
     file.write_text(text)
     ruff = find_ruff()
@@ -109,7 +115,7 @@ def test_imports_go_where_a_sorter_has_them() -> None:
         "np": "import numpy as np",
     }
     draft = Draft(options=DraftOptions(), body="", states=False, outer=lines)
-    assert appended(file, "", draft, deviates=True).strip() == (
+    assert append_case(file, "", draft, deviates=True).strip() == (
         "from __future__ import annotations\n\nimport functools\n\nimport jax\n"
         "import numpy as np\nfrom jax.sharding import NamedSharding, PartitionSpec\n"
         "from jax.sharding import PartitionSpec as P\n\n"
@@ -119,6 +125,6 @@ def test_imports_go_where_a_sorter_has_them() -> None:
 
 def test_names_that_a_file_uses_otherwise() -> None:
     """The case imports its own."""
-    assert clashes("import jax.numpy as np\nimport functools\n", DRAFT) == {"np"}
-    assert clashes("def jnp():\n    pass\n", DRAFT) == {"jnp"}
-    assert clashes("", DRAFT) == set()
+    assert find_clashes("import jax.numpy as np\nimport functools\n", DRAFT) == {"np"}
+    assert find_clashes("def jnp():\n    pass\n", DRAFT) == {"jnp"}
+    assert find_clashes("", DRAFT) == set()

@@ -8,9 +8,9 @@ from conformance.triage.new import seeds
 from conformance.triage.new.source import Source
 
 
-def seeded(text: str) -> str:
+def add_seeds(text: str) -> str:
     """Return a script whose random numbers have a seed."""
-    return seeds.seeded(Source.parse(text)).text
+    return seeds.add_seeds(Source.parse(text)).text
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def seeded(text: str) -> str:
 def test_a_seed_is_added(line: str, expected: str) -> None:
     """Before the statement that draws first, or to the generator."""
     head = "import random\nimport numpy as np\nfrom numpy.random import randn\n"
-    assert seeded(f"{head}{line}\n") == f"{head}{expected}\n"
+    assert add_seeds(f"{head}{line}\n") == f"{head}{expected}\n"
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_a_seed_is_added(line: str, expected: str) -> None:
 def test_a_script_with_its_own_seeds_is_unchanged(line: str) -> None:
     """So is one that draws from `jax.random`, whose keys are seeds."""
     text = f"import jax\nimport numpy as np\n{line}\n"
-    assert seeded(text) == text
+    assert add_seeds(text) == text
 
 
 def test_a_function_that_draws() -> None:
     """The seed is set once, before the function, and not at each call of it."""
     text = "import numpy as np\ndef f():\n    return np.random.rand()\nprint(f(), f())\n"
-    lines = seeded(text).splitlines()
+    lines = add_seeds(text).splitlines()
     assert lines[1:4] == ["import numpy.random", "numpy.random.seed(0)", "def f():"]

@@ -7,7 +7,7 @@ import ast
 import libcst as cst
 import pytest
 
-from conformance.triage.new.source import Source, function, qualified
+from conformance.triage.new.source import Source, qualified, render_function
 
 TEXT = """\
 # head
@@ -75,7 +75,7 @@ def test_statements_are_put_before_another() -> None:
 
 def test_a_body_is_indented() -> None:
     """But for the lines of a text, and empty ones."""
-    text = function('def f():\n    """Say."""\n', "x = '''a\nb'''\n\n# last\nreturn x\n")
+    text = render_function('def f():\n    """Say."""\n', "x = '''a\nb'''\n\n# last\nreturn x\n")
     assert (
         text == "def f():\n    \"\"\"Say.\"\"\"\n    x = '''a\nb'''\n\n    # last\n    return x\n"
     )
