@@ -44,7 +44,6 @@ from conformance.engine.run_directory import RunDirectory  # noqa: E402
 from conformance.engine.run_loader import load_run  # noqa: E402
 from conformance.engine.shard_merge import merge_shards, order_shards  # noqa: E402
 from conformance.engine.shards import decode_durations  # noqa: E402
-from conformance.engine.since_file import read_since  # noqa: E402
 from conformance.errors import ConformanceError  # noqa: E402
 from conformance.golden.document import loads as load_document  # noqa: E402
 from conformance.golden.layout import content_names  # noqa: E402
@@ -350,7 +349,7 @@ def _of_runs(folder: Path) -> Iterator[Reader]:
             loaded = load_run(directory)
             digest_of(directory)
             read_evidence(directory)
-            read_since(directory)
+            directory.read_since()
             merge_shards(order_shards([loaded]))
 
         return read

@@ -16,7 +16,6 @@ from conformance.engine.evidence_file import read_evidence, read_reproduction
 from conformance.engine.nights import merged_since
 from conformance.engine.run_directory import UPGRADE, CorruptRunError, RunDirectory, latest_run
 from conformance.engine.run_loader import find_runs, load_readable_runs
-from conformance.engine.since_file import read_since
 from conformance.errors import ConformanceError, NothingSelectedError
 from conformance.files import readable_json
 from conformance.report.choice import shown
@@ -174,7 +173,7 @@ def _each_once(own: Iterable[Digest], stored: Iterable[Digest]) -> Iterator[Dige
 def _since(newest: RunDirectory) -> tuple[Since | None, list[str]]:
     """Return the changes of the newest run since the one before, and their problems."""
     try:
-        return read_since(newest), []
+        return newest.read_since(), []
     except CorruptRunError as error:
         return None, [str(error)]
 
@@ -186,7 +185,7 @@ def _upgrades(
     found, problems = {}, []
     for run in runs:
         try:
-            content = run.read_upgrade() if run.id in loaded else None
+            content = run.read_file(UPGRADE) if run.id in loaded else None
             if content is not None:
                 found[run.id] = upgrade_of(content, str(run.path / UPGRADE))
         except ConformanceError as error:

@@ -15,7 +15,6 @@ from conformance.engine.exit_policy import NO_EVIDENCE, FailOn, exit_by
 from conformance.engine.nights import Night, compare, night_of
 from conformance.engine.run_directory import RUN, CorruptRunError, RunDirectory
 from conformance.engine.run_loader import LoadedRun
-from conformance.engine.since_file import read_since, write_since
 from conformance.errors import ConformanceError, UsageError
 from conformance.report.report import Report
 
@@ -124,7 +123,7 @@ def conclude_run(
         # Of the same causes, the last night's triage holds: what was one cause then is one now.
         after = night_of(directory.id, info, records, evidence=before.evidence)
         since = compare(before.night, after)
-        write_since(directory, since)
+        directory.write_since(since)
     decision = exit_by(policy, records, since, before.known, before.evidence)
     return Conclusion(since, decision, before.missing)
 
@@ -192,7 +191,7 @@ def _from_directory(
     if found is None:
         return None
     # Without them, root causes are as old as that run, and those of one culprit are several.
-    since = _unless_corrupt(lambda: read_since(found))
+    since = _unless_corrupt(found.read_since)
     evidence = _unless_corrupt(lambda: read_evidence(found)) or NO_EVIDENCE
     return night_of(found.id, found.read_run(), found.read_records(), since, evidence), evidence
 

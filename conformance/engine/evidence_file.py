@@ -12,7 +12,6 @@ from conformance.files import (
     disk_error,
     read_regular,
     readable_json,
-    said_by,
     write_atomically,
 )
 from conformance.locking import locked_file
@@ -33,16 +32,14 @@ def read_evidence(directory: RunDirectory) -> dict[str, Evidence]:
     Raises:
         CorruptRunError: If the file is there and cannot be read.
     """
-    path = directory.path / EVIDENCE
-    try:
-        found = msgspec.json.decode(read_regular(path), type=tuple[Evidence, ...])
-    except FileNotFoundError:
+    content = directory.read_file(EVIDENCE)
+    if content is None:
         return {}
-    except OSError as error:
-        raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
+    try:
+        found = msgspec.json.decode(content, type=tuple[Evidence, ...])
     except MALFORMED as error:
         raise CorruptRunError(
-            f"{path}: expected what was found out: {str(error).lower()}; "
+            f"{directory.path / EVIDENCE}: expected what was found out: {str(error).lower()}; "
             f"conformance triage --fresh {directory.path} makes it anew"
         ) from None
     return {one.cause: one for one in found}

@@ -7,7 +7,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from conformance.cells.accelerators import missing_accelerator
 from conformance.cells.environment_locks import hold_environment
@@ -181,40 +181,35 @@ def prepare(
         infra, one whose accelerator this host lacks to be unsupported; one that
         what is wanted does not go with is an exclusion that says which requirement forbids it.
     """
-    planned: list[PlannedCell] = []
-    exclusions: list[Exclusion] = []
-    locks: dict[str, Lock] = {}
 
-    def look(cell: Cell) -> _Found | Exception | None:
+    def look(cell: Cell) -> tuple[PlannedCell | Exclusion, Lock | None]:
+        missing = missing_accelerator(cell.place)
         try:
-            if missing_accelerator(cell.place) and cell.interpreter is None:
-                return None  # nothing is resolved or installed for what is not here
+            if missing and cell.interpreter is None:
+                # Nothing is resolved or installed for what is not here.
+                return planned_cell(cell, missing=missing), None
             python = cell.interpreter or find_interpreter(cell.python, download=download)
             lock = find_lock(cell, releases, folders=folders, cache=cache)
             if cell.interpreter is None:
                 check_host(lock)
             note = edit_note(cell.interpreter) if cell.interpreter is not None else ""
-            return _Found(lock, _beside(python, lock, tuple(wanted), cache), note)
-        except (InfrastructureError, UsageError) as error:
-            return error
+            beside = _beside(python, lock, tuple(wanted), cache)
+        except (UnsupportedHostError, UsageError) as error:
+            reason = str(error).removeprefix(f"{cell.id}: ")
+            return Exclusion(case="", cell=cell.id, reason=reason), None
+        except InfrastructureError as error:
+            return planned_cell(cell, failure=str(error)), None
+        made = planned_cell(cell, lock, beside, missing=missing, passed=passed)
+        return replace(made, note=note), lock
 
     unique = list(dict.fromkeys(cells))
     with ThreadPoolExecutor(RESOLVERS) as pool:
-        found = list(zip(unique, pool.map(look, unique), strict=True))
-    for cell, result in found:
-        if isinstance(result, (UnsupportedHostError, UsageError)):
-            reason = str(result).removeprefix(f"{cell.id}: ")
-            exclusions.append(Exclusion(case="", cell=cell.id, reason=reason))
-        elif isinstance(result, Exception):
-            planned.append(planned_cell(cell, failure=str(result)))
-        elif result is None:
-            planned.append(planned_cell(cell, missing=missing_accelerator(cell.place)))
-        else:
-            locks[cell.id] = result.lock
-            missing = missing_accelerator(cell.place)
-            made = planned_cell(cell, result.lock, result.overlay, missing=missing, passed=passed)
-            planned.append(replace(made, note=result.note))
-    return Preparation(cells=tuple(planned), exclusions=tuple(exclusions), locks=locks)
+        found = list(pool.map(look, unique))
+    return Preparation(
+        cells=tuple(one for one, _ in found if isinstance(one, PlannedCell)),
+        exclusions=tuple(one for one, _ in found if isinstance(one, Exclusion)),
+        locks={cell.id: lock for cell, (_, lock) in zip(unique, found, strict=True) if lock},
+    )
 
 
 def recorded_cells(
@@ -237,14 +232,6 @@ def recorded_cells(
             lock = find_lock(cell, releases, folders=folders, cache=cache)
             found.append(planned_cell(cell, lock))
     return tuple(found)
-
-
-class _Found(NamedTuple):
-    """What a cell consists of."""
-
-    lock: Lock
-    overlay: Path | None
-    note: str
 
 
 def _beside(python: Path, lock: Lock, wanted: tuple[str, ...], cache: Path) -> Path | None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.blobs import BlobStore
     from conformance.engine.job import Finished, Job
-    from conformance.model.case import Case
+    from conformance.model.case import Case, Deviation
     from conformance.model.golden import GoldenEntry
     from conformance.model.value import Value
 
@@ -164,12 +164,6 @@ def golden_variant(job: Job) -> str:
     return variant_name(cell.platform, labels)
 
 
-def _without_golden(judgement: Judgement, problem: str) -> Judgement:
-    if judgement.verdict.gates:
-        return replace(judgement, reasons=(*judgement.reasons, problem))
-    return replace(judgement, verdict=Verdict.INFRA, reasons=(problem,))
-
-
 class Judge:
     """Judges records against the goldens beside the cases."""
 
@@ -192,54 +186,44 @@ class Judge:
         Raises:
             CorruptBlobError: If a blob of the record is missing or changed.
         """
+        others = [observation_of(attempt, self._blobs) for attempt in attempts]
         if job.case.kind == "test":
-            return self._judged_test(job, record, attempts)
-        planned = job.planned
-        record = self._current(record)
-        # What was not seen has no golden; its cell may not even have a release.
-        golden, problem = self._golden(job) if record.outcome.observed else (None, "")
-        judgement = judge(
-            job.case,
-            planned.release,
-            planned.cell.platform,
-            planned.versions,
-            claimed_observation(job.case, record, self._blobs),
-            golden,
-            attempts=[observation_of(attempt, self._blobs) for attempt in attempts],
-        )
-        if problem and record.outcome.observed:
-            judgement = _without_golden(judgement, problem)
+            judgement = self._judge_test(job, record, others)
+        else:
+            record = self._current(record)
+            # What was not seen has no golden; its cell may not even have a release.
+            golden, problem = self._golden(job) if record.outcome.observed else (None, "")
+            observation = claimed_observation(job.case, record, self._blobs)
+            cell = job.planned
+            judgement = judge(
+                job.case, cell.release, cell.cell.platform, cell.versions, observation, golden,
+                attempts=others,
+            )  # fmt: skip
+            if problem and judgement.verdict.gates:
+                judgement = replace(judgement, reasons=(*judgement.reasons, problem))
+            elif problem:
+                judgement = replace(judgement, verdict=Verdict.INFRA, reasons=(problem,))
+            irs = self._compared(record, judgement, golden)
+            record = replace(record, facts=self._facts.of(record), ir=irs)
         return replace(
             record,
             conformance=judgement.conformance,
             verdict=judgement.verdict,
             reasons=judgement.reasons,
-            facts=self._facts.of(record),
-            ir=self._compared(record, judgement, golden),
             attempts=1 + len(attempts),
         )
 
-    def _judged_test(self, job: Job, record: Record, attempts: Sequence[Record]) -> Record:
-        """Return the record of a test of a suite, which has no golden."""
+    def _judge_test(self, job: Job, record: Record, others: Sequence[Observation]) -> Judgement:
+        """Judge a test of a suite, which has no golden."""
         versions = job.planned.versions
-        release = versions.get("jax")  # a cell that cannot be provided may have none
-        known = (
-            ()
-            if release is None
-            else applicable(job.case, release, job.planned.cell.platform, versions)
-        )
-        judgement = judge_test(
+        deviations: Sequence[Deviation] = ()
+        if release := versions.get("jax"):  # a cell that cannot be provided may have none
+            deviations = applicable(job.case, release, job.planned.cell.platform, versions)
+        return judge_test(
             observation_of(record, self._blobs),
             declared=XFAIL in record.artifacts,
-            deviations=known,
-            attempts=[observation_of(attempt, self._blobs) for attempt in attempts],
-        )
-        return replace(
-            record,
-            conformance=judgement.conformance,
-            verdict=judgement.verdict,
-            reasons=judgement.reasons,
-            attempts=1 + len(attempts),
+            deviations=deviations,
+            attempts=others,
         )
 
     def _current(self, record: Record) -> Record:

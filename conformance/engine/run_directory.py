@@ -29,6 +29,7 @@ from conformance.files import (
 )
 from conformance.model.record import Record
 from conformance.model.run import RunInfo
+from conformance.model.since import SINCE, Since
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -172,6 +173,23 @@ class RunDirectory:
                 f"{path}: expected what tells of a run: {str(error).lower()}; {ANEW}"
             ) from None
 
+    def read_file(self, name: str) -> bytes | None:
+        """Return the content of a file of the run, None if there is none.
+
+        Args:
+            name: Its name.
+
+        Raises:
+            CorruptRunError: If it cannot be read.
+        """
+        path = self.path / name
+        try:
+            return read_regular(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
+
     def write_upgrade(self, content: bytes) -> None:
         """Write what an upgrade came to, whole or not at all.
 
@@ -180,19 +198,28 @@ class RunDirectory:
         """
         write_atomically(self.path / UPGRADE, content + b"\n")
 
-    def read_upgrade(self) -> bytes | None:
-        """Return what an upgrade came to; None of a run that was none.
+    def write_since(self, since: Since) -> None:
+        """Write what changed since the last night, whole or not at all.
+
+        Raises:
+            InfrastructureError: If the disk refuses.
+        """
+        write_atomically(self.path / SINCE, msgspec.json.encode(since) + b"\n")
+
+    def read_since(self) -> Since | None:
+        """Return what changed since the last night; None of a run that was compared with none.
 
         Raises:
             CorruptRunError: If it cannot be read.
         """
-        path = self.path / UPGRADE
+        content = self.read_file(SINCE)
         try:
-            return read_regular(path)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
+            return None if content is None else msgspec.json.decode(content, type=Since)
+        except MALFORMED as error:
+            raise CorruptRunError(
+                f"{self.path / SINCE}: expected what changed since another run: "
+                f"{str(error).lower()}; delete it"
+            ) from None
 
     def write_records(self, records: Iterable[Record]) -> None:
         """Write all finished jobs at once, whole or not at all; their blobs are on the disk first.
@@ -224,20 +251,14 @@ class RunDirectory:
         Raises:
             CorruptRunError: If another line is no record; the message names it.
         """
-        path = self.path / RESULTS
-        try:
-            data = read_regular(path)
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise CorruptRunError(f"{path}: cannot be read: {said_by(error)}") from None
+        data = self.read_file(RESULTS) or b""
         decoder = msgspec.json.Decoder(kind)
         whole = memoryview(data)[: data.rfind(b"\n") + 1]
         with contextlib.suppress(*MALFORMED):  # which line it is, is asked below
             records = decoder.decode_lines(whole)
             if len(records) == data.count(b"\n"):
                 return records
-        return list(_line_by_line(path, whole, decoder))
+        return list(_line_by_line(self.path / RESULTS, whole, decoder))
 
 
 def _line_by_line(path: Path, data: memoryview, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:

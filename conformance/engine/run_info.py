@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance import __version__
 from conformance.engine.result_cache import host_facts, kit_hash
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from conformance.model.case import Case
     from conformance.model.outcome import ExitCode
     from conformance.model.run import RunSuite
+
+_KEPT: Final = tuple(
+    field.name for field in fields(RunCase) if field.name not in {"file", "policy"}
+)
+"""What is kept of a case as it is."""
 
 
 def make_run_info(
@@ -65,37 +70,21 @@ def make_run_info(
 
 
 def describe_cases(cases: Iterable[Case], root: Path) -> dict[str, RunCase]:
-    """Return what is kept of cases, by id.
+    """Return what `run.json` keeps of cases, by id.
 
     Args:
         cases: The cases, the same one maybe many times.
         root: Folder that their files are told from.
     """
     unique = {case.id: case for case in cases}
-    return {name: _described(case, root) for name, case in unique.items()}
-
-
-def _described(case: Case, root: Path) -> RunCase:
-    return RunCase(
-        file=str(case.file.relative_to(root) if case.file.is_relative_to(root) else case.file),
-        line=case.line,
-        kind=case.kind,
-        doc=case.doc,
-        code=case.code,
-        source=case.source,
-        records=case.records,
-        devices=case.devices,
-        requires=case.requires,
-        releases=case.releases,
-        deviations=case.deviations,
-        policy=dict(case.policy),
-        rtol=case.rtol,
-        atol=case.atol,
-        budgets=case.budgets,
-        same_as=case.same_as,
-        arguments=case.arguments,
-        group=case.group,
-    )
+    return {
+        name: RunCase(
+            file=str(case.file.relative_to(root) if case.file.is_relative_to(root) else case.file),
+            policy=dict(case.policy),
+            **{name: getattr(case, name) for name in _KEPT},
+        )
+        for name, case in unique.items()
+    }
 
 
 def finish_run(
