@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from conformance.judge.agreement import DISAGREE
-from conformance.model.outcome import Verdict, is_unexpected
+from conformance.model.outcome import Verdict
 from conformance.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from conformance.engine.calibration import Unstable
     from conformance.engine.job import Job
@@ -26,7 +26,7 @@ RATED: Final = 5
 
 def needs_confirmation(record: Record) -> bool:
     """Say whether a judged record is unexpected, and was seen once only."""
-    return is_unexpected(record.verdict, record.conformance) and record.attempts < ATTEMPTS
+    return record.unexpected and record.attempts < ATTEMPTS
 
 
 def has_enough_attempts(settled: Record, attempts: int, unstable: Unstable | None = None) -> bool:
@@ -62,7 +62,9 @@ def judge_attempts(
     alone = [judge.judge(job, one) for one in attempts if one.outcome.observed]
     judged = replace(judged, attempts=max(len(alone), 1))
     found = Counter(str(one.verdict) for one in alone)
-    if judged.verdict is not Verdict.FLAKY and (len(found) <= 1 or _may_pass(job, found)):
+    # A test may be known to fail now and then; a failure that is not known is another matter.
+    may_pass = job.case.kind == "test" and {*found} <= {Verdict.MATCH, Verdict.KNOWN}
+    if judged.verdict is not Verdict.FLAKY and (len(found) <= 1 or may_pass):
         return judged
     reasons = judged.reasons
     if judged.verdict is not Verdict.FLAKY:
@@ -73,11 +75,6 @@ def judge_attempts(
     if unstable is None:
         return replace(judged, verdict=Verdict.FLAKY, reasons=reasons)
     return replace(judged, verdict=Verdict.KNOWN, reasons=(unstable.sentence, *reasons))
-
-
-def _may_pass(job: Job, found: Iterable[str]) -> bool:
-    """Say whether a test passed, and failed as it is known to now and then, and nothing else."""
-    return job.case.kind == "test" and {*found} <= {Verdict.MATCH, Verdict.KNOWN}
 
 
 def _said(record: Record) -> str:

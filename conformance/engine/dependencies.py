@@ -23,7 +23,7 @@ def missing_dependency(error: ErrorInfo, installed: Collection[str], file: Path,
     """Return that a program needs a package which its cell lacks, empty if it failed otherwise.
 
     A module of the standard library, of a package that the cell has, or one that lies beside the
-    program is another matter: there a release may be the reason.
+    program or in a folder above it is another matter: there a release may be the reason.
 
     Args:
         error: Why it failed.
@@ -35,18 +35,13 @@ def missing_dependency(error: ErrorInfo, installed: Collection[str], file: Path,
     if error.type != "ModuleNotFoundError" or found is None:
         return ""
     name = found[1]
-    known = str(canonicalize_name(name)) in installed or name in STANDARD_LIBRARY
-    if known or _is_local(name, file):
+    places = [place for folder in file.absolute().parents for place in (folder, folder / "src")]
+    # A folder that merely has the name, e.g. a clone, provides nothing.
+    modules = (f"{name}.py", f"{name}/__init__.py")
+    is_local = any((place / module).is_file() for place in places for module in modules)
+    if is_local or str(canonicalize_name(name)) in installed or name in STANDARD_LIBRARY:
         return ""
     return (
         f"{what} imports {name!r}, and the cell has no package of that name: name the package "
         f"that provides it, e.g. --with {name}"
     )
-
-
-def _is_local(name: str, file: Path) -> bool:
-    """Say whether a module of that name lies beside a program, or in a folder above it."""
-    places = [place for folder in file.absolute().parents for place in (folder, folder / "src")]
-    # A folder that merely has the name, e.g. a clone, provides nothing.
-    files = (f"{name}.py", f"{name}/__init__.py")
-    return any((place / file).is_file() for place in places for file in files)

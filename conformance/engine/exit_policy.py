@@ -114,13 +114,13 @@ def _failing(
             return []
         case FailOn.NEW:
             if known is not None:
-                return [one for one in causes if not all(_is_known(r, known) for r in one.records)]
+                return [
+                    one
+                    for one in causes
+                    if not all((r.case, *shown_by(r)) in known for r in one.records)
+                ]
             there = {one.id for one in since.still} if since is not None else set()
             return [one for one in causes if one.id not in there]
-
-
-def _is_known(record: Record, known: Collection[Known]) -> bool:
-    return (record.case, *shown_by(record)) in known
 
 
 def _counted(causes: int) -> str:

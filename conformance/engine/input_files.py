@@ -59,7 +59,8 @@ def inputs_of(note: Path, roots: Iterable[Path]) -> dict[str, str]:
     return hash_inputs(
         file
         for file in files
-        if any(file.is_relative_to(folder) for folder in folders) and not _is_foreign(file)
+        if any(file.is_relative_to(folder) for folder in folders)
+        and _FOREIGN.isdisjoint(file.parts)
     )
 
 
@@ -119,10 +120,6 @@ def _source(file: Path) -> Path:
     if file.suffix != ".pyc" or file.parent.name != _CACHE:
         return file
     return file.parent.parent / f"{file.name.partition('.')[0]}.py"
-
-
-def _is_foreign(file: Path) -> bool:
-    return any(part in _FOREIGN for part in file.parts)
 
 
 def content_hash(file: Path) -> str:

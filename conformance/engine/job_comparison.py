@@ -166,7 +166,7 @@ def compare_jobs(
     Returns:
         What is the same and what is not; a blob that cannot be read is a difference of its own.
     """
-    irs = _telling(a.record, b.record) if irs is None else irs
+    irs = informative_irs(a.record, b.record) if irs is None else irs
     try:
         said = _said(observation_of(*a), observation_of(*b))
     except CorruptBlobError as error:
@@ -180,18 +180,22 @@ def compare_jobs(
     )
 
 
-def _telling(a: Record, b: Record) -> tuple[str, ...]:
-    """Return the IRs of two jobs that say something of their own.
+def informative_irs(*records: Record) -> tuple[str, ...]:
+    """Return the IRs of jobs that say something of their own.
 
-    What is lowered for another platform does so where both jobs have it, and it is not, on both
-    sides, the very text of the cell's own StableHLO.
+    An IR lowered for another platform does where all jobs have it, and it is not, in each of them,
+    the very text of the cell's own StableHLO.
+
+    Args:
+        records: The jobs.
     """
-    crossed = [ir for ir in CROSS_LOWERED if ir in a.artifacts and ir in b.artifacts]
-    return (*IRS, *(ir for ir in crossed if not (_is_own(a, ir) and _is_own(b, ir))))
-
-
-def _is_own(record: Record, ir: str) -> bool:
-    return record.artifacts[ir] == record.artifacts.get(kind_of_artifact(ir))
+    crossed = [
+        ir
+        for ir in CROSS_LOWERED
+        if all(ir in one.artifacts for one in records)
+        and any(one.artifacts[ir] != one.artifacts.get(kind_of_artifact(ir)) for one in records)
+    ]
+    return (*IRS, *crossed)
 
 
 def compare_within(side: StoredJob, first: str, second: str) -> JobComparison | None:
@@ -265,8 +269,13 @@ def _compared(a: StoredJob, b: StoredJob, ir: str, *, quick: bool) -> IrComparis
     try:
         before, after = load_ir_text(a, ir), load_ir_text(b, ir)
         if before is not None and after is not None:
-            diff = _from_project(diff_texts(before, after), a.record.case)
-            return IrComparison(ir=ir, diff=diff)
+            diff = diff_texts(before, after)
+            case = a.record.case
+            changes = (
+                replace(change, where=relative_to_project(change.where, case))
+                for change in diff.changes
+            )
+            return IrComparison(ir=ir, diff=replace(diff, changes=tuple(changes)))
     except CorruptBlobError as error:
         return IrComparison(ir=ir, problem=str(error))
     except IrSyntaxError as error:
@@ -275,14 +284,6 @@ def _compared(a: StoredJob, b: StoredJob, ir: str, *, quick: bool) -> IrComparis
         return None
     which = "first" if after is None else "second"
     return IrComparison(ir=ir, problem=f"only the {which} has one", missing=True)
-
-
-def _from_project(diff: IrDiff, case: str) -> IrDiff:
-    """Return a difference that names files as seen from the project."""
-    told = (
-        replace(change, where=relative_to_project(change.where, case)) for change in diff.changes
-    )
-    return replace(diff, changes=tuple(told))
 
 
 def _same(a: IrRecord, b: IrRecord) -> bool:
@@ -354,10 +355,5 @@ def group_by_changes(jobs: Sequence[JobComparison], level: IrLevel) -> list[Comp
         smallest = min(members, key=lambda member: sum(c.count for c in member[1].changes))
         rest = [job for job, _ in members if job is not smallest[0]]
         groups.append(ComparisonGroup(ir, [smallest[0], *rest], smallest[1]))
-    return sorted(groups, key=_gravity)
-
-
-def _gravity(group: ComparisonGroup) -> tuple[int, int]:
-    severity = group.example.severity
-    order = list(Severity)
-    return (len(order) if severity is None else order.index(severity), -len(group.jobs))
+    order = [*Severity, None]
+    return sorted(groups, key=lambda group: (order.index(group.example.severity), -len(group.jobs)))

@@ -107,7 +107,9 @@ def _misplaced(case: Case, cell: Cell) -> str:
     if case.kind != "program" and not named and cell.place.compile_only:
         return f"is a {case.kind}, which runs; for {cell.platform} programs are compiled only"
     processes = cell.place.processes
-    if case.kind != "program" and processes > 1 and not _for_ranks(case, cell.platform):
+    # Named as a platform of several processes, not only as CPUs as such.
+    for_ranks = any(name != "cpu" and is_on(cell.platform, name) for name in case.platforms)
+    if case.kind != "program" and processes > 1 and not for_ranks:
         return f"is a {case.kind}, written for one process; {cell.platform} has {processes}"
     if case.devices > cell.devices:
         return f"needs {case.devices} devices, the cell has {cell.devices}"
@@ -115,11 +117,6 @@ def _misplaced(case: Case, cell: Cell) -> str:
         needs = plural(case.devices, "device")
         return f"needs {needs}, which {processes} processes cannot share evenly"
     return ""
-
-
-def _for_ranks(case: Case, platform: str) -> bool:
-    """Say whether a case names a platform of several processes, not only CPUs as such."""
-    return any(name != "cpu" and is_on(platform, name) for name in case.platforms)
 
 
 def _missing(requires: Iterable[str], planned: PlannedCell) -> str:

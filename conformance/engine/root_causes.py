@@ -84,7 +84,11 @@ def root_causes(
         groups.setdefault(beside.get(id(record), part), []).append(record)
     # The largest first: of causes that are merged, the first gives its id.
     causes = [
-        RootCause(id=_id(part), reason=_reason(members[0]), records=tuple(members))
+        RootCause(
+            id=hashlib.sha256("\0".join(part).encode("utf-8", "surrogatepass")).hexdigest()[:_ID],
+            reason=_reason(members[0]),
+            records=tuple(members),
+        )
         for part, members in sorted(groups.items(), key=lambda group: -len(group[1]))
     ]
     return _merge_by_culprit(causes, evidence or {})
@@ -172,11 +176,6 @@ def _place(record: Record) -> tuple[str, str]:
 
 def _reason(record: Record) -> str:
     return record.reasons[0] if record.reasons else ""
-
-
-def _id(part: Part) -> str:
-    text = "\0".join(part).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(text).hexdigest()[:_ID]
 
 
 class _Common:

@@ -199,7 +199,7 @@ def order_attempts(attempts: Sequence[Record]) -> list[Record]:
 def _summarise(record: Record) -> dict[str, Any]:
     return {
         "outcome": record.outcome,
-        "error": "" if record.error is None else record.error.signature,
+        "error": record.signature,
         "seconds": record.seconds.get("job", 0.0),
     }
 

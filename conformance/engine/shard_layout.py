@@ -77,11 +77,12 @@ def _whole(leaf: Leaf, parts: Mapping[int, tuple[bytes, Tiles | None]]) -> Leaf:
         rank: (data, [every] if tiles is None else tiles.at)
         for rank, (data, tiles) in parts.items()
     }
-    canvas = _Canvas(leaf, shape, _item_size(tiled))
+    item_size = _item_size(tiled)
+    canvas = _Canvas(leaf, shape, item_size)
     for rank, (data, tiles) in tiled.items():
         start = 0
         for tile in tiles:
-            end = start + canvas.bytes_of(tile)
+            end = start + item_size * _elements(tile)
             canvas.paint(rank, tile, data[start:end])
             start = end
     return canvas.leaf()
@@ -119,12 +120,8 @@ class _Canvas:
 
     def __init__(self, leaf: Leaf, shape: tuple[int, ...], item_size: int) -> None:
         self._leaf = leaf
-        self._size = item_size
         self._bytes: NDArray[np.uint8] = np.zeros((*shape, item_size), np.uint8)
         self._ranks: NDArray[np.int64] = np.full(shape, -1)
-
-    def bytes_of(self, tile: Sequence[Sequence[int]]) -> int:
-        return self._size * _elements(tile)
 
     def paint(self, rank: int, tile: Sequence[Sequence[int]], data: bytes) -> None:
         # The ellipsis keeps a scalar an array that can be painted.

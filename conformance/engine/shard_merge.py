@@ -66,7 +66,8 @@ def _check(run: LoadedRun) -> None:
         UsageError: If its plan and its records are not of the same jobs, or it names jobs or
             nightlies in a way that no run does.
     """
-    if not _are_texts(run.info.request.get("nights", ())):
+    nights = run.info.request.get("nights", ())
+    if not (isinstance(nights, list | tuple) and all(isinstance(one, str) for one in nights)):
         raise UsageError(f"{run.id}: expected the names of nightlies in its request")
     planned = set(run.info.plan)
     ended = {(one.case, one.cell) for one in run.records}
@@ -82,10 +83,6 @@ def _check(run: LoadedRun) -> None:
         )
     if strange := sorted(ended - planned):
         raise UsageError(f"{run.id}: holds a record of {_named(strange[0])}, which is not planned")
-
-
-def _are_texts(said: object) -> bool:
-    return isinstance(said, list | tuple) and all(isinstance(one, str) for one in said)
 
 
 def _check_disjoint(parts: Sequence[LoadedRun]) -> None:

@@ -9,10 +9,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from conformance.engine.blobs import CorruptBlobError
-from conformance.engine.job_comparison import load_value
+from conformance.engine.job_comparison import informative_irs, load_value
 from conformance.engine.record_judge import observation_of
 from conformance.engine.variants import is_variant_artifact
-from conformance.ir.graph import CROSS_LOWERED, IRS, kind_of_artifact
 from conformance.judge.ir import changed_facts
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import compare_values
@@ -153,15 +152,9 @@ class _Pair:
 
     def _telling(self) -> Iterator[str]:
         """Yield the IRs both have, but those that only repeat what the cell's own says."""
-        for ir in (*IRS, *CROSS_LOWERED):
-            if ir in self._a.ir and ir in self._b.ir and not (self._own(ir)):
+        for ir in informative_irs(self._a, self._b):
+            if ir in self._a.ir and ir in self._b.ir:
                 yield ir
-
-    def _own(self, ir: str) -> bool:
-        own = kind_of_artifact(ir)
-        return own != ir and all(
-            record.artifacts.get(ir) == record.artifacts.get(own) for record in (self._a, self._b)
-        )
 
     def _differs(self, ir: str, form: str) -> bool:
         """Say whether an IR differs in a form; what was not understood is not compared."""
@@ -186,7 +179,7 @@ def _broken(side: StoredJob, case: RunCase) -> frozenset[str]:
 
 
 def _ending(record: Record) -> tuple[str, str]:
-    return record.outcome, "" if record.error is None else record.error.signature
+    return record.outcome, record.signature
 
 
 def _kind(before: Record, after: Record, *, gates: bool) -> TransitionKind:

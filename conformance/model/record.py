@@ -114,6 +114,11 @@ class Record:
     notes: tuple[str, ...] = ()
 
     @property
+    def signature(self) -> str:
+        """Signature of its error, empty without one."""
+        return "" if self.error is None else self.error.signature
+
+    @property
     def unexpected(self) -> bool:
         """Whether it makes its run fail."""
         return is_unexpected(self.verdict, self.conformance)

@@ -126,13 +126,13 @@ def test_new_runs_have_new_names_and_the_latest_is_found(tmp_path: Path) -> None
 def test_what_an_upgrade_came_to(tmp_path: Path) -> None:
     """Of a run that was none there is nothing; what cannot be read is one error."""
     run = RunDirectory(tmp_path / "run")
-    assert run.read_upgrade() is None
+    assert run.read_file(UPGRADE) is None
     run.write_upgrade(b"{}")
-    assert run.read_upgrade() == b"{}\n"
+    assert run.read_file(UPGRADE) == b"{}\n"
     (run.path / UPGRADE).unlink()
     (run.path / UPGRADE).mkdir()
     with pytest.raises(CorruptRunError, match=r"upgrade\.json: cannot be read"):
-        run.read_upgrade()
+        run.read_file(UPGRADE)
 
 
 def test_a_directory_is_held_by_one_run(tmp_path: Path) -> None:
