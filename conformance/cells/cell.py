@@ -73,12 +73,16 @@ class Cell:
             raise UsageError(f"deps {self.deps!r} of a cell: expected one of {', '.join(DEPS)}")
         if self.devices < 0:
             raise UsageError(f"devices {self.devices} of a cell: expected 1 or more")
+        for name, _ in self.config:
+            if not _NAME.fullmatch(name):
+                raise UsageError(f"config name {name!r} of a cell: expected a jax.config name")
+        own_devices = 1 if platform.real else DEFAULT_CPU_DEVICES
         # Equal places must be equal cells, whatever order or spelling they were written in.
         for name, value in (
             ("release", _canonical_release(self.release)),
-            ("devices", _devices(platform, self.devices)),
+            ("devices", platform.devices or self.devices or own_devices),
             ("pins", tuple(sorted({canonical_pin(pin) for pin in self.pins}))),
-            ("config", tuple(sorted(dict(_checked_config(self.config)).items()))),
+            ("config", tuple(sorted(dict(self.config).items()))),
             ("xla_flags", tuple(canonical_flag(flag) for flag in self.xla_flags)),
         ):
             object.__setattr__(self, name, value)
@@ -202,13 +206,6 @@ def canonical_flag(flag: str) -> str:
     return f"--{body}"
 
 
-def _checked_config(config: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    for name, _ in config:
-        if not _NAME.fullmatch(name):
-            raise UsageError(f"config name {name!r} of a cell: expected a jax.config name")
-    return config
-
-
 def _setting(text: str) -> bool | int | float | str | None:
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
@@ -230,12 +227,6 @@ def _canonical_release(release: str) -> str:
         return str(Version(release))
     except ValueError as error:
         raise UsageError(f"release {release!r} of a cell: expected a version") from error
-
-
-def _devices(platform: Platform, given: int) -> int:
-    if platform.devices is not None:
-        return platform.devices
-    return given or (1 if platform.real else DEFAULT_CPU_DEVICES)
 
 
 def _pin_factor(pin: str) -> str:

@@ -151,7 +151,9 @@ def stable_cell_ids(cells: Iterable[str]) -> dict[str, str]:
     nightlies: dict[str, dict[str, list[tuple[str, str]]]] = defaultdict(lambda: defaultdict(list))
     for cell in cells:
         match = _CELL.fullmatch(cell)
-        if match is None or not _is_of_a_night(match["release"]):
+        release = "" if match is None else match["release"]
+        is_night = is_nightly(release) or is_nightly_selector(parse_nightly_factor(release))
+        if match is None or not is_night:
             places[cell] = cell
         else:
             nightlies[match["rest"]][match["release"]].append((match["python"], cell))
@@ -162,10 +164,6 @@ def stable_cell_ids(cells: Iterable[str]) -> dict[str, str]:
             for python, cell in releases[release]:
                 places[cell] = f"{head}-{python}{rest}" if several else f"{head}{rest}"
     return places
-
-
-def _is_of_a_night(release: str) -> bool:
-    return is_nightly(release) or is_nightly_selector(parse_nightly_factor(release))
 
 
 def _newest_first(releases: Iterable[str]) -> list[str]:

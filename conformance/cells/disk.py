@@ -7,12 +7,9 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from conformance.cells.environment_facts import FILE_NAME, EnvironmentFacts
+from conformance.cells.environment_facts import FILE_NAME, read_facts
 from conformance.cells.environment_locks import last_used
 from conformance.errors import InfrastructureError
-from conformance.files import MALFORMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -130,7 +127,7 @@ def estimate(cell: Cell, cache: Path) -> int:
     known = [
         facts.bytes
         for stored in stored_environments(cache)
-        if kind_of(stored.env_id) == kind and (facts := _facts(stored.folder)) is not None
+        if kind_of(stored.env_id) == kind and (facts := read_facts(stored.folder)) is not None
     ]
     return max(known, default=0) or int(GUESSES.get(kind, max(GUESSES.values())) * 1e9)
 
@@ -147,19 +144,12 @@ def gigabytes(count: int) -> str:
 
 
 def _stored(folder: Path) -> StoredEnvironment:
-    facts = _facts(folder)
+    facts = read_facts(folder)
     return StoredEnvironment(
         folder=folder,
         lock=facts.lock if facts is not None else "",
         used=last_used(folder) or _modified(folder),
     )
-
-
-def _facts(folder: Path) -> EnvironmentFacts | None:
-    try:
-        return msgspec.json.decode((folder / FILE_NAME).read_bytes(), type=EnvironmentFacts)
-    except (OSError, *MALFORMED):
-        return None
 
 
 def _modified(folder: Path) -> float:

@@ -90,6 +90,18 @@ def store_facts(folder: Path, facts: EnvironmentFacts) -> None:
     write_atomically(folder / FILE_NAME, msgspec.json.encode(facts))
 
 
+def read_facts(folder: Path) -> EnvironmentFacts | None:
+    """Return the facts of an environment, None if it is not finished, or they are damaged.
+
+    Args:
+        folder: Virtual environment, which need not exist.
+    """
+    try:
+        return msgspec.json.decode((folder / FILE_NAME).read_bytes(), type=EnvironmentFacts)
+    except (OSError, *MALFORMED):
+        return None
+
+
 def drop_facts(folder: Path) -> None:
     """Remove the facts of an environment, which from then on counts as not there.
 
@@ -115,10 +127,10 @@ def facts_hold(folder: Path, lock: Lock) -> bool:
     Returns:
         True when it can be used as it is.
     """
+    facts = read_facts(folder)
+    if facts is None or facts.format != FORMAT or facts.lock != lock.hash:
+        return False
     try:
-        facts = msgspec.json.decode((folder / FILE_NAME).read_bytes(), type=EnvironmentFacts)
-        if facts.format != FORMAT or facts.lock != lock.hash:
-            return False
         missing = set(facts.dist_infos) - _dist_infos(folder, facts.python)
         linked = python_of(folder).resolve(strict=True)
         return not missing and linked == Path(facts.interpreter).resolve() and _runs(folder, facts)

@@ -153,7 +153,9 @@ def _candidates(python: str) -> Iterator[Path]:
     yield from _running(python)
     yield from _pyenv(python)
     yield from _uv_managed(python)
-    yield from _on_path(python)
+    for folder in os.get_exec_path():
+        if found := shutil.which(f"python{python}", path=folder):
+            yield Path(found)
 
 
 def _running(python: str) -> Iterator[Path]:
@@ -181,9 +183,3 @@ def _uv_managed(python: str) -> Iterator[Path]:
         return
     for entry in found:
         yield Path(entry.path)
-
-
-def _on_path(python: str) -> Iterator[Path]:
-    for folder in os.get_exec_path():
-        if found := shutil.which(f"python{python}", path=folder):
-            yield Path(found)

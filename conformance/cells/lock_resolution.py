@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from conformance.cells.releases import Release, Releases
     from conformance.cells.resolver import Pins
 
+_REASON_LENGTH = 200
 # A pin is wanted whatever the era: this date is after any upload.
 _NO_CUT_OFF = "2999-01-01T00:00:00Z"
 
@@ -145,12 +146,11 @@ def resolve_lock(cell: Cell, releases: Releases, *, work: Path) -> Lock:
         )
     refused: dict[str, str] = {}
     for package in (name for name in releases.packages if name not in pinned):
-        wider = resolver.resolve_or_reason([*required, package])
-        if isinstance(wider, str):
-            refused[package] = wider
-        else:
-            pins = wider
+        try:
+            pins = resolver.resolve([*required, package])
             required.append(package)
+        except NoSolutionError as error:
+            refused[package] = explain_refusal(error)[:_REASON_LENGTH]
     return _format(cell, releases, resolver, pins, refused)
 
 
@@ -214,7 +214,7 @@ def _required(cell: Cell, releases: Releases) -> tuple[list[str], set[str]]:
     required += [text.format(release=release) for text in _PLATFORM_PACKAGES[cell.place.packages]]
     if is_nightly(release.version):
         required += _with_a_nightly(cell, release, releases)
-    required = [text for text in required if _name(text) not in pinned]
+    required = [t for t in required if canonicalize_name(Requirement(t).name) not in pinned]
     return [*required, *cell.pins], pinned
 
 
@@ -227,10 +227,6 @@ def _with_a_nightly(cell: Cell, release: Release, releases: Releases) -> list[st
         libtpu = releases.nightlies.newest("libtpu", release.date.date())
         return [] if libtpu is None else [f"libtpu=={libtpu}"]
     return []
-
-
-def _name(requirement: str) -> str:
-    return canonicalize_name(Requirement(requirement).name)
 
 
 def _requires(cell: Cell, releases: Releases) -> str:

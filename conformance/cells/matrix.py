@@ -180,11 +180,8 @@ def _typed(where: str, value: Any, kind: Any, words: str) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{where}: got {_shown(value)}, expected {words}") from error
-
-
-def _shown(value: Any) -> str:
-    return "nothing" if value is None else repr(value)
+        got = "nothing" if value is None else repr(value)
+        raise UsageError(f"{where}: got {got}, expected {words}") from error
 
 
 def _check_keys(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
@@ -305,16 +302,16 @@ def _exclude(
 ) -> tuple[list[CellExclusion], list[Cell]]:
     excluded, kept = [], []
     for cell in cells:
-        reasons = [entry.reason for entry in exclude if _matches(entry, cell, releases)]
+        reasons = [
+            rule.reason
+            for rule in exclude
+            if all(_has_one_of(cell, axis, values, releases) for axis, values in rule.only.items())
+        ]
         if reasons:
             excluded.append(CellExclusion(cell=cell.id, reason="; ".join(reasons)))
         else:
             kept.append(cell)
     return excluded, kept
-
-
-def _matches(entry: ExclusionRule, cell: Cell, releases: Releases) -> bool:
-    return all(_has_one_of(cell, axis, values, releases) for axis, values in entry.only.items())
 
 
 def _has_one_of(cell: Cell, axis: str, values: Sequence[Any], releases: Releases) -> bool:

@@ -91,18 +91,21 @@ def provision(cell: Cell, *, lock: Lock, cache: Path) -> Environment:
                 base = find_interpreter(cell.python)
                 if problem := room_problem(cell, cache):
                     raise InfrastructureError(problem)
-                _make_once(folder, base, lock)
+                with lock_creation(folder) as held:
+                    # Another run may have made it while this one waited.
+                    if not facts_hold(folder, lock):
+                        _make(folder, base, lock, held)
+    except TimeoutError as error:
+        raise InfrastructureError(
+            f"{cell.id}: {folder}.lock has been held for {PATIENCE:.0f} s by another run"
+        ) from error
     except OSError as error:
-        raise InfrastructureError(_disk_problem(cell, folder, error)) from error
+        raise InfrastructureError(
+            f"{cell.id}: cannot set up {folder}: {said_by(error)}; {_MAKE_ROOM}"
+        ) from error
     except UvError as error:
         raise InfrastructureError(_uv_problem(cell, folder, lock, error)) from error
     return Environment(python=python_of(folder), cell=cell, lock=lock, versions=lock.pins)
-
-
-def _make_once(folder: Path, base: Path, lock: Lock) -> None:
-    with lock_creation(folder) as held:
-        if not facts_hold(folder, lock):  # another run may have made it while this one waited
-            _make(folder, base, lock, held)
 
 
 def _make(folder: Path, base: Path, lock: Lock, held: int) -> None:
@@ -146,12 +149,6 @@ def _remove(folder: Path) -> None:
     if folder.is_symlink() or folder.is_file():
         folder.unlink()
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _disk_problem(cell: Cell, folder: Path, error: OSError) -> str:
-    if isinstance(error, TimeoutError):
-        return f"{cell.id}: {folder}.lock has been held for {PATIENCE:.0f} s by another run"
-    return f"{cell.id}: cannot set up {folder}: {said_by(error)}; {_MAKE_ROOM}"
 
 
 def _uv_problem(cell: Cell, folder: Path, lock: Lock, error: UvError) -> str:

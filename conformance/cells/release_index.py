@@ -74,11 +74,16 @@ def refresh_releases(path: Path, *, url: str | None = None, oldest: str = OLDEST
         InfrastructureError: If the index cannot be reached or read, or the file not written.
         UsageError: If the file is not a table of releases.
     """
-    text = _read(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InfrastructureError(f"{path}: cannot read: {said_by(error)}") from error
     before = parse_releases(text, path)
     with open_index(url or index_url() or PYPI_SIMPLE_ENDPOINT) as client:
         rows, yanked = _read_index(client, before, Version(oldest))
-    text = _preamble(text) + format_rows(rows, yanked)
+    first = _ROWS.search(text)
+    preamble = text[: first.start()] if first else text.rstrip() + "\n\n"
+    text = preamble + format_rows(rows, yanked)
     write_atomically(path, text.encode())
     after = parse_releases(text, path)
     return ReleaseUpdate(
@@ -167,18 +172,6 @@ def _release(wheel: Wheel, requires: str, jaxlib: Mapping[Version, list[Wheel]])
         jaxlib_requires=requires,
         pythons=tuple(pythons),
     )
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InfrastructureError(f"{path}: cannot read: {said_by(error)}") from error
-
-
-def _preamble(text: str) -> str:
-    first = _ROWS.search(text)
-    return text[: first.start()] if first else text.rstrip() + "\n\n"
 
 
 def _string(text: str) -> str:

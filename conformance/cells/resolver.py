@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import Version
 
+from conformance.cells.releases import is_nightly
 from conformance.cells.uvtool import NoSolutionError, run_uv
 from conformance.errors import InfrastructureError
 from conformance.files import MALFORMED
@@ -33,7 +33,6 @@ TPU_HOSTS: Final = {
     "linux-x86_64": "x86_64-manylinux_2_31",
     "linux-aarch64": "aarch64-manylinux_2_31",
 }
-_REASON_LENGTH = 200
 _CONCLUSION = re.compile(r".*?\bbecause (.*?),? we can conclude\b.*", re.IGNORECASE | re.DOTALL)
 JAX_PACKAGES: Final = re.compile(r"jax|jaxlib|libtpu|jax-(cuda|rocm)\d*-(plugin|pjrt)")
 """Packages that are released together, of which there are nightlies."""
@@ -112,13 +111,6 @@ class Resolver:
             text = run_uv(["pip", "compile", source, *arguments], cwd=self.work, stdin=stdin)
         return parse_pylock(text)
 
-    def resolve_or_reason(self, requirements: Sequence[str]) -> Pins | str:
-        """Return the packages that satisfy some requirements, or why there are none."""
-        try:
-            return self.resolve(requirements)
-        except NoSolutionError as error:
-            return explain_refusal(error)[:_REASON_LENGTH]
-
     def same_on(self, host: str, pins: Pins) -> Pins | None:
         """Resolve exactly these versions on another host; None when it cannot have them."""
         try:
@@ -141,7 +133,7 @@ def nightly_names(requirements: Sequence[str]) -> tuple[str, ...]:
     for requirement in map(Requirement, requirements):
         name = canonicalize_name(requirement.name)
         exact = [spec.version for spec in requirement.specifier if spec.operator == "=="]
-        if JAX_PACKAGES.fullmatch(name) and any(map(_is_nightly, exact)):
+        if JAX_PACKAGES.fullmatch(name) and any(map(is_nightly, exact)):
             found.add(str(name))
     return tuple(sorted(found))
 
@@ -151,13 +143,6 @@ def explain_refusal(error: NoSolutionError) -> str:
     said = str(error)
     match = _CONCLUSION.fullmatch(said)
     return match[1] if match else said
-
-
-def _is_nightly(version: str) -> bool:
-    try:
-        return Version(version).is_devrelease
-    except ValueError:  # `==0.8.*`
-        return False
 
 
 def _quoted(text: str) -> str:

@@ -51,7 +51,12 @@ def resolve_selector(selector: str, releases: Releases) -> tuple[str, ...]:
     if text.startswith(PATH_PREFIX):
         return (_absolute(text),)
     if latest := _LATEST.fullmatch(text):
-        return (_before_latest(text, int(latest[1] or 0), releases),)
+        back = int(latest[1] or 0)
+        if back >= len(releases.versions):
+            raise UsageError(
+                f"selector {text!r}: only {len(releases.versions)} releases are known; {REFRESH}"
+            )
+        return (releases.versions[-1 - back],)
     if is_nightly_selector(text):
         return (resolve_nightly(text, releases.nightlies),)
     if _is_version(text):
@@ -136,20 +141,16 @@ def select_cells(text: str, releases: Releases) -> tuple[Cell, ...]:
             nightlies that does not answer is none.
     """
     if is_cell_id(text):
-        return (_told_now(parse_cell(text, releases), releases),)
+        cell = parse_cell(text, releases)
+        if cell.is_unresolved:  # its index may tell now which nightly it is
+            ((release, python),) = named_releases(cell.release, releases)
+            cell = replace(cell, release=release, python=python)
+        return (cell,)
     selector, place = split_platform(text)
     return tuple(
         Cell(release=release, python=python, **place)
         for release, python in named_releases(selector, releases)
     )
-
-
-def _told_now(cell: Cell, releases: Releases) -> Cell:
-    """Return a cell whose nightly was not known once, of the one that it is now."""
-    if not cell.is_unresolved:
-        return cell
-    ((release, python),) = named_releases(cell.release, releases)
-    return replace(cell, release=release, python=python)
 
 
 def split_platform(text: str) -> tuple[str, dict[str, Any]]:
@@ -225,14 +226,6 @@ def _absolute(selector: str) -> str:
     path = Path(selector.removeprefix(PATH_PREFIX)).expanduser()
     # Not resolved: an environment's python is a link, and following it would leave it.
     return f"{PATH_PREFIX}{path.absolute()}"
-
-
-def _before_latest(text: str, back: int, releases: Releases) -> str:
-    if back >= len(releases.versions):
-        raise UsageError(
-            f"selector {text!r}: only {len(releases.versions)} releases are known; {REFRESH}"
-        )
-    return releases.versions[-1 - back]
 
 
 def _is_version(text: str) -> bool:

@@ -116,7 +116,10 @@ def run_uv(
         return done.stdout
     said = mask_text(done.stderr.strip())
     kind = NoSolutionError if "No solution found" in said else UvError
-    raise kind(_one_line(said) or f"uv: exit status {done.returncode}", said)
+    # In one line, from its `error:` on.
+    words = " ".join(said[max(said.find("error:"), 0) :].split())
+    message = words.removeprefix("error: ").replace(" cause:", ";").rstrip(".")
+    raise kind(message or f"uv: exit status {done.returncode}", said)
 
 
 def uv_program() -> str:
@@ -136,9 +139,3 @@ def uv_environment(index: str = "") -> dict[str, str]:
     if index := index or environment.get(INDEX_VARIABLE, ""):
         environment["UV_DEFAULT_INDEX"] = index
     return environment
-
-
-def _one_line(said: str) -> str:
-    """Return uv's error in one line, from its `error:` on."""
-    words = " ".join(said[max(said.find("error:"), 0) :].split())
-    return words.removeprefix("error: ").replace(" cause:", ";").rstrip(".")

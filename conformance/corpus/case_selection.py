@@ -40,7 +40,10 @@ def select_cases(
     names = [select for select in selects if not _is_path(select, cases_folder)]
     files: dict[Path, None] = {}
     for path in paths:
-        found = case_files(_existing(path))
+        expanded = path.expanduser()
+        if not expanded.exists():
+            raise UsageError(f"{path} does not exist, expected a case file or a folder of cases")
+        found = case_files(expanded)
         if not found:
             raise NothingSelectedError(f"{path} holds no case files, expected *.py with cases")
         files.update(dict.fromkeys(found))
@@ -76,13 +79,6 @@ def _is_path(select: str, cases_folder: Path) -> bool:
     if select.endswith(".py") or select.startswith((".", "/", "~")):
         return True
     return not (cases_folder / select.split("/", maxsplit=1)[0]).is_dir() and Path(select).exists()
-
-
-def _existing(path: Path) -> Path:
-    expanded = path.expanduser()
-    if not expanded.exists():
-        raise UsageError(f"{path} does not exist, expected a case file or a folder of cases")
-    return expanded
 
 
 def _files_for(names: Sequence[str], cases_folder: Path) -> list[Path]:

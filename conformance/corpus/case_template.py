@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Final
 
+from conformance.corpus.python_source import statement_text
 from conformance.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,12 +42,12 @@ def render_template(cases: Sequence[Case], family: str) -> str:
         known = ", ".join(sorted({case.family for case in cases}))
         raise UsageError(f"--template {family}: no such family; there are {known}")
     able = [case for case in members if not case.platforms or "cpu" in case.platforms]
-    name, text = min(map(_sliced, able or members), key=lambda one: one[1].count("\n"))
+    texts = {
+        case.name: _slice(case.file.read_text(encoding="utf-8"), case.name)
+        for case in able or members
+    }
+    name, text = min(texts.items(), key=lambda one: one[1].count("\n"))
     return f"{_HEAD.format(id=f'{family}/{name}', family=family)}\n{text}"
-
-
-def _sliced(case: Case) -> tuple[str, str]:
-    return case.name, _slice(case.file.read_text(encoding="utf-8"), case.name)
 
 
 def _slice(text: str, name: str) -> str:
@@ -55,22 +56,16 @@ def _slice(text: str, name: str) -> str:
     needed, taken = {name}, set[ast.stmt]()
     while found := [node for node in body if node not in taken and needed & set(_binds(node))]:
         taken.update(found)
-        needed.update(used for node in found for used in _uses(node))
+        inner = (one for node in found for one in ast.walk(node))
+        needed.update(one.id for one in inner if isinstance(one, ast.Name))
     kept = [node for node in body if node in taken or _group(node) == FUTURE]
     imports = [node for node in kept if isinstance(node, (ast.Import, ast.ImportFrom))]
     groups = (
         [_import(node, needed) for node in imports if _group(node) == group] for group in GROUPS
     )
     head = "\n\n".join("\n".join(group) for group in groups if group)
-    statements = [_text(node, lines) for node in kept if node not in imports]
+    statements = [statement_text(node, lines) for node in kept if node not in imports]
     return "\n\n\n".join([head, *statements]) + "\n"
-
-
-def _text(node: ast.stmt, lines: Sequence[str]) -> str:
-    """Return a statement as written, with its decorators."""
-    decorators = getattr(node, "decorator_list", ())
-    first = min([node.lineno, *(one.lineno for one in decorators)])
-    return "\n".join(lines[first - 1 : node.end_lineno])
 
 
 def _group(node: ast.stmt) -> str:
@@ -97,10 +92,6 @@ def _binds(node: ast.stmt) -> Iterator[str]:
     else:
         stored = (one for one in ast.walk(node) if isinstance(one, ast.Name))
         yield from (one.id for one in stored if isinstance(one.ctx, ast.Store))
-
-
-def _uses(node: ast.stmt) -> set[str]:
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
 def _bound(alias: ast.alias) -> str:

@@ -8,16 +8,17 @@ import gc
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from conformance.corpus.metadata import (
+    Metadata,
     MetadataError,
     budgets_of,
     deviations_of,
     read_metadata,
     specifier,
 )
-from conformance.corpus.python_source import parse
+from conformance.corpus.python_source import parse, statement_text
 from conformance.errors import UsageError
 from conformance.files import said_by
 from conformance.model.case import Case
@@ -27,10 +28,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.corpus.case_index import CaseIndex
-    from conformance.corpus.metadata import Metadata
     from conformance.model.case import Kind
 
 KINDS: tuple[Kind, Kind] = ("program", "probe")
+_AS_DECLARED: Final = frozenset(Metadata.__struct_fields__) - {
+    "params", "releases", "deviations", "facts", "config", "budgets"
+}  # fmt: skip
+"""Keywords that a case has as they are declared."""
 INDENTED = re.compile(rb"^[ \t]+@(\w+\.)?(program|probe)\b", re.MULTILINE)
 """What a case below the top level looks like; a match may also stand in a text."""
 
@@ -171,7 +175,7 @@ def _parse_file(
             message = f"{function.name}: its keywords are nested too deeply to be read"
             errors.append(FileError(file=file, line=call.lineno, message=message))
             continue
-        code = _as_written(function, lines)
+        code = statement_text(function, lines)
         yield from _cases(file, function, kind, metadata, code=code, content_hash=content_hash)
 
 
@@ -211,12 +215,6 @@ def _decorated(
                 errors.append(FileError(file=file, line=decorator.lineno, message=message))
 
 
-def _as_written(function: ast.FunctionDef, lines: Sequence[str]) -> str:
-    """Return the lines of a function, its decorators first."""
-    first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
-    return "\n".join(lines[first - 1 : function.end_lineno])
-
-
 def _cases(
     file: Path,
     function: ast.FunctionDef,
@@ -239,26 +237,13 @@ def _cases(
             doc=ast.get_docstring(function) or "",
             code=code,
             params=values,
-            devices=metadata.devices,
-            platforms=metadata.platforms,
-            requires=metadata.requires,
             releases=specifier(metadata.releases),
-            source=metadata.source,
-            records=metadata.records,
             deviations=deviations_of(metadata, param),
             facts=metadata.facts or {},
-            x64=metadata.x64,
-            timeout=metadata.timeout,
-            memory=metadata.memory,
-            observation_mb=metadata.observation_mb,
-            xla_flags=metadata.xla_flags,
-            policy=metadata.policy,
             config=metadata.config or {},
-            rtol=metadata.rtol,
-            atol=metadata.atol,
             budgets=budgets_of(metadata, param),
-            same_as=metadata.same_as,
             content_hash=content_hash,
+            **{name: getattr(metadata, name) for name in _AS_DECLARED},
         )
 
 

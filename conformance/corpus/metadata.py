@@ -148,16 +148,7 @@ def specifier(text: str) -> str:
 def deviations_of(metadata: Metadata, param: str) -> tuple[Deviation, ...]:
     """Return the deviations declared for one parametrisation, or for a case without."""
     return tuple(
-        Deviation(
-            releases=specifier(d.releases),
-            outcome=d.outcome,
-            error=d.error,
-            match=d.match,
-            platform=d.platform,
-            packages=d.packages,
-            reason=d.reason,
-            issue=d.issue,
-        )
+        Deviation(**{**_without_params(d), "releases": specifier(d.releases)})
         for d in metadata.deviations
         if not d.params or param in d.params
     )
@@ -166,10 +157,12 @@ def deviations_of(metadata: Metadata, param: str) -> tuple[Deviation, ...]:
 def budgets_of(metadata: Metadata, param: str) -> tuple[Budget, ...]:
     """Return the budgets stated for one parametrisation, or for a case without."""
     return tuple(
-        Budget(platform=b.platform, ulp=b.ulp, leaves=b.leaves, reason=b.reason, source=b.source)
-        for b in metadata.budgets
-        if not b.params or param in b.params
+        Budget(**_without_params(b)) for b in metadata.budgets if not b.params or param in b.params
     )
+
+
+def _without_params(declared: msgspec.Struct) -> dict[str, Any]:
+    return {name: one for name, one in msgspec.structs.asdict(declared).items() if name != "params"}
 
 
 def _check_name(keyword: ast.keyword, struct: type[msgspec.Struct], where: str) -> None:

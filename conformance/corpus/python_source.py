@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def parse(source: str | bytes, filename: str = "<unknown>") -> ast.Module:
@@ -23,6 +26,18 @@ def parse(source: str | bytes, filename: str = "<unknown>") -> ast.Module:
         raise SyntaxError("nested too deeply to be read") from None
     except ValueError as error:  # a null byte, up to Python 3.11.3
         raise SyntaxError(str(error)) from None
+
+
+def statement_text(node: ast.stmt, lines: Sequence[str]) -> str:
+    """Return a statement as written, with its decorators.
+
+    Args:
+        node: The statement.
+        lines: The lines of its file.
+    """
+    decorators = getattr(node, "decorator_list", ())
+    first = min([node.lineno, *(one.lineno for one in decorators)])
+    return "\n".join(lines[first - 1 : node.end_lineno])
 
 
 def imported_modules(tree: ast.Module) -> set[str]:
