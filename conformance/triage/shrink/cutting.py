@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from conformance.triage.shrink.program import inlined
 from conformance.triage.shrink.search import Search, SpentError
+from conformance.triage.shrink.traced import inlined
 
 if TYPE_CHECKING:
     from collections.abc import Callable
