@@ -48,7 +48,7 @@ def test_imports_of_the_top_of_a_module(line: str) -> None:
     text = wrapped(f"{line}\n{SCRIPT}")
     compile(text, "script", "exec")
     assert unwrapped(text).count("import *") == line.count("import *")
-    assert "print" not in str(apply(text, statements(text, BODY), BODY))
+    assert "print" not in str(apply(statements(text, BODY), BODY))
 
 
 def test_no_python() -> None:
