@@ -151,10 +151,11 @@ class Equation:
     _taken: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.program = self.body.program
-        self.primitive = self.eqn.primitive
-        self.inputs = [self.program.atom(atom, self.values) for atom in self.eqn.inputs]
-        self.outputs = [self.program.document.avals[number] for number in self.eqn.outputs]
+        self.program: Program = self.body.program
+        self.primitive: str = self.eqn.primitive
+        values = [self.program.atom(atom, self.values) for atom in self.eqn.inputs]
+        self.inputs: list[Value] = values
+        self.outputs: list[Aval] = [self.program.document.avals[one] for one in self.eqn.outputs]
 
     @property
     def texts(self) -> list[str]:

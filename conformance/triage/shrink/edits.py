@@ -87,7 +87,8 @@ def apply(edits: Sequence[Edit], keep: str) -> str | None:
     Returns:
         The new code; None where it would be no smaller, or could not run for sure.
     """
-    tree, changes = edits[0].tree, {}
+    tree = edits[0].tree
+    changes: dict[ast.AST, Sequence[ast.AST]] = {}
     for edit in edits:
         changes |= edit.changes
     try:

@@ -39,15 +39,12 @@ def without_parameter(tree: Tree, function: ast.AST, number: int, *, tuples: boo
             a decorator that take as many parameters.
     """
     count = len(parameters(function))
-    others = [
+    functions = [
         node
         for node in tree.nodes
-        if tuples
-        and not getattr(node, "decorator_list", [])
-        and len(parameters(node)) == count
-        and number in unused_parameters(node)
+        if isinstance(node, ast.FunctionDef | ast.Lambda)
+        and (node is function or (tuples and _is_like(node, count, number)))
     ]
-    functions = [function, *(one for one in others if one is not function)]
     names = {node.name for node in functions if isinstance(node, ast.FunctionDef)}
     changes: dict[ast.AST, list[ast.AST]] = {}
     for node in tree.nodes:
@@ -62,12 +59,17 @@ def without_parameter(tree: Tree, function: ast.AST, number: int, *, tuples: boo
                     changes |= _without(args, number)
             case _:
                 pass
-    for one in functions:
-        assert isinstance(one, ast.FunctionDef | ast.Lambda)  # noqa: S101 - others have none
-        changes[parameters(one)[number]] = []
-        if number >= (last := count - len(one.args.defaults)):
-            changes[one.args.defaults[number - last]] = []
+    for taker in functions:
+        changes[parameters(taker)[number]] = []
+        if number >= (last := count - len(taker.args.defaults)):
+            changes[taker.args.defaults[number - last]] = []
     return changes
+
+
+def _is_like(function: ast.FunctionDef | ast.Lambda, count: int, number: int) -> bool:
+    """Say whether a function has as many parameters, one of them unread, and no decorator."""
+    given, decorators = parameters(function), getattr(function, "decorator_list", [])
+    return not decorators and len(given) == count and number in unused_parameters(function)
 
 
 def _without(items: list[ast.expr], number: int) -> dict[ast.AST, list[ast.AST]]:

@@ -44,8 +44,7 @@ def _cuts(find: Callable[[Tree, str], Iterator[Edit]]) -> Sites:
 
 def _drop(tree: Tree, node: ast.AST, *more: ast.AST) -> Edit:
     """Return the cut that drops a node."""
-    changes = {one: [] for one in (node, *more)}
-    return Edit(tree, changes, ("drop", ast.unparse(node)), size(node))
+    return Edit(tree, dict.fromkeys((node, *more), ()), ("drop", ast.unparse(node)), size(node))
 
 
 @_cuts
