@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from conformance.triage.jaxpr_code.literals import dtype, plain, tuple_of
+from conformance.triage.jaxpr_code.template import fill
 from conformance.triage.jaxpr_code.writer import Assignment
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _is_whole(value: Value) -> bool:
 
 def _floating(eqn: Equation) -> str:
     module = "jnp" if _is_floating(eqn.inputs[0]) else "lax"
-    return eqn.fill(f"{module}.{{primitive}}({{0}})")
+    return fill(eqn, f"{module}.{{primitive}}({{0}})")
 
 
 def _binary(eqn: Equation) -> str:
@@ -87,7 +88,7 @@ def _binary(eqn: Equation) -> str:
         raise eqn.refusal("out_dtype")
     operator, template = OPERATORS[eqn.primitive]
     if not _operator_is_same(eqn.primitive, left, right):
-        return eqn.fill(template)
+        return fill(eqn, template)
     named = template.partition("lax.")[0]
     return f"{named}{left.bare or left.text} {operator} {right.bare or right.text}"
 
@@ -112,7 +113,7 @@ def _is_pythons(value: Value) -> bool:
 
 
 def _negative(eqn: Equation) -> str:
-    return f"-{eqn.texts[0]}" if eqn.inputs[0].traced else eqn.fill("lax.neg({0})")
+    return f"-{eqn.texts[0]}" if eqn.inputs[0].traced else fill(eqn, "lax.neg({0})")
 
 
 def _convert(eqn: Equation) -> str | list[Value]:
@@ -123,40 +124,40 @@ def _convert(eqn: Equation) -> str | list[Value]:
     if out.more.weak_type:
         raise eqn.refusal("weak_type", "no public function makes a type weak")
     if value.aval.dtype.startswith("complex"):
-        return eqn.fill("cast = lax.convert_element_type({0}, {new_dtype:dtype})")
-    return eqn.fill("cast = {staged}.astype({new_dtype:dtype})")
+        return fill(eqn, "cast = lax.convert_element_type({0}, {new_dtype:dtype})")
+    return fill(eqn, "cast = {staged}.astype({new_dtype:dtype})")
 
 
 def _broadcast(eqn: Equation) -> str:
     (value,) = eqn.inputs
     eqn.take("broadcast_dimensions")
     if value.bare and not value.weak:
-        return eqn.fill(f"wide = jnp.full({{shape}}, {value.bare}, {dtype(value.aval.dtype)})")
-    return eqn.fill("wide = lax.broadcast_in_dim({0}, {shape}, {broadcast_dimensions})")
+        return fill(eqn, f"wide = jnp.full({{shape}}, {value.bare}, {dtype(value.aval.dtype)})")
+    return fill(eqn, "wide = lax.broadcast_in_dim({0}, {shape}, {broadcast_dimensions})")
 
 
 def _reshape(eqn: Equation) -> str:
     module = "jnp" if eqn.take("dimensions") is None else "lax"
-    return eqn.fill(f"{module}.reshape({{0}}, {{new_sizes}}{{dimensions?null}})")
+    return fill(eqn, f"{module}.reshape({{0}}, {{new_sizes}}{{dimensions?null}})")
 
 
 def _iota(eqn: Equation) -> str:
     eqn.take("dimension")
     if len(eqn.take("shape")) == 1:
-        return eqn.fill("lax.iota({dtype:dtype}, {shape:only})")
-    return eqn.fill("lax.broadcasted_iota({dtype:dtype}, {shape}, {dimension})")
+        return fill(eqn, "lax.iota({dtype:dtype}, {shape:only})")
+    return fill(eqn, "lax.broadcasted_iota({dtype:dtype}, {shape}, {dimension})")
 
 
 def _select(eqn: Equation) -> str:
     if len(eqn.inputs) == 3 and eqn.inputs[0].aval.dtype == "bool":  # noqa: PLR2004
-        return eqn.fill("chosen = lax.select({0}, {2}, {1})")
-    return eqn.fill("chosen = lax.select_n({*})")
+        return fill(eqn, "chosen = lax.select({0}, {2}, {1})")
+    return fill(eqn, "chosen = lax.select_n({*})")
 
 
 def _empty(eqn: Equation) -> str:
     if eqn.take("memory_space") not in {None, "Device"}:
         raise eqn.refusal("memory_space", "only the device's own is known")
-    return eqn.fill(f"lax.empty({plain(eqn.outputs[0].shape)}, {{dtype:dtype}})")
+    return fill(eqn, f"lax.empty({plain(eqn.outputs[0].shape)}, {{dtype:dtype}})")
 
 
 def _reduction(eqn: Equation) -> str:
@@ -187,26 +188,27 @@ def _monoid(primitive: str, value: Value) -> tuple[str, str]:
 
 def _windows(eqn: Equation) -> str:
     how, start = _monoid(eqn.primitive.replace("_window", ""), eqn.inputs[0])
-    return eqn.fill(
+    return fill(
+        eqn,
         f"lax.reduce_window({{0}}, {start}, lax.{how}, {{=window_dimensions}}, "
-        "{=window_strides}, {=padding}, {=base_dilation}, {=window_dilation})"
+        "{=window_strides}, {=padding}, {=base_dilation}, {=window_dilation})",
     )
 
 
 def _top_k(eqn: Equation) -> str:
     last = len(eqn.inputs[0].aval.shape) - 1
     stable = ", is_stable=False" if eqn.take("is_stable") is False else ""
-    return eqn.fill(f"lax.top_k({{*}}, {{k}}{{=axis?{last}}}{stable})")
+    return fill(eqn, f"lax.top_k({{*}}, {{k}}{{=axis?{last}}}{stable})")
 
 
 def _dynamic_slice(eqn: Equation) -> str:
     starts, more = _starts(eqn, eqn.inputs[1:])
-    return eqn.fill(f"part = lax.dynamic_slice({{0}}, {starts}, {{slice_sizes}}{more})")
+    return fill(eqn, f"part = lax.dynamic_slice({{0}}, {starts}, {{slice_sizes}}{more})")
 
 
 def _dynamic_update(eqn: Equation) -> str:
     starts, more = _starts(eqn, eqn.inputs[2:])
-    return eqn.fill(f"lax.dynamic_update_slice({{0}}, {{1}}, {starts}{more})")
+    return fill(eqn, f"lax.dynamic_update_slice({{0}}, {{1}}, {starts}{more})")
 
 
 def _starts(eqn: Equation, starts: Sequence[Value]) -> tuple[str, str]:
@@ -222,8 +224,8 @@ def _starts(eqn: Equation, starts: Sequence[Value]) -> tuple[str, str]:
 
 
 def _svd(eqn: Equation) -> str | Assignment:
-    call = eqn.fill(
-        "lax.linalg.svd({0}{=full_matrices?null}{=compute_uv?null}{=subset_by_index?null})"
+    call = fill(
+        eqn, "lax.linalg.svd({0}{=full_matrices?null}{=compute_uv?null}{=subset_by_index?null})"
     )
     if len(eqn.outputs) == 1:
         return call
@@ -246,7 +248,7 @@ def _linear_solve(eqn: Equation) -> list[Value]:
     return eqn.body.eqns(solver, [*consts, *right_hand_sides])
 
 
-RULES: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, str | Rule]] = {
     **dict.fromkeys(LAX, "lax.{primitive}({*})"),
     **dict.fromkeys(JNP, _floating),
     **dict.fromkeys(OPERATORS, _binary),
@@ -340,4 +342,4 @@ RULES: Final[dict[str, Rule]] = {
     ),
     "unstack": "lax.unstack({*}, {=axis}){first}",
 }
-"""How each of these primitives is written."""
+"""How each of these primitives is written: a function, or a template."""

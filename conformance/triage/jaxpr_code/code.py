@@ -8,6 +8,7 @@ and what releases spell in different ways, come from `env`, as in a case. Pure.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from packaging.version import Version
 
@@ -15,6 +16,7 @@ from conformance.ir.jaxpr.document import decode
 from conformance.triage.jaxpr_code import arrays, control, sharding
 from conformance.triage.jaxpr_code.literals import one_or_tuple
 from conformance.triage.jaxpr_code.program import Program, UnsupportedJaxprError
+from conformance.triage.jaxpr_code.template import fill
 from conformance.triage.jaxpr_code.writer import Body
 
 LETTERS = ("x", "y", "z", "u", "v", "w")
@@ -54,7 +56,11 @@ def code_of(document: bytes, *, release: str, name: str = "f") -> Code:
     read = decode(document.decode("utf-8", "surrogatepass"))
     if any(isinstance(size, str) for aval in read.avals for size in aval.shape):
         raise UnsupportedJaxprError("shape", "of symbolic dimensions")
-    rules = {**arrays.RULES, **control.RULES, **sharding.RULES}
+    table = {**arrays.RULES, **control.RULES, **sharding.RULES}
+    rules = {
+        name: partial(fill, template=rule) if isinstance(rule, str) else rule
+        for name, rule in table.items()
+    }
     program, entry = Program(read, Version(release).release, rules), read.jaxprs[0]
     name, count = program.names.fresh(name), len(entry.inputs)
     hints = LETTERS[:count] if count <= len(LETTERS) else ["x"] * count

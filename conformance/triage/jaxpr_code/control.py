@@ -10,6 +10,7 @@ from conformance.triage.jaxpr_code.dataflow import Dataflow
 from conformance.triage.jaxpr_code.literals import one_or_tuple, plain, tuple_of
 from conformance.triage.jaxpr_code.program import Value
 from conformance.triage.jaxpr_code.sharding import sharding_text, space_text
+from conformance.triage.jaxpr_code.template import fill
 from conformance.triage.jaxpr_code.writer import COMPUTE_TYPE, Assignment, Body, is_default
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _jit(eqn: Equation) -> str | list[Value]:
         top = Body(program)
         program.jitted[key] = eqn.function(called, jaxpr, _each(eqn.inputs), body=top)
         program.functions.append("\n".join(top.lines))
-    return eqn.fill(f"called = jax.jit({', '.join([program.jitted[key], *options])})({{*}})")
+    return fill(eqn, f"called = jax.jit({', '.join([program.jitted[key], *options])})({{*}})")
 
 
 def _is_of_a_library(eqn: Equation, number: int) -> bool:
@@ -130,15 +131,15 @@ def _checkpoint(eqn: Equation) -> str:
             raise eqn.refusal("policy", f"{plain(policy)} is not one of jax's own")
         more += f", policy=jax.checkpoint_policies.{policy}"
     name = eqn.function("block", eqn.jaxpr("jaxpr"), _each(eqn.inputs))
-    return eqn.fill(f"kept = jax.checkpoint({name}{more})({{*}})")
+    return fill(eqn, f"kept = jax.checkpoint({name}{more})({{*}})")
 
 
 def _compute_on(eqn: Equation) -> str:
-    context = eqn.fill("compute_on({compute_type})")
+    context = fill(eqn, "compute_on({compute_type})")
     spaces = [space_text(eqn, "out_memory_spaces", one) for one in eqn.take("out_memory_spaces")]
     name = eqn.function("on_host", eqn.jaxpr("jaxpr"), _each(eqn.inputs), context=context)
     more = f"out_memory_spaces={one_or_tuple(spaces)}"
-    return eqn.fill(f"compute_on({name}, {{=compute_type}}, {more})({{*}})")
+    return fill(eqn, f"compute_on({name}, {{=compute_type}}, {more})({{*}})")
 
 
 def _reduce(eqn: Equation) -> str:
@@ -146,7 +147,7 @@ def _reduce(eqn: Equation) -> str:
     parameters = [(name, [name] * half) for name in ("a", "b")]
     name = eqn.function("combine", eqn.jaxpr("jaxpr"), parameters)
     operands, starts = one_or_tuple(eqn.texts[:half]), one_or_tuple(eqn.texts[half:])
-    return eqn.fill(f"lax.reduce({operands}, {starts}, {name}, {{dimensions}})")
+    return fill(eqn, f"lax.reduce({operands}, {starts}, {name}, {{dimensions}})")
 
 
 def _packed(name: str, values: Sequence[Value]) -> tuple[str, list[str]]:
@@ -206,9 +207,10 @@ def _scan(eqn: Equation) -> Assignment:
     )  # fmt: skip
     length = "" if items else "{=length}"
     eqn.take("length")
-    call = eqn.fill(
+    call = fill(
+        eqn,
         f"lax.scan({name}, {_group(_texts(initial))}, {_group(_texts(items))}"
-        f"{length and ', ' + length}{{=reverse?}}{{=unroll?1}}{{=_split_transpose?}})"
+        f"{length and ', ' + length}{{=reverse?}}{{=unroll?1}}{{=_split_transpose?}})",
     )
     names = eqn.names("scan")
     target = f"{_target(names[:carried])}, {_target(names[carried:])}"
@@ -226,7 +228,7 @@ def _target(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"({', '.join(names)})"
 
 
-RULES: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, str | Rule]] = {
     **dict.fromkeys(("jit", "pjit"), _jit),
     **dict.fromkeys(("checkpoint", "remat", "remat2"), _checkpoint),
     **dict.fromkeys(
@@ -242,4 +244,4 @@ RULES: Final[dict[str, Rule]] = {
     "scan": _scan,
     "while": _while,
 }  # fmt: skip
-"""How each of these primitives is written."""
+"""How each of these primitives is written: a function, or a template."""

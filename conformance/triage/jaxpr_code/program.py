@@ -9,10 +9,9 @@ from conformance.errors import ConformanceError
 from conformance.triage.jaxpr_code.literals import Names, dtype, number, one_or_tuple, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from conformance.ir.jaxpr.document import Atom, Aval, Document
-    from conformance.triage.jaxpr_code.writer import Rule
 
 
 class UnsupportedJaxprError(ConformanceError):
@@ -69,7 +68,7 @@ class Program:
     Attributes:
         document: The jaxprs.
         release: The jax release whose spelling is used.
-        rules: How each primitive is written.
+        rules: How each primitive is written: functions of its `Equation`.
         meshes: Meshes by their name, as `conformance.worker.jaxprs` writes them.
         functions: Texts of the functions at the top level, except the program's own.
         jitted: Names of those by the jaxpr they compute and the context they are traced in.
@@ -77,7 +76,7 @@ class Program:
 
     document: Document
     release: tuple[int, ...]
-    rules: Mapping[str, Rule]
+    rules: Mapping[str, Callable[[Any], Any]]
     names: Names = field(default_factory=Names)
     meshes: dict[str, list[Any]] = field(default_factory=dict)
     functions: list[str] = field(default_factory=list)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.triage.jaxpr_code.literals import one_or_tuple, plain, spec, tuple_of
+from conformance.triage.jaxpr_code.template import fill
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,16 +96,17 @@ def _varying(eqn: Equation) -> str | list[Value]:
         raise eqn.refusal("to")
     if known or eqn.program.release < CHECKED_BY_TYPE:
         return eqn.inputs
-    return eqn.fill("varying = env.compat.pvary({()}, {axes:axes})")
+    return fill(eqn, "varying = env.compat.pvary({()}, {axes:axes})")
 
 
 def _all_to_all(eqn: Equation) -> str:
     # Where the axes differ, the function without `tiled` moves axes about, too.
     moves = eqn.take("split_axis") != eqn.take("concat_axis")
     tiled = ", tiled=True" if eqn.take("tiled") or moves else ""
-    return eqn.fill(
+    return fill(
+        eqn,
         "lax.all_to_all({0}, {axis_name:axes}, {split_axis}, {concat_axis}"
-        f"{{=axis_index_groups?null}}{tiled})"
+        f"{{=axis_index_groups?null}}{tiled})",
     )
 
 
@@ -128,7 +130,7 @@ def _device_put(eqn: Equation) -> str:
         raise eqn.refusal("devices", "expected one array")
     (place,), semantics = eqn.take("devices"), str(eqn.take("copy_semantics"))
     if place is None:
-        return eqn.fill("jax.device_put({0})")
+        return fill(eqn, "jax.device_put({0})")
     where = space_text if isinstance(place, str) else sharding_text
     alias = ", may_alias=True" if "ALIAS" in semantics else ""
     return f"jax.device_put({eqn.texts[0]}, {where(eqn, 'devices', place)}{alias})"
@@ -138,7 +140,7 @@ _GATHERED = (
     "lax.all_gather({0}, {axis_name:axes}{=axis_index_groups?null}{axis=all_gather_dimension?0}"
     "{=tiled?}"
 )
-RULES: Final[dict[str, Rule]] = {
+RULES: Final[dict[str, str | Rule]] = {
     **dict.fromkeys(
         ("psum", "psum2", "psum_invariant"),
         "psum = lax.psum({staged}, {axes:axes}{=axis_index_groups?null})",
@@ -162,4 +164,4 @@ RULES: Final[dict[str, Rule]] = {
     "shard_map": _shard_map,
     "sharding_constraint": _constraint,
 }
-"""How each of these primitives is written."""
+"""How each of these primitives is written: a function, or a template."""

@@ -30,12 +30,12 @@ GENERATORS: Final = {"fry": "threefry2x32", "rbg": "rbg", "urbg": "unsafe_rbg"}
 PRECISIONS: Final = frozenset({"DEFAULT", "HIGH", "HIGHEST"})
 
 
-def fill(template: str, eqn: Equation) -> str:
+def fill(eqn: Equation, template: str) -> str:
     """Return a template with the operands and parameters of an equation filled in.
 
     Args:
-        template: The template.
         eqn: The equation.
+        template: The template.
 
     Raises:
         UnsupportedJaxprError: If a parameter is not understood.

@@ -1,8 +1,8 @@
 """Writes the functions of a jaxpr: its equations as statements, its inner jaxprs as functions.
 
-A `Rule` writes one primitive. It is a template, or a function of an `Equation` that returns the
-expression of the results, or the values that these already are. An expression may have a name for
-the results before it: `part = lax.slice(...)`; else they are named after the primitive.
+A `Rule` writes one primitive: it returns the expression of the results, or the values that these
+already are. An expression may have a name for the results before it: `part = lax.slice(...)`; else
+they are named after the primitive.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.triage.jaxpr_code.dataflow import Dataflow
 from conformance.triage.jaxpr_code.literals import dtype, number, one_or_tuple, plain
 from conformance.triage.jaxpr_code.program import UnsupportedJaxprError, Value, numeral
-from conformance.triage.jaxpr_code.template import fill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.ir.jaxpr.document import Aval, Eqn, Jaxpr
     from conformance.triage.jaxpr_code.program import Program
 
-    Rule = str | Callable[["Equation"], "str | Assignment | list[Value]"]
+    Rule = Callable[["Equation"], "str | Assignment | list[Value]"]
 
 INDENT: Final = "    "
 COMPUTE_TYPE: Final = "ctx compute_type"
@@ -193,10 +192,6 @@ class Equation:
         """Return the inner jaxpr of a parameter that goes by one of some names."""
         return self.program.document.jaxprs[self.jaxpr_number(*names)]
 
-    def fill(self, template: str) -> str:
-        """Return a template with the operands and parameters filled in."""
-        return fill(template, self)
-
     def context(self) -> str:
         """Return the `with` that the equation is traced under."""
         parts = []
@@ -272,7 +267,7 @@ class Equation:
         if rule is None:
             raise self.refusal("", "no public function is known for it")
         context = self.context()
-        written = self.fill(rule) if isinstance(rule, str) else rule(self)
+        written: str | Assignment | list[Value] = rule(self)
         for name, value in self.eqn.params.items():
             if name not in self._taken | DERIVED and not is_default(value):
                 raise self.refusal(name)
