@@ -26,7 +26,7 @@ class Selector(NamedTuple):
 
 
 class Dataflow:
-    """What an equation reads, and which equations the results need.
+    """The variables that equations read, and the equations that the results need.
 
     Args:
         jaxpr: The jaxpr.

@@ -1,4 +1,4 @@
-"""What must stay while a case or a script is cut: its failure, its wrong value or output, a fact.
+"""Criteria: what a candidate must still show, e.g. a failure, a wrong value or output, a fact.
 
 A value is wrong where the cell and one in which the case conforms disagree: the case's own
 reference is about the whole program, not about what is left of it. So that no other difference of
@@ -48,7 +48,7 @@ class Criterion(Protocol[R_contra]):
 
     @property
     def about(self) -> str:
-        """What is kept, in a few words."""
+        """The failure or difference that is kept, in a few words."""
         ...
 
     def may_hold(self, bad: R_contra) -> bool:
@@ -220,7 +220,7 @@ class MissingError:
 
     @property
     def about(self) -> str:
-        """What it should do."""
+        """The error that is expected."""
         return f"runs, expected {quoted(self.good.ending)}"
 
     def may_hold(self, bad: CaseResult) -> bool:

@@ -1,6 +1,6 @@
 """Cuts of Python code: what may be left out of it, or made smaller. Pure.
 
-A cut is what comes in the place of some nodes; several cuts of one tree may be made together.
+A cut maps nodes to what comes in their place; several cuts of one tree may be made together.
 Whether the rest still shows what it should is not asked here.
 """
 
@@ -27,7 +27,7 @@ WIDE: Final = frozenset({
 })  # fmt: skip
 """Dtypes that count for more than float32 and int32 do."""
 LARGEST: Final = 1 << 40
-"""What larger numbers count for."""
+"""Larger numbers count for as much."""
 MADE: Final = frozenset({
     "random", "normal", "standard_normal", "uniform", "integers", "linspace",
 })  # fmt: skip

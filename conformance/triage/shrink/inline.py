@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections import Counter
+import itertools
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING
 
@@ -34,14 +34,15 @@ def inlined_name(tree: Tree, node: ast.AST) -> Changes | None:
     """
     match node:
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            reads = tree.reads(name)
+            pass
         case _:
             return None
     kinds = ast.FunctionDef | ast.Module | ast.ClassDef
     scope = next(one for one in tree.above(node) if isinstance(one, kinds))
-    if len(reads) != 1 or scope not in tree.above(reads[0]) or node is tree.statement(reads[0]):
+    reads = [one for one in tree.reads(name) if scope in tree.above(one)]
+    if len(reads) != 1 or stores(scope)[name] != 1 or node is tree.statement(reads[0]):
         return None
-    return {reads[0]: [value], node: []} if stores(scope)[name] == 1 else None
+    return {reads[0]: [value], node: []}
 
 
 def inlined_function(tree: Tree, node: ast.AST) -> Changes | None:
@@ -65,9 +66,8 @@ def inlined_function(tree: Tree, node: ast.AST) -> Changes | None:
     changes: dict[ast.AST, list[ast.AST]] = {node: []}
     for call in calls:
         values = _arguments(node, call)
-        if values is None or not _may_move(tree, call, node, values):
+        if values is None or not _put_in_place(tree, node, call, values, changes):
             return None
-        _put_in_place(tree, node, call, values, changes)
     return changes
 
 
@@ -88,21 +88,16 @@ def _put_in_place(
     call: ast.Call,
     values: dict[str, ast.expr],
     changes: dict[ast.AST, list[ast.AST]],
-) -> None:
-    """Add the changes for one call."""
+) -> bool:
+    """Add the changes for one call; say whether that is possible."""
     copied = copy.deepcopy(function)
     *body, last = copied.body
     reads, rebound = loads(copied), stores(ast.Module(body=copied.body, type_ignores=[]))
-    # An expression is computed where it stood: not in a function that the body defines.
-    direct = Counter(one.id for one in own_nodes(copied) if isinstance(one, ast.Name))
     filled = {
         name
         for name, value in values.items()
         if name not in rebound
-        and (
-            isinstance(value, ast.Name | ast.Constant)
-            or (reads[name] <= 1 and direct[name] == reads[name])
-        )
+        and (isinstance(value, ast.Name | ast.Constant) or (not body and reads[name] <= 1))
     }
     caller = next((o for o in tree.above(call) if isinstance(o, ast.FunctionDef)), tree.root)
     free = {name for value in values.values() for name in loads(value)}
@@ -128,28 +123,17 @@ def _put_in_place(
     assert isinstance(last, ast.Return)  # noqa: S101 - see _returns_last
     assert last.value is not None  # noqa: S101
     changes[call] = [last.value]
-    if before := [*bound, *body]:
-        statement = tree.statement(call)
-        changes[statement] = [*before, *changes.get(statement, [statement])]
-
-
-def _may_move(
-    tree: Tree, call: ast.Call, function: ast.FunctionDef, values: dict[str, ast.expr]
-) -> bool:
-    """Say whether statements may come before that of a call: it is not computed later, or often."""
-    reads = loads(function)
-    if len(function.body) == 1 and all(
-        isinstance(value, ast.Name | ast.Constant) or reads[name] <= 1
-        for name, value in values.items()
-    ):
-        return True
     statement = tree.statement(call)
-    for one in tree.above(call):
-        if one is statement:
-            break
-        if isinstance(one, LATER):
-            return False
-    return not isinstance(statement, ast.While | ast.For | ast.FunctionDef)
+    if before := [*bound, *body]:
+        changes[statement] = [*before, *changes.get(statement, [statement])]
+    return not before or not _is_computed_later(tree, call, statement)
+
+
+def _is_computed_later(tree: Tree, call: ast.Call, statement: ast.AST) -> bool:
+    """Say whether a call is computed later than what comes before its statement, or often."""
+    around = itertools.takewhile(lambda one: one is not statement, tree.above(call))
+    often = isinstance(statement, ast.While | ast.For | ast.FunctionDef)
+    return often or any(isinstance(one, LATER) for one in around)
 
 
 def _arguments(function: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr] | None:

@@ -1,4 +1,4 @@
-"""What a shrunk case looks like as a file: formatted, with what it should give."""
+"""The file of a shrunk case: formatted, with the value, error or fact that it should give."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STATING: Final = ("hlo", "cost", "memory")
 """Artifacts that facts are read from."""
 OWN: Final = "the case"
-"""What raised where it was no library."""
+"""The frame that raised where it was none of a library."""
 _FRAME: Final = re.compile(r'^  File "(.*/)?([^"/]+)", line \d+, in (\S+)$', re.MULTILINE)
 _LIBRARY: Final = re.compile(r"/site-packages/|/lib/python3")
 
@@ -106,7 +106,7 @@ class CaseResult(TrialResult):
 
     @cached_property
     def observation(self) -> Observation:
-        """What is judged by the case's own reference and claims."""
+        """Its value, error and facts, to be judged by the case's own reference and claims."""
         judged = {*STATING, "value", "reference", "raises"}
         blobs = self.job.blobs
         kept = {n: data for n, data in blobs.items() if n in judged or is_variant_artifact(n)}

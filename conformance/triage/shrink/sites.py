@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Sites = Callable[[str, str], list[Edit]]
 
 RESULT: Final = frozenset({"Program", "Observed"})
-"""What a case returns: left as it is, for without it there is no case."""
+"""Functions whose result a case returns: without them there is no case."""
 LONGEST: Final = 130
 """Characters of a statement that a name may be put into."""
 LEAST: Final = 2

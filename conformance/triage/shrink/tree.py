@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     Changes = Mapping[ast.AST, Sequence[ast.AST]]
-    """What comes in the place of nodes; it may hold nodes of the tree, the node itself, too."""
+    """Replacements by node: none drops it; nodes of the tree, and the node itself, may be among them."""
 
 
 class Tree:

@@ -1,4 +1,4 @@
-"""What a candidate must show."""
+"""Criteria of candidates."""
 
 from __future__ import annotations
 
