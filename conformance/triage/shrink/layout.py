@@ -46,7 +46,8 @@ def formatted(text: str, head: Iterable[str] = ()) -> str:
         text: Python without comments.
         head: Comments on top of it.
     """
-    text = ast.unparse(ast.parse(text))
+    # Ruff would leave the empty line that `ast.unparse` puts before a function within another.
+    text = ast.unparse(ast.parse(text)).replace(":\n\n", ":\n")
     for options in FORMATTERS:
         text = subprocess.run(
             [find_ruff_bin(), *options, "--isolated", "--quiet", "-"],
