@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     Changes = Mapping[ast.AST, Sequence[ast.AST]]
-    """Replacements by node, none to drop it; nodes of the tree, and the node itself, are allowed."""
+    """Replacements by node, none to drop it; nodes of the tree and the node itself are allowed."""
 
 
 class Tree:
