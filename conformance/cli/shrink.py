@@ -10,10 +10,7 @@ import click
 
 from conformance.app.context import default_jobs, load_context
 from conformance.app.output_files import check_writable, write_file
-from conformance.app.shrink_case import shrink_case
-from conformance.app.shrink_options import ShrinkOptions
-from conformance.app.shrink_script import shrink_script
-from conformance.app.target_lookup import script_named
+from conformance.app.shrink import ShrinkOptions, shrink
 from conformance.cli.console import open_console
 from conformance.cli.options import json_option, with_option
 from conformance.cli.status import live_status
@@ -91,12 +88,7 @@ def command(
             check_writable(option, path)
     console = open_console(stderr=True)
     asked = ShrinkOptions(out=out, repro=repro, **options)
-    report = partial(live_status, console)
-    script = script_named(context, case)
-    if script is None:
-        found = shrink_case(context, case, asked, report)
-    else:
-        found = shrink_script(context, script, asked, report)
+    found = shrink(context, case, asked, partial(live_status, console))
     if str(json_file) != "-" or str(out) != "-":
         write_file("--out", out, found.shrunk.text.encode())
     if json_file is not None:

@@ -1,295 +1,345 @@
-"""How primitives on whole arrays are said: element by element, shapes, reductions, products."""
+"""How primitives on arrays are written: mostly one template each."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from conformance.triage.jaxpr_code.program import UnsayableError
-from conformance.triage.jaxpr_code.text import dtype, plain, tuple_of
+from conformance.triage.jaxpr_code.literals import dtype, plain, tuple_of
+from conformance.triage.jaxpr_code.template import fill
+from conformance.triage.jaxpr_code.writer import Assignment
 
 if TYPE_CHECKING:
-    from conformance.triage.jaxpr_code.program import Value
+    from collections.abc import Sequence
+
+    from conformance.triage.jaxpr_code.program import Program, Value
     from conformance.triage.jaxpr_code.writer import Equation, Rule
 
 OPERATORS: Final = {
-    "add": "+",
-    "add_any": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "eq": "==",
-    "ne": "!=",
-    "and": "&",
-    "or": "|",
-    "xor": "^",
+    "add": ("+", "add = lax.add({*})"),
+    "add_any": ("+", "add = lax.add({*})"),
+    "sub": ("-", "difference = lax.sub({*})"),
+    "mul": ("*", "product = lax.mul({*})"),
+    "div": ("/", "lax.div({*})"),
+    "lt": ("<", "less = lax.lt({*})"),
+    "le": ("<=", "at_most = lax.le({*})"),
+    "gt": (">", "greater = lax.gt({*})"),
+    "ge": (">=", "at_least = lax.ge({*})"),
+    "eq": ("==", "equal = lax.eq({*})"),
+    "ne": ("!=", "differs = lax.ne({*})"),
+    "and": ("&", "both = lax.bitwise_and({*})"),
+    "or": ("|", "either = lax.bitwise_or({*})"),
+    "xor": ("^", "lax.bitwise_xor({*})"),
 }
-"""Primitives of two operands by their operator; the function is that of the same name in `lax`."""
-FUNCTIONS: Final = {"add_any": "add", "and": "bitwise_and", "or": "bitwise_or"} | {
-    "xor": "bitwise_xor",
-    "not": "bitwise_not",
-    "cumlogsumexp": "cumlogsumexp",
-    "shift_right_logical": "shift_right_logical",
-    "regularized_incomplete_beta": "betainc",
-}
-"""Functions of `lax` that do not go by the name of their primitive."""
+"""Primitives of two operands: operator and function."""
 BITWISE: Final = frozenset({"and", "or", "xor"})
 COMPARING: Final = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
-JNP: Final = frozenset(
-    {
-        *("sin", "cos", "tan", "tanh", "exp", "log", "log1p", "expm1", "sqrt", "floor", "ceil"),
-        *("sinh", "cosh"),
-    }
-)
+JNP: Final = frozenset({
+    "sin", "cos", "tan", "tanh", "exp", "log", "log1p", "expm1", "sqrt", "floor", "ceil", "sinh",
+    "cosh",
+})  # fmt: skip
 """Functions of `jnp` that are their primitive and no more, for floating point numbers."""
-LAX: Final = frozenset(
-    {
-        *("abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e"),
-        *("bessel_i1e", "cbrt", "ceil", "clamp", "clz", "complex", "cos", "cosh", "digamma", "erf"),
-        *("erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "igamma", "igamma_grad_a", "igammac"),
-        *("imag", "is_finite", "lgamma", "log", "log1p", "log2", "logistic", "max", "min", "mulhi"),
-        *("nextafter", "not", "one_minus_square", "polygamma", "population_count", "pow"),
-        *("random_gamma_grad", "real", "regularized_incomplete_beta", "rem", "rsqrt"),
-        *("shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh"),
-        *("sqrt", "square", "stop_gradient", "tan", "tanh", "zeta"),
-    }
-)
+LAX: Final = frozenset({
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e", "bessel_i1e", "cbrt",
+    "clamp", "clz", "complex", "conj", "digamma", "erf", "erf_inv", "erfc", "exp2", "igamma",
+    "igamma_grad_a", "igammac", "imag", "is_finite", "lgamma", "log2", "logistic", "mulhi",
+    "nextafter", "one_minus_square", "polygamma", "population_count", "random_gamma_grad", "real",
+    "rem", "rsqrt", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign",
+    "stop_gradient", "zeta",
+})  # fmt: skip
 """Functions of `lax` that take the operands of their primitive, and nothing else."""
+REDUCTIONS: Final = {
+    "reduce_sum": ("total", "add", "0"),
+    "reduce_prod": ("reduce_prod", "mul", "1"),
+    "reduce_max": ("largest", "max", "-np.inf"),
+    "reduce_min": ("smallest", "min", "np.inf"),
+    "reduce_and": ("reduce_and", "bitwise_and", "True"),
+    "reduce_or": ("reduce_or", "bitwise_or", "False"),
+    "reduce_xor": ("reduce_xor", "bitwise_xor", "0"),
+}
+"""Reductions: a name for the result, the function of two elements, and the initial value."""
+JNP_REDUCTIONS: Final = {"reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min"}
+WIDE: Final = frozenset({"float32", "float64"})
+"""Element types that `jnp.sum` and others reduce as they are."""
 INT32: Final = 2**31
+NAMED_REDUCTIONS = (0, 5, 1)
+"""Release from which `lax.reduce_sum` and others are public."""
+PLAIN_INDICES = (0, 5, 3)
+"""Release from which indices need not be allowed to be negative."""
+_INDEXING = "{=indices_are_sorted?}{=unique_indices?}{=mode?:mode}"
+_PRECISION = "{=precision?:precision}{=preferred_element_type?:dtype}"
 
 
-def _floating(value: Value) -> bool:
+def _is_floating(value: Value) -> bool:
     return value.aval.dtype.startswith(("float", "bfloat", "complex"))
 
 
-def lax_of(eqn: Equation, *more: str) -> str:
-    """Return a call of the function of `lax` that goes by the name of the primitive."""
-    name = FUNCTIONS.get(eqn.primitive, eqn.primitive)
-    return f"lax.{name}({', '.join([*eqn.texts, *more])})"
+def _is_whole(value: Value) -> bool:
+    return value.aval.dtype.startswith(("int", "uint"))
 
 
-def _elementwise(eqn: Equation) -> str:
-    eqn.take("accuracy_mode")
-    if eqn.primitive in JNP and _floating(eqn.inputs[0]):
-        return f"jnp.{eqn.primitive}({eqn.texts[0]})"
-    return lax_of(eqn)
+def _floating(eqn: Equation) -> str:
+    module = "jnp" if _is_floating(eqn.inputs[0]) else "lax"
+    return fill(eqn, f"{module}.{{primitive}}({{0}})")
 
 
 def _binary(eqn: Equation) -> str:
     left, right = eqn.inputs
     if (out := eqn.take("out_dtype")) is not None and out != {"dtype": left.aval.dtype}:
-        raise UnsayableError("out_dtype", f"not known to be {plain(out)}")
+        raise eqn.refusal("out_dtype")
+    operator, template = OPERATORS[eqn.primitive]
     if not _operator_is_same(eqn.primitive, left, right):
-        return lax_of(eqn)
-    return f"{left.bare or left.text} {OPERATORS[eqn.primitive]} {right.bare or right.text}"
+        return fill(eqn, template)
+    named = template.partition("lax.")[0]
+    return f"{named}{left.bare or left.text} {operator} {right.bare or right.text}"
 
 
 def _operator_is_same(primitive: str, left: Value, right: Value) -> bool:
-    """Say whether the operator between two values is the primitive, and nothing beside it."""
+    """Say whether the operator between two values is the primitive, and nothing more."""
     kind, both = left.aval.dtype, (left, right)
     return (
         kind == right.aval.dtype
         and left.weak == right.weak
         and any(value.traced for value in both)
-        and all(_is_pythons(value) for value in both)
+        and all(value.traced or _is_pythons(value) for value in both)
         and (kind != "bool" or primitive in BITWISE)
-        and (primitive != "div" or _floating(left))
+        and (primitive != "div" or _is_floating(left))
         and not (primitive in COMPARING and kind.startswith("complex"))
     )
 
 
 def _is_pythons(value: Value) -> bool:
-    """Say whether the value's operators are jax's, or a number of Python's may stand for it."""
-    if value.traced:
-        return True
-    whole = value.aval.dtype.startswith(("int", "uint"))
-    return bool(value.bare) and not (whole and not -INT32 <= int(value.bare) < INT32)
+    """Say whether a number of Python's may be written for a value."""
+    return bool(value.bare) and not (_is_whole(value) and not -INT32 <= int(value.bare) < INT32)
 
 
 def _negative(eqn: Equation) -> str:
-    (value,) = eqn.inputs
-    return f"-{value.text}" if value.traced else f"lax.neg({value.text})"
-
-
-def _integer_pow(eqn: Equation) -> str:
-    return f"lax.integer_pow({eqn.texts[0]}, {eqn.take('y')})"
-
-
-def _round(eqn: Equation) -> str:
-    method = eqn.take("rounding_method")
-    return f"lax.round({eqn.texts[0]}, lax.RoundingMethod.{method})"
-
-
-def _conj(eqn: Equation) -> str:
-    eqn.take("input_dtype")
-    return lax_of(eqn)
-
-
-def _copy(eqn: Equation) -> str:
-    return f"jnp.copy({eqn.texts[0]})"
-
-
-def dtype_of(eqn: Equation, parameter: str) -> str:
-    """Return the text of a parameter that is an element type."""
-    match eqn.take(parameter):
-        case {"dtype": str(name)} if (said := dtype(name)) is not None:
-            return said
-        case other:
-            raise UnsayableError(parameter, f"{plain(other)} has no public name")
-
-
-def record_of(eqn: Equation, parameter: str) -> dict[str, Any]:
-    """Return the fields of a parameter that is a named tuple."""
-    match eqn.take(parameter):
-        case [str(), *fields]:
-            return dict(fields)
-        case other:
-            raise UnsayableError(parameter, f"expected a record, got {plain(other)}")
+    return f"-{eqn.texts[0]}" if eqn.inputs[0].traced else fill(eqn, "lax.neg({0})")
 
 
 def _convert(eqn: Equation) -> str | list[Value]:
-    (value,) = eqn.inputs
-    if eqn.outputs[0].dtype == value.aval.dtype and eqn.outputs[0].more == value.aval.more:
+    (value,), (out,) = eqn.inputs, eqn.outputs
+    if out.dtype == value.aval.dtype and out.more == value.aval.more:
         eqn.take("new_dtype")
         return eqn.inputs
-    if eqn.outputs[0].more.weak_type:
-        raise UnsayableError("weak_type", "no public function makes a type weak")
-    said = dtype_of(eqn, "new_dtype")
-    if not value.aval.dtype.startswith("complex"):
-        return f"{value.staged}.astype({said})"
-    return f"lax.convert_element_type({value.text}, {said})"
-
-
-def _bitcast(eqn: Equation) -> str:
-    return f"lax.bitcast_convert_type({eqn.texts[0]}, {dtype_of(eqn, 'new_dtype')})"
-
-
-def _reduce_precision(eqn: Equation) -> str:
-    bits = f"exponent_bits={eqn.take('exponent_bits')}, mantissa_bits={eqn.take('mantissa_bits')}"
-    return f"lax.reduce_precision({eqn.texts[0]}, {bits})"
+    if out.more.weak_type:
+        raise eqn.refusal("weak_type", "no public function makes a type weak")
+    if value.aval.dtype.startswith("complex"):
+        return fill(eqn, "cast = lax.convert_element_type({0}, {new_dtype:dtype})")
+    return fill(eqn, "cast = {staged}.astype({new_dtype:dtype})")
 
 
 def _broadcast(eqn: Equation) -> str:
-    (value,), shape = eqn.inputs, plain(eqn.take("shape"))
-    dimensions = eqn.take("broadcast_dimensions")
+    (value,) = eqn.inputs
+    eqn.take("broadcast_dimensions")
     if value.bare and not value.weak:
-        return f"jnp.full({shape}, {value.bare}, {dtype(value.aval.dtype)})"
-    return f"lax.broadcast_in_dim({value.text}, {shape}, {plain(dimensions)})"
+        return fill(eqn, f"wide = jnp.full({{shape}}, {value.bare}, {dtype(value.aval.dtype)})")
+    return fill(eqn, "wide = lax.broadcast_in_dim({0}, {shape}, {broadcast_dimensions})")
 
 
 def _reshape(eqn: Equation) -> str:
-    if (order := eqn.take("dimensions")) is not None:
-        return f"lax.reshape({eqn.texts[0]}, {plain(eqn.take('new_sizes'))}, {plain(order)})"
-    return f"jnp.reshape({eqn.texts[0]}, {plain(eqn.take('new_sizes'))})"
-
-
-def _squeeze(eqn: Equation) -> str:
-    return f"lax.squeeze({eqn.texts[0]}, {plain(eqn.take('dimensions'))})"
-
-
-def _transpose(eqn: Equation) -> str:
-    return f"jnp.transpose({eqn.texts[0]}, {plain(eqn.take('permutation'))})"
-
-
-def _reverse(eqn: Equation) -> str:
-    return f"lax.rev({eqn.texts[0]}, {plain(eqn.take('dimensions'))})"
-
-
-def _slice(eqn: Equation) -> str:
-    parts = [plain(eqn.take("start_indices")), plain(eqn.take("limit_indices"))]
-    if (strides := eqn.take("strides")) is not None:
-        parts.append(plain(strides))
-    return lax_of(eqn, *parts)
-
-
-def _split(eqn: Equation) -> str:
-    said = lax_of(eqn, plain(eqn.take("sizes")), f"axis={eqn.take('axis')}")
-    return f"{said}[0]" if len(eqn.outputs) == 1 else said
-
-
-def _pad(eqn: Equation) -> str:
-    return lax_of(eqn, plain(eqn.take("padding_config")))
-
-
-def _concatenate(eqn: Equation) -> str:
-    return f"lax.concatenate([{', '.join(eqn.texts)}], dimension={eqn.take('dimension')})"
+    module = "jnp" if eqn.take("dimensions") is None else "lax"
+    return fill(eqn, f"{module}.reshape({{0}}, {{new_sizes}}{{dimensions?null}})")
 
 
 def _iota(eqn: Equation) -> str:
-    shape, said = eqn.take("shape"), dtype_of(eqn, "dtype")
-    dimension = eqn.take("dimension")
-    if len(shape) == 1:
-        return f"lax.iota({said}, {shape[0]})"
-    return f"lax.broadcasted_iota({said}, {plain(shape)}, {dimension})"
+    eqn.take("dimension")
+    if len(eqn.take("shape")) == 1:
+        return fill(eqn, "lax.iota({dtype:dtype}, {shape:only})")
+    return fill(eqn, "lax.broadcasted_iota({dtype:dtype}, {shape}, {dimension})")
 
 
 def _select(eqn: Equation) -> str:
-    which, *cases = eqn.texts
-    if len(cases) == 2 and eqn.inputs[0].aval.dtype == "bool":  # noqa: PLR2004
-        return f"lax.select({which}, {cases[1]}, {cases[0]})"
-    return lax_of(eqn)
+    if len(eqn.inputs) == 3 and eqn.inputs[0].aval.dtype == "bool":  # noqa: PLR2004
+        return fill(eqn, "chosen = lax.select({0}, {2}, {1})")
+    return fill(eqn, "chosen = lax.select_n({*})")
 
 
 def _empty(eqn: Equation) -> str:
     if eqn.take("memory_space") not in {None, "Device"}:
-        raise UnsayableError("memory_space", "only the device's own is known")
-    return f"lax.empty({plain(eqn.outputs[0].shape)}, {dtype_of(eqn, 'dtype')})"
+        raise eqn.refusal("memory_space", "only the device's own is known")
+    return fill(eqn, f"lax.empty({plain(eqn.outputs[0].shape)}, {{dtype:dtype}})")
 
 
-def _stack(eqn: Equation) -> str:
-    return f"lax.stack([{', '.join(eqn.texts)}], axis={eqn.take('axis')})"
+def _reduction(eqn: Equation) -> str:
+    (value,), over = eqn.inputs, eqn.take("axes")
+    named = REDUCTIONS[eqn.primitive][0]
+    if value.aval.dtype in WIDE and not value.weak and over and eqn.primitive in JNP_REDUCTIONS:
+        every = len(over) == len(value.aval.shape)
+        axis = "" if every else f", axis={plain(over[0] if len(over) == 1 else over)}"
+        return f"{named} = jnp.{JNP_REDUCTIONS[eqn.primitive]}({value.text}{axis})"
+    return f"{named} = {reduction(eqn.program, eqn.primitive, value, plain(over))}"
 
 
-def _unstack(eqn: Equation) -> str:
-    said = lax_of(eqn, f"axis={eqn.take('axis')}")
-    return f"{said}[0]" if len(eqn.outputs) == 1 else said
+def reduction(program: Program, primitive: str, value: Value, over: str) -> str:
+    """Return the text of a reduction over some dimensions, for any element type."""
+    if program.release >= NAMED_REDUCTIONS:
+        return f"lax.{primitive}({value.text}, {over})"
+    how, start = _monoid(primitive, value)
+    return f"lax.reduce({value.text}, {start}, lax.{how}, {over})"
 
 
-def _tile(eqn: Equation) -> str:
-    return lax_of(eqn, plain(eqn.take("reps")))
+def _monoid(primitive: str, value: Value) -> tuple[str, str]:
+    """Return the function and the initial value of a reduction."""
+    _, how, start = REDUCTIONS[primitive]
+    if _is_whole(value) and start.endswith("np.inf"):
+        start = f"np.iinfo(np.{value.aval.dtype}).{'min' if start.startswith('-') else 'max'}"
+    return how, f"np.array({start}, {dtype(value.aval.dtype)})"
 
 
-def _polynomial(eqn: Equation) -> str:
-    value, *coefficients = eqn.texts
-    return f"lax.polynomial({value}, [{', '.join(coefficients)}])"
+def _windows(eqn: Equation) -> str:
+    how, start = _monoid(eqn.primitive.replace("_window", ""), eqn.inputs[0])
+    return fill(
+        eqn,
+        f"lax.reduce_window({{0}}, {start}, lax.{how}, {{=window_dimensions}}, "
+        "{=window_strides}, {=padding}, {=base_dilation}, {=window_dilation})",
+    )
 
 
-def _barrier(eqn: Equation) -> str:
+def _top_k(eqn: Equation) -> str:
+    last = len(eqn.inputs[0].aval.shape) - 1
+    stable = ", is_stable=False" if eqn.take("is_stable") is False else ""
+    return fill(eqn, f"lax.top_k({{*}}, {{k}}{{=axis?{last}}}{stable})")
+
+
+def _dynamic_slice(eqn: Equation) -> str:
+    starts, more = _starts(eqn, eqn.inputs[1:])
+    return fill(eqn, f"part = lax.dynamic_slice({{0}}, {starts}, {{slice_sizes}}{more})")
+
+
+def _dynamic_update(eqn: Equation) -> str:
+    starts, more = _starts(eqn, eqn.inputs[2:])
+    return fill(eqn, f"lax.dynamic_update_slice({{0}}, {{1}}, {starts}{more})")
+
+
+def _starts(eqn: Equation, starts: Sequence[Value]) -> tuple[str, str]:
+    """Return the start of a part, and the keyword by which none counts from the end."""
+    if eqn.program.release >= PLAIN_INDICES:
+        return tuple_of(start.text for start in starts), ", allow_negative_indices=False"
+    return tuple_of(
+        str(max(0, int(start.bare)))
+        if start.bare
+        else f"lax.max({start.text}, np.{start.aval.dtype}(0))"
+        for start in starts
+    ), ""
+
+
+def _svd(eqn: Equation) -> str | Assignment:
+    call = fill(
+        eqn, "lax.linalg.svd({0}{=full_matrices?null}{=compute_uv?null}{=subset_by_index?null})"
+    )
     if len(eqn.outputs) == 1:
-        return f"lax.optimization_barrier({eqn.texts[0]})"
-    return f"lax.optimization_barrier({tuple_of(eqn.texts)})"
+        return call
+    # The primitive returns the singular values first, the function second.
+    values, left, right = names = eqn.names("svd")
+    return Assignment(f"{left}, {values}, {right}", call, names)
 
 
-RULES: Final[dict[str, Rule]] = {
-    **dict.fromkeys(LAX, _elementwise),
+def _linear_solve(eqn: Equation) -> list[Value]:
+    """Write the solver: that of the transposed system, and its check, are for derivatives."""
+    match eqn.take("const_lengths"), eqn.take("jaxprs"):
+        case [str(), *lengths], [str(), *jaxprs]:
+            counts, solvers = dict(lengths), dict(jaxprs)
+        case _:
+            raise eqn.refusal("jaxprs", "expected those of a linear system")
+    start = counts["matvec"] + counts["vecmat"]
+    consts = eqn.inputs[start : start + counts["solve"]]
+    right_hand_sides = eqn.inputs[sum(counts.values()) :]
+    solver = eqn.program.document.jaxprs[solvers["solve"]["jaxpr"]]
+    return eqn.body.eqns(solver, [*consts, *right_hand_sides])
+
+
+RULES: Final[dict[str, str | Rule]] = {
+    **dict.fromkeys(LAX, "lax.{primitive}({*})"),
+    **dict.fromkeys(JNP, _floating),
     **dict.fromkeys(OPERATORS, _binary),
-    "bitcast_convert_type": _bitcast,
+    **dict.fromkeys(REDUCTIONS, _reduction),
+    **dict.fromkeys(("argmax", "argmin"), "lax.{primitive}({*}, {axes:only}, {index_dtype:dtype})"),
+    **dict.fromkeys(
+        ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"),
+        "lax.{primitive}({*}, {=axis}{=reverse?})",
+    ),
+    **dict.fromkeys(("reduce_window_sum", "reduce_window_max", "reduce_window_min"), _windows),
+    **dict.fromkeys(
+        ("householder_product", "lu", "lu_pivots_to_permutation"),
+        "lax.linalg.{primitive}({*}{=permutation_size?})",
+    ),
+    **{
+        f"scatter{how and dash + how}": (
+            f"lax.scatter{how and '_' + how}({{*}}, dimension_numbers=lax.ScatterDimensionNumbers("
+            f"{{dimension_numbers:fields}}){_INDEXING})"
+        )
+        for how in ("", "add", "mul", "min", "max", "sub")
+        for dash in "-_"
+    },
+    "abs": "magnitude = lax.abs({*})",
+    "bitcast_convert_type": "lax.bitcast_convert_type({0}, {new_dtype:dtype})",
     "broadcast_in_dim": _broadcast,
-    "concatenate": _concatenate,
-    "conj": _conj,
+    "cholesky": "lax.linalg.cholesky({0}, symmetrize_input=False)",
+    "concatenate": "joined = lax.concatenate([{*}], {=dimension})",
+    "conv_general_dilated": (
+        "lax.conv_general_dilated({*}, {=window_strides}, {=padding}, {=lhs_dilation}, "
+        "{=rhs_dilation}, dimension_numbers=lax.ConvDimensionNumbers({dimension_numbers:fields})"
+        f"{{=feature_group_count?1}}{{=batch_group_count?1}}{_PRECISION})"
+    ),
     "convert_element_type": _convert,
-    "copy": _copy,
+    "copy": "jnp.copy({0})",
+    "custom_linear_solve": _linear_solve,
+    "dot_general": f"dot = lax.dot_general({{*}}, {{dimension_numbers}}{_PRECISION})",
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update,
+    "eigh": (
+        "lax.linalg.eigh({0}{=lower?null}{=sort_eigenvalues?null}{=subset_by_index?null}, "
+        "symmetrize_input=False)"
+    ),
     "empty2": _empty,
-    "integer_pow": _integer_pow,
+    "fft": "lax.fft({*}, {fft_type:fft}, {fft_lengths})",
+    "gather": (
+        "lax.gather({*}, dimension_numbers=lax.GatherDimensionNumbers({dimension_numbers:fields}), "
+        f"{{=slice_sizes}}{_INDEXING}{{=fill_value?null:number}})"
+    ),
+    "integer_pow": "power = lax.integer_pow({0}, {y})",
     "iota": _iota,
+    "max": "larger = lax.max({*})",
+    "min": "smaller = lax.min({*})",
     "neg": _negative,
-    "optimization_barrier": _barrier,
-    "pad": _pad,
-    "polynomial": _polynomial,
-    "reduce_precision": _reduce_precision,
+    "not": "negated = lax.bitwise_not({*})",
+    "optimization_barrier": "lax.optimization_barrier({()})",
+    "pad": "lax.pad({*}, {padding_config})",
+    "polynomial": "lax.polynomial({0}, [{1*}])",
+    "pow": "power = lax.pow({*})",
+    "qr": "lax.linalg.qr({0}{=full_matrices?null}{=pivoting?})",
+    "random_bits": "jax.random.bits({key}, {shape}, jnp.uint{bit_width})",
+    "random_clone": "jax.random.clone({0})",
+    "random_fold_in": "jax.random.fold_in({key}, {1})",
+    "random_seed": "jax.random.key({0}, {=impl:generator})",
+    "random_split": "jax.random.split({key}, {shape})",
+    "random_unwrap": "jax.random.key_data({0})",
+    "random_wrap": "jax.random.wrap_key_data({0}, {=impl:generator})",
+    "reduce_precision": "lax.reduce_precision({0}, {=exponent_bits}, {=mantissa_bits})",
+    "regularized_incomplete_beta": "lax.betainc({*})",
     "reshape": _reshape,
-    "rev": _reverse,
-    "round": _round,
+    "rev": "lax.rev({0}, {dimensions})",
+    "rng_bit_generator": (
+        "lax.rng_bit_generator({0}, {shape}, {dtype:dtype}, "
+        "algorithm=lax.RandomAlgorithm.{algorithm:member})"
+    ),
+    "round": "lax.round({0}, lax.RoundingMethod.{rounding_method:member})",
     "select_n": _select,
-    "slice": _slice,
-    "split": _split,
-    "stack": _stack,
-    "squeeze": _squeeze,
-    "tile": _tile,
-    "transpose": _transpose,
-    "unstack": _unstack,
+    "slice": "part = lax.slice({*}, {start_indices}, {limit_indices}{strides?})",
+    "sort": "lax.sort({()}, {=dimension}, {=is_stable}, {=num_keys})",
+    "split": "lax.split({*}, {sizes}, {=axis}){first}",
+    "square": "squared = lax.square({*})",
+    "squeeze": "lax.squeeze({0}, {dimensions})",
+    "stack": "lax.stack([{*}], {=axis})",
+    "svd": _svd,
+    "threefry2x32": "threefry2x32_p.bind({*})",
+    "tile": "lax.tile({*}, {reps})",
+    "top_k": _top_k,
+    "transpose": "jnp.transpose({0}, {permutation})",
+    "triangular_solve": (
+        "lax.linalg.triangular_solve({*}, {=left_side}, {=lower}, {=transpose_a}, {=conjugate_a}, "
+        "{=unit_diagonal})"
+    ),
+    "unstack": "lax.unstack({*}, {=axis}){first}",
 }
-"""How each of these primitives is said."""
+"""How each of these primitives is written: a function, or a template."""

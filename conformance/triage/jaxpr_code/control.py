@@ -1,112 +1,95 @@
-"""How branches and calls are said: their jaxprs become functions, or stand in place."""
+"""How branches, calls and loops are written: their jaxprs become functions, or stand in place."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.triage.jaxpr_code.placing import sharding_text, space_text
-from conformance.triage.jaxpr_code.program import UnsayableError, Value
-from conformance.triage.jaxpr_code.text import one_or_tuple, plain, tuple_of
-from conformance.triage.jaxpr_code.uses import asks_platform, is_bounded, is_predicate
-from conformance.triage.jaxpr_code.writer import COMPUTE_TYPE, Body, says_nothing
+from conformance.ir.jaxpr.document import Aval
+from conformance.triage.jaxpr_code.arrays import reduction
+from conformance.triage.jaxpr_code.dataflow import Dataflow
+from conformance.triage.jaxpr_code.literals import one_or_tuple, plain, tuple_of
+from conformance.triage.jaxpr_code.program import Value
+from conformance.triage.jaxpr_code.sharding import sharding_text, space_text
+from conformance.triage.jaxpr_code.template import fill
+from conformance.triage.jaxpr_code.writer import COMPUTE_TYPE, Assignment, Body, is_default
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.ir.jaxpr.document import Jaxpr
+    from conformance.ir.jaxpr.document import Eqn
     from conformance.triage.jaxpr_code.writer import Equation, Rule
 
-POLICIES: Final = frozenset(
-    {
-        *("everything_saveable", "nothing_saveable", "dots_saveable", "checkpoint_dots"),
-        *("dots_with_no_batch_dims_saveable", "checkpoint_dots_with_no_batch_dims"),
-    }
-)
+POLICIES: Final = frozenset({
+    "everything_saveable", "nothing_saveable", "dots_saveable", "checkpoint_dots",
+    "dots_with_no_batch_dims_saveable", "checkpoint_dots_with_no_batch_dims",
+})  # fmt: skip
 """Policies of `jax.checkpoint` that are functions of `jax.checkpoint_policies` themselves."""
 
 
+def _each(values: Sequence[Value]) -> list[tuple[str, list[str]]]:
+    """Return one parameter for each value."""
+    return [("", [value.hint]) for value in values]
+
+
+def _texts(values: Sequence[Value]) -> list[str]:
+    return [value.text for value in values]
+
+
 def _cond(eqn: Equation) -> str:
-    branches = [eqn.program.document.jaxprs[one["jaxpr"]] for one in eqn.take("branches")]
-    operands = eqn.inputs[1:]
-    platforms = _platforms(eqn)
-    called = [*_called(eqn, platforms, len(branches))]
+    jaxprs = [eqn.program.document.jaxprs[one["jaxpr"]] for one in eqn.take("branches")]
+    selector, operands = eqn.flow.selector(eqn.eqn), eqn.inputs[1:]
+    platforms = _platforms(selector.platforms)
+    if platforms:
+        called = [f"on_{'_'.join(names or ['any'])}" for names in platforms]
+    else:
+        called = ["otherwise", "then"] if selector.is_predicate else ["branch"] * len(jaxprs)
     names = [
-        _function(eqn, jaxpr, operands, name) for jaxpr, name in zip(branches, called, strict=True)
+        eqn.function(name, jaxpr, _each(operands))
+        for jaxpr, name in zip(jaxprs, called, strict=True)
     ]
-    return _choice(eqn, platforms, names, [value.text for value in operands])
-
-
-def _called(eqn: Equation, platforms: list[Any], count: int) -> list[str]:
+    texts = _texts(operands)
     if platforms:
-        return [f"on_{'_'.join(names or ['any'])}" for names in platforms]
-    if _predicate(eqn) is not None:
-        return ["otherwise", "then"]
-    return ["branch"] * count
-
-
-def _choice(eqn: Equation, platforms: list[Any], names: list[str], operands: list[str]) -> str:
-    if platforms:
-        said = [
+        keywords = [
             f"{platform}={name}"
             for of, name in zip(platforms, names, strict=True)
             for platform in of or ["default"]
         ]
-        return f"lax.platform_dependent({', '.join([*operands, *said])})"
-    predicate = _predicate(eqn)
-    if predicate is not None:
-        return f"lax.cond({', '.join([predicate, *reversed(names), *operands])})"
-    maker = eqn.makers[0]
-    index = eqn.texts[0]
-    if maker is not None and is_bounded(maker.eqn, len(names)):
-        index = maker.texts[1]
+        return f"choice = lax.platform_dependent({', '.join([*texts, *keywords])})"
+    selected = eqn.program.atom(selector.atom, eqn.values).text
+    if selector.is_predicate:
+        return f"choice = lax.cond({', '.join([selected, *reversed(names), *texts])})"
     branches = f"[{', '.join(names)}]"
-    return f"lax.switch({', '.join([index, branches, *operands])})"
+    return f"choice = lax.switch({', '.join([selected, branches, *texts])})"
 
 
-def _predicate(eqn: Equation) -> str | None:
-    """Return what a choice between two is decided by, if it was a truth value."""
-    maker = eqn.makers[0]
-    if maker is None or not is_predicate(maker.eqn) or len(eqn.take("branches")) != 2:  # noqa: PLR2004
-        return None
-    (value,) = maker.inputs
-    return value.text if value.aval.dtype == "bool" else None
-
-
-def _platforms(eqn: Equation) -> list[Any]:
-    """Return the platforms of each branch, None for all others; nothing if none is asked for."""
-    eqn.take("branches_platforms")
-    maker = eqn.makers[0]
-    if maker is not None and maker.primitive == "clamp":
-        maker = maker.makers[1]
-    if maker is None or not asks_platform(maker.eqn):
+def _platforms(asked: Eqn | None) -> list[Any]:
+    """Return the platforms of each branch, None for all others; empty if none is asked for."""
+    if asked is None:
         return []
-    platforms = list(maker.take("platforms") or [])
-    if maker.take("has_default"):
-        platforms.append(None)
-    return platforms
+    others = [None] if asked.params.get("has_default") else []
+    return [*(asked.params.get("platforms") or []), *others]
 
 
-def _inline(*names: str) -> Rule:
-    """Return the rule of a call that means no more than what it calls."""
-
-    def rule(eqn: Equation) -> list[Value]:
-        number = eqn.jaxpr_number(*names)
-        for name in eqn.eqn.params:
-            eqn.take(name)
-        return eqn.body.eqns(eqn.program.document.jaxprs[number], eqn.inputs)
-
-    return rule
+def _inline(eqn: Equation) -> list[Value]:
+    """Write what is called in place of the call, which means no more than that."""
+    number = eqn.jaxpr_number("call_jaxpr", "fun_jaxpr", "jaxpr")
+    for name in eqn.eqn.params:
+        eqn.take(name)
+    return eqn.body.eqns(eqn.program.document.jaxprs[number], eqn.inputs)
 
 
 def _jit(eqn: Equation) -> str | list[Value]:
-    number = eqn.jaxpr_number("jaxpr")
-    name = eqn.take("name")
-    eqn.take("inline")
-    options = _jit_options(eqn)
+    program, number, called = eqn.program, eqn.jaxpr_number("jaxpr"), str(eqn.take("name"))
+    options, jaxpr = _jit_options(eqn), program.document.jaxprs[number]
     if not options and _is_of_a_library(eqn, number):
-        return eqn.body.eqns(eqn.program.document.jaxprs[number], eqn.inputs)
-    function = _top_level(eqn, number, str(name))
-    return f"jax.jit({', '.join([function, *options])})({', '.join(eqn.texts)})"
+        return eqn.body.eqns(jaxpr, eqn.inputs)
+    key = number, eqn.context()
+    if key not in program.jitted:
+        called = "anonymous" if called == "<lambda>" else called
+        top = Body(program)
+        program.jitted[key] = eqn.function(called, jaxpr, _each(eqn.inputs), body=top)
+        program.functions.append("\n".join(top.lines))
+    return fill(eqn, f"called = jax.jit({', '.join([program.jitted[key], *options])})({{*}})")
 
 
 def _is_of_a_library(eqn: Equation, number: int) -> bool:
@@ -120,117 +103,145 @@ def _is_of_a_library(eqn: Equation, number: int) -> bool:
 
 
 def _jit_options(eqn: Equation) -> list[str]:
-    said = []
+    options = []
     for name in ("in_shardings", "out_shardings"):
-        shardings = eqn.take(name)
-        if not says_nothing(shardings):
-            texts = [_jit_sharding(eqn, name, one) for one in shardings]
-            one = name == "out_shardings" and len(texts) == 1
-            said.append(f"{name}={texts[0] if one else tuple_of(texts)}")
-    donated = [n for n, given in enumerate(eqn.take("donated_invars", [])) if given]
-    if donated:
-        said.append(f"donate_argnums={plain(donated)}")
+        if not is_default(shardings := eqn.take(name)):
+            texts = [
+                "None" if is_default(one) else sharding_text(eqn, name, one) for one in shardings
+            ]
+            group = one_or_tuple if name == "out_shardings" else tuple_of
+            options.append(f"{name}={group(texts)}")
+    if donated := [n for n, given in enumerate(eqn.take("donated_invars", [])) if given]:
+        options.append(f"donate_argnums={plain(donated)}")
     if eqn.take("keep_unused"):
-        said.append("keep_unused=True")
-    if eqn.take("ctx_mesh") not in (None, ["mesh"]):
-        raise UnsayableError("ctx_mesh", "the mesh of the context is not known")
-    if eqn.take("resource_env") not in (None, ["mesh"]):
-        raise UnsayableError("resource_env", "the mesh of the context is not known")
+        options.append("keep_unused=True")
+    for name in ("ctx_mesh", "resource_env"):
+        if eqn.take(name) not in (None, ["mesh"]):
+            raise eqn.refusal(name, "the mesh of the context is not known")
     if pairs := eqn.take("compiler_options_kvs"):
         items = ", ".join(f"{plain(key)}: {plain(value)}" for key, value in pairs)
-        said.append(f"compiler_options={{{items}}}")
-    return said
-
-
-def _jit_sharding(eqn: Equation, parameter: str, data: Any) -> str:
-    return "None" if says_nothing(data) else sharding_text(eqn, parameter, data)
-
-
-def _top_level(eqn: Equation, number: int, called: str) -> str:
-    """Return the name of a function at the top level that computes a jaxpr."""
-    program, context = eqn.program, eqn.context()
-    if (number, context) not in program.jitted:
-        jaxpr, outer = program.document.jaxprs[number], Body(program, eqn.body.rules)
-        given = program.parameters(jaxpr, 0, eqn.inputs)
-        program.jitted[number, context] = outer.function(
-            program.names.fresh("anonymous" if called == "<lambda>" else called),
-            [value.text for value in given],
-            lambda body: body.result(jaxpr, given),
-            context=context,
-        )
-        program.functions.append("\n".join(outer.lines))
-    return program.jitted[number, context]
-
-
-def _function(
-    eqn: Equation, jaxpr: Jaxpr, operands: Sequence[Value], called: str, context: str | None = None
-) -> str:
-    """Write a function of some operands before an equation, and return its name."""
-    given = eqn.program.parameters(jaxpr, 0, operands)
-    return eqn.body.function(
-        eqn.program.names.fresh(called),
-        [value.text for value in given],
-        lambda body: body.result(jaxpr, given),
-        context=eqn.context() if context is None else context,
-    )
+        options.append(f"compiler_options={{{items}}}")
+    return options
 
 
 def _checkpoint(eqn: Equation) -> str:
-    eqn.take("differentiated")
-    more = []
-    if eqn.take("prevent_cse", True) is not True:
-        more.append("prevent_cse=False")
+    more = "" if eqn.take("prevent_cse", True) is True else ", prevent_cse=False"
     if (policy := eqn.take("policy")) is not None:
         if policy not in POLICIES:
-            raise UnsayableError("policy", f"{plain(policy)} is not one of jax's own")
-        more.append(f"policy=jax.checkpoint_policies.{policy}")
-    name = _function(eqn, eqn.jaxpr("jaxpr"), eqn.inputs, "block")
-    return f"jax.checkpoint({', '.join([name, *more])})({', '.join(eqn.texts)})"
+            raise eqn.refusal("policy", f"{plain(policy)} is not one of jax's own")
+        more += f", policy=jax.checkpoint_policies.{policy}"
+    name = eqn.function("block", eqn.jaxpr("jaxpr"), _each(eqn.inputs))
+    return fill(eqn, f"kept = jax.checkpoint({name}{more})({{*}})")
 
 
 def _compute_on(eqn: Equation) -> str:
-    kind = eqn.take("compute_type")
-    eqn.program.imports.add("from jax.experimental.compute_on import compute_on")
-    spaces = [space_text("out_memory_spaces", one) for one in eqn.take("out_memory_spaces")]
-    context = f"compute_on({plain(kind)})"
-    name = _function(eqn, eqn.jaxpr("jaxpr"), eqn.inputs, "on_host", context)
-    said = f"compute_type={plain(kind)}, out_memory_spaces={one_or_tuple(spaces)}"
-    return f"compute_on({name}, {said})({', '.join(eqn.texts)})"
+    context = fill(eqn, "compute_on({compute_type})")
+    spaces = [space_text(eqn, "out_memory_spaces", one) for one in eqn.take("out_memory_spaces")]
+    name = eqn.function("on_host", eqn.jaxpr("jaxpr"), _each(eqn.inputs), context=context)
+    more = f"out_memory_spaces={one_or_tuple(spaces)}"
+    return fill(eqn, f"compute_on({name}, {{=compute_type}}, {more})({{*}})")
 
 
 def _reduce(eqn: Equation) -> str:
     half = len(eqn.inputs) // 2
-    eqn.take("computation")
-    eqn.take("consts")
-    jaxpr = eqn.jaxpr("jaxpr")
-    given = eqn.program.fresh(jaxpr.inputs, ["a"] * half + ["b"] * half)
-    left, right = given[:half], given[half:]
-    fresh = eqn.program.names.fresh
-    signature = [left[0].text, right[0].text] if half == 1 else [fresh("a"), fresh("b")]
-
-    def write(body: Body) -> str:
-        for name, part in zip(signature, (left, right), strict=True):
-            if half > 1:
-                body.say(f"{', '.join(value.text for value in part)} = {name}")
-        return body.result(jaxpr, given)
-
-    name = eqn.body.function(fresh("combine"), signature, write, context=eqn.context())
+    parameters = [(name, [name] * half) for name in ("a", "b")]
+    name = eqn.function("combine", eqn.jaxpr("jaxpr"), parameters)
     operands, starts = one_or_tuple(eqn.texts[:half]), one_or_tuple(eqn.texts[half:])
-    return f"lax.reduce({operands}, {starts}, {name}, {plain(eqn.take('dimensions'))})"
+    return fill(eqn, f"lax.reduce({operands}, {starts}, {name}, {{dimensions}})")
 
 
-RULES: Final[dict[str, Rule]] = {
+def _packed(name: str, values: Sequence[Value]) -> tuple[str, list[str]]:
+    """Return one parameter for several values."""
+    return name, [value.hint for value in values]
+
+
+def _while(eqn: Equation) -> str:
+    cond, body, fresh = eqn.jaxpr("cond_jaxpr"), eqn.jaxpr("body_jaxpr"), eqn.program.names.fresh
+    count = eqn.take("cond_nconsts")
+    end = count + eqn.take("body_nconsts")
+    cond_consts, body_consts, initial = eqn.inputs[:count], eqn.inputs[count:end], eqn.inputs[end:]
+    carry = [_packed("carry", initial)]
+    shape = Dataflow(cond, eqn.program.document.avals).aval(cond.out[0]).shape
+    if not shape:
+        going = eqn.function("go_on", cond, carry, consts=cond_consts)
+        step = eqn.function("step", body, carry, consts=body_consts)
+        return f"loop = lax.while_loop({going}, {step}, {one_or_tuple(_texts(initial))})"
+
+    # A batch goes on while any part does; parts that have ended stay as they are.
+    def masked(inner: Body, given: list[Value]) -> str:
+        carried, go = given[len(body_consts) :], fresh("going")
+        inner.add(f"{go} = {going}({one_or_tuple(_texts(carried))})")
+        kept = []
+        for old, new in zip(carried, inner.eqns(body, given), strict=True):
+            kept.append(fresh("kept"))
+            wanted, axes = old.aval.shape, plain(list(range(len(shape))))
+            which = (
+                go if wanted == shape else (f"lax.broadcast_in_dim({go}, {plain(wanted)}, {axes})")
+            )
+            inner.add(f"{kept[-1]} = lax.select({which}, {new.text}, {old.text})")
+        return one_or_tuple(kept)
+
+    going = eqn.function("going_on", cond, carry, consts=cond_consts)
+    state = fresh("carry")
+    pred = Value(text=f"{going}({state})", aval=Aval(dtype="bool", shape=shape))
+    anything = reduction(eqn.program, "reduce_or", pred, plain(list(range(len(shape)))))
+    go_on = eqn.body.function(fresh("go_on"), [state], lambda _: anything, eqn.context())
+    step = eqn.function("step", body, carry, consts=body_consts, write=masked)
+    return f"loop = lax.while_loop({go_on}, {step}, {one_or_tuple(_texts(initial))})"
+
+
+def _scan(eqn: Equation) -> Assignment:
+    parts = eqn.take("ft_in")  # from 0.11.0 in place of the counts
+    counts = [eqn.take("num_consts"), eqn.take("num_carry")]
+    consts, carried = parts[1:3] if isinstance(parts, list) else counts
+    jaxpr, split = eqn.jaxpr("jaxpr"), consts + carried
+    initial, items = eqn.inputs[consts:split], eqn.inputs[split:]
+
+    def write(inner: Body, given: list[Value]) -> str:
+        out = _texts(inner.eqns(jaxpr, given))
+        return f"{_group(out[:carried])}, {_group(out[carried:])}"
+
+    name = eqn.function(
+        "step", jaxpr, [_packed("carry", initial), _packed("item", items)],
+        consts=eqn.inputs[:consts], write=write,
+    )  # fmt: skip
+    length = "" if items else "{=length}"
+    eqn.take("length")
+    call = fill(
+        eqn,
+        f"lax.scan({name}, {_group(_texts(initial))}, {_group(_texts(items))}"
+        f"{length and ', ' + length}{{=reverse?}}{{=unroll?1}}{{=_split_transpose?}})",
+    )
+    names = eqn.names("scan")
+    target = f"{_target(names[:carried])}, {_target(names[carried:])}"
+    return Assignment(target, call, names)
+
+
+def _group(texts: Sequence[str]) -> str:
+    """Return the text of a part of a tree: None where it is empty."""
+    return one_or_tuple(texts) if texts else "None"
+
+
+def _target(names: Sequence[str]) -> str:
+    if not names:
+        return "_"
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+
+RULES: Final[dict[str, str | Rule]] = {
     **dict.fromkeys(("jit", "pjit"), _jit),
     **dict.fromkeys(("checkpoint", "remat", "remat2"), _checkpoint),
     **dict.fromkeys(
-        ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"),
-        _inline("call_jaxpr", "fun_jaxpr"),
-    ),
-    **dict.fromkeys(
-        ("closed_call", "core_call", "remat_call", "named_call"), _inline("call_jaxpr", "jaxpr")
+        (
+            "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "closed_call",
+            "core_call", "remat_call", "named_call",
+        ),
+        _inline,
     ),
     "compute_on": _compute_on,
     "cond": _cond,
     "reduce": _reduce,
-}
-"""How each of these primitives is said."""
+    "scan": _scan,
+    "while": _while,
+}  # fmt: skip
+"""How each of these primitives is written: a function, or a template."""

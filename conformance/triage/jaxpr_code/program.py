@@ -1,58 +1,39 @@
-"""What a program is while it is written as code: its values, names, meshes, what cannot be said."""
+"""The state that all functions of a written program share: values, names, meshes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from conformance.triage.jaxpr_code.text import Names, dtype, number
+from conformance.errors import ConformanceError
+from conformance.triage.jaxpr_code.literals import Names, dtype, number, one_or_tuple, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from conformance.ir.jaxpr.document import Atom, Aval, Document, Jaxpr
+    from conformance.ir.jaxpr.document import Atom, Aval, Document
 
 
-class UnsayableError(Exception):
-    """Raised by a rule whose equation has no spelling.
+class UnsupportedJaxprError(ConformanceError):
+    """A jaxpr holds something that no public function of jax expresses.
 
-    Attributes:
-        parameter: The parameter that stands in the way; empty for the primitive itself.
+    Args:
+        subject: The primitive, with its parameter if that is the obstacle.
         why: Why, in a few words.
     """
 
-    def __init__(self, parameter: str, why: str) -> None:
-        super().__init__(parameter, why)
-        self.parameter, self.why = parameter, why
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Unsaid:
-    """Something of a jaxpr that has no spelling.
-
-    Attributes:
-        primitive: The primitive; `constant` or `literal` for these.
-        parameter: The parameter that stands in the way; empty for the primitive itself.
-        why: Why, in a few words.
-    """
-
-    primitive: str
-    parameter: str
-    why: str
-
-    def __str__(self) -> str:
-        of = f", parameter {self.parameter}" if self.parameter else ""
-        return f"{self.primitive}{of}: {self.why}"
+    def __init__(self, subject: str, why: str) -> None:
+        super().__init__(f"the jaxpr has no code of jax's public functions: {subject}: {why}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """What an atom is in the code.
+    """The code of an atom.
 
     Attributes:
-        text: A name; or a number, typed as NumPy says it unless its type is weak.
+        text: A name; or a number, typed as NumPy spells it unless its type is weak.
         aval: Its type.
-        bare: For numbers: as Python says it, without a type.
+        bare: For numbers: as Python spells it, without a type.
         traced: Whether it is jax's, so that its operators and methods are.
     """
 
@@ -71,41 +52,35 @@ class Value:
         """Text of the same as a value of jax's: with numbers it computes at once."""
         return self.text if self.traced else f"jax.jit(lambda: {self.text})()"
 
-
-@dataclass(frozen=True, slots=True)
-class Assigned:
-    """A statement whose target is more than the names of the results.
-
-    Attributes:
-        names: Of the results.
-    """
-
-    target: str
-    expression: str
-    names: list[str]
+    @property
+    def hint(self) -> str:
+        """Name for a parameter that is given this value."""
+        if self.text.isidentifier() and not self.bare:
+            return self.text
+        whole = self.aval.dtype.startswith(("int", "uint")) and not self.aval.shape
+        return "i" if whole else "c"
 
 
 @dataclass(eq=False)
 class Program:
-    """What all functions of a program share.
+    """The state that all functions of a program share.
 
     Attributes:
+        document: The jaxprs.
+        release: The jax release whose spelling is used.
+        rules: How each primitive is written: functions of its `Equation`.
         meshes: Meshes by their name, as `conformance.worker.jaxprs` writes them.
-        functions: Texts of the functions at the top level, but for the program's own.
-        held: Parameters for constants that are not known here.
-        jitted: Names of those by the jaxpr they say and the context they are traced in.
+        functions: Texts of the functions at the top level, except the program's own.
+        jitted: Names of those by the jaxpr they compute and the context they are traced in.
     """
 
     document: Document
     release: tuple[int, ...]
-    dead: bool
+    rules: Mapping[str, Callable[[Any], Any]]
     names: Names = field(default_factory=Names)
-    imports: set[str] = field(default_factory=set)
     meshes: dict[str, list[Any]] = field(default_factory=dict)
     functions: list[str] = field(default_factory=list)
-    held: list[Value] = field(default_factory=list)
     jitted: dict[tuple[int, str], str] = field(default_factory=dict)
-    unsaid: set[Unsaid] = field(default_factory=set)
 
     def mesh(self, axes: list[Any]) -> str:
         """Return the name of a mesh; it is made once, before all functions."""
@@ -116,34 +91,35 @@ class Program:
         self.meshes[name] = axes
         return name
 
-    def fresh(self, avals: Sequence[int], hints: Sequence[str]) -> list[Value]:
-        """Return new variables, e.g. what a function is given."""
+    def mesh_statements(self) -> list[str]:
+        """Return the statements that make the meshes."""
+        found = []
+        for name, axes in self.meshes.items():
+            sizes, names = ([axis[part] for axis in axes] for part in (1, 0))
+            explicit = all("Explicit" in axis for axis in axes)
+            more = ", explicit=True" if explicit else ""
+            shape = one_or_tuple([plain(size) for size in sizes])
+            found.append(
+                f"{name} = env.mesh({shape}, {one_or_tuple(list(map(plain, names)))}{more})"
+            )
+        return found
+
+    def variables(self, avals: Sequence[int], hints: Sequence[str]) -> list[Value]:
+        """Return new variables, e.g. the parameters of a function."""
         return [
             Value(text=self.names.fresh(hint), aval=self.document.avals[aval])
             for aval, hint in zip(avals, hints, strict=True)
         ]
 
-    def parameters(self, jaxpr: Jaxpr, start: int, values: Sequence[Value]) -> list[Value]:
-        """Return parameters for inputs of a jaxpr from one on, called after what they are given."""
-        avals = jaxpr.inputs[start : start + len(values)]
-        return self.fresh(avals, [_hint(value) for value in values])
-
     def atom(self, atom: Atom, values: Sequence[Value]) -> Value:
-        """Return what an atom is in the code."""
+        """Return the code of an atom."""
         if isinstance(atom, int):
             return values[atom]
         aval = self.document.avals[atom.aval]
         bare = None if aval.shape else number(atom.value, aval.dtype)
         if bare is None:
-            self.unsaid.add(Unsaid("literal", "", f"of type {aval.dtype}{aval.shape}"))
-        return numeral(bare or "None", aval)
-
-
-def _hint(value: Value) -> str:
-    if value.text.isidentifier() and not value.bare:
-        return value.text
-    whole = value.aval.dtype.startswith(("int", "uint")) and not value.aval.shape
-    return "i" if whole else "c"
+            raise UnsupportedJaxprError("literal", f"of type {aval.dtype}{aval.shape}")
+        return numeral(bare, aval)
 
 
 def numeral(bare: str, aval: Aval) -> Value:

@@ -36,7 +36,7 @@ def expression(value: Value) -> str:
     Args:
         value: The value.
     """
-    if sum(math.prod(leaf.shape) for leaf in value.leaves) > MOST:
+    if sum(map(_written_elements, value.leaves)) > MOST:
         return ""
     leaves = [(leaf.path.removeprefix("out"), _leaf(leaf)) for leaf in value.leaves]
     if not all(text and _PATH.fullmatch(path) for path, text in leaves):
@@ -59,21 +59,30 @@ def _nested(leaves: list[tuple[list[str], str]]) -> str:
     return f"[{', '.join(listed)}]" if all(listed) else ""
 
 
+def _written_elements(leaf: Leaf) -> int:
+    """Return how many elements are written: one of a large array in which all are the same."""
+    size = math.prod(leaf.shape)
+    if size <= MOST or leaf.kind != "array":
+        return size
+    array = to_array(leaf)
+    return 1 if (array == array.flat[0]).all() else size
+
+
 def _leaf(leaf: Leaf) -> str:
     if leaf.kind == "python":
         value = to_python(leaf)
         finite = not isinstance(value, float) or math.isfinite(value)
         return quoted(value) if finite else f'float("{value}")'
-    if leaf.kind == "key":
+    if leaf.kind == "key" or leaf.dtype not in _WRITTEN:
         return ""
     array = to_array(leaf)
-    if leaf.dtype not in _WRITTEN:
-        return ""
     kind = "bool_" if leaf.dtype == "bool" else leaf.dtype
     if not array.shape:
         return f"np.{kind}({_listed(array)})"
     if not array.size:
         return f"np.zeros({array.shape}, np.{kind})"
+    if array.size > MOST:
+        return f"np.full({array.shape}, {_listed(array.flat[0])}, np.{kind})"
     return f"np.array({_listed(array)}, np.{kind})"
 
 

@@ -72,7 +72,7 @@ class Search:
     width: int = 1
     progress: Callable[[str, str], None] = field(default=lambda _way, _text: None)
     _refused: set[str] = field(default_factory=set)
-    _memory: dict[str, set[tuple[str, str, str]]] = field(default_factory=dict)
+    _memory: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
 
     def run(self, ways: Sequence[Way] = WAYS) -> bool:
         """Cut until nothing more can be cut.
@@ -102,7 +102,7 @@ class Search:
             found = self._sweep(way, length, refused)
             length = min(length, len(found)) // 2
 
-    def _sweep(self, way: Way, length: int, refused: set[tuple[str, str, str]]) -> list[Edit]:
+    def _sweep(self, way: Way, length: int, refused: set[tuple[str, ...]]) -> list[Edit]:
         """Try groups of cuts of one length until none of them is taken."""
         while True:
             found = way.sites(self.text, self.keep)
@@ -112,11 +112,11 @@ class Search:
             if not self._first(groups, refused):
                 return found
 
-    def _first(self, groups: list[list[Edit]], refused: set[tuple[str, str, str]]) -> bool:
+    def _first(self, groups: list[list[Edit]], refused: set[tuple[str, ...]]) -> bool:
         """Try groups in turn, some at a time; take the first that still shows it."""
         pending: list[tuple[str, list[Edit]]] = []
         for group in groups:
-            text = apply(self.text, group, self.keep)
+            text = apply(group, self.keep)
             if text is None or text in self._refused:
                 _refuse(group, refused)
                 continue
@@ -127,9 +127,7 @@ class Search:
                 pending = []
         return bool(pending) and self._taken(pending, refused)
 
-    def _taken(
-        self, pending: list[tuple[str, list[Edit]]], refused: set[tuple[str, str, str]]
-    ) -> bool:
+    def _taken(self, pending: list[tuple[str, list[Edit]]], refused: set[tuple[str, ...]]) -> bool:
         number = self.probe([text for text, _ in pending])
         for text, group in pending[:number]:
             self._refused.add(text)
@@ -141,10 +139,10 @@ class Search:
         return True
 
 
-def _refuse(group: list[Edit], refused: set[tuple[str, str, str]]) -> None:
+def _refuse(group: list[Edit], refused: set[tuple[str, ...]]) -> None:
     if len(group) == 1:
         refused.add(_known(group[0]))
 
 
-def _known(edit: Edit) -> tuple[str, str, str]:
-    return (edit.kind, edit.arg, edit.key)
+def _known(edit: Edit) -> tuple[str, ...]:
+    return edit.key

@@ -9,141 +9,122 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Final
 
-from conformance.triage.shrink.fold import loads
-from conformance.triage.shrink.tree import parameters
+from conformance.triage.shrink.bindings import loads, parameters
 
 if TYPE_CHECKING:
-    from conformance.triage.shrink.tree import Tree
+    from collections.abc import Iterable, Iterator
+
+    from conformance.triage.shrink.tree import Changes, Tree
 
 PAIR: Final = 2
 """Of so many one is left alone, which is no tuple then."""
-Function = ast.FunctionDef | ast.Lambda
 
 
 def unused_parameters(function: ast.AST) -> list[int]:
     """Return the positions of the parameters that a function does not read."""
-    if not isinstance(function, ast.FunctionDef | ast.Lambda):
-        return []
-    body = function.body if isinstance(function.body, list) else [function.body]
-    read = {name for one in body for name in loads(one)}
-    return [n for n, one in enumerate(parameters(function)) if one.arg not in read]
+    given = parameters(function)
+    body = getattr(function, "body", [])
+    read = {name for one in (body if isinstance(body, list) else [body]) for name in loads(one)}
+    return [n for n, one in enumerate(given) if one.arg not in read]
 
 
-def drop_parameter(tree: Tree, function: ast.AST, number: int, *, tuples: bool) -> bool:
-    """Drop a parameter with what is handed over for it, in calls and in tuples of that length.
+def without_parameter(tree: Tree, function: ast.AST, number: int, *, tuples: bool) -> Changes:
+    """Return the changes that drop a parameter with its argument, in calls and maybe in tuples.
 
     Args:
-        tree: The text.
-        function: One that does not read the parameter.
+        tree: The code.
+        function: A function that does not read the parameter.
         number: Its position.
-        tuples: Whether tuples are looked at.
+        tuples: Whether it is also dropped from tuples of that length, and from functions without
+            a decorator that take as many parameters.
     """
     count = len(parameters(function))
-    dropped = [
+    functions = [
         node
         for node in tree.nodes
-        if node is function
-        or (
-            tuples
-            and isinstance(node, ast.FunctionDef | ast.Lambda)
-            and not getattr(node, "decorator_list", [])
-            and len(parameters(node)) == count
-            and number in unused_parameters(node)
-        )
+        if isinstance(node, ast.FunctionDef | ast.Lambda)
+        and (node is function or (tuples and _is_like(node, count, number)))
     ]
-    names = {node.name for node in dropped if isinstance(node, ast.FunctionDef)}
+    names = {node.name for node in functions if isinstance(node, ast.FunctionDef)}
+    changes: dict[ast.AST, list[ast.AST]] = {}
     for node in tree.nodes:
         match node:
             case ast.Tuple(elts=elts, ctx=ast.Load()) if tuples and len(elts) == count > 1:
-                _without(elts, number)
-            case ast.keyword(arg="args", value=ast.Tuple(elts=elts)) if len(elts) == count == 1:
-                if tuples:
-                    elts.clear()
-            case ast.Call(args=args) if len(args) == count and _is_of(node.func, names, dropped):
-                _without(args, number)
+                changes |= _without(elts, number)
+            case ast.keyword(arg="args", value=ast.Tuple(elts=[one])) if tuples and count == 1:
+                changes[one] = []
+            case ast.Call(func=func, args=args) if len(args) == count:
+                called = ast.walk(func)
+                if any(one in functions or getattr(one, "id", "") in names for one in called):
+                    changes |= _without(args, number)
             case _:
                 pass
-    for node in dropped:
-        assert isinstance(node, ast.FunctionDef | ast.Lambda)  # noqa: S101 - see above
-        _drop_argument(node, number)
-    return True
+    for taker in functions:
+        changes[parameters(taker)[number]] = []
+        if number >= (last := count - len(taker.args.defaults)):
+            changes[taker.args.defaults[number - last]] = []
+    return changes
 
 
-def _is_of(called: ast.expr, names: set[str], functions: list[ast.AST]) -> bool:
-    """Say whether what is called is one of some functions, maybe wrapped."""
-    return any(
-        node in functions or (isinstance(node, ast.Name) and node.id in names)
-        for node in ast.walk(called)
-    )
+def _is_like(function: ast.FunctionDef | ast.Lambda, count: int, number: int) -> bool:
+    """Say whether a function has as many parameters, one of them unread, and no decorator."""
+    given, decorators = parameters(function), getattr(function, "decorator_list", [])
+    return not decorators and len(given) == count and number in unused_parameters(function)
 
 
-def _drop_argument(function: Function, number: int) -> None:
-    arguments = function.args
-    given = [*arguments.posonlyargs, *arguments.args]
-    last = len(given) - len(arguments.defaults)
-    if number >= last:
-        del arguments.defaults[number - last]
-    one = given[number]
-    arguments.posonlyargs = [arg for arg in arguments.posonlyargs if arg is not one]
-    arguments.args = [arg for arg in arguments.args if arg is not one]
+def _without(items: list[ast.expr], number: int) -> dict[ast.AST, list[ast.AST]]:
+    return {} if any(isinstance(one, ast.Starred) for one in items) else {items[number]: []}
 
 
-def _without(items: list[ast.expr], number: int) -> None:
-    if not any(isinstance(one, ast.Starred) for one in items):
-        del items[number]
-
-
-def results(tree: Tree) -> list[int]:
-    """Return the lengths of the tuples that functions return."""
+def lengths_of_results(tree: Tree) -> list[int]:
+    """Return the lengths of the tuples that functions return, the longest first."""
     return sorted({len(found.elts) for found in _returned(tree)}, reverse=True)
 
 
-def _returned(tree: Tree) -> list[ast.Tuple]:
-    found = []
+def _returned(tree: Tree) -> Iterator[ast.Tuple]:
     for node in tree.nodes:
         match node:
-            case ast.Return(value=ast.Tuple() as value) | ast.Lambda(body=ast.Tuple() as value):
-                found.append(value)
-            case ast.keyword(arg="out_specs" | "reference", value=ast.Tuple() as value):
-                found.append(value)
+            case (
+                ast.Return(value=ast.Tuple() as value)
+                | ast.Lambda(body=ast.Tuple() as value)
+                | ast.keyword(arg="out_specs" | "reference", value=ast.Tuple() as value)
+            ) if len(value.elts) > 1:
+                yield value
             case _:
                 pass
-    return [one for one in found if len(one.elts) > 1]
 
 
-def drop_output(tree: Tree, count: int, number: int, where: str) -> bool:
-    """Drop one of several results from every function that returns as many.
+def without_result(tree: Tree, count: int, number: int, where: str) -> Changes:
+    """Return the changes that drop one of several results from every function with as many.
 
     Args:
-        tree: The text.
+        tree: The code.
         count: How many results.
         number: Which one.
         where: Which tuples of that length are cut: empty for those that are returned; `*` for all
             of them, as of what is carried through a loop: made, unpacked and looked into; `+` for
             all but those given by keyword, as specifications are.
     """
-    tuples = _returned(tree)
+    tuples: Iterable[ast.Tuple] = _returned(tree)
     if where:
-        tuples = [
-            node
-            for node in tree.nodes
-            if isinstance(node, ast.Tuple)
-            and (where == "*" or not isinstance(tree.parent(node), ast.keyword))
-        ]
+        every = (node for node in tree.nodes if isinstance(node, ast.Tuple))
+        tuples = (
+            one for one in every
+            if where == "*" or not isinstance(tree.parent(one), ast.keyword)
+        )  # fmt: skip
+    changes: dict[ast.AST, list[ast.AST]] = {}
     for found in tuples:
-        if len(found.elts) == count and not any(isinstance(e, ast.Starred) for e in found.elts):
-            del found.elts[number]
-            if count == PAIR:
-                tree.replace(found, found.elts[0])
+        if len(found.elts) == count and (dropped := _without(found.elts, number)):
+            changes |= {found: [found.elts[1 - number]]} if count == PAIR else dropped
     for node in tree.nodes if where else []:
         match node:
             case ast.Subscript(
                 value=ast.Name() | ast.Call(), slice=ast.Constant(value=int(at)) as index
             ):
                 if count == PAIR:
-                    tree.replace(node, node.value)
+                    changes[node] = [node.value]
                 elif at > number:
-                    index.value = at - 1
+                    changes[index] = [ast.Constant(value=at - 1)]
             case _:
                 pass
-    return True
+    return changes

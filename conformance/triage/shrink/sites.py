@@ -1,86 +1,155 @@
-"""Where a Python text can be cut, one list of cuts for each way of cutting. Pure."""
+"""Where Python code can be cut, one list of cuts for each way of cutting. Pure."""
 
 from __future__ import annotations
 
 import ast
-import hashlib
+from functools import wraps
 from typing import TYPE_CHECKING, Final
 
+from conformance.triage.shrink.bindings import parameters
 from conformance.triage.shrink.edits import MADE, PLAIN, Edit
 from conformance.triage.shrink.fold import filled
-from conformance.triage.shrink.signatures import results, unused_parameters
-from conformance.triage.shrink.tree import Tree, parameters, size
+from conformance.triage.shrink.inline import inlined_function, inlined_name
+from conformance.triage.shrink.signatures import (
+    lengths_of_results,
+    unused_parameters,
+    without_parameter,
+    without_result,
+)
+from conformance.triage.shrink.tree import Tree, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from conformance.triage.shrink.edits import Kind
-
     Sites = Callable[[str, str], list[Edit]]
 
-KIT: Final = frozenset({"program", "probe"})
 RESULT: Final = frozenset({"Program", "Observed"})
-"""What a case returns: left as it is, for without it there is no case."""
+"""Functions whose result a case returns: without them there is no case."""
 LONGEST: Final = 130
 """Characters of a statement that a name may be put into."""
 LEAST: Final = 2
 """Nodes from which an expression is worth a cut of its own."""
-UNWRAPPED: Final = ("body", "orelse")
+SHAPED: Final = MADE | {"arange", "ones", "zeros"}
 
 
-def statements(text: str, keep: str) -> list[Edit]:
-    """Return cuts that drop a statement each; the case and what functions return stay."""
-    tree = Tree(text)
-    left = (ast.Import, ast.ImportFrom, ast.Pass)
-    found = []
-    for number, node in enumerate(tree.nodes):
-        if not isinstance(node, ast.stmt) or isinstance(node, left):
-            continue
-        body = getattr(tree.parent(node), "body", None)
-        returns = isinstance(node, ast.Return) and isinstance(body, list) and body[-1] is node
-        if not returns and getattr(node, "name", "") != keep:
-            found.append(_edit("drop", number, node))
-    return _largest(found)
+def _cuts(find: Callable[[Tree, str], Iterator[Edit]]) -> Sites:
+    """Make a list of what a function yields for the tree of a text, the largest cuts first."""
+
+    @wraps(find)
+    def found(text: str, keep: str) -> list[Edit]:
+        return sorted(find(Tree(text), keep), key=lambda edit: -edit.gain)
+
+    return found
 
 
-def blocks(text: str, keep: str) -> list[Edit]:
-    """Return cuts that put the statements of a block in its place, or drop a decorator."""
-    tree = Tree(text)
-    found = []
-    for number, node in enumerate(tree.nodes):
-        decorates = tree.field(node) == "decorator_list"
+def _drop(tree: Tree, node: ast.AST, *more: ast.AST) -> Edit:
+    """Return the cut that drops a node."""
+    return Edit(tree, dict.fromkeys((node, *more), ()), ("drop", ast.unparse(node)), size(node))
+
+
+@_cuts
+def statements(tree: Tree, keep: str) -> Iterator[Edit]:
+    """Yield cuts that drop a statement each; the case and what functions return stay."""
+    for node in tree.nodes:
+        if isinstance(node, ast.stmt) and not isinstance(
+            node, ast.Import | ast.ImportFrom | ast.Pass
+        ):
+            body = getattr(tree.parent(node), "body", None)
+            returns = isinstance(node, ast.Return) and isinstance(body, list) and body[-1] is node
+            if not returns and getattr(node, "name", "") != keep:
+                yield _drop(tree, node)
+
+
+@_cuts
+def blocks(tree: Tree, keep: str) -> Iterator[Edit]:
+    """Yield cuts that put the statements of a block in its place, or drop a decorator."""
+    for node in tree.nodes:
         if isinstance(node, ast.If | ast.With | ast.For | ast.While | ast.Try):
-            parts = [part for part in UNWRAPPED if getattr(node, part, [])]
-            found += [_edit("unwrap", number, node, part) for part in parts]
-        elif decorates and getattr(tree.parent(node), "name", "") != keep:
-            found.append(_edit("item", number, node))
-    return _largest(found)
+            for part in ("body", "orelse"):
+                if inner := getattr(node, part, []):
+                    yield Edit(tree, {node: inner}, (part, ast.unparse(node)), size(node))
+        elif tree.field(node) == "decorator_list" and keep != getattr(
+            tree.parent(node), "name", ""
+        ):
+            yield _drop(tree, node)
 
 
-def numbers(text: str, keep: str) -> list[Edit]:  # noqa: ARG001 - as the others
-    """Return cuts that make a number smaller, wherever it stands and then one by one."""
-    tree = Tree(text)
-    places: dict[tuple[type, float], list[int]] = {}
-    for number, node in enumerate(tree.nodes):
-        match node:
-            case ast.Constant(value=bool()):
-                pass
-            case ast.Constant(value=int() | float() as value):
-                places.setdefault((type(value), value), []).append(number)
+@_cuts
+def items(tree: Tree, keep: str) -> Iterator[Edit]:  # noqa: ARG001 - as the others
+    """Yield cuts that drop a keyword, an argument, or an item of a display."""
+    for node in tree.nodes:
+        match tree.parent(node):
+            case ast.Dict(keys=keys, values=values) if node in keys:
+                yield _drop(tree, node, values[keys.index(node)])
+            case ast.Call(args=[_, *_, last]) if last is node:
+                yield _drop(tree, node)
+            case _ if isinstance(node, ast.keyword) or tree.field(node) == "elts":
+                yield _drop(tree, node)
             case _:
                 pass
-    joint, single = [], []
-    for (_, value), where in sorted(places.items(), key=lambda one: -abs(one[0][1])):
+
+
+@_cuts
+def functions(tree: Tree, keep: str) -> Iterator[Edit]:
+    """Yield cuts that put a function in the place of its calls."""
+    for node in tree.nodes:
+        if getattr(node, "name", "") != keep and (changes := inlined_function(tree, node)):
+            yield Edit(tree, changes, (ast.unparse(node),))
+
+
+@_cuts
+def names(tree: Tree, keep: str) -> Iterator[Edit]:  # noqa: ARG001 - as the others
+    """Yield cuts that put what a name is bound to where it is read, if the line stays short."""
+    for node in tree.nodes:
+        if changes := inlined_name(tree, node):
+            read, (value,) = next(iter(changes.items()))
+            line = ast.unparse(tree.statement(read)).partition("\n")[0]
+            if len(line) + len(ast.unparse(value)) <= LONGEST:
+                yield Edit(tree, changes, (ast.unparse(node),))
+
+
+@_cuts
+def signatures(tree: Tree, keep: str) -> Iterator[Edit]:
+    """Yield cuts that drop a parameter that is not read, or one of several results."""
+    for node in tree.nodes:
+        if getattr(node, "name", "") != keep:
+            for number in unused_parameters(node):
+                for tuples in (True, False):
+                    changes = without_parameter(tree, node, number, tuples=tuples)
+                    yield Edit(tree, changes, (f"{number} {tuples}", ast.unparse(node)))
+    for count in lengths_of_results(tree):
+        for number in reversed(range(count)):
+            for where in ("*", "+", ""):
+                changes = without_result(tree, count, number, where)
+                yield Edit(tree, changes, (f"{count} {number} {where}", tree.text))
+
+
+@_cuts
+def numbers(tree: Tree, keep: str) -> Iterator[Edit]:  # noqa: ARG001 - as the others
+    """Yield cuts that make a number smaller, wherever it stands and then one by one."""
+    places: dict[tuple[type, float], list[ast.AST]] = {}
+    for node in tree.nodes:
+        match node:
+            case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+                places.setdefault((type(value), value), []).append(node)
+            case _:
+                pass
+    single = []
+    for (_, value), nodes in sorted(places.items(), key=lambda one: -abs(one[0][1])):
         for smaller in _smaller(value):
-            joint.append(_number(tree, where[0], f"*{smaller!r}", value))
-            if len(where) > 1:
-                single += [_number(tree, number, repr(smaller), value) for number in where]
+            yield _replaced(tree, dict.fromkeys(nodes, smaller), f"*{smaller!r}")
+            if len(nodes) > 1:
+                single += [_replaced(tree, {node: smaller}, repr(smaller)) for node in nodes]
     # A size, a number of devices and their product only get smaller together.
-    whole = sorted({int(value) for _, value in places if value > 1 and value == int(value)})
-    shared = [
-        Edit(kind="number", node=0, arg=f"/{one}", gain=one, key=_outline(text)) for one in whole
-    ]
-    return [*joint, *shared, *single]
+    for by in sorted({int(value) for _, value in places if value > 1 and value == int(value)}):
+        divided = {
+            node: kind(value / by)
+            for (kind, value), nodes in places.items()
+            if value and value % by == 0
+            for node in nodes
+        }
+        yield _replaced(tree, divided, f"/{by} {tree.text}")
+    yield from single
 
 
 def _smaller(value: float) -> list[float]:
@@ -92,96 +161,32 @@ def _smaller(value: float) -> list[float]:
     return [1.0, *(n for n in shorter if 1 < n < value)]
 
 
-def _number(tree: Tree, number: int, arg: str, value: float) -> Edit:
-    where = ast.unparse(tree.statement(tree.nodes[number]))
-    return Edit(kind="number", node=number, arg=arg, gain=int(min(value, 1e9)), key=where)
+def _replaced(tree: Tree, values: dict[ast.AST, float], what: str) -> Edit:
+    """Return the cut that puts numbers in the place of others."""
+    where = ast.unparse(tree.statement(next(iter(values))))
+    return Edit(
+        tree, {node: [ast.Constant(value=new)] for node, new in values.items()}, (what, where)
+    )
 
 
-def functions(text: str, keep: str) -> list[Edit]:
-    """Return cuts that put a function in the place of its calls."""
-    return [
-        _edit("function", number, node)
-        for number, node in enumerate(Tree(text).nodes)
-        if isinstance(node, ast.FunctionDef) and node.name != keep
-    ]
-
-
-def names(text: str, keep: str) -> list[Edit]:  # noqa: ARG001 - as the others
-    """Return cuts that put what a name is bound to where it is read, if the line stays short."""
-    tree = Tree(text)
-    found = []
-    for number, node in enumerate(tree.nodes):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            name = node.targets[0].id
-            reads = [
-                one
-                for one in tree.nodes
-                if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
-            ]
-            lines = [ast.unparse(tree.statement(one)).partition("\n")[0] for one in reads]
-            long = len(ast.unparse(node.value))
-            if len(reads) == 1 and len(lines[0]) + long <= LONGEST:
-                found.append(_edit("name", number, node))
-    return found
-
-
-def signatures(text: str, keep: str) -> list[Edit]:
-    """Return cuts that drop a parameter that is not read, or one of several results."""
-    tree = Tree(text)
-    found = []
-    for number, node in enumerate(tree.nodes):
-        if isinstance(node, ast.FunctionDef | ast.Lambda) and getattr(node, "name", "") != keep:
-            unread = unused_parameters(node)
-            found += [
-                _edit("parameter", number, node, f"{tuples}{one}")
-                for one in unread
-                for tuples in ("*", "")
-            ]
-    for count in results(tree):
-        for one in reversed(range(count)):
-            for where in ("*", "+", ""):
-                arg = f"{count} {one} {where}"
-                found.append(Edit(kind="output", node=0, arg=arg, gain=1, key=_outline(text)))
-    return found
-
-
-def _outline(text: str) -> str:
-    """Return what tells one text from another, where a cut is about all of it."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def items(text: str, keep: str) -> list[Edit]:  # noqa: ARG001 - as the others
-    """Return cuts that drop a keyword, an argument, or an item of a display."""
-    tree = Tree(text)
-    found = []
-    for number, node in enumerate(tree.nodes):
-        parent, field = tree.parent(node), tree.field(node)
-        in_display = field in {"elts", "keys"} and isinstance(node, ast.expr)
-        is_last = isinstance(parent, ast.Call) and parent.args[1:] and parent.args[-1] is node
-        if isinstance(node, ast.keyword) or in_display or is_last:
-            found.append(_edit("item", number, node))
-    return _largest(found)
-
-
-def expressions(text: str, keep: str) -> list[Edit]:  # noqa: ARG001 - as the others
-    """Return cuts that replace an expression by a part of it, by a parameter, or by a number."""
-    tree = Tree(text)
-    found = []
-    for number, node in enumerate(tree.nodes):
+@_cuts
+def expressions(tree: Tree, keep: str) -> Iterator[Edit]:  # noqa: ARG001 - as the others
+    """Yield cuts that replace an expression by a part of it, by a parameter, or by a number."""
+    for node in tree.nodes:
         if isinstance(node, ast.expr) and _is_worth(tree, node):
-            seen = {ast.unparse(node)}
+            before = ast.unparse(node)
+            seen = {before}
             for other in _others(tree, node):
-                told = ast.unparse(other)
+                after = ast.unparse(other)
                 whole = not isinstance(other, ast.Slice)
-                if whole and told not in seen and size(other) <= size(node):
-                    seen.add(told)
-                    found.append(_edit("become", number, node, told))
-    return found
+                if whole and after not in seen and size(other) <= size(node):
+                    seen.add(after)
+                    yield Edit(tree, {node: [other]}, (after, before))
 
 
 def _is_worth(tree: Tree, node: ast.expr) -> bool:
     """Say whether an expression may be another one: not in a decorator, nor part of a name."""
-    if size(node) < LEAST or isinstance(node, ast.Starred | ast.Slice) or _dotted(node):
+    if size(node) < LEAST or isinstance(node, ast.Starred | ast.Slice) or _is_dotted(node):
         return False
     if isinstance(getattr(node, "ctx", None), ast.Store):
         return False
@@ -195,23 +200,25 @@ def _is_worth(tree: Tree, node: ast.expr) -> bool:
 
 def _others(tree: Tree, node: ast.expr) -> Iterator[ast.expr]:
     """Yield what an expression may become, the simplest first."""
-    if isinstance(node, ast.Lambda):
-        if isinstance(node.body, ast.Call) and _hands_on(node, node.body):
-            yield node.body.func
-        return
-    yield from _parameters_in(tree, node)
+    match node:
+        case ast.Lambda(body=ast.Call(func=func, args=args, keywords=[])):
+            # A function that does nothing but call another one with what it is handed.
+            if [getattr(one, "id", "") for one in args] == [one.arg for one in parameters(node)]:
+                yield func
+            return
+        case ast.Lambda():
+            return
+        case _:
+            pass
+    around = (parameters(one) for one in tree.above(node))
+    known = {one.arg for given in around for one in given} - {"env"}
+    read = (one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id in known)
+    yield from {one.id: one for one in read}.values()
     yield from _parts(node)
     yield from _ones(node)
     yield ast.Constant(value=1.0)
     if isinstance(node, ast.Compare | ast.BoolOp):
         yield ast.Constant(value=False)
-
-
-def _hands_on(function: ast.Lambda, call: ast.Call) -> bool:
-    """Say whether a function does nothing but call another one with what it is handed."""
-    names = [one.id for one in call.args if isinstance(one, ast.Name)]
-    plain = not call.keywords and len(names) == len(call.args)
-    return plain and names == [one.arg for one in parameters(function)]
 
 
 def _parts(node: ast.expr) -> Iterator[ast.expr]:
@@ -220,12 +227,10 @@ def _parts(node: ast.expr) -> Iterator[ast.expr]:
             yield from (one for one in args if not isinstance(one, ast.Starred))
             yield from (one.value for one in keywords)
             yield from (item for one in args if isinstance(one, ast.List) for item in one.elts)
-            if isinstance(func, ast.Attribute) and not _dotted(func.value):
+            if isinstance(func, ast.Attribute) and not _is_dotted(func.value):
                 yield func.value
             elif isinstance(func, ast.Call):
                 yield func
-        case ast.Tuple(elts=elts) | ast.List(elts=elts):
-            yield from elts
         case ast.Attribute(value=value) | ast.Subscript(value=value):
             yield value
         case ast.ListComp(elt=elt, generators=[ast.comprehension(target=ast.Name(id=name))]):
@@ -240,31 +245,25 @@ def _parts(node: ast.expr) -> Iterator[ast.expr]:
 def _ones(node: ast.expr) -> Iterator[ast.expr]:
     """Yield arrays of ones, of the shapes of the arrays that an expression makes."""
     for one in ast.walk(node):
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute):
-            named = [k.value for k in one.keywords if k.arg in {"size", "shape"}]
-            if one.func.attr in MADE | {"arange", "ones", "zeros"} and (
-                shape := [*named, *one.args]
+        match one:
+            case ast.Call(func=ast.Attribute(attr=name), args=args, keywords=keywords) if (
+                name in SHAPED
             ):
-                last = one.func.attr == "linspace"
-                told = ast.unparse(shape[-1 if last else 0])
-                yield _parsed(f"np.ones({told})")
-                if told.isdecimal():
-                    yield _parsed(f"np.arange({told}.0)")
-
-
-def _parameters_in(tree: Tree, node: ast.expr) -> Iterator[ast.expr]:
-    """Yield the parameters, of the functions around it, that an expression reads."""
-    around = [one for one in tree.above(node) if isinstance(one, ast.FunctionDef | ast.Lambda)]
-    known = {one.arg for function in around for one in parameters(function)}
-    read = [one.id for one in ast.walk(node) if isinstance(one, ast.Name)]
-    yield from (_parsed(name) for name in dict.fromkeys(read) if name in known and name != "env")
+                shapes = [k.value for k in keywords if k.arg in {"size", "shape"}] + args
+                for shape in shapes[-1:] if name == "linspace" else shapes[:1]:
+                    text = ast.unparse(shape)
+                    yield _parsed(f"np.ones({text})")
+                    if text.isdecimal():
+                        yield _parsed(f"np.arange({text}.0)")
+            case _:
+                pass
 
 
 def _parsed(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
 
 
-def _dotted(node: ast.AST) -> bool:
+def _is_dotted(node: ast.AST) -> bool:
     """Say whether an expression is a name, or a name of a module's: `jnp.float32`."""
     while isinstance(node, ast.Attribute):
         node = node.value
@@ -273,11 +272,3 @@ def _dotted(node: ast.AST) -> bool:
 
 def _called(node: ast.Call) -> str:
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-
-
-def _edit(kind: Kind, number: int, node: ast.AST, arg: str = "") -> Edit:
-    return Edit(kind=kind, node=number, arg=arg, gain=size(node), key=ast.unparse(node))
-
-
-def _largest(found: list[Edit]) -> list[Edit]:
-    return sorted(found, key=lambda edit: -edit.gain)

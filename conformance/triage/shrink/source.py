@@ -1,6 +1,6 @@
-"""A case as one text that can be cut: what it uses beside it, its one parametrisation filled in.
+"""A case as one text that can be cut: the code it uses, its one parametrisation filled in. Pure.
 
-Pure. The text is a case file again, with nothing in it but what the case needs.
+The text is a case file again, with nothing in it but what the case needs.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from conformance.triage.repro.source import extract
 from conformance.triage.shrink.tidy import tidy
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from conformance.model.case import Case
     from conformance.triage.repro.source import Read
 
@@ -74,23 +76,19 @@ def _called(node: ast.expr) -> str:
     return getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
 
 
-def _fill_in(function: ast.FunctionDef, params: Any) -> None:
+def _fill_in(function: ast.FunctionDef, params: Mapping[str, Any]) -> None:
     """Put the values of a parametrisation in the place of its parameters."""
-    if not params:
-        return
-    arguments = function.args
-    given = [one for one in (*arguments.args, *arguments.kwonlyargs) if one.arg in params]
-    defaults = dict(zip(reversed(arguments.args), reversed(arguments.defaults), strict=False))
-    kept = dict(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True))
-    arguments.args = [one for one in arguments.args if one not in given]
-    arguments.defaults = [defaults[one] for one in arguments.args if one in defaults]
-    arguments.kwonlyargs = [one for one in arguments.kwonlyargs if one not in given]
-    arguments.kw_defaults = [kept[one] for one in arguments.kwonlyargs]
-    first = 1 if ast.get_docstring(function, clean=False) is not None else 0
-    bound = [
-        ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=_literal(value))
-        for name, value in params.items()
+    given = function.args
+    defaults = {
+        **dict(zip(reversed(given.args), reversed(given.defaults), strict=False)),
+        **dict(zip(given.kwonlyargs, given.kw_defaults, strict=True)),
+    }
+    filled = [one.arg for one in (*given.args, *given.kwonlyargs) if one.arg in params]
+    given.args = [one for one in given.args if one.arg not in params]
+    given.kwonlyargs = [one for one in given.kwonlyargs if one.arg not in params]
+    given.defaults = [default for one in given.args if (default := defaults.get(one)) is not None]
+    given.kw_defaults = [defaults[one] for one in given.kwonlyargs]
+    function.body[:0] = [
+        ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=_literal(params[name]))
+        for name in filled
     ]
-    if arguments.kwarg is not None:
-        bound = [one for one in bound if one.targets[0].id in {a.arg for a in given}]  # type: ignore[attr-defined]
-    function.body[first:first] = bound

@@ -48,5 +48,5 @@ def statements(
 ) -> list[str]:
     """Return the statements of a function of `x`, `y` ... that has these equations."""
     entry = jaxpr(*eqns, inputs=inputs, out=out)
-    text = code(entry, *inner, release=release).functions[-1]
+    text = code(entry, *inner, release=release).statements[-1]
     return [line.removeprefix("    ") for line in text.splitlines()[1:]]

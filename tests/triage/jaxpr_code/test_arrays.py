@@ -1,4 +1,4 @@
-"""Operators and functions on whole arrays."""
+"""Operators, functions, parts of arrays, reductions, linear algebra, random numbers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,26 @@ from typing import Any
 
 import pytest
 
-from tests.ir.jaxpr.documents import eqn
+from tests.ir.jaxpr.documents import eqn, jaxpr
 
-from .documents import F16, F32, F32S, PRED, PREDS, S32, S32S, U32, WEAK, WIDE, statements
+from .documents import (
+    F16,
+    F32,
+    F32S,
+    KEY,
+    NEWEST,
+    PRED,
+    PREDS,
+    S32,
+    S32S,
+    U32,
+    WEAK,
+    WIDE,
+    statements,
+)  # fmt: skip
+
+NUMBERS = ["offset_dims", []], ["collapsed_slice_dims", [0]], ["start_index_map", [0]]
+BATCHING = ["operand_batching_dims", []], ["start_indices_batching_dims", []]
 
 
 @pytest.mark.parametrize(
@@ -87,3 +104,145 @@ def test_a_choice_is_told_in_the_order_of_select() -> None:
     """The case of true comes first."""
     made = eqn("select_n", [2, 0, 1])
     assert statements(made, inputs=(F32, F32, PREDS), out=(3,))[0] == "chosen = lax.select(z, y, x)"
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (eqn("reduce_sum", [0], (F32S,), axes=[0], out_sharding=None), "jnp.sum(x)"),
+        (eqn("reduce_max", [0], (F32S,), axes=[0]), "jnp.max(x)"),
+        (eqn("reduce_sum", [0], (F32,), axes=[]), "lax.reduce_sum(x, ())"),
+        (eqn("argmax", [0], axes=[0], index_dtype={"dtype": "int8"}), "lax.argmax(x, 0, jnp.int8)"),
+        (eqn("cumsum", [0], axis=0, reverse=True), "lax.cumsum(x, axis=0, reverse=True)"),
+        (
+            eqn("sort", [0], dimension=0, is_stable=True, num_keys=1),
+            "lax.sort(x, dimension=0, is_stable=True, num_keys=1)",
+        ),
+        (
+            eqn("dot_general", [0, 1], (F32S,), dimension_numbers=[[[0], [0]], [[], []]],
+                precision=["HIGHEST", "HIGHEST"], preferred_element_type={"dtype": "float32"}),
+            ("lax.dot_general(x, y, (((0,), (0,)), ((), ())), precision=(lax.Precision.HIGHEST, "
+            "lax.Precision.HIGHEST), preferred_element_type=jnp.float32)"),
+        ),
+        (eqn("fft", [0], fft_type=0, fft_lengths=[4]), 'lax.fft(x, "FFT", (4,))'),
+    ],
+)  # fmt: skip
+def test_reductions_and_products(made: list[Any], said: str) -> None:
+    """Each is one call."""
+    assert statements(made)[0].partition(" = ")[2] == said
+
+
+@pytest.mark.parametrize(
+    ("release", "said"),
+    [
+        (NEWEST, "lax.reduce_max(x, (0,))"),
+        ("0.4.38", "lax.reduce(x, np.array(np.iinfo(np.int32).min, jnp.int32), lax.max, (0,))"),
+    ],
+)
+def test_whole_numbers_are_reduced_as_they_are(release: str, said: str) -> None:
+    """Not by `jnp`, which may widen; before there was a name for it by its parts."""
+    made = eqn("reduce_max", [0], axes=[0])
+    written, _ = statements(made, inputs=(S32S,), out=(1,), release=release)
+    assert written.partition(" = ")[2] == said
+
+
+def test_narrow_floats_are_reduced_as_they_are() -> None:
+    """`jnp.sum` would widen them."""
+    made = eqn("reduce_sum", [0], (F16,), axes=[0])
+    assert statements(made, inputs=(F16,), out=(1,))[0] == "total = lax.reduce_sum(x, (0,))"
+
+
+def test_gathering() -> None:
+    """With its dimension numbers, where they say something."""
+    made = eqn(
+        "gather", [0, 1], dimension_numbers=["GatherDimensionNumbers", *NUMBERS, *BATCHING],
+        fill_value=None, indices_are_sorted=True, mode="CLIP", slice_sizes=[1],
+        unique_indices=False,
+    )  # fmt: skip
+    assert statements(made, inputs=(F32, S32S))[0] == (
+        "gather = lax.gather(x, y, dimension_numbers=lax.GatherDimensionNumbers(offset_dims=(), "
+        "collapsed_slice_dims=(0,), start_index_map=(0,)), slice_sizes=(1,), "
+        "indices_are_sorted=True, mode=lax.GatherScatterMode.CLIP)"
+    )
+
+
+def test_scattering() -> None:
+    """What is done with two elements follows from its name."""
+    made = eqn(
+        "scatter-add", [0, 1, 0], dimension_numbers=["ScatterDimensionNumbers",
+        ["update_window_dims", []]], indices_are_sorted=False, mode="FILL_OR_DROP",
+        unique_indices=True, update_consts=[], update_jaxpr={"jaxpr": 1},
+    )  # fmt: skip
+    said, _ = statements(made, inputs=(F32, S32S), inner=(jaxpr(inputs=(F32,), out=(0,)),))
+    assert said == (
+        "scatter_add = lax.scatter_add(x, y, x, dimension_numbers=lax.ScatterDimensionNumbers("
+        "update_window_dims=()), unique_indices=True, mode=lax.GatherScatterMode.FILL_OR_DROP)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("release", "said"),
+    [
+        (NEWEST, "lax.dynamic_slice(x, (y,), (2,), allow_negative_indices=False)"),
+        ("0.5.2", "lax.dynamic_slice(x, (lax.max(y, np.int32(0)),), (2,))"),
+    ],
+)
+def test_a_start_is_not_counted_from_the_end(release: str, said: str) -> None:
+    """The primitive takes what is below 0 for 0."""
+    made = eqn("dynamic_slice", [0, 1], slice_sizes=[2])
+    written, _ = statements(made, inputs=(F32, S32), release=release)
+    assert written == f"part = {said}"
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (eqn("random_seed", [1], (KEY,), impl="fry"), 'jax.random.key(y, impl="threefry2x32")'),
+        (eqn("random_bits", [0], shape=[4], bit_width=32), "jax.random.bits(x, (4,), jnp.uint32)"),
+        (eqn("random_fold_in", [0, 1], (KEY,)), "jax.random.fold_in(x, y)"),
+        (eqn("random_unwrap", [0]), "jax.random.key_data(x)"),
+    ],
+)
+def test_random_numbers(made: list[Any], said: str) -> None:
+    """By the functions for typed keys."""
+    assert statements(made, inputs=(KEY, U32))[0].partition(" = ")[2] == said
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (eqn("cholesky", [0], (WIDE,)), "lax.linalg.cholesky(x, symmetrize_input=False)"),
+        (
+            eqn("eigh", [0], (WIDE,), lower=True, sort_eigenvalues=True, subset_by_index=None),
+            "lax.linalg.eigh(x, lower=True, sort_eigenvalues=True, symmetrize_input=False)",
+        ),
+        (
+            eqn("qr", [0], (WIDE,), full_matrices=False, pivoting=False, use_magma=None),
+            "lax.linalg.qr(x, full_matrices=False)",
+        ),
+    ],
+)
+def test_linear_algebra(made: list[Any], said: str) -> None:
+    """Each is a call of what is public."""
+    assert statements(made, inputs=(WIDE, F32))[0].partition(" = ")[2] == said
+
+
+def test_singular_values_come_between_the_vectors() -> None:
+    """The primitive gives them first, the function second."""
+    made = eqn("svd", [0], (F32, WIDE, WIDE), compute_uv=True, full_matrices=False)
+    assert statements(made, inputs=(WIDE,), out=(1, 2, 3)) == [
+        "svd_2, svd, svd_3 = lax.linalg.svd(x, full_matrices=False, compute_uv=True)",
+        "return (svd, svd_2, svd_3)",
+    ]
+
+
+def test_a_linear_system_is_said_by_its_solver() -> None:
+    """That of the transposed system is for derivatives."""
+    names = ("matvec", "vecmat", "solve", "transpose_solve")
+    made = eqn(
+        "custom_linear_solve", [1, 0],
+        const_lengths=["_LinearSolveTuple", *([name, int(name == "solve")] for name in names)],
+        jaxprs=["_LinearSolveTuple", *([name, {"jaxpr": 1}] for name in names)],
+    )  # fmt: skip
+    solver = jaxpr(eqn("div", [1, 0]), inputs=(F32S, F32), out=(2,))
+    assert statements(made, inputs=(F32, F32S), inner=(solver,))[0] == "div = x / y"

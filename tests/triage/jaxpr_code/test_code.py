@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conformance.ir.analysis import analyse
-from conformance.triage.jaxpr_code.code import Argument, NotSayableError, code_of
+from conformance.triage.jaxpr_code.code import code_of
+from conformance.triage.jaxpr_code.literals import IMPORTS
+from conformance.triage.jaxpr_code.program import UnsupportedJaxprError
 from tests.ir.jaxpr.documents import document, eqn, jaxpr
 
 from .documents import F32, KEY, S32, WEAK, code
@@ -16,70 +18,52 @@ if TYPE_CHECKING:
     from tests.bench import Bench
 
 
-def test_the_whole_is_a_file() -> None:
-    """Imports of what it uses, and no more."""
-    made = code(jaxpr(eqn("sin", [0]), inputs=(F32,), out=(1,)), name="wave")
-    assert made.source == (
-        "import jax.numpy as jnp\n\n\ndef wave(x):\n    sin = jnp.sin(x)\n    return sin\n"
-    )
-
-
-def test_arguments_are_those_of_the_jaxpr() -> None:
+def test_parameters_are_those_of_the_jaxpr() -> None:
     """Also what nothing reads."""
-    made = code(jaxpr(inputs=(F32, WEAK, S32), out=(0,)))
-    assert made.arguments == (
-        Argument(name="x", shape=(4,), dtype="float32"),
-        Argument(name="y", shape=(), dtype="float32", weak=True),
-        Argument(name="z", shape=(), dtype="int32"),
-    )
-    assert made.functions == ("def f(x, y, z):\n    return x",)
+    made = code(jaxpr(inputs=(F32, WEAK, S32), out=(0,)), name="wave")
+    assert (made.name, made.parameters) == ("wave", ("x", "y", "z"))
+    assert made.statements == ("def wave(x, y, z):\n    return x",)
 
 
 def test_constants() -> None:
-    """Small ones stand in the code; of others the caller knows more than the jaxpr."""
-    entry = jaxpr(
-        eqn("mul", [0, 2]), eqn("mul", [3, 1]), inputs=(F32,), out=(4,),
-        consts=([F32, [1.0, 2.0, 3.0, 4.0]], [F32, "sha256:00"]),
-    )  # fmt: skip
-    made = code(entry)
-    assert made.functions[0].splitlines() == [
-        "def f(x, constant_2):",
+    """Small ones stand in the code; of others the jaxpr knows too little."""
+    consts = [F32, [1.0, 2.0, 3.0, 4.0]], [F32, "sha256:00"]
+    entry = jaxpr(eqn("mul", [0, 1]), inputs=(F32,), out=(2,), consts=consts[:1])
+    assert code(entry).statements[0].splitlines() == [
+        "def f(x):",
         "    constant = np.array([1.0, 2.0, 3.0, 4.0], jnp.float32)",
         "    product = lax.mul(constant, x)",
-        "    product_2 = product * constant_2",
-        "    return product_2",
+        "    return product",
     ]
-    assert made.constants == (Argument(name="constant_2", shape=(4,), dtype="float32"),)
+    with pytest.raises(UnsupportedJaxprError, match=r"constant: of float32.* out of reach"):
+        code(jaxpr(eqn("mul", [0, 1]), inputs=(F32,), out=(2,), consts=consts[1:]))
 
 
-def test_what_is_dead_is_left_out_when_asked() -> None:
-    """It is part of the program otherwise."""
-    entry = jaxpr(eqn("sin", [0]), eqn("neg", [0]), inputs=(F32,), out=(2,))
-    assert "jnp.sin" in code(entry).source
-    assert code(entry, dead=False).functions == ("def f(x):\n    neg = -x\n    return neg",)
+def test_what_is_dead_is_left_out() -> None:
+    """Whether or not it has code."""
+    entry = jaxpr(eqn("odd", [0]), eqn("neg", [0]), inputs=(F32,), out=(2,))
+    assert code(entry).statements == ("def f(x):\n    neg = -x\n    return neg",)
 
 
-def test_all_that_cannot_be_said_is_told_at_once() -> None:
-    """By primitive and parameter, each once."""
-    entry = jaxpr(
-        eqn("debug_callback", [0], ()),
-        eqn("odd", [0]),
-        eqn("odd", [0]),
-        eqn("neg", [0], new_option=3),
-        eqn("add", [0, [KEY, None]]),
-        inputs=(F32,),
-        out=(1,),
-    )
-    with pytest.raises(NotSayableError, match="odd: no public function is known") as caught:
-        code(entry)
-    told = [(one.primitive, one.parameter) for one in caught.value.unsaid]
-    assert told == [("debug_callback", ""), ("literal", ""), ("neg", "new_option"), ("odd", "")]
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (eqn("debug_callback", [0], (), **{"ctx effects": ["D"]}), "debug_callback: no public"),
+        (eqn("odd", [0]), "odd: no public function is known for it"),
+        (eqn("neg", [0], new_option=3), "neg, parameter new_option: not known to be 3"),
+        (eqn("add", [0, [KEY, None]]), "literal: of type key<fry>"),
+    ],
+)
+def test_what_has_no_code_is_refused(made: list[Any], told: str) -> None:
+    """By primitive and parameter."""
+    with pytest.raises(UnsupportedJaxprError, match=told):
+        code(jaxpr(made, inputs=(F32,), out=(1,) if made[2] else ()))
 
 
 def test_symbolic_dimensions_are_told() -> None:
     """Code is of arrays of sizes."""
     text = document(jaxpr(inputs=(0,), out=(0,)), avals=[["float32", ["n"]]])
-    with pytest.raises(NotSayableError, match="symbolic"):
+    with pytest.raises(UnsupportedJaxprError, match="symbolic"):
         code_of(text.encode(), release="0.6.2")
 
 
@@ -127,10 +111,11 @@ def test_the_code_is_the_program_again(bench: Bench, name: str) -> None:
     first = bench.run(f"return Program({PROGRAMS[name]}, (X,))", "program(devices=4)", TOP)
     traced = first.blobs["jaxpr"]
     made = code_of(traced, release=bench.planned.cell.release, name="written")
-    body = f"{made.source}\nreturn Program(written, (X,))"
+    lines = [*IMPORTS.values(), *made.statements, "return Program(written, (X,))"]
+    body = "\n".join(lines)
     again = bench.run(body, "program(devices=4)", TOP)
     assert again.blobs.get("value"), again.error
     assert again.blobs["value"] == first.blobs["value"]
     texts = (traced.decode(), again.blobs["jaxpr"].decode())
     one, other = (analyse(text.replace("add_any", "add"), "jaxpr") for text in texts)
-    assert one.neutral == other.neutral, made.source
+    assert one.neutral == other.neutral, body

@@ -65,9 +65,10 @@ def test_trees() -> None:
 
 
 def test_what_is_left_out() -> None:
-    """What is long, a key, or has a dtype that NumPy does not name."""
-    long = np.zeros(MOST + 1, np.float32)
+    """What is long and not all the same, a key, or has a dtype that NumPy does not name."""
+    long = np.arange(MOST + 1, dtype=np.float32)
     assert expression(lone(leaf(long))) == ""
+    assert expression(lone(leaf(0 * long))) == "np.full((65,), 0.0, np.float32)"
     narrow = Leaf(path="out", kind="array", dtype="bfloat16", shape=(1,), data=b"\0\0")
     assert expression(lone(narrow)) == ""
     key = Leaf(path="out", kind="key", dtype="key<fry>", shape=(), data=b"\0" * 8)

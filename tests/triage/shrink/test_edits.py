@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conformance.triage.shrink.bindings import undefined
 from conformance.triage.shrink.edits import apply, cost
 from conformance.triage.shrink.search import WAYS, Search
-from conformance.triage.shrink.tidy import undefined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +80,7 @@ def test_every_cut_is_python_that_is_smaller(text: str) -> None:
     for way in WAYS:
         found = way.sites(text, "case")
         for group in [[one] for one in found] + ([found] if way.halved and found else []):
-            cut = apply(text, group, "case")
+            cut = apply(group, "case")
             if cut is not None:
                 assert cost(cut) < cost(text)
                 assert not undefined(cut)
@@ -101,7 +101,7 @@ def test_a_search_ends_where_nothing_more_can_be_cut(text: str, kept: int) -> No
     assert (word in search.text) == (word in text)
     for way in WAYS:
         for one in way.sites(search.text, "case"):
-            cut = apply(search.text, [one], "case")
+            cut = apply([one], "case")
             assert cut is None or shows([cut]) is None
 
 
@@ -219,7 +219,7 @@ def test_a_way_of_cutting(way: str, before: str, after: str) -> None:
     (chosen,) = (one for one in WAYS if one.name == way)
     free = {*undefined(before), "np", "f"} - ({"f"} if "def f" in before else set())
     text = ast.unparse(ast.parse(f"from m import {', '.join(sorted(free))}\n{before}"))
-    cuts = {apply(text, [one], "case") for one in chosen.sites(text, "case")}
+    cuts = {apply([one], "case") for one in chosen.sites(text, "case")}
     bodies = {cut.partition("def case(x):")[2] for cut in cuts if cut}
     expected = ast.unparse(ast.parse(f"def case(x):{after}")).partition("def case(x):")[2]
     assert expected in bodies, bodies

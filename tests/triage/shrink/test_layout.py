@@ -10,7 +10,7 @@ import pytest
 
 from conformance.model.observation import ExpectedError
 from conformance.model.value import Leaf, Value
-from conformance.triage.shrink.text import laid_out, literal, with_claim, with_reference
+from conformance.triage.shrink.layout import formatted, with_claim, with_reference
 
 TEXT = """\
 from conformance.kit import Program, program
@@ -36,39 +36,50 @@ def leaf(path: str, array: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) ->
 
 def test_a_formatter_leaves_it_as_it_is() -> None:
     """Lines are broken, functions apart, imports in order; it is a text of its own again."""
-    told = laid_out(TEXT, ["about it", "more"])
-    assert told.startswith("# about it\n# more\n\nimport numpy as np\n\nfrom conformance.kit")
+    made = formatted(TEXT, ["about it", "more"])
+    assert made.startswith("# about it\n# more\n\nimport numpy as np\n\nfrom conformance.kit")
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "format", "--diff", "--isolated", "--line-length=100", "-"],
-        input=told, capture_output=True, text=True, check=False,
+        input=made, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    assert laid_out(told) == told.partition("\n\n")[2]
+    assert formatted(made) == made.partition("\n\n")[2]
 
 
 @pytest.mark.parametrize(
-    ("leaves", "told"),
+    ("leaves", "written"),
     [
-        ([("out", [2.0, 2.0])], "np.full(2, 2.0, np.float32)"),
-        ([("out", [0.1, -3.0])], "np.array([0.1, -3.0], np.float32)"),
+        ([("out", [2.0, 2.0])], "np.array([2.0, 2.0], np.float32)"),
+        ([("out", [2.0] * 65)], "np.full((65,), 2.0, np.float32)"),
         ([("out", 0.1)], "np.float32(0.1)"),
-        ([("out[0]", 1.0), ("out[1]['a']", 2.0)], "(np.float32(1.0), {'a': np.float32(2.0)},)"),
-        ([("out", [float("nan"), 1.0])], None),
+        ([("out[0]", 1.0), ("out[1]['a']", 2.0)], "[np.float32(1.0), {'a': np.float32(2.0)}]"),
         ([("out", list(range(65)))], None),
     ],
 )
-def test_a_value_is_written_down(leaves: list[tuple[str, object]], told: str | None) -> None:
-    """In as few digits as its type has; not one that is too large, or no number."""
+def test_a_value_becomes_the_reference(
+    leaves: list[tuple[str, object]], written: str | None
+) -> None:
+    """In as few digits as its type has; not one that is too large."""
     given = tuple(leaf(path, np.asarray(data, np.float32)) for path, data in leaves)
-    assert literal(Value(structure="", leaves=given)) == told
+    made = with_reference(TEXT, "case", Value(structure="", leaves=given))
+    last = None if made is None else made.splitlines()[-1].strip()
+    call = f"return Program(mapped, args=(x,), reference={written})"
+    assert last == (None if written is None else call)
 
 
 def test_what_a_case_should_do_is_put_into_it() -> None:
-    """A value, an error, a fact; what it said before goes."""
-    assert "args=(x,), reference=np.ones(3))" in str(with_reference(TEXT, "case", "np.ones(3)"))
-    told = literal(ExpectedError(type="TypeError", match="a.b"))
-    raising = str(with_reference(TEXT, "case", str(told)))
-    assert "reference=raises('TypeError', 'a.b'))" in raising
+    """An error, a fact; what it said before goes."""
+    error = ExpectedError(type="TypeError", match="a.b")
+    raising = formatted(str(with_reference(TEXT, "case", error)))
+    assert 'reference=raises("TypeError", "a.b"))' in raising
     assert "import Program, program, raises" in raising
     claimed = with_claim(TEXT, "case", "collectives.all-reduce", {"collectives": {"all-reduce": 1}})
     assert "@program(devices=2, facts={'collectives': {'all-reduce': 1}})" in claimed
+
+
+def test_a_probe_gets_an_observed_value() -> None:
+    """So that there is something to compare with."""
+    text = "from conformance.kit import probe\n@probe()\ndef case(env):\n    return 1 + 1"
+    made = formatted(str(with_reference(text, "case", ExpectedError(type="TypeError"))))
+    assert 'return Observed(1 + 1, reference=raises("TypeError"))' in made
+    assert "import Observed, probe, raises" in made

@@ -1,4 +1,4 @@
-"""Plain data as Python says it."""
+"""Plain data as Python literals, and unique names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.triage.jaxpr_code.text import Names, dtype, identifier, number, plain, spec
+from conformance.triage.jaxpr_code.literals import Names, dtype, identifier, number, plain, spec
 
 
 @given(st.floats(width=32))

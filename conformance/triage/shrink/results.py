@@ -1,4 +1,4 @@
-"""What a candidate showed in a cell, decoded as far as it is looked at."""
+"""The result of a candidate in a cell, decoded as far as it is needed."""
 
 from __future__ import annotations
 
@@ -13,54 +13,79 @@ from conformance.engine.job_comparison import StoredJob
 from conformance.engine.record_judge import observation_of, record_of
 from conformance.engine.variants import is_variant_artifact
 from conformance.model.codec import decode_value
-from conformance.model.outcome import Outcome, Stage
+from conformance.triage.questions.predicate import output_of
 
 if TYPE_CHECKING:
     from conformance.engine.blobs import BlobStore
     from conformance.engine.job import Finished
     from conformance.model.observation import Observation
+    from conformance.model.outcome import Outcome
+    from conformance.model.record import Record
     from conformance.model.value import Value
 
 STATING: Final = ("hlo", "cost", "memory")
 """Artifacts that facts are read from."""
 OWN: Final = "the case"
-"""What raised where it was no library."""
+"""The frame that raised where it was none of a library."""
 _FRAME: Final = re.compile(r'^  File "(.*/)?([^"/]+)", line \d+, in (\S+)$', re.MULTILINE)
 _LIBRARY: Final = re.compile(r"/site-packages/|/lib/python3")
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What came of a job.
+class TrialResult:
+    """The result of a candidate in a cell.
 
     Attributes:
-        finished: The job.
-        blobs: Where what is looked at goes.
+        job: The job, or its record.
+        blobs: Where artifacts go.
     """
 
-    finished: Finished
+    job: Finished | Record
     blobs: BlobStore
 
     @property
     def outcome(self) -> Outcome:
         """How it ended."""
-        return self.finished.outcome
+        return self.job.outcome
 
     @property
     def ending(self) -> str:
-        """How it ended: its outcome, or the signature of its error."""
-        error = self.finished.error
-        return str(self.outcome) if error is None else error.signature
+        """Its outcome, or the signature of its error."""
+        return str(self.outcome) if self.job.error is None else self.job.error.signature
 
     @property
     def seconds(self) -> float:
         """How long it took."""
-        return self.finished.seconds.get("job", 0.0)
+        return self.job.seconds.get("job", 0.0)
 
     @cached_property
     def frame(self) -> str:
         """The function that raised, with its file; empty where that is not known."""
-        text = self.finished.blobs.get("traceback", b"").decode("utf-8", "replace")
+        return ""
+
+
+@dataclass(frozen=True)
+class ScriptResult(TrialResult):
+    """The result of a script."""
+
+    job: Record
+
+    @cached_property
+    def output(self) -> str:
+        """Its output, without the facts of its environment."""
+        return output_of(StoredJob(self.job, self.blobs))
+
+
+@dataclass(frozen=True)
+class CaseResult(TrialResult):
+    """The result of a case, decoded as far as it is needed."""
+
+    job: Finished
+
+    @cached_property
+    def frame(self) -> str:
+        """The function that raised, with its file; empty where that is not known."""
+        text = self.job.blobs.get("traceback", b"").decode("utf-8", "replace")
         found = [match for match in _FRAME.finditer(text) if match[2] != "traceback_util.py"]
         if not found:
             return ""
@@ -70,36 +95,31 @@ class Shown:
     @cached_property
     def value(self) -> Value | None:
         """Its value, if it has one."""
-        data = self.finished.blobs.get("value")
+        data = self.job.blobs.get("value")
         return None if data is None else decode_value(data)
 
     @cached_property
-    def side(self) -> StoredJob:
-        """Its record, with the facts that its HLO states."""
-        stated = {n: data for n, data in self.finished.blobs.items() if n in STATING}
-        return StoredJob(record_of(replace(self.finished, blobs=stated), self.blobs), self.blobs)
+    def stored(self) -> StoredJob:
+        """Its record, with the facts of its HLO."""
+        stated = {n: data for n, data in self.job.blobs.items() if n in STATING}
+        return StoredJob(record_of(replace(self.job, blobs=stated), self.blobs), self.blobs)
 
     @cached_property
     def observation(self) -> Observation:
-        """What is judged by the case's own reference and claims."""
+        """Its value, error and facts, to be judged by the case's own reference and claims."""
         judged = {*STATING, "value", "reference", "raises"}
-        blobs = self.finished.blobs
+        blobs = self.job.blobs
         kept = {n: data for n, data in blobs.items() if n in judged or is_variant_artifact(n)}
-        record = record_of(replace(self.finished, blobs=kept), self.blobs)
+        record = record_of(replace(self.job, blobs=kept), self.blobs)
         return observation_of(record, self.blobs)
 
     @cached_property
     def measures(self) -> tuple[int, int] | None:
         """Equations of its jaxpr and elements of its arguments; None where there is none."""
-        data = self.finished.blobs.get("jaxpr")
+        data = self.job.blobs.get("jaxpr")
         if data is None:
             return None
         document = json.loads(data)
         jaxprs, avals = document["jaxprs"], document["avals"]
         elements = (math.prod(avals[number][1]) for number in jaxprs[0]["in"])
         return sum(len(one["eqns"]) for one in jaxprs), sum(map(int, elements))
-
-    @property
-    def traced(self) -> bool:
-        """Whether it was traced before it ended."""
-        return self.finished.stage in {Stage.LOWER, Stage.COMPILE, Stage.EXECUTE}

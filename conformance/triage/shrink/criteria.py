@@ -1,6 +1,6 @@
-"""What must stay while a case is cut: its failure, its wrong value, a fact.
+"""Criteria: what a candidate must still show, e.g. a failure, a wrong value or output, a fact.
 
-A value is wrong where the cell at hand and one in which the case conforms disagree: the case's own
+A value is wrong where the cell and one in which the case conforms disagree: the case's own
 reference is about the whole program, not about what is left of it. So that no other difference of
 the two takes the place of the first, how they disagree must stay as well.
 """
@@ -8,8 +8,9 @@ the two takes the place of the first, how they disagree must stay as well.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,7 +21,9 @@ from conformance.model.codec import CorruptValueError, to_array, to_python
 from conformance.model.outcome import Outcome
 from conformance.triage.questions.facts import fact_of
 from conformance.triage.questions.failure import same_failure
+from conformance.triage.questions.output import differing_lines, same_output
 from conformance.triage.questions.predicate import quoted
+from conformance.triage.shrink.results import TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,58 +31,60 @@ if TYPE_CHECKING:
     from conformance.judge.comparison import Comparison
     from conformance.judge.tolerance import Tolerance
     from conformance.model.value import Value
-    from conformance.triage.shrink.shown import Shown
+    from conformance.triage.shrink.results import CaseResult, ScriptResult
 
+R_contra = TypeVar("R_contra", bound=TrialResult, contravariant=True)
 NOTABLE: Final = 1e-3
 """An error of this size is no rounding; one that was as large must stay so."""
-SAID: Final = 600
+REASON: Final = 600
 """Characters of a message that say why."""
 _WORD: Final = re.compile(r"[A-Za-z]{3,}(?![\w.]*[\w(\[])")
 _DTYPE: Final = re.compile(r"b?float\d+\w*|u?int\d+|complex\d+|bool|key")
+_PRINTED: Final = re.compile(r"[A-Za-z_]\w*|[^\w\s]")
 
 
-class Question(Protocol):
-    """What a candidate must show."""
+class Criterion(Protocol[R_contra]):
+    """A condition on candidates."""
 
     @property
     def about(self) -> str:
-        """What is kept, in a few words."""
+        """The failure or difference that is kept, in a few words."""
         ...
 
-    def may_hold(self, bad: Shown) -> bool:
-        """Say whether what the cell shows leaves it open."""
+    def may_hold(self, bad: R_contra) -> bool:
+        """Say whether the result in the cell leaves it open."""
         ...
 
-    def holds(self, bad: Shown, good: Shown | None) -> bool:
-        """Say whether a candidate still shows it.
+    def holds(self, bad: R_contra, good: R_contra | None) -> bool:
+        """Say whether a candidate meets the condition.
 
         Args:
-            bad: What the cell shows.
-            good: What the cell shows in which the case conforms, if there is one.
+            bad: The result in the cell.
+            good: The result in the cell in which the original is right, if there is one.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SameFailure:
-    """Fails as the case does: the same type, the same message, raised by the same function.
+    """Fails as the original does: the same type and message, raised by the same function.
 
     Attributes:
-        seen: The case.
+        seen: The original.
         names: Names in its text, which a message may quote.
-        guarded: Whether there is a cell in which it does not fail.
+        guarded: Whether its message may lose words, as where there is a cell in which it is right.
     """
 
-    seen: Shown
-    names: frozenset[str]
-    guarded: bool
+    seen: TrialResult
+    names: frozenset[str] = frozenset()
+    guarded: bool = True
 
     @property
     def about(self) -> str:
         """The failure."""
         return quoted(self.seen.ending)
 
-    def may_hold(self, bad: Shown) -> bool:
+    def may_hold(self, bad: TrialResult) -> bool:
         """Say whether it fails for the same reason."""
         if (bad.outcome, bad.frame) != (self.seen.outcome, self.seen.frame):
             return False
@@ -87,46 +92,83 @@ class SameFailure:
             return False
         return self.guarded or self._words(bad) == self._words(self.seen)
 
-    def _words(self, shown: Shown) -> set[str]:
-        words = _WORD.findall(cause_of(shown.ending)[:SAID])
+    def _words(self, result: TrialResult) -> set[str]:
+        words = _WORD.findall(cause_of(result.ending)[:REASON])
         return {one for one in words if one not in self.names and not _DTYPE.fullmatch(one)}
 
-    def holds(self, bad: Shown, good: Shown | None) -> bool:
+    def holds(self, bad: TrialResult, good: TrialResult | None) -> bool:
         """Say whether it fails, and only here."""
         return self.may_hold(bad) and (good is None or good.outcome is Outcome.OK)
 
 
 @dataclass(frozen=True, slots=True)
-class SameMistake:
+class SameOutputDifference:
+    """Prints something else than in the other cell: numbers alone, or the same words.
+
+    Attributes:
+        bad: The script in the cell.
+        good: The script in the other one.
+    """
+
+    bad: ScriptResult
+    good: ScriptResult
+
+    @property
+    def about(self) -> str:
+        """The first line that differs."""
+        _, line, other = next(differing_lines(self.bad.output, self.good.output))
+        return f"prints {quoted(line)!r} for {quoted(other)!r}"
+
+    def may_hold(self, bad: ScriptResult) -> bool:
+        """Say whether it runs."""
+        return bad.outcome is Outcome.OK
+
+    def holds(self, bad: ScriptResult, good: ScriptResult | None) -> bool:
+        """Say whether it differs as the script does."""
+        if good is None or not self.may_hold(bad) or not self.may_hold(good):
+            return False
+        if same_output(bad.output, good.output):
+            return False
+        words = _words_between(self.bad, self.good)
+        return not words or bool(words & _words_between(bad, good))
+
+
+def _words_between(bad: ScriptResult, good: ScriptResult) -> set[tuple[str, bool]]:
+    """Return the words that one output has less often than the other, with whose they are."""
+    one, other = (Counter(_PRINTED.findall(result.output)) for result in (bad, good))
+    return {(word, True) for word in one - other} | {(word, False) for word in other - one}
+
+
+@dataclass(frozen=True, slots=True)
+class SameWrongValue:
     """Gives another value than the cell in which the case conforms, in the way the case does.
 
     Attributes:
         bad: The case, where it deviates.
         good: The case, where it conforms.
-        tolerance: What the case states.
+        tolerance: The tolerance of the case.
     """
 
-    bad: Shown
-    good: Shown
+    bad: CaseResult
+    good: CaseResult
     tolerance: Tolerance
 
     @property
     def about(self) -> str:
         """How the values differ."""
-        told = self._compared(self.bad, self.good)
-        return f"value: {quoted(told.messages[0])}" if told.messages else "value"
+        messages = self._compared(self.bad, self.good).messages
+        return f"value: {quoted(messages[0])}" if messages else "value"
 
-    def _compared(self, bad: Shown, good: Shown) -> Comparison:
+    def _compared(self, bad: CaseResult, good: CaseResult) -> Comparison:
         assert bad.value is not None  # noqa: S101 - see holds
         assert good.value is not None  # noqa: S101
-        stated = self.tolerance
-        return compare_reference(bad.value, good.value, stated.rtol, stated.atol)
+        return compare_reference(bad.value, good.value, self.tolerance.rtol, self.tolerance.atol)
 
-    def may_hold(self, bad: Shown) -> bool:
+    def may_hold(self, bad: CaseResult) -> bool:
         """Say whether there is a value."""
         return bad.outcome is Outcome.OK and bad.value is not None
 
-    def holds(self, bad: Shown, good: Shown | None) -> bool:
+    def holds(self, bad: CaseResult, good: CaseResult | None) -> bool:
         """Say whether the values differ as those of the case do."""
         if good is None or not (self.may_hold(bad) and self.may_hold(good)):
             return False
@@ -135,7 +177,7 @@ class SameMistake:
         if not kind or not kind <= known or size < min(known_size, NOTABLE):
             return False
         pairs = ((bad, self.bad), (good, self.good))
-        return all(_alike(one.value, case.value) for one, case in pairs)
+        return all(_is_alike(one.value, case.value) for one, case in pairs)
 
 
 def _difference(compared: Comparison) -> tuple[set[str], float]:
@@ -145,14 +187,14 @@ def _difference(compared: Comparison) -> tuple[set[str], float]:
     return {d.aspect for d in found}, max(sizes, default=np.inf)
 
 
-def _alike(value: Value | None, case: Value | None) -> bool:
+def _is_alike(value: Value | None, case: Value | None) -> bool:
     """Say whether a value is of the kind of the case's: finite as that is, with its texts."""
     assert value is not None  # noqa: S101 - see holds
     assert case is not None  # noqa: S101
-    return _finite(value) >= _finite(case) and set(_texts(value)) <= set(_texts(case))
+    return _is_finite(value) >= _is_finite(case) and set(_texts(value)) <= set(_texts(case))
 
 
-def _finite(value: Value) -> bool:
+def _is_finite(value: Value) -> bool:
     for leaf in value.leaves:
         try:
             array = to_array(leaf)
@@ -171,21 +213,21 @@ def _texts(value: Value) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class RunsAnyway:
+class MissingError:
     """Runs, where the case is to raise; and raises in the cell in which the case conforms."""
 
-    good: Shown
+    good: CaseResult
 
     @property
     def about(self) -> str:
-        """What it should do."""
+        """The error that is expected."""
         return f"runs, expected {quoted(self.good.ending)}"
 
-    def may_hold(self, bad: Shown) -> bool:
+    def may_hold(self, bad: CaseResult) -> bool:
         """Say whether it runs."""
         return bad.outcome is Outcome.OK
 
-    def holds(self, bad: Shown, good: Shown | None) -> bool:
+    def holds(self, bad: CaseResult, good: CaseResult | None) -> bool:
         """Say whether it runs here alone."""
         if good is None or not self.may_hold(bad):
             return False
@@ -204,29 +246,29 @@ class SameFact:
     """
 
     name: str
-    bad: Shown
-    good: Shown | None
+    bad: CaseResult
+    good: CaseResult | None
 
     @property
     def about(self) -> str:
         """The fact."""
-        told = f"fact {self.name} is {fact_of(self.bad.side, self.name)}"
+        told = f"fact {self.name} is {fact_of(self.bad.stored, self.name)}"
         if self.good is None:
             return told
-        return f"{told}, {fact_of(self.good.side, self.name)} in the other cell"
+        return f"{told}, {fact_of(self.good.stored, self.name)} in the other cell"
 
-    def may_hold(self, bad: Shown) -> bool:
+    def may_hold(self, bad: CaseResult) -> bool:
         """Say whether the fact is as it is for the case."""
-        return self._same(bad, self.bad)
+        return self._is_same(bad, self.bad)
 
-    def holds(self, bad: Shown, good: Shown | None) -> bool:
+    def holds(self, bad: CaseResult, good: CaseResult | None) -> bool:
         """Say whether the fact is as it is for the case, in each cell."""
-        if not self._same(bad, self.bad):
+        if not self._is_same(bad, self.bad):
             return False
-        return self.good is None or (good is not None and self._same(good, self.good))
+        return self.good is None or (good is not None and self._is_same(good, self.good))
 
-    def _same(self, one: Shown, case: Shown) -> bool:
+    def _is_same(self, one: CaseResult, case: CaseResult) -> bool:
         first = self.name.partition(".")[0]
-        if one.outcome is not Outcome.OK or first not in one.side.record.facts:
+        if one.outcome is not Outcome.OK or first not in one.stored.record.facts:
             return False
-        return bool(fact_of(one.side, self.name) == fact_of(case.side, self.name))
+        return bool(fact_of(one.stored, self.name) == fact_of(case.stored, self.name))

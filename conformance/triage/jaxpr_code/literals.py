@@ -1,4 +1,4 @@
-"""How Python says the plain data of a jaxpr: numbers, dtypes, tuples, specs; and names for it."""
+"""The plain data of a jaxpr as Python literals: numbers, dtypes, tuples, specs; unique names."""
 
 from __future__ import annotations
 
@@ -14,56 +14,18 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-IMPORTED: Final = frozenset(
-    {
-        *("jax", "jnp", "lax", "np", "P", "Mesh", "NamedSharding", "shard_map", "compute_on"),
-        *("set_xla_metadata", "threefry2x32_p"),
-    }
-)
-"""Names that the written code imports."""
-BASES: Final = {
-    "abs": "magnitude",
-    "add_any": "add",
-    "and": "both",
-    "broadcast_in_dim": "wide",
-    "checkpoint": "kept",
-    "concatenate": "joined",
-    "cond": "choice",
-    "convert_element_type": "cast",
-    "dot_general": "dot",
-    "dynamic_slice": "part",
-    "eq": "equal",
-    "ge": "at_least",
-    "gt": "greater",
-    "integer_pow": "power",
-    "jit": "called",
-    "le": "at_most",
-    "lt": "less",
-    "max": "larger",
-    "min": "smaller",
-    "mul": "product",
-    "ne": "differs",
-    "not": "negated",
-    "or": "either",
-    "pjit": "called",
-    "pow": "power",
-    "ppermute": "passed_on",
-    "psum2": "psum",
-    "psum_invariant": "psum",
-    "pvary": "varying",
-    "reduce_max": "largest",
-    "reduce_min": "smallest",
-    "reduce_sum": "total",
-    "remat2": "kept",
-    "select_n": "chosen",
-    "shard_map": "mapped",
-    "sharding_constraint": "placed",
-    "slice": "part",
-    "square": "squared",
-    "sub": "difference",
-    "while": "loop",
+IMPORTS: Final = {
+    "jax": "import jax",
+    "jnp": "import jax.numpy as jnp",
+    "np": "import numpy as np",
+    "lax": "from jax import lax",
+    "NamedSharding": "from jax.sharding import NamedSharding",
+    "P": "from jax.sharding import PartitionSpec as P",
+    "compute_on": "from jax.experimental.compute_on import compute_on",
+    "set_xla_metadata": "from jax.experimental.xla_metadata import set_xla_metadata",
+    "threefry2x32_p": "from jax.extend.random import threefry2x32_p",
 }
-"""What results are called, where the primitive's name will not do."""
+"""Imports by the names that the written code may use."""
 SPECIAL: Final = {"nan": "jnp.nan", "inf": "jnp.inf", "-inf": "-jnp.inf"}
 _NO_WORD = re.compile(r"\W+")
 _NUMBER = re.compile(r"_\d+$")
@@ -75,7 +37,7 @@ class Names:
     """Hands out names, each once."""
 
     def __init__(self) -> None:
-        self._taken: set[str] = set(IMPORTED)
+        self._taken: set[str] = {*IMPORTS, "env"}
         self._counts: dict[str, int] = {}
 
     def fresh(self, wanted: str) -> str:

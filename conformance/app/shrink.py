@@ -1,0 +1,254 @@
+"""`conformance shrink`: a case or a script becomes smaller while it shows what it shows."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.app.bisect import needed_by
+from conformance.app.context import TIMEOUT
+from conformance.app.output_files import write_file
+from conformance.app.session import Session
+from conformance.app.target_lookup import on_one_cpu, script_named
+from conformance.cells.selectors import cell_python
+from conformance.corpus.discover import discover
+from conformance.engine.blobs import BlobStore
+from conformance.engine.local import CellWorker
+from conformance.engine.plan import make_plan, why_not
+from conformance.engine.result_cache import ResultCache
+from conformance.errors import NothingSelectedError, UsageError
+from conformance.model.outcome import ExitCode
+from conformance.scratch import temporary_folder
+from conformance.triage.programs.running import ProgramRunner
+from conformance.triage.programs.single_file import refuse_other_files
+from conformance.triage.repro.run import run_now
+from conformance.triage.repro.script_file import ScriptRun, script_file
+from conformance.triage.repro.source import extract
+from conformance.triage.repro.writing import write
+from conformance.triage.shrink.case import CaseShrinker
+from conformance.triage.shrink.report import shrunk_json, shrunk_lines
+from conformance.triage.shrink.script import ScriptShrinker
+from conformance.triage.shrink.trials import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from conformance.app.context import ProjectContext
+    from conformance.cells.cell import Cell
+    from conformance.cells.lock import Lock
+    from conformance.engine.job import PlannedCell
+    from conformance.model.case import Case, Deviation
+    from conformance.triage.programs.program import Program
+    from conformance.triage.shrink.trials import Shrunk
+
+    Report = Callable[[], AbstractContextManager[Callable[[str], None]]]
+
+NEAR: Final = 4
+"""Releases that are tried in turn for one in which the target is right."""
+NONE: Final = "none"
+"""The value of `--good-cell` with which no other cell is tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShrinkOptions:
+    """Options of `conformance shrink`.
+
+    Attributes:
+        cell: Selector of the cell in which the target fails.
+        good_cell: Selector of a cell in which it is right, `none` for no other cell, None to
+            look for one.
+        fact: The fact to keep, empty for none.
+        out: File for the smallest target.
+        repro: File that runs on its own, None for none.
+        wanted: Requirements in addition to the packages of the cells.
+        probes: How many candidates may be tried.
+        seconds: How long that may take.
+        jobs: How many candidates are tried at the same time.
+    """
+
+    cell: str
+    good_cell: str | None
+    fact: str
+    out: Path
+    repro: Path | None
+    wanted: tuple[str, ...]
+    probes: int
+    seconds: float
+    jobs: int
+
+    @property
+    def limits(self) -> Limits:
+        """How much the search may take."""
+        return Limits(probes=self.probes, seconds=self.seconds, width=self.jobs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShrinkResult:
+    """A target that was shrunk.
+
+    Attributes:
+        shrunk: The target.
+        lines: The report on it.
+        data: The report as JSON.
+    """
+
+    shrunk: Shrunk
+    lines: tuple[str, ...]
+    data: Mapping[str, Any]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit status of the command."""
+        if self.shrunk.interrupted:
+            return ExitCode.INTERRUPTED
+        return ExitCode.OK if self.shrunk.confirmed else ExitCode.UNEXPECTED
+
+
+def shrink(
+    context: ProjectContext, target: str, options: ShrinkOptions, report: Report
+) -> ShrinkResult:
+    """Shrink a case or a script, and write the file of `--repro`.
+
+    Args:
+        context: The project.
+        target: The case or script.
+        options: The options.
+        report: Opens the progress display of the search; yields a function that is called with
+            each step, in a line.
+
+    Raises:
+        UsageError: If there is nothing to keep, an option does not go with the target, or a script
+            reads files of its own.
+        InfrastructureError: If a cell cannot be provided.
+    """
+    with temporary_folder("shrink") as folder:
+        if (script := script_named(context, target)) is not None:
+            name, shrunk = script.text, _shrink_script(context, script, options, report, folder)
+        else:
+            case = context.case(target)
+            name, shrunk = case.id, _shrink_case(context, case, options, report, folder)
+    data = shrunk_json(shrunk, name, str(options.out))
+    return ShrinkResult(shrunk=shrunk, lines=tuple(shrunk_lines(shrunk)), data=data)
+
+
+def _find_good_cells(
+    context: ProjectContext, cell: Cell, good: str | None, deviations: Iterable[Deviation] = ()
+) -> tuple[tuple[Cell, ...], bool]:
+    """Return cells in which a target may be right, the likeliest first, and whether it is named.
+
+    Args:
+        context: The project.
+        cell: The cell in which it fails.
+        good: The value of `--good-cell`.
+        deviations: The declared deviations of the target.
+
+    Raises:
+        UsageError: If it names the same cell, or several.
+    """
+    if good == NONE:
+        return (), False
+    if good is not None:
+        named = context.cell(good)
+        if named == cell:
+            raise UsageError(f"--good-cell {good}: the same cell twice, expected two")
+        return (named,), True
+    declared = tuple(deviations)
+    found = [
+        replace(cell, release=release, python=cell_python(release, context.releases))
+        for release in context.releases.nearest_to(cell.release)
+        if not any(one.covers(release, cell.platform, {"jax": release}) for one in declared)
+    ]
+    return tuple(found[:NEAR]), False
+
+
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+def _shrink_case(
+    context: ProjectContext, case: Case, options: ShrinkOptions, report: Report, folder: Path
+) -> Shrunk:
+    if options.wanted:
+        raise UsageError(f"--with {options.wanted[0]}: goes with a script, got a case")
+    cell, session = context.cell(options.cell), Session(context=context)
+    others, named = _find_good_cells(context, cell, options.good_cell, case.deviations)
+
+    def open_cell(cell: Cell) -> CellWorker:
+        if cell.place.processes > 1:
+            raise UsageError(f"{cell.id}: several processes; name one cell of one process")
+        preparation = session.prepare([cell])
+        for exclusion in preparation.exclusions:
+            raise UsageError(f"{exclusion.cell}: {exclusion.reason}")
+        (planned,) = preparation.cells
+        if reason := why_not(case, planned):
+            raise UsageError(f"{case.id} on {cell.id}: {reason}")
+        return CellWorker(planned, session.opener(preparation.locks), session.device_lock)
+
+    with report() as progress:
+        shrunk = CaseShrinker(
+            case=case, cell=cell, others=others, named=named, fact=options.fact,
+            open_cell=open_cell, read=_read, folder=folder, blobs=BlobStore(folder / "blobs"),
+            limits=options.limits, progress=progress,
+        ).run()  # fmt: skip
+    if options.repro is not None:
+        file = folder / "file" / case.family / f"{case.topic}.py"
+        file.parent.mkdir(parents=True)
+        file.write_text(shrunk.text, encoding="utf-8")
+        (left,) = discover([file])
+        preparation = session.prepare([cell])
+        plan = make_plan([left], preparation.cells, preparation.exclusions)
+        executor, cache = session.executor(preparation.locks), ResultCache(folder / "cache")
+        with run_now(plan, executor, cache, session.judge) as jobs:
+            source = extract(file, left.name, _read)
+            content = write(jobs[0].job, source, jobs[0].seen, options.repro.name).text
+        write_file("--repro", options.repro, content.encode())
+    return shrunk
+
+
+def _shrink_script(
+    context: ProjectContext, script: Program, options: ShrinkOptions, report: Report, folder: Path
+) -> Shrunk:
+    if options.fact:
+        raise UsageError(f"--fact {options.fact}: goes with a case, got a script")
+    cell, good = context.cell(on_one_cpu(options.cell)), options.good_cell
+    good = good if good is None or good == NONE else on_one_cpu(good)
+    others, named = _find_good_cells(context, cell, good)
+    locks: dict[str, Lock] = {}
+    with report() as progress:
+        planned = _planned(context, cell, locks)
+        given = Session(context=context).requirements(options.wanted)
+        blobs = BlobStore(folder / "blobs")
+        runner = ProgramRunner(
+            target=script, locks=locks, cache=context.cache, outer=os.environ, blobs=blobs,
+            timeout=TIMEOUT, wanted=needed_by(script, given, [locks[planned.cell.id]]),
+        )  # fmt: skip
+        refuse_other_files(runner.run(planned), blobs, script)
+        shrunk = ScriptShrinker(
+            runner=runner, cell=planned, named=named, folder=folder, limits=options.limits,
+            others=(_planned(context, one, locks) for one in others), progress=progress,
+        ).run()  # fmt: skip
+    if options.repro is not None:
+        file = folder / options.repro.name
+        file.write_text(shrunk.text, encoding="utf-8")
+        runner = replace(runner, target=replace(script, text=str(file)))
+        record = runner.run(planned)
+        run = ScriptRun(
+            name=file.name, source=shrunk.text, planned=planned, versions=runner.versions(planned),
+            outcome=record.outcome, error=record.error, variables=script.variables,
+            stdout=blobs.get(record.artifacts["stdout"]).decode("utf-8", "replace"),
+        )  # fmt: skip
+        write_file("--repro", options.repro, script_file(run, file.name).encode())
+    return shrunk
+
+
+def _planned(context: ProjectContext, cell: Cell, locks: dict[str, Lock]) -> PlannedCell:
+    if cell.place.processes > 1 or cell.place.compile_only:
+        raise UsageError(f"{cell.id}: expected a release on cpu for a script")
+    preparation = Session(context=context).prepare([cell])
+    for left_out in preparation.exclusions:
+        raise NothingSelectedError(f"{cell.id}: {left_out.reason}")
+    locks |= preparation.locks
+    return preparation.cells[0]

@@ -1,0 +1,100 @@
+"""Which variables of a jaxpr are read: they are numbered, constants first, then inputs."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.ir.jaxpr.document import Atom, Aval, Eqn, Jaxpr
+
+
+class Selector(NamedTuple):
+    """The operand that selects a branch of `cond`.
+
+    Attributes:
+        atom: An index, or a truth value where the user wrote one.
+        is_predicate: Whether it is a truth value.
+        platforms: The equation that asks for the platform, where that selects the branch.
+    """
+
+    atom: Atom
+    is_predicate: bool = False
+    platforms: Eqn | None = None
+
+
+class Dataflow:
+    """The variables that equations read, and the equations that the results need.
+
+    Args:
+        jaxpr: The jaxpr.
+        avals: The types that it refers to.
+
+    Attributes:
+        results: Numbers of the results of each equation.
+        read: Numbers of the variables that something needed reads.
+    """
+
+    def __init__(self, jaxpr: Jaxpr, avals: Sequence[Aval]) -> None:
+        made = (number for eqn in jaxpr.eqns for number in eqn.outputs)
+        self._types = [*(one.aval for one in jaxpr.consts), *jaxpr.inputs, *made]
+        self._avals = avals
+        ends = [len(jaxpr.consts) + len(jaxpr.inputs)]
+        for eqn in jaxpr.eqns:
+            ends.append(ends[-1] + len(eqn.outputs))
+        self.results = [range(start, end) for start, end in pairwise(ends)]
+        pairs = list(zip(self.results, jaxpr.eqns, strict=True))
+        self._makers = {number: eqn for results, eqn in pairs for number in results}
+        self.read = {atom for atom in jaxpr.out if isinstance(atom, int)}
+        for results, eqn in reversed(pairs):
+            if self.needs(eqn, results):
+                self.read.update(atom for atom in self._operands(eqn) if isinstance(atom, int))
+
+    def needs(self, eqn: Eqn, results: range) -> bool:
+        """Say whether an equation has an effect, or something reads its results."""
+        return bool(eqn.params.get("ctx effects")) or not self.read.isdisjoint(results)
+
+    def aval(self, atom: Atom) -> Aval:
+        """Return the type of an atom."""
+        return self._avals[self._types[atom] if isinstance(atom, int) else atom.aval]
+
+    def selector(self, choice: Eqn) -> Selector:
+        """Return what selects a branch.
+
+        `lax.cond` makes a number of its predicate, `lax.switch` clamps its index, and
+        `lax.platform_dependent` asks for the platform; none of that is written again.
+        """
+        atom, branches = choice.inputs[0], len(choice.params["branches"])
+        maker = self._maker(atom)
+        if maker is not None and maker.primitive == "convert_element_type" and branches == 2:  # noqa: PLR2004
+            (predicate,) = maker.inputs
+            if isinstance(predicate, int) and self.aval(predicate).dtype == "bool":
+                return Selector(predicate, is_predicate=True)
+        if maker is not None and _is_clamp(maker, branches):
+            atom = maker.inputs[1]
+            maker = self._maker(atom)
+        if maker is not None and maker.primitive == "platform_index":
+            return Selector(atom, platforms=maker)
+        return Selector(atom)
+
+    def _maker(self, atom: Atom) -> Eqn | None:
+        return self._makers.get(atom) if isinstance(atom, int) else None
+
+    def _operands(self, eqn: Eqn) -> list[Atom]:
+        """Return what the written statement reads."""
+        if eqn.primitive != "cond":
+            return eqn.inputs
+        selector = self.selector(eqn)
+        return eqn.inputs[1:] if selector.platforms else [selector.atom, *eqn.inputs[1:]]
+
+
+def _is_clamp(eqn: Eqn, branches: int) -> bool:
+    """Say whether an equation clamps an index to the numbers of the branches."""
+    if eqn.primitive != "clamp":
+        return False
+    low, _, high = eqn.inputs
+    if isinstance(low, int) or isinstance(high, int):
+        return False
+    return bool(low.value == 0 and high.value == branches - 1)

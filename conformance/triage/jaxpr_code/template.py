@@ -1,0 +1,134 @@
+"""Templates of statements: the operands and parameters of an equation, filled into a text.
+
+`lax.cumsum({*}, {=axis}{=reverse?})` gives `lax.cumsum(x, axis=0, reverse=True)`.
+
+Operands: `{0}` is the first, `{*}` all of them, `{1*}` those from the second on, `{()}` a tuple of
+several, `{staged}` the same as values that are traced, `{key}` the first where it is one random
+key. A parameter is written `{name}`, as a keyword `{=name}` or `{keyword=name}`, formatted
+`{name:format}`. One with a `?` brings its comma, and is left out where it is false, or where it is
+None or the default that follows the `?`. `{primitive}` is the name of the primitive, `{first}` an
+index where a function returns a sequence of one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.triage.jaxpr_code.literals import axes, dtype, number, one_or_tuple, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.triage.jaxpr_code.writer import Equation
+
+_FIELD: Final = re.compile(r"\{(?:(\w*)(=))?([\w*()]+)(?:(\?)([^:}]*))?(?::(\w+))?\}")
+FFTS: Final = ("FFT", "IFFT", "RFFT", "IRFFT")
+GENERATORS: Final = {"fry": "threefry2x32", "rbg": "rbg", "urbg": "unsafe_rbg"}
+"""Random number generators by the tag of their keys."""
+PRECISIONS: Final = frozenset({"DEFAULT", "HIGH", "HIGHEST"})
+
+
+def fill(eqn: Equation, template: str) -> str:
+    """Return a template with the operands and parameters of an equation filled in.
+
+    Args:
+        eqn: The equation.
+        template: The template.
+
+    Raises:
+        UnsupportedJaxprError: If a parameter is not understood.
+    """
+
+    def filled(match: re.Match[str]) -> str:
+        keyword, is_keyword, name, optional, default, how = match.groups()
+        if not is_keyword and name in _OPERANDS:
+            return _OPERANDS[name](eqn)
+        if name.isdecimal():
+            return eqn.texts[int(name)]
+        value = eqn.take(name)
+        if optional and (value in (None, json.loads(default)) if default else not value):
+            return ""
+        text = _FORMATS[how or ""](eqn, name, value)
+        return (
+            f"{', ' if optional else ''}{keyword or name}={text}"
+            if is_keyword
+            else (f"{', ' if optional else ''}{text}")
+        )
+
+    return _FIELD.sub(filled, template)
+
+
+def _key(eqn: Equation) -> str:
+    if eqn.inputs[0].aval.shape:
+        raise eqn.refusal("", "public functions take one key, not an array of them")
+    return eqn.texts[0]
+
+
+_OPERANDS: Final[dict[str, Callable[[Equation], str]]] = {
+    "*": lambda eqn: ", ".join(eqn.texts),
+    "1*": lambda eqn: ", ".join(eqn.texts[1:]),
+    "()": lambda eqn: one_or_tuple(eqn.texts),
+    "staged": lambda eqn: one_or_tuple([value.staged for value in eqn.inputs]),
+    "key": _key,
+    "primitive": lambda eqn: eqn.primitive,
+    "first": lambda eqn: "[0]" if len(eqn.outputs) == 1 else "",
+}
+
+
+def _dtype(eqn: Equation, name: str, value: Any) -> str:
+    match value:
+        case {"dtype": str(kind)} if (text := dtype(kind)) is not None:
+            return text
+        case _:
+            raise eqn.refusal(name, f"{plain(value)} has no public name")
+
+
+def _fields(eqn: Equation, name: str, value: Any) -> str:
+    """Return the fields of a named tuple as keywords."""
+    match value:
+        case [str(), *fields]:
+            pairs = [(key, of) for key, of in fields if of or not key.endswith("batching_dims")]
+            return ", ".join(f"{key}={plain(of)}" for key, of in pairs)
+        case _:
+            raise eqn.refusal(name, f"expected a record, got {plain(value)}")
+
+
+def _precision(eqn: Equation, name: str, value: Any) -> str:
+    names = value if isinstance(value, list) else [value]
+    if not PRECISIONS.issuperset(names):
+        raise eqn.refusal(name)
+    return one_or_tuple([f"lax.Precision.{one}" for one in names])
+
+
+def _number(eqn: Equation, name: str, value: Any) -> str:
+    """Return a number of the type of the first operand."""
+    text = number(value, eqn.inputs[0].aval.dtype)
+    if text is None:
+        raise eqn.refusal(name)
+    return text
+
+
+def _generator(eqn: Equation, name: str, value: Any) -> str:
+    tag = str(value).removeprefix("key<").removesuffix(">")
+    if tag not in {*GENERATORS, *GENERATORS.values()}:
+        raise eqn.refusal(name)
+    return plain(GENERATORS.get(tag, tag))
+
+
+_FORMATS: Final[dict[str, Callable[[Equation, str, Any], str]]] = {
+    "": lambda _eqn, _name, value: plain(value),
+    "axes": lambda _eqn, _name, value: axes(value),
+    "only": lambda _eqn, _name, value: plain(*value),
+    "member": lambda _eqn, _name, value: str(value).rpartition(".")[2],
+    "mode": lambda _eqn, _name, value: f"lax.GatherScatterMode.{str(value).rpartition('.')[2]}",
+    "fft": lambda _eqn, _name, value: plain(
+        FFTS[value] if isinstance(value, int) else str(value).rpartition(".")[2]
+    ),
+    "dtype": _dtype,
+    "fields": _fields,
+    "generator": _generator,
+    "number": _number,
+    "precision": _precision,
+}
