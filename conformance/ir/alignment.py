@@ -1,6 +1,6 @@
 """Which instruction of one module is which of the other.
 
-Both modules are in the form `neutral`. Pairs are found in this order: what depends on equal
+Both modules are in the form `canonical`. Pairs are found in this order: what depends on equal
 things in equal ways; what stands at the same operand of a pair already found; what reads a pair
 already found in the same place; what has the same name stack, operation and type. Bodies of
 paired instructions are aligned in turn.
@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.ir.fingerprint import Fingerprints, digest, spelled
 from conformance.ir.graph import Tensor
-from conformance.ir.normal.rewriting import operands_of
-from conformance.ir.normal.slots import slots_of
-from conformance.ir.normal.symmetry import Contexts, Uses
+from conformance.ir.normal.color_refinement import Contexts, Uses
+from conformance.ir.normal.loop_carries import slots_of
 from conformance.ir.slot_pairs import same_slots
 from conformance.ir.vocabulary import is_commutative
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
-    from conformance.ir.graph import Computation, Instruction, Module
-    from conformance.ir.normal.rewriting import Value
+    from conformance.ir.graph import Computation, Instruction, Module, Value
 
 
 _MANY: Final = 64
@@ -92,7 +90,7 @@ def align(a: Module, b: Module, hashes_a: Fingerprints, hashes_b: Fingerprints) 
     """Align two modules.
 
     Args:
-        a: The first, in the form `neutral`.
+        a: The first, in the form `canonical`.
         b: The second.
         hashes_a: Hashes of the first.
         hashes_b: Hashes of the second.
@@ -175,9 +173,9 @@ class _Pairing:
         self._spread_sure()
         self._pair_results()
         self._spread()
-        for key in (_same_work, _same_place, _same_label):
-            self._pair_by(key)
-            self._spread()
+        self._pair_by(lambda one, label: (one.op, label, one.origin.name))
+        self._pair_by(lambda one, _: (one.op, one.origin.name, _types(one)))
+        self._pair_by(lambda one, label: (one.op, label))
 
     def _add(self, a: Instruction, b: Instruction) -> None:
         if self._alignment.pair(a, b):
@@ -251,7 +249,8 @@ class _Pairing:
         while self._queue:
             a, b = self._queue.pop()
             for one, another in _operands_in_place(self._alignment, a, b):
-                if one.op == another.op and _compatible(one, another):
+                # Constants are the same only if their types are.
+                if one.op == another.op and (one.op != "constant" or one.type == another.type):
                     self._add(one, another)
             self._pair_readers(a, b, sure=False)
             self._spread_sure()
@@ -308,6 +307,7 @@ class _Pairing:
                 for one, another in zip(ours, theirs, strict=True):
                     self._add(one, another)
                     self._spread()
+        self._spread()
 
 
 def _mark(one: Instruction, marks: dict[Instruction, bytes], hashes: Fingerprints) -> bytes:
@@ -361,7 +361,7 @@ def _operands_in_place(
         fixed = list(zip(a.operands[: slots_a.fixed], b.operands[: slots_b.fixed], strict=False))
         return [*fixed, *((values_a[n][0], values_b[m][0]) for n, m in pairs.items())]
     if is_commutative(a):
-        return _unordered(alignment, operands_of(a), operands_of(b))
+        return _unordered(alignment, a.inputs, b.inputs)
     return list(zip(a.operands, b.operands, strict=False))
 
 
@@ -395,34 +395,9 @@ def _likeliest(
     """Return the candidate that shares most with an instruction, None if several do."""
     if len(candidates) == 1:
         return candidates[0]
-    ranked = sorted(
-        (
-            (_shared(alignment, one, c), c.origin == one.origin, c.type == one.type)
-            for c in candidates
-        ),
-        reverse=True,
-    )
-    if not ranked or ranked[0] == ranked[1]:
-        return None
-    return max(
-        candidates,
-        key=lambda c: (_shared(alignment, one, c), c.origin == one.origin, c.type == one.type),
-    )
-
-
-def _compatible(a: Instruction, b: Instruction) -> bool:
-    """Say whether two of one operation may be the same one: constants must have equal types."""
-    return a.op != "constant" or a.type == b.type
-
-
-def _same_work(one: Instruction, label: Hashable) -> Hashable:
-    return (one.op, label, one.origin.name)
-
-
-def _same_place(one: Instruction, label: Hashable) -> Hashable:
-    del label
-    return (one.op, one.origin.name, _types(one))
-
-
-def _same_label(one: Instruction, label: Hashable) -> Hashable:
-    return (one.op, label)
+    likeness = [
+        (_shared(alignment, one, other), other.origin == one.origin, other.type == one.type)
+        for other in candidates
+    ]
+    most = max(likeness, default=None)
+    return candidates[likeness.index(most)] if likeness.count(most) == 1 else None

@@ -1,4 +1,4 @@
-"""All that is kept of one IR: its fingerprints, its facts, its text in the form `neutral`."""
+"""All that is kept of one IR: its fingerprints, its facts, its text in the form `canonical`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.ir.fact_table import fact_table
 from conformance.ir.graph import IrSyntaxError
-from conformance.ir.normal.forms import VERSION, to_neutral, to_structure
+from conformance.ir.normal.forms import VERSION, to_canonical, to_exact
 from conformance.ir.normal.text import dumps
 from conformance.ir.reading import read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from conformance.ir.graph import Module
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +21,11 @@ class Analysis:
     """What one text is, in normal form.
 
     Attributes:
-        structure: Fingerprint of the form `structure`.
-        neutral: Fingerprint of the form `neutral`.
+        structure: Fingerprint of the form `exact`.
+        neutral: Fingerprint of the form `canonical`.
         facts: See `conformance.ir.fact_table.fact_table`.
         not_understood: What was kept as text only, with how often it occurs.
-        text: The form `neutral` as text, empty unless asked for.
+        text: The form `canonical` as text, empty unless asked for.
     """
 
     structure: str
@@ -43,7 +41,7 @@ def analyse(text: str, kind: str, *, with_text: bool = False) -> Analysis:
     Args:
         text: The text.
         kind: `hlo`, `stablehlo` or `jaxpr`.
-        with_text: Whether to print the form `neutral`.
+        with_text: Whether to print the form `canonical`.
 
     Returns:
         What is kept of it.
@@ -53,7 +51,11 @@ def analyse(text: str, kind: str, *, with_text: bool = False) -> Analysis:
             own broke on it.
     """
     try:
-        return _analysed(read(text, kind), with_text=with_text)
+        module = read(text, kind)
+        exact = to_exact(module)
+        facts = fact_table(module)
+        canonical = to_canonical(module)
+        printed = dumps(module, VERSION) if with_text else ""
     except IrSyntaxError:
         raise
     except Exception as error:
@@ -64,16 +66,10 @@ def analyse(text: str, kind: str, *, with_text: bool = False) -> Analysis:
             f"{kind}: the normal form broke in {where} ({type(error).__name__}: {error}); "
             "please report the module"
         ) from error
-
-
-def _analysed(module: Module, *, with_text: bool) -> Analysis:
-    structure = to_structure(module)
-    facts = fact_table(module)
-    neutral = to_neutral(module)
     return Analysis(
-        structure=structure,
-        neutral=neutral,
+        structure=exact,
+        neutral=canonical,
         facts=facts,
         not_understood=dict(module.not_understood),
-        text=dumps(module, VERSION) if with_text else "",
+        text=printed,
     )

@@ -79,10 +79,10 @@ class IrDiff:
 
     Attributes:
         kind: `hlo`, `stablehlo` or `jaxpr`.
-        equal: Whether they are the same in the form `structure`.
-        neutral_equal: Whether they are the same in the form `neutral`.
+        equal: Whether they are the same in the form `exact`.
+        neutral_equal: Whether they are the same in the form `canonical`.
         changes: What differs, the gravest first; empty if and only if `equal`.
-        begins: Where it begins to, see `conformance.ir.beginnings`; empty if `neutral_equal`.
+        begins: Where it begins to, see `conformance.ir.divergence`; empty if `neutral_equal`.
         facts: The facts of both, `a` and `b`.
         matched: Instructions of both that correspond and do the same.
         changed: Instructions that correspond and differ.

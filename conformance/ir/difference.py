@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from conformance.ir.alignment import align
-from conformance.ir.beginnings import beginnings
 from conformance.ir.change import Change, IrDiff, Severity
-from conformance.ir.deltas import Delta, Rewrite, Side, rewrites
+from conformance.ir.divergence import beginnings
+from conformance.ir.edits import Delta, Rewrite, Side, rewrites
 from conformance.ir.excerpts import Excerpts
 from conformance.ir.fact_table import fact_table
 from conformance.ir.fingerprint import fingerprint, fingerprints
 from conformance.ir.grouping import census, grouping
 from conformance.ir.interface import interface_changes
-from conformance.ir.normal.forms import structured, to_neutral
+from conformance.ir.normal.forms import make_exact, to_canonical
 from conformance.ir.patterns import Pattern, patterns
 from conformance.ir.reading import read
 
@@ -51,7 +51,7 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
         How they differ.
     """
     unknown = a.not_understood + b.not_understood
-    hashes = structured(a), structured(b)
+    hashes = make_exact(a), make_exact(b)
     equal = fingerprint(a, hashes[0]) == fingerprint(b, hashes[1])
     facts = {"a": fact_table(a), "b": fact_table(b)}
     if equal:
@@ -66,7 +66,7 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
         )
     counted = census(a, hashes[0], text_a), census(b, hashes[1], text_b)
     said = list(interface_changes(a, b, facts))
-    neutral_equal = to_neutral(a) == to_neutral(b)
+    neutral_equal = to_canonical(a) == to_canonical(b)
     if neutral_equal:
         size = sum(len(c.instructions) for c in a.reachable())
         return IrDiff(

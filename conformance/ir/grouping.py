@@ -41,7 +41,7 @@ def census(module: Module, hashes: Fingerprints, text: Excerpts) -> Census:
     """Count the instructions of a module.
 
     Args:
-        module: In the form `structure`.
+        module: In the form `exact`.
         hashes: Its hashes.
         text: What examples are quoted from.
     """
@@ -57,7 +57,7 @@ def census(module: Module, hashes: Fingerprints, text: Excerpts) -> Census:
 
 
 def grouping(a: Census, b: Census) -> Iterator[Change]:
-    """Yield what differs between modules that are the same in the form `neutral`.
+    """Yield what differs between modules that are the same in the form `canonical`.
 
     Args:
         a: What there is in the first.

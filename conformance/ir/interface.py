@@ -22,7 +22,7 @@ def interface_changes(
     """Yield how the interfaces of two modules differ.
 
     Args:
-        a: The first module, in the form `structure`.
+        a: The first module, in the form `exact`.
         b: The second.
         facts: The facts of both, `a` and `b`.
     """

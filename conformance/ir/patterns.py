@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from conformance.ir.change import Kind, Severity
-from conformance.ir.deltas import Delta, Rewrite, Side
+from conformance.ir.edits import Delta, Rewrite, Side
 from conformance.ir.graph import Tensor
 from conformance.ir.vocabulary import COLLECTIVES, CONSTANTS, MOVEMENT, REDUCTIONS
 

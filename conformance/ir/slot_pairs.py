@@ -6,14 +6,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, TypeAlias
 
 from conformance.ir.fingerprint import spelled
+from conformance.ir.normal.color_refinement import Uses, outlook
 from conformance.ir.normal.rewriting import type_of
-from conformance.ir.normal.symmetry import Uses, outlook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from conformance.ir.graph import Instruction
-    from conformance.ir.normal.slots import Slots
+    from conformance.ir.normal.loop_carries import Slots
 
 Keys: TypeAlias = list[bytes]
 """What slots are paired by; an empty key is none."""

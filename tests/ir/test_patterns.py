@@ -6,7 +6,7 @@ import pytest
 
 from conformance.ir.change import Kind, Severity
 from conformance.ir.patterns import Pattern, patterns
-from tests.ir.test_deltas import found
+from tests.ir.test_edits import found
 from tests.ir.texts import ADD, LOOP, STEPS, hlo
 
 NEGATE = "%r = f32[4] negate(%x)"

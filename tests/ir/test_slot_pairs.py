@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.ir.normal.slots import slots_of
+from conformance.ir.normal.loop_carries import slots_of
 from conformance.ir.slot_pairs import same_slots
-from tests.ir.normal.test_ordering import RETURN, loop
+from tests.ir.normal.test_color_refinement import RETURN, loop
 from tests.ir.texts import settled, the
 
 STEPS = ("negate(%a)", "sine(%b)", "tanh(%c)")

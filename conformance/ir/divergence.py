@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.ir.deltas import Delta, Side
+from conformance.ir.edits import Delta, Side
 from conformance.ir.graph import Tensor
 from conformance.ir.vocabulary import CONSTANTS, MOVEMENT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from conformance.ir.deltas import Rewrite
+    from conformance.ir.edits import Rewrite
     from conformance.ir.graph import Instruction
 
 CONVERSIONS: Final = frozenset({"convert", "convert_element_type"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.ir.deltas import Rewrite, rewrites
+from conformance.ir.edits import Rewrite, rewrites
 from tests.ir.test_alignment import aligned
 from tests.ir.texts import ADD, LOOP, STEPS, hlo
 

@@ -11,16 +11,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
-from conformance.ir.normal.rewriting import operands_of
-from conformance.ir.normal.slots import slots_of
+from conformance.ir.normal.loop_carries import slots_of
 from conformance.ir.vocabulary import is_commutative
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.ir.alignment import Alignment, PairedComputations
-    from conformance.ir.graph import Instruction
-    from conformance.ir.normal.rewriting import Value
+    from conformance.ir.graph import Instruction, Value
 
 
 Differing: TypeAlias = tuple[str, "Value | None", "Value | None"]
@@ -212,7 +210,7 @@ def _same(a: Instruction, b: Instruction, name: str) -> bool:
 
 def _differing_operands(alignment: Alignment, a: Instruction, b: Instruction) -> list[Differing]:
     """Find the operands in which two paired instructions differ."""
-    ours, theirs = operands_of(a), operands_of(b)
+    ours, theirs = a.inputs, b.inputs
     slots = slots_of(a)
     if slots is not None and a in alignment.slots:
         fixed = _in_place(alignment, ours[: slots.fixed], theirs[: slots.fixed])
