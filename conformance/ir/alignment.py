@@ -399,5 +399,5 @@ def _likeliest(
         (_shared(alignment, one, other), other.origin == one.origin, other.type == one.type)
         for other in candidates
     ]
-    most = max(likeness, default=None)
+    most = max(likeness, default=(0, False, False))
     return candidates[likeness.index(most)] if likeness.count(most) == 1 else None

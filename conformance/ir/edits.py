@@ -1,15 +1,15 @@
 """What differs between two aligned modules, and which differences belong together.
 
-A *delta* is one place: an instruction only one side has, or a pair that differs in what it is or
-in what it reads. Deltas that explain each other form a *rewrite*: a reduction that is now made
-in two steps is one rewrite, not five deltas.
+An *edit* is one place: an instruction only one side has, or a pair that differs in what it is or
+in what it reads. Edits that explain each other form a *rewrite*: a reduction that is now made
+in two steps is one rewrite, not five edits.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from conformance.ir.normal.loop_carries import slots_of
 from conformance.ir.vocabulary import is_commutative
@@ -26,7 +26,7 @@ Differing: TypeAlias = tuple[str, "Value | None", "Value | None"]
 
 
 class Side(StrEnum):
-    """What kind of place a delta is."""
+    """What kind of place an edit is."""
 
     REMOVED = "-"
     ADDED = "+"
@@ -39,7 +39,7 @@ class Side(StrEnum):
 
 
 @dataclass(slots=True, eq=False)
-class Delta:
+class IrEdit:
     """One place that differs.
 
     Attributes:
@@ -58,17 +58,18 @@ class Delta:
     what: tuple[str, ...] = ()
 
     @property
+    def instructions(self) -> list[Instruction]:
+        """The instruction of the first module and the one of the second, where there is one."""
+        return [one for one in (self.a, self.b) if one is not None]
+
+    @property
     def op(self) -> str:
         """The operation, `results` for what a computation returns."""
-        one = self.a or self.b
-        return one.op if one is not None else "results"
+        return self.instructions[0].op if self.a or self.b else "results"
 
 
-@dataclass(slots=True)
-class Rewrite:
-    """Deltas that belong together."""
-
-    deltas: list[Delta] = field(default_factory=list)
+Rewrite: TypeAlias = list[IrEdit]
+"""Edits that belong together."""
 
 
 def rewrites(alignment: Alignment) -> list[Rewrite]:
@@ -80,86 +81,64 @@ def rewrites(alignment: Alignment) -> list[Rewrite]:
     Returns:
         Rewrites, in the order of the first module's text.
     """
-    groups, loops = _Groups(), _Loops(alignment)
+    edits = _Edits(alignment)
     for pair in alignment.computations:
-        _Difference(alignment, pair, groups, loops).take()
-    return groups.rewrites()
+        edits.take(pair)
+    return edits.rewrites()
 
 
-class _Loops:
-    """Knows the loops that carry more, or less, than the ones they are paired with.
+class _Edits:
+    """Finds the edits of aligned modules and joins those that explain each other (a union-find).
 
-    Such a slot shows around the loop, within it, and at its results: one rewrite.
+    A loop may carry more, or less, than the one it is paired with: such a slot shows around the
+    loop, within it, and at its results, and is one rewrite.
     """
 
     def __init__(self, alignment: Alignment) -> None:
-        self._slots = alignment.slots
-        self._of: dict[Instruction, tuple[Delta, frozenset[int]]] = {}
-
-    def add(self, delta: Delta) -> None:
-        """Take note of a loop whose operands differ."""
-        a, b = delta.a, delta.b
-        if a is not None and b is not None and a in self._slots:
-            pairs = self._slots[a]
-            self._of[a] = delta, frozenset(pairs)
-            self._of[b] = delta, frozenset(pairs.values())
-
-    def around(self, inside: Instruction | None) -> Delta | None:
-        """Return what differs around a computation of a loop."""
-        return self._of[inside][0] if inside is not None and inside in self._of else None
-
-    def of_result(self, value: Value) -> Delta | None:
-        """Return what differs around a loop of which only one side has this result."""
-        producer, path = value
-        if not path or producer not in self._of:
-            return None
-        delta, paired = self._of[producer]
-        return delta if path[0] not in paired else None
-
-
-class _Difference:
-    """Finds the deltas of two computations, and which of them explain each other."""
-
-    def __init__(
-        self, alignment: Alignment, pair: PairedComputations, groups: _Groups, loops: _Loops
-    ) -> None:
         self._alignment = alignment
-        self._pair = pair
-        self._groups = groups
-        self._loops = loops
-        self._alone: dict[Instruction, Delta] = {}
-        self._retyped: dict[Instruction, Delta] = {}
+        self._parent: dict[IrEdit, IrEdit] = {}
+        self._alone: dict[Instruction, IrEdit] = {}
+        self._retyped: dict[Instruction, IrEdit] = {}
+        self._loops: dict[Instruction, tuple[IrEdit, frozenset[int]]] = {}
+        """What differs around a loop, and which of its slots are paired."""
 
-    def take(self) -> None:
+    def take(self, pair: PairedComputations) -> None:
         to_a, to_b = self._alignment.to_a, self._alignment.to_b
-        for one in self._pair.a.instructions:
+        loop = self._loops.get(pair.inside) if pair.inside is not None else None
+        around = loop[0] if loop is not None else None
+        for one in pair.a.instructions:
             if one not in to_b:
-                self._take_alone(one, Delta(Side.REMOVED, one, None, self._pair))
-        for one in self._pair.b.instructions:
+                self._take_alone(one, IrEdit(Side.REMOVED, one, None, pair), around)
+        for one in pair.b.instructions:
             if one not in to_a:
-                self._take_alone(one, Delta(Side.ADDED, None, one, self._pair))
-        for one in self._pair.a.instructions:
+                self._take_alone(one, IrEdit(Side.ADDED, None, one, pair), around)
+        for one in pair.a.instructions:
             if one in to_b:
-                self._take_pair(one, to_b[one])
-        for _, ours, theirs in _differing_results(self._alignment, self._pair):
+                self._take_pair(one, to_b[one], pair)
+        for _, ours, theirs in _differing_results(self._alignment, pair):
             a, b = (value[0] if value is not None else None for value in (ours, theirs))
-            delta = Delta(Side.RESULTS, a, b, self._pair)
-            self._take_surroundings(delta, ours, theirs)
+            edit = IrEdit(Side.RESULTS, a, b, pair)
+            self._take_surroundings(edit, ours, theirs)
             if ours is None or theirs is None:
-                self._join(delta, self._loops.around(self._pair.inside))
+                self._join(edit, around)
 
-    def _take_alone(self, one: Instruction, delta: Delta) -> None:
-        self._alone[one] = delta
-        self._groups.add(delta)
+    def rewrites(self) -> list[Rewrite]:
+        found: dict[IrEdit, Rewrite] = {}
+        for edit in self._parent:
+            found.setdefault(self._root(edit), []).append(edit)
+        return list(found.values())
+
+    def _take_alone(self, one: Instruction, edit: IrEdit, around: IrEdit | None) -> None:
+        self._alone[one] = self._parent[edit] = edit
         for operand in one.operands:
-            self._join(delta, self._alone.get(operand))
+            self._join(edit, self._alone.get(operand))
         if one.op == "parameter":
-            self._join(delta, self._loops.around(self._pair.inside))
+            self._join(edit, around)
 
-    def _take_pair(self, a: Instruction, b: Instruction) -> None:
-        changed = _changed(a, b, self._pair)
+    def _take_pair(self, a: Instruction, b: Instruction, pair: PairedComputations) -> None:
+        changed = _changed(a, b, pair)
         if changed is not None:
-            self._groups.add(changed)
+            self._parent[changed] = changed
             if "type" in changed.what:
                 self._retyped[a] = changed
                 for operand in a.operands:
@@ -168,44 +147,58 @@ class _Difference:
         differing = _differing_operands(self._alignment, a, b)
         if differing:
             places = tuple(sorted({place for place, _, _ in differing}))
-            rewired = Delta(Side.REWIRED, a, b, self._pair, places)
-            self._loops.add(rewired)
-            self._groups.add(rewired)
+            rewired = IrEdit(Side.REWIRED, a, b, pair, places)
+            self._parent[rewired] = rewired
+            if a in self._alignment.slots:
+                slots = self._alignment.slots[a]
+                self._loops[a] = rewired, frozenset(slots)
+                self._loops[b] = rewired, frozenset(slots.values())
             self._join(rewired, changed)
             for _, ours, theirs in differing:
                 self._take_surroundings(rewired, ours, theirs)
 
-    def _take_surroundings(self, delta: Delta, ours: Value | None, theirs: Value | None) -> None:
-        """Take a delta that what is alone on either side explains."""
-        self._groups.add(delta)
+    def _take_surroundings(self, edit: IrEdit, ours: Value | None, theirs: Value | None) -> None:
+        """Take an edit that what is alone on either side explains."""
+        self._parent.setdefault(edit, edit)
         for value in (ours, theirs):
-            if value is not None:
-                self._join(delta, self._alone.get(value[0]))
-                self._join(delta, self._loops.of_result(value))
+            if value is None:
+                continue
+            producer, path = value
+            self._join(edit, self._alone.get(producer))
+            if path and producer in self._loops:
+                around, paired = self._loops[producer]
+                self._join(edit, around if path[0] not in paired else None)
 
-    def _join(self, one: Delta, other: Delta | None) -> None:
+    def _join(self, one: IrEdit, other: IrEdit | None) -> None:
         if other is not None:
-            self._groups.join(one, other)
+            root, child = self._root(one), self._root(other)
+            if root is not child:
+                self._parent[child] = root
+
+    def _root(self, edit: IrEdit) -> IrEdit:
+        while self._parent[edit] is not edit:
+            self._parent[edit] = self._parent[self._parent[edit]]
+            edit = self._parent[edit]
+        return edit
 
 
-def _changed(a: Instruction, b: Instruction, pair: PairedComputations) -> Delta | None:
+def _changed(a: Instruction, b: Instruction, pair: PairedComputations) -> IrEdit | None:
     what = ["type"] if a.type != b.type and slots_of(a) is None else []
-    if a.attributes is not b.attributes:
-        names = dict.fromkeys([*a.attributes, *b.attributes])
-        what += [n for n in names if n not in _OF_POSITION and not _same(a, b, n)]
+    ours, theirs = a.attributes, b.attributes
+    if ours is not theirs:
+        # Slots and parameters were paired by what they are given, not by their number.
+        skipped = {"captured", "index"} if a.op == "parameter" else {"captured"}
+        what += [
+            name
+            for name in dict.fromkeys([*ours, *theirs])
+            if name not in skipped and ours.get(name, _ABSENT) != theirs.get(name, _ABSENT)
+        ]
     if len(a.bodies) != len(b.bodies):
         what.append("bodies")
-    return Delta(Side.CHANGED, a, b, pair, tuple(what)) if what else None
+    return IrEdit(Side.CHANGED, a, b, pair, tuple(what)) if what else None
 
 
-_OF_POSITION = frozenset({"captured"})
-
-
-def _same(a: Instruction, b: Instruction, name: str) -> bool:
-    if a.op == "parameter" and name == "index":
-        return True  # parameters were paired by what they are given
-    ours, theirs = a.attributes, b.attributes
-    return (name in ours) == (name in theirs) and ours.get(name) == theirs.get(name)
+_ABSENT: Final = object()
 
 
 def _differing_operands(alignment: Alignment, a: Instruction, b: Instruction) -> list[Differing]:
@@ -274,32 +267,3 @@ def _differing_results(alignment: Alignment, pair: PairedComputations) -> list[D
     slots = alignment.slots[pair.inside]
     carried = {n: m for n, m in slots.items() if n < len(ours) and m < len(theirs)}
     return _by_slot(alignment, carried, ours, theirs)
-
-
-class _Groups:
-    """Deltas, joined into groups (a union-find)."""
-
-    def __init__(self) -> None:
-        self._parent: dict[Delta, Delta] = {}
-
-    def add(self, delta: Delta) -> None:
-        self._parent.setdefault(delta, delta)
-
-    def join(self, one: Delta, other: Delta) -> None:
-        self._parent.setdefault(one, one)
-        self._parent.setdefault(other, other)
-        root, child = self._root(one), self._root(other)
-        if root is not child:
-            self._parent[child] = root
-
-    def rewrites(self) -> list[Rewrite]:
-        found: dict[Delta, Rewrite] = {}
-        for delta in self._parent:
-            found.setdefault(self._root(delta), Rewrite()).deltas.append(delta)
-        return list(found.values())
-
-    def _root(self, delta: Delta) -> Delta:
-        while self._parent[delta] is not delta:
-            self._parent[delta] = self._parent[self._parent[delta]]
-            delta = self._parent[delta]
-        return delta
