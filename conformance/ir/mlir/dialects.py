@@ -1,23 +1,31 @@
-"""Attributes of the dialects that jax's modules are written in: stablehlo, mhlo, chlo, sdy."""
+"""Attributes of the dialects that jax's modules are written in: stablehlo, mhlo, chlo, sdy.
+
+Two spellings are our own, for values that came from text which is not kept:
+`#conformance.sharding<"tiled", [4, 1], [0, 1, 2, 3], []>` is a sharding device by device,
+`#conformance.text<"sha256:... of 2000 elements">` the text of a constant.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from conformance.ir.hlo.devices import Axis
+from conformance.ir.graph import Sharding
 from conformance.ir.hlo.lexing import Unexpected
-from conformance.ir.mlir import private, sdy
+from conformance.ir.hlo.shardings import Axis
+from conformance.ir.mlir import sdy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.ir.graph import Attribute
-    from conformance.ir.hlo.devices import Mesh
+    from conformance.ir.hlo.shardings import Mesh
     from conformance.ir.mlir.scan import Scanner
 
 _PLAIN = frozenset({"#stablehlo", "#mhlo", "#chlo", "#vhlo", "#sdy"})
 """Dialects whose enumerations and structures need no more than their grammar."""
+SHARDING = "#conformance.sharding"
+TEXT = "#conformance.text"
 _SPACE = re.compile(r"\s+")
 
 
@@ -39,8 +47,8 @@ class Dialects:
             "#mhlo.conv": self._text,
             "#stablehlo.replica_group_mesh_axes": self._groups,
             "#stablehlo.axis_ref": self._axis,
-            private.SHARDING: private.sharding,
-            private.TEXT: private.text,
+            SHARDING: _own_sharding,
+            TEXT: _own_text,
         }
 
     def read(self, name: str, scan: Scanner) -> object:
@@ -140,3 +148,30 @@ class Dialects:
             axis = sdy.part(scan, axis.name)
         scan.expect(">")
         return tuple(axis)
+
+
+def _own_text(scan: Scanner) -> str:
+    """Read `<"...">`."""
+    scan.expect("<")
+    found = scan.string()
+    scan.expect(">")
+    return found
+
+
+def _own_sharding(scan: Scanner) -> Sharding:
+    """Read `<"kind", [tiles], [devices], ["subgroups"], <parts>...>`."""
+    scan.enter()
+    scan.expect("<")
+    kind = scan.string()
+    scan.expect(",")
+    tiles = scan.listed("[", "]", scan.integer)
+    scan.expect(",")
+    devices = scan.listed("[", "]", scan.integer)
+    scan.expect(",")
+    subgroups = scan.listed("[", "]", scan.string)
+    parts = []
+    while scan.accept(","):
+        parts.append(_own_sharding(scan))
+    scan.expect(">")
+    scan.leave()
+    return Sharding(kind, tuple(tiles), tuple(devices), tuple(subgroups), tuple(parts))

@@ -222,8 +222,8 @@ def _floats(tokens: list[str], kind: np.dtype[Any]) -> Elements:
     return values
 
 
-def element_texts(values: Elements, *, bits: bool = False) -> list[str]:
-    """Return the text of each element; if `bits`, a float that is no number as its bits."""
+def element_texts(values: Elements) -> list[str]:
+    """Return the text of each element."""
     if values.dtype.kind == "b":
         return ["true" if value else "false" for value in values]
     if values.dtype.kind in "iu":
@@ -237,11 +237,6 @@ def element_texts(values: Elements, *, bits: bool = False) -> list[str]:
     digits = 2 * values.dtype.itemsize
     usual = np.array([np.nan]).astype(values.dtype).view(_unsigned(values.dtype))[0]
     for place, text in enumerate(spelled):
-        if text[-1].isalpha():
-            if bits:
-                spelled[place] = f"0x{raw[place]:0{digits}X}"
-            elif text[-1] == "n" and raw[place] != usual:
-                spelled[place] = f"nan(0x{raw[place]:0{digits}x})"
-        elif bits and "." not in text:
-            spelled[place] = text.replace("e", ".0e")
+        if text[-1] == "n" and raw[place] != usual:
+            spelled[place] = f"nan(0x{raw[place]:0{digits}x})"
     return spelled

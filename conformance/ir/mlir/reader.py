@@ -9,22 +9,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from conformance.ir.graph import NOWHERE, Computation, Instruction, Module
-from conformance.ir.hlo.devices import Mesh
+from conformance.ir.hlo.shardings import Mesh
 from conformance.ir.mlir.attributes import Attributes
-from conformance.ir.mlir.frames import Head, Open, Tail
-from conformance.ir.mlir.functions import Symbols
-from conformance.ir.mlir.header import Header, check_rest
 from conformance.ir.mlir.locations import Locations
-from conformance.ir.mlir.roles import CALLS, role_of
-from conformance.ir.mlir.scan import Scanner
+from conformance.ir.mlir.scan import Header, Scanner, check_rest
+from conformance.ir.mlir.symbols import CALLS, Symbols, Values, refuse, role_of
 from conformance.ir.mlir.tensors import Types
-from conformance.ir.mlir.values import Values, refuse
 
 if TYPE_CHECKING:
-    from conformance.ir.graph import Attribute, Origin
+    from conformance.ir.graph import Attribute, Origin, Type, Value
 
 DEEPEST = 500
 """How deep regions may nest."""
@@ -35,6 +31,57 @@ _LINE = re.compile(
     rf"([^\n]{{0,{_LONGEST}}}+)(?=\n|\Z)"
 )
 _ENDS = (".return", ".yield")
+
+
+class Tail(NamedTuple):
+    """What follows the operands of an operation.
+
+    Attributes:
+        attributes: All of them.
+        type: Type of the result.
+        takes: Types of the operands.
+        gives: How many results there are.
+        unknown: What was not understood, for counting.
+    """
+
+    attributes: dict[str, Attribute]
+    type: Type
+    takes: tuple[Type, ...]
+    gives: int
+    unknown: tuple[str, ...]
+
+
+class Head(NamedTuple):
+    """What stands before: `%0:2 = "op"(%a, %b)`; key and times are empty without a result."""
+
+    key: str
+    times: str
+    op: str
+    links: list[Value]
+    line: int
+
+
+class Open:
+    """An operation whose regions are being read.
+
+    Attributes:
+        head: How it begins.
+        attributes: Those read so far.
+        bodies: The regions read so far, with the one that is open.
+        begun: Whether the open region's block has begun.
+        ended: Whether its terminator has been read.
+        unknown: What of its attributes was not understood.
+    """
+
+    __slots__ = ("attributes", "begun", "bodies", "ended", "head", "region", "unknown")
+
+    def __init__(self, head: Head, attributes: dict[str, Attribute]) -> None:
+        self.head = head
+        self.attributes = attributes
+        self.bodies: list[tuple[str, Computation]] = []
+        self.region = Computation("")
+        self.begun = self.ended = False
+        self.unknown: tuple[str, ...] = ()
 
 
 class Reader:

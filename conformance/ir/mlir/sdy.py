@@ -7,9 +7,8 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from conformance.ir.graph import IrSyntaxError, Sharding
-from conformance.ir.hlo.devices import Axis, Mesh, transposed
 from conformance.ir.hlo.lexing import LARGEST, Unexpected
-from conformance.ir.hlo.shardings import sharding, tiled
+from conformance.ir.hlo.shardings import Axis, Mesh, sharding, tiled, transposed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
