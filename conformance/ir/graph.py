@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from conformance.errors import ConformanceError
 
@@ -86,6 +86,13 @@ Attribute: TypeAlias = (
     str | int | float | bool | Sharding | Opaque | Tensor | tuple["Attribute", ...] | None
 )
 """Value of an attribute: plain, immutable, hashable."""
+
+
+def freeze(value: Any) -> Attribute:
+    """Return a value of JSON as an attribute: lists as tuples, objects as pairs sorted by key."""
+    if isinstance(value, dict):
+        return tuple([(key, freeze(value[key])) for key in sorted(value)])
+    return tuple(map(freeze, value)) if isinstance(value, list) else value
 
 
 class Origin(NamedTuple):

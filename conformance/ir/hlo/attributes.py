@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from conformance.ir.graph import NOWHERE, Attribute, Opaque, Origin, Tensor
+from conformance.ir.graph import NOWHERE, Attribute, Opaque, Origin, Tensor, freeze
 from conformance.ir.hlo.lexing import (
     INTEGER,
     NAME,
@@ -314,17 +314,11 @@ def _config(text: str) -> Attribute:
     if not content.startswith("{"):
         return content
     try:
-        return _frozen(json.loads(content, parse_constant=str))
+        return freeze(json.loads(content, parse_constant=str))
     except ValueError:
         return content
     except RecursionError:
         raise Unexpected(content, "JSON that is not nested as deep") from None
-
-
-def _frozen(value: Any) -> Attribute:
-    if isinstance(value, dict):
-        return tuple([(key, _frozen(value[key])) for key in sorted(value)])
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def _program(text: str, types: HloTypes) -> Attribute:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from conformance.ir.graph import (
@@ -13,23 +15,25 @@ from conformance.ir.graph import (
     Origin,
     Sharding,
     Tensor,
+    freeze,
 )
-from conformance.ir.jaxpr.document import Aval, Document, Jaxpr, decode
-from conformance.ir.jaxpr.dtypes import hlo_dtype
+from conformance.ir.jaxpr.document import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.ir.graph import Attribute, Type
-    from conformance.ir.jaxpr.document import Atom, Eqn
+    from conformance.ir.graph import Attribute, Value
+    from conformance.ir.jaxpr.document import Atom, Document, Eqn, Jaxpr
 
 T = TypeVar("T")
-Result = tuple[Instruction, tuple[int, ...]]
 
 ROLES: Final = {"body_jaxpr": "body", "cond_jaxpr": "condition", "branches": "branch"}
 """Roles of inner jaxprs whose parameter is named otherwise."""
 RESULT: Final = "result "
 """Before the names of attributes that tell of an instruction's results, not of its parameters."""
+_SHORT: Final = {"float": "f", "int": "s", "uint": "u", "complex": "c", "bfloat": "bf"}
+_NUMERIC = re.compile(r"(float|int|uint|complex|bfloat)([1-9]\d*)(?:_(e\d+m\d+\w*))?")
+_OF_A_REF = re.compile(r"ref<(.+)>")
 _PER_RESULT: Final = ("weak_type", "vma", "unreduced", "reduced", "sharding")
 
 
@@ -58,44 +62,102 @@ class _Reader:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._tensors: dict[Tensor, Tensor] = {}
-        self._avals = [self._tensor(aval) for aval in document.avals]
-        self._origins = [self._origin(*source) for source in document.sources]
+        tensors: dict[Tensor, Tensor] = {}
+        self._avals: list[Tensor] = []
+        for aval in document.avals:
+            tensor = Tensor(hlo_dtype(aval.dtype), tuple(aval.shape), space=aval.more.space)
+            self._avals.append(tensors.setdefault(tensor, tensor))
+        self._origins = [
+            Origin(name, pick(document.files, file, "file") if file >= 0 else "", line)
+            for name, file, line in document.sources
+        ]
         self._computations = [Computation("") for _ in document.jaxprs]
         self._module = Module("jaxpr", document.name, self._computations[0])
+        self._open = self._computations[0]
+        self._variables: list[Value] = []
 
     def module(self) -> Module:
-        module, entry = self._module, self._computations[0]
-        entry.name = self._document.name or "jaxpr"
+        self._open.name = self._document.name or "jaxpr"
         for computation, jaxpr in zip(self._computations, self._document.jaxprs, strict=True):
-            _Filler(self, computation, jaxpr).fill()
-        _name_bodies(entry)
-        module.attributes = self.attributes(self._document.attributes, "the module")
-        return module
+            self._open, self._variables = computation, []
+            self._fill(jaxpr)
+        self._name_bodies()
+        self._module.attributes = self._attributes(self._document.attributes, "the module")
+        return self._module
 
-    def _tensor(self, aval: Aval) -> Tensor:
-        tensor = Tensor(hlo_dtype(aval.dtype), tuple(aval.shape), space=aval.more.space)
-        return self._tensors.setdefault(tensor, tensor)
+    def _fill(self, jaxpr: Jaxpr) -> None:
+        for constant in jaxpr.consts:
+            made = self._leaf("constant", constant.aval, "value", constant.value)
+            self._variables.append((made, ()))
+        for index, aval in enumerate(jaxpr.inputs):
+            self._variables.append((self._leaf("parameter", aval, "index", index), ()))
+        for eqn in jaxpr.eqns:
+            self._eqn(eqn)
+        self._open.results = [self._atom(atom) for atom in jaxpr.out]
+        self._open.attributes = self._attributes(jaxpr.attributes, self._open.name or "a jaxpr")
 
-    def _origin(self, name: str, file: int, line: int) -> Origin:
-        return Origin(name, pick(self._document.files, file, "file") if file >= 0 else "", line)
+    def _eqn(self, eqn: Eqn) -> None:
+        inputs = [self._atom(atom) for atom in eqn.inputs]
+        made = self._add(eqn.primitive, eqn.outputs)
+        made.inputs = inputs
+        made.origin = pick(self._origins, eqn.source, "source")
+        made.attributes = {**dict(self._params(made, eqn)), **made.attributes}
+        if len(eqn.outputs) == 1:
+            self._variables.append((made, ()))
+        else:
+            self._variables += [(made, (number,)) for number in range(len(eqn.outputs))]
 
-    def origin(self, number: int) -> Origin:
-        return pick(self._origins, number, "source")
+    def _params(self, made: Instruction, eqn: Eqn) -> Iterator[tuple[str, Attribute]]:
+        """Yield what is no jaxpr; jaxprs become the instruction's bodies."""
+        bodies: list[tuple[str, Computation]] = []
+        for name, value in eqn.params.items():
+            rest, inner = _without_jaxprs(value, ROLES.get(name, name))
+            bodies += [(role, pick(self._computations, number, "jaxpr")) for role, number in inner]
+            if rest is not _NOTHING:
+                yield name, self._attribute(rest, f"{name} of {eqn.primitive}")
+        made.bodies = tuple(bodies)
 
-    def aval(self, number: int) -> tuple[Tensor, Aval]:
-        return pick(self._avals, number, "aval"), self._document.avals[number]
+    def _atom(self, atom: Atom) -> Value:
+        if isinstance(atom, int):
+            return pick(self._variables, atom, "variable")
+        return self._leaf("literal", atom.aval, "value", atom.value), ()
 
-    def computation(self, number: int) -> Computation:
-        return pick(self._computations, number, "jaxpr")
+    def _leaf(self, op: str, number: int, name: str, value: Any) -> Instruction:
+        made = self._add(op, [number])
+        made.attributes = {name: self._attribute(value, f"{name} of {op}"), **made.attributes}
+        return made
 
-    def attributes(self, values: dict[str, Any], of: str) -> dict[str, Attribute]:
-        return {name: self.attribute(value, f"{name} of {of}") for name, value in values.items()}
+    def _add(self, op: str, numbers: list[int]) -> Instruction:
+        """Add an instruction whose results have these avals."""
+        tensors = tuple([pick(self._avals, number, "aval") for number in numbers])
+        made = Instruction(
+            f"v{len(self._open.instructions)}", op, tensors[0] if len(tensors) == 1 else tensors
+        )
+        for name in _PER_RESULT:
+            said = [getattr(self._document.avals[number].more, name) for number in numbers]
+            if any(said):
+                made.attributes[RESULT + name] = freeze(said)
+        self._open.instructions.append(made)
+        return made
 
-    def attribute(self, value: Any, of: str) -> Attribute:
+    def _name_bodies(self) -> None:
+        """Name inner jaxprs after the equation that has them, shared ones after the first."""
+        todo = [self._module.entry]
+        while todo:
+            computation = todo.pop()
+            for instruction in computation.instructions:
+                for role, inner in instruction.bodies:
+                    if not inner.name:
+                        inner.name = f"{computation.name}.{instruction.name}.{role}"
+                        todo.append(inner)
+
+    def _attributes(self, values: dict[str, Any], of: str) -> dict[str, Attribute]:
+        return {name: self._attribute(value, f"{name} of {of}") for name, value in values.items()}
+
+    def _attribute(self, value: Any, of: str) -> Attribute:
         """Return a value as an attribute; what is not understood is kept and counted."""
         if isinstance(value, list):
-            return tuple(self.attribute(item, of) for item in value)
+            return tuple([self._attribute(item, of) for item in value])
         if isinstance(value, dict):
             return self._tagged(value, of)
         return value  # type: ignore[no-any-return] # a scalar of JSON
@@ -105,7 +167,7 @@ class _Reader:
             case {"dtype": str(name)}:
                 return hlo_dtype(name)
             case {"aval": int(number)}:
-                return self.aval(number)[0]
+                return pick(self._avals, number, "aval")
             case {"text": str(text)}:
                 self._module.not_understood[f"attribute {of}"] += 1
                 return Opaque(text)
@@ -117,95 +179,6 @@ class _Reader:
                 raise IrSyntaxError(
                     f"jaxpr {of}: got {str(value)[:80]}, expected dtype, aval, jaxpr or text"
                 )
-
-
-def _name_bodies(entry: Computation) -> None:
-    """Name inner jaxprs after the equation that has them, shared ones after the first."""
-    todo = [entry]
-    while todo:
-        computation = todo.pop()
-        for instruction in computation.instructions:
-            for role, inner in instruction.bodies:
-                if not inner.name:
-                    inner.name = f"{computation.name}.{instruction.name}.{role}"
-                    todo.append(inner)
-
-
-class _Filler:
-    """Fills one computation."""
-
-    def __init__(self, reader: _Reader, computation: Computation, jaxpr: Jaxpr) -> None:
-        self._reader = reader
-        self._computation = computation
-        self._jaxpr = jaxpr
-        self._variables: list[Result] = []
-
-    def fill(self) -> None:
-        for constant in self._jaxpr.consts:
-            made = self._leaf("constant", constant.aval, "value", constant.value)
-            self._variables.append((made, ()))
-        for index, aval in enumerate(self._jaxpr.inputs):
-            self._variables.append((self._leaf("parameter", aval, "index", index), ()))
-        for eqn in self._jaxpr.eqns:
-            self._eqn(eqn)
-        self._computation.results = [self._atom(atom) for atom in self._jaxpr.out]
-        name = self._computation.name or "a jaxpr"
-        self._computation.attributes = self._reader.attributes(self._jaxpr.attributes, name)
-
-    def _eqn(self, eqn: Eqn) -> None:
-        inputs = [self._atom(atom) for atom in eqn.inputs]
-        avals = [self._reader.aval(number) for number in eqn.outputs]
-        made = self._add(eqn.primitive, avals)
-        made.operands = tuple(instruction for instruction, _ in inputs)
-        made.paths = tuple(path for _, path in inputs)
-        made.origin = self._reader.origin(eqn.source)
-        made.attributes = {**dict(self._params(made, eqn)), **made.attributes}
-        if len(avals) == 1:
-            self._variables.append((made, ()))
-        else:
-            self._variables += [(made, (number,)) for number in range(len(avals))]
-
-    def _params(self, made: Instruction, eqn: Eqn) -> Iterator[tuple[str, Attribute]]:
-        """Yield what is no jaxpr; jaxprs become the instruction's bodies."""
-        bodies: list[tuple[str, Computation]] = []
-        for name, value in eqn.params.items():
-            rest, inner = _without_jaxprs(value, ROLES.get(name, name))
-            for role, number in inner:
-                bodies.append((role, self._reader.computation(number)))
-            if rest is not _NOTHING:
-                yield name, self._reader.attribute(rest, f"{name} of {eqn.primitive}")
-        made.bodies = tuple(bodies)
-
-    def _atom(self, atom: Atom) -> Result:
-        if isinstance(atom, int):
-            return pick(self._variables, atom, "variable")
-        return self._leaf("literal", atom.aval, "value", atom.value), ()
-
-    def _leaf(self, op: str, number: int, name: str, value: Any) -> Instruction:
-        made = self._add(op, [self._reader.aval(number)])
-        said = self._reader.attribute(value, f"{name} of {op}")
-        made.attributes = {name: said, **made.attributes}
-        return made
-
-    def _add(self, op: str, avals: Sequence[tuple[Tensor, Aval]]) -> Instruction:
-        instructions = self._computation.instructions
-        tensors = tuple(tensor for tensor, _ in avals)
-        type_: Type = tensors[0] if len(tensors) == 1 else tensors
-        made = Instruction(f"v{len(instructions)}", op, type_)
-        made.attributes = dict(_of_results([aval for _, aval in avals]))
-        instructions.append(made)
-        return made
-
-
-def _of_results(avals: list[Aval]) -> Iterator[tuple[str, Attribute]]:
-    for name in _PER_RESULT:
-        said = [getattr(aval.more, name) for aval in avals]
-        if any(said):
-            yield RESULT + name, tuple(_frozen(part) for part in said)
-
-
-def _frozen(value: Any) -> Attribute:
-    return tuple(_frozen(part) for part in value) if isinstance(value, list) else value
 
 
 _NOTHING: Final = object()
@@ -266,3 +239,22 @@ def pick(items: Sequence[T], number: int, what: str) -> T:
     if 0 <= number < len(items):
         return items[number]
     raise IrSyntaxError(f"jaxpr {what}: got number {number}, expected one below {len(items)}")
+
+
+@cache
+def hlo_dtype(name: str) -> str:
+    """Return a dtype as HLO spells it; a name that HLO does not have is left as it is.
+
+    Args:
+        name: `float32`, `bool`, `float8_e4m3fn`, `key<fry>`, `ref<float32>` ...
+
+    Returns:
+        `f32`, `pred`, `f8e4m3fn`, `key<fry>`, `ref<f32>` ...
+    """
+    if name == "bool":
+        return "pred"
+    if inner := _OF_A_REF.fullmatch(name):
+        return f"ref<{hlo_dtype(inner[1])}>"
+    if numeric := _NUMERIC.fullmatch(name):
+        return f"{_SHORT[numeric[1]]}{numeric[2]}{numeric[3] or ''}"
+    return name
