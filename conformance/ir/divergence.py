@@ -13,7 +13,7 @@ from conformance.ir.graph import Tensor
 from conformance.ir.vocabulary import CONSTANTS, MOVEMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from conformance.ir.edits import Rewrite
     from conformance.ir.graph import Instruction
@@ -49,7 +49,12 @@ def find_divergence(found: Iterable[Rewrite]) -> tuple[str, ...]:
     affected = {one for edit in edits for one in edit.instructions}
     # A computation is within an instruction that differs because it does.
     around = {edit.at.inside for edit in edits} - {None}
-    first = [e for e in edits if not _follows(e, affected) and e.a not in around]
+    first = [
+        edit
+        for edit in edits
+        if edit.a not in around
+        and all(affected.isdisjoint(one.operands) for one in edit.instructions)
+    ]
     work = [edit for edit in first if edit.op not in MOVEMENT]
     return tuple(sorted({_phrase(edit) for edit in work or first or edits or every}))
 
@@ -83,11 +88,6 @@ def _is_constant(one: Instruction) -> bool:
         return True
     spreads = one.op in MOVEMENT or one.op in CONVERSIONS
     return spreads and bool(one.operands) and all(map(_is_constant, one.operands))
-
-
-def _follows(edit: IrEdit, affected: Collection[Instruction]) -> bool:
-    """Say whether what an operation reads differs already."""
-    return any(operand in affected for one in edit.instructions for operand in one.operands)
 
 
 def _phrase(edit: IrEdit) -> str:

@@ -72,7 +72,9 @@ def fact_table(module: Module) -> dict[str, Any]:
         for instruction in computation.instructions:
             counts.take(scattered.get(instruction, instruction), depths[id(computation)])
     entry, of = module.entry, counts.of
-    results = [type_ for value in entry.results for type_ in _flat(type_of(value))]
+    types = [type_of(value) for value in entry.results]
+    results = [part for one in types for part in ([one] if isinstance(one, Tensor) else one)]
+    said = [dict(_pairs(entry.attributes.get(f"result {n}"))) for n in range(len(results))]
     return {
         "collectives": _sorted(of["collectives"]),
         "collective_ops": _sorted(of["collective_ops"]),
@@ -82,9 +84,7 @@ def fact_table(module: Module) -> dict[str, Any]:
         "donation": _donation(module),
         "dtypes": sorted(of["dtypes"]),
         "parameters": [_stated(one.type, one.attributes) for one in entry.parameters],
-        "results": [
-            _stated(type_, _said_of(entry, number)) for number, type_ in enumerate(results)
-        ],
+        "results": list(map(_stated, results, said)),
         **{name: _sorted(of[name]) for name in _SHOWN},
     }
 
@@ -240,8 +240,7 @@ def _awaited(instruction: Instruction) -> Type:
 def _donation(module: Module) -> list[str]:
     """Return which parameters may be overwritten by which output, one phrase each."""
     found = []
-    alias = module.attributes.get("input_output_alias", ())
-    for item in alias if isinstance(alias, tuple) else ():
+    for item in _pairs(module.attributes.get("input_output_alias")):
         if not isinstance(item, tuple) or len(item) != _ALIAS:
             continue
         output, number, path, kind = item
@@ -253,15 +252,14 @@ def _donation(module: Module) -> list[str]:
             found.append(f"parameter {one.attributes['index']} -> output {output}")
         if one.attributes.get("donor") is not None:
             found.append(f"parameter {one.attributes['index']} may be reused")
-    donors = module.attributes.get("buffer_donor", ())
-    if isinstance(donors, tuple):
-        found += [f"parameter {_text(item)} may be reused" for item in donors]
+    donors = _pairs(module.attributes.get("buffer_donor"))
+    found += [f"parameter {_text(item)} may be reused" for item in donors]
     return sorted(found)
 
 
-def _said_of(entry: Computation, number: int) -> dict[str, Attribute]:
-    said = entry.attributes.get(f"result {number}", ())
-    return dict(said) if isinstance(said, tuple) else {}  # type: ignore[arg-type]
+def _pairs(attribute: Attribute) -> tuple[Any, ...]:
+    """Return what an attribute lists, nothing if it is absent or no list."""
+    return attribute if isinstance(attribute, tuple) else ()
 
 
 def _stated(type_: Type, said: Mapping[str, Attribute]) -> dict[str, Any]:
@@ -274,10 +272,6 @@ def _stated(type_: Type, said: Mapping[str, Attribute]) -> dict[str, Any]:
     if isinstance(sharding, Sharding):
         stated["sharding"] = sharding_text(sharding)
     return stated
-
-
-def _flat(type_: Type) -> tuple[Type, ...]:
-    return (type_,) if isinstance(type_, Tensor) else type_
 
 
 def sharding_text(sharding: Sharding) -> str:

@@ -150,17 +150,18 @@ def name_the_specs(instruction: Instruction) -> None:
 def _spec(spec: Attribute) -> Attribute:
     if not isinstance(spec, tuple):
         return spec
-    cut = {part[0]: part[1] for part in spec if _is_pair(part)}  # type: ignore[index,misc]
+    cut = {}
+    for part in spec:
+        match part:
+            case (int(place), axes):
+                cut[place] = axes
+            case _:
+                pass
     if spec and len(cut) == len(spec):
-        last = max(place for place in cut if isinstance(place, int))
-        spec = tuple(cut.get(place, ()) for place in range(last + 1))
+        spec = tuple([cut.get(place, ()) for place in range(max(cut) + 1)])
     while spec and spec[-1] == ():
         spec = spec[:-1]
     return spec
-
-
-def _is_pair(part: Attribute) -> bool:
-    return isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], int)  # noqa: PLR2004
 
 
 def name_the_manual_axes(instruction: Instruction) -> None:

@@ -6,8 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from conformance.ir.graph import IrSyntaxError, Opaque, Tensor
-from conformance.ir.mlir import literals, sdy
-from conformance.ir.mlir.dialects import Dialects
+from conformance.ir.mlir import literals
+from conformance.ir.mlir.dialects import (
+    Dialects,
+    UndefinedSymbolError,
+    plain_attribute,
+    put_attribute,
+)
 from conformance.ir.mlir.tensors import Types, is_type
 
 if TYPE_CHECKING:
@@ -71,11 +76,11 @@ class Attributes:
         name = scan.string() if scan.next[:1] == '"' else scan.word()
         if name in found:
             scan.fail(f"'{name}' once")
-        sdy.put(found, name, self._value(scan) if scan.accept("=") else True)
+        put_attribute(found, name, self._value(scan) if scan.accept("=") else True)
 
     def value(self, scan: Scanner) -> Attribute:
         """Return the attribute that stands next."""
-        return sdy.plain(self._value(scan))
+        return plain_attribute(self._value(scan))
 
     def _value(self, scan: Scanner) -> object:
         """Read an attribute; a sharding comes with Shardy's notes."""
@@ -230,7 +235,7 @@ class Attributes:
             found = self._dialects.read(name, scan)
             if not scan.next:
                 return found
-        except sdy.UndefinedSymbolError:
+        except UndefinedSymbolError:
             raise
         except IrSyntaxError:
             pass

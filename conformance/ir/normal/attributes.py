@@ -12,7 +12,7 @@ from conformance.ir.jaxpr.spelling import normalise_spelling
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.ir.graph import Attribute, Computation, Module
+    from conformance.ir.graph import Attribute, Module
 
     Attributes = dict[str, Attribute]
 
@@ -119,7 +119,9 @@ def drop_spelling(module: Module) -> None:
             computation.attributes = _of_computation(computation.attributes)
         for instruction in computation.instructions:
             if len(instruction.bodies) > 1:
-                instruction.bodies = tuple(sorted(instruction.bodies, key=_role))
+                instruction.bodies = tuple(
+                    sorted(instruction.bodies, key=lambda called: (len(called[0]), called[0]))
+                )
             attributes = instruction.attributes
             if not attributes:
                 continue
@@ -171,10 +173,6 @@ def drop_addresses(module: Module) -> None:
         for operand in instruction.operands:
             if operand.attributes.get("value") == address:
                 operand.attributes = {**operand.attributes, "value": ADDRESS}
-
-
-def _role(called: tuple[str, Computation]) -> tuple[int, str]:
-    return len(called[0]), called[0]
 
 
 def _meant(attributes: Attributes, *, calls_out: bool) -> Attributes:
@@ -273,11 +271,11 @@ def _untuned(config: Attribute) -> Attribute:
     """Return a backend_config without what only tunes; pairs of name and value stay sorted."""
     if not isinstance(config, tuple) or isinstance(config, Sharding | Opaque | Tensor):
         return config
-    return tuple(_untuned(item) for item in config if not _tunes(item))
-
-
-def _tunes(item: Attribute) -> bool:
-    return isinstance(item, tuple) and len(item) > 0 and item[0] in _TUNING
+    return tuple(
+        _untuned(item)
+        for item in config
+        if not (isinstance(item, tuple) and item and item[0] in _TUNING)
+    )
 
 
 def _at(config: Attribute, *names: str) -> Attribute:
