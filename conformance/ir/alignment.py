@@ -103,71 +103,63 @@ def align(a: Module, b: Module, hashes_a: Fingerprints, hashes_b: Fingerprints) 
     )
     if second < first:
         return align(b, a, hashes_b, hashes_a).mirrored()
-    alignment = Alignment()
-    todo = [PairedComputations(a.entry, b.entry)]
-    seen: set[tuple[int, int]] = set()
-    while todo:
-        pair = todo.pop()
-        if (id(pair.a), id(pair.b)) in seen:
-            continue
-        seen.add((id(pair.a), id(pair.b)))
-        if hashes_a.computations[id(pair.a)] == hashes_b.computations[id(pair.b)]:
-            alignment.alike += len(pair.a.instructions)
-            continue
-        alignment.computations.append(pair)
-        _Pairing(alignment, pair, hashes_a, hashes_b).run()
-        _pair_slots(alignment, pair, hashes_a, hashes_b)
-        todo += _bodies(alignment, pair)
-    return alignment
+    return _Aligner(hashes_a, hashes_b).run(a, b)
 
 
-def _pair_slots(
-    alignment: Alignment, pair: PairedComputations, hashes_a: Fingerprints, hashes_b: Fingerprints
-) -> None:
-    for one in pair.a.instructions:
-        slots = slots_of(one)
-        other = alignment.to_b.get(one)
-        slots_b = slots_of(other) if other is not None else None
-        if slots is None or slots_b is None:
-            continue
-        inner_a = [hashes_a.computations[id(inner)] for inner in slots.bodies]
-        inner_b = [hashes_b.computations[id(inner)] for inner in slots_b.bodies]
-        if inner_a == inner_b:
-            alignment.slots[one] = {n: n for n in range(len(slots.values))}
-        else:
-            alignment.slots[one] = same_slots(alignment.to_b, slots, slots_b)
+class _Aligner:
+    """Pairs the instructions of two modules, one pair of computations after the other."""
 
-
-def _bodies(alignment: Alignment, pair: PairedComputations) -> Iterator[PairedComputations]:
-    for a in reversed(pair.a.instructions):
-        b = alignment.to_b.get(a)
-        if b is None or not a.bodies:
-            continue
-        roles = dict(b.bodies)
-        for role, inner in a.bodies:
-            if role in roles:
-                path = (*pair.path, f"{a.op} {role}")
-                yield PairedComputations(inner, roles[role], path, a)
-
-
-class _Pairing:
-    """Pairs the instructions of two computations."""
-
-    def __init__(
-        self,
-        alignment: Alignment,
-        pair: PairedComputations,
-        hashes_a: Fingerprints,
-        hashes_b: Fingerprints,
-    ) -> None:
-        self._alignment = alignment
-        self._pair = pair
+    def __init__(self, hashes_a: Fingerprints, hashes_b: Fingerprints) -> None:
+        self._alignment = Alignment()
         self._hashes = (hashes_a, hashes_b)
-        self._readers = (_readers(pair.a), _readers(pair.b))
         self._fresh: list[tuple[Instruction, Instruction]] = []
         self._queue: list[tuple[Instruction, Instruction]] = []
 
-    def run(self) -> None:
+    def run(self, a: Module, b: Module) -> Alignment:
+        todo = [PairedComputations(a.entry, b.entry)]
+        seen: set[tuple[int, int]] = set()
+        while todo:
+            pair = todo.pop()
+            if (id(pair.a), id(pair.b)) in seen:
+                continue
+            seen.add((id(pair.a), id(pair.b)))
+            if self._are_equal([pair.a], [pair.b]):
+                self._alignment.alike += len(pair.a.instructions)
+                continue
+            self._alignment.computations.append(pair)
+            self._pair = pair
+            self._readers = (_readers(pair.a), _readers(pair.b))
+            self._pair_instructions()
+            self._pair_slots()
+            todo += self._bodies()
+        return self._alignment
+
+    def _are_equal(self, a: list[Computation], b: list[Computation]) -> bool:
+        of_a, of_b = (hashes.computations for hashes in self._hashes)
+        return [of_a[id(inner)] for inner in a] == [of_b[id(inner)] for inner in b]
+
+    def _pair_slots(self) -> None:
+        for one in self._pair.a.instructions:
+            slots = slots_of(one)
+            other = self._alignment.to_b.get(one)
+            slots_b = slots_of(other) if other is not None else None
+            if slots is None or slots_b is None:
+                continue
+            if self._are_equal(slots.bodies, slots_b.bodies):
+                self._alignment.slots[one] = {n: n for n in range(len(slots.values))}
+            else:
+                self._alignment.slots[one] = same_slots(self._alignment.to_b, slots, slots_b)
+
+    def _bodies(self) -> Iterator[PairedComputations]:
+        for a in reversed(self._pair.a.instructions):
+            b = self._alignment.to_b.get(a)
+            roles = dict(b.bodies) if b is not None else {}
+            for role, inner in a.bodies:
+                if role in roles:
+                    path = (*self._pair.path, f"{a.op} {role}")
+                    yield PairedComputations(inner, roles[role], path, a)
+
+    def _pair_instructions(self) -> None:
         self._pair_parameters()
         self._pair_equal()
         self._spread_sure()
@@ -248,7 +240,7 @@ class _Pairing:
         self._spread_sure()
         while self._queue:
             a, b = self._queue.pop()
-            for one, another in _operands_in_place(self._alignment, a, b):
+            for one, another in self._operands_in_place(a, b):
                 # Constants are the same only if their types are.
                 if one.op == another.op and (one.op != "constant" or one.type == another.type):
                     self._add(one, another)
@@ -284,8 +276,8 @@ class _Pairing:
             # Among many readers of one value each is found from what else it reads, or is read by.
             if not found or len(found) > _MANY:
                 continue
-            best = _likeliest(alignment, one, found)
-            if best is None or (sure and _shared(alignment, one, best) < len(one.operands)):
+            best = self._likeliest(one, found)
+            if best is None or (sure and self._shared(one, best) < len(one.operands)):
                 continue
             self._add(one, best)
             found.remove(best)
@@ -308,6 +300,53 @@ class _Pairing:
                     self._add(one, another)
                     self._spread()
         self._spread()
+
+    def _operands_in_place(
+        self, a: Instruction, b: Instruction
+    ) -> list[tuple[Instruction, Instruction]]:
+        """Return pairs of operands that stand in the same place."""
+        slots_a, slots_b = slots_of(a), slots_of(b)
+        if slots_a is not None and slots_b is not None:
+            values_a, values_b = slots_a.values, slots_b.values
+            pairs = same_slots(self._alignment.to_b, slots_a, slots_b)
+            fixed = list(
+                zip(a.operands[: slots_a.fixed], b.operands[: slots_b.fixed], strict=False)
+            )
+            return [*fixed, *((values_a[n][0], values_b[m][0]) for n, m in pairs.items())]
+        if is_commutative(a):
+            return self._unordered(a.inputs, b.inputs)
+        return list(zip(a.operands, b.operands, strict=False))
+
+    def _unordered(self, a: list[Value], b: list[Value]) -> list[tuple[Instruction, Instruction]]:
+        rest_a = [one for one, _ in a if one not in self._alignment.to_b]
+        rest_b = [one for one, _ in b if one not in self._alignment.to_a]
+        pairs = []
+        for one in rest_a:
+            found = [other for other in rest_b if other.op == one.op]
+            best = self._likeliest(one, found)
+            if best is not None:
+                rest_b.remove(best)
+                pairs.append((one, best))
+        return pairs
+
+    def _shared(self, a: Instruction, b: Instruction) -> int:
+        """Return how many operands of two instructions are paired with each other."""
+        if is_commutative(a) or slots_of(a) is not None:
+            theirs = set(b.operands)
+            return sum(self._alignment.to_b.get(one) in theirs for one in a.operands)
+        pairs = zip(a.operands, b.operands, strict=False)
+        return sum(self._alignment.to_b.get(one) is other for one, other in pairs)
+
+    def _likeliest(self, one: Instruction, candidates: list[Instruction]) -> Instruction | None:
+        """Return the candidate that shares most with an instruction, None if several do."""
+        if len(candidates) == 1:
+            return candidates[0]
+        likeness = [
+            (self._shared(one, other), other.origin == one.origin, other.type == one.type)
+            for other in candidates
+        ]
+        most = max(likeness, default=(0, False, False))
+        return candidates[likeness.index(most)] if likeness.count(most) == 1 else None
 
 
 def _mark(one: Instruction, marks: dict[Instruction, bytes], hashes: Fingerprints) -> bytes:
@@ -348,56 +387,3 @@ def _positions(reader: Instruction, operand: Instruction) -> tuple[int, ...]:
     if is_commutative(reader) or slots_of(reader) is not None:
         return ()
     return tuple(n for n, one in enumerate(reader.operands) if one is operand)
-
-
-def _operands_in_place(
-    alignment: Alignment, a: Instruction, b: Instruction
-) -> list[tuple[Instruction, Instruction]]:
-    """Return pairs of operands that stand in the same place."""
-    slots_a, slots_b = slots_of(a), slots_of(b)
-    if slots_a is not None and slots_b is not None:
-        values_a, values_b = slots_a.values, slots_b.values
-        pairs = same_slots(alignment.to_b, slots_a, slots_b)
-        fixed = list(zip(a.operands[: slots_a.fixed], b.operands[: slots_b.fixed], strict=False))
-        return [*fixed, *((values_a[n][0], values_b[m][0]) for n, m in pairs.items())]
-    if is_commutative(a):
-        return _unordered(alignment, a.inputs, b.inputs)
-    return list(zip(a.operands, b.operands, strict=False))
-
-
-def _unordered(
-    alignment: Alignment, a: list[Value], b: list[Value]
-) -> list[tuple[Instruction, Instruction]]:
-    rest_a = [one for one, _ in a if one not in alignment.to_b]
-    rest_b = [one for one, _ in b if one not in alignment.to_a]
-    pairs = []
-    for one in rest_a:
-        found = [other for other in rest_b if other.op == one.op]
-        best = _likeliest(alignment, one, found)
-        if best is not None:
-            rest_b.remove(best)
-            pairs.append((one, best))
-    return pairs
-
-
-def _shared(alignment: Alignment, a: Instruction, b: Instruction) -> int:
-    """Return how many operands of two instructions are paired with each other."""
-    if is_commutative(a) or slots_of(a) is not None:
-        theirs = set(b.operands)
-        return sum(alignment.to_b.get(one) in theirs for one in a.operands)
-    pairs = zip(a.operands, b.operands, strict=False)
-    return sum(alignment.to_b.get(one) is other for one, other in pairs)
-
-
-def _likeliest(
-    alignment: Alignment, one: Instruction, candidates: list[Instruction]
-) -> Instruction | None:
-    """Return the candidate that shares most with an instruction, None if several do."""
-    if len(candidates) == 1:
-        return candidates[0]
-    likeness = [
-        (_shared(alignment, one, other), other.origin == one.origin, other.type == one.type)
-        for other in candidates
-    ]
-    most = max(likeness, default=(0, False, False))
-    return candidates[likeness.index(most)] if likeness.count(most) == 1 else None

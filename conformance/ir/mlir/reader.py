@@ -84,7 +84,20 @@ class Open:
         self.unknown: tuple[str, ...] = ()
 
 
-class Reader:
+def parse(text: str) -> Module:
+    """Return the graph of a module.
+
+    Args:
+        text: What `operation.get_asm(print_generic_op_form=True, large_elements_limit=None,
+            enable_debug_info=True)` says, debug information being optional.
+
+    Raises:
+        IrSyntaxError: If the text is no module in that form; the message names line and token.
+    """
+    return _Reader(text).read()
+
+
+class _Reader:
     """Reads one module."""
 
     def __init__(self, text: str) -> None:
@@ -108,11 +121,6 @@ class Reader:
         self._position = header.start
 
     def read(self) -> Module:
-        """Return the module.
-
-        Raises:
-            IrSyntaxError: If the text is no module in generic form.
-        """
         self._operation()
         self._position = self._scan.start
         while self._module is None:

@@ -17,7 +17,7 @@ from conformance.ir.normal.rewriting import follow, moved_value, type_of
 from conformance.ir.vocabulary import CONTROL_FLOW, Purity, is_commutative
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from conformance.ir.graph import Computation, Instruction, Module, Value
     from conformance.ir.normal.loop_carries import Slots
@@ -126,13 +126,15 @@ def told_apart(slots: Slots, colours: list[bytes], contexts: Contexts) -> list[b
         A hash of each slot, which does not depend on their order.
     """
     carried = slots.carried
-    work, uses = _Work(sum(len(inner.instructions) for inner in slots.bodies)), Uses()
+    # Beyond these rounds, slots that look alike stay as they come.
+    size = sum(len(inner.instructions) for inner in slots.bodies)
+    work, uses = iter(range(max(_ROUNDS, _MOST // (size + 1)))), Uses()
     colours = _refined(slots, colours, work, uses)
     if len(set(colours[:carried])) < carried:
         results = [contexts.of((slots.instruction, (n,))) for n in range(carried)]
         told = [digest(c + read) for c, read in zip(colours[:carried], results, strict=True)]
         colours = _refined(slots, [*told, *colours[carried:]], work, uses)
-    while len(set(colours[:carried])) < carried and work.is_left():
+    while len(set(colours[:carried])) < carried and next(work, None) is not None:
         known = Counter(colours[:carried])
         alike = min(colour for colour, count in known.items() if count > 1)
         colours[colours.index(alike)] = digest(alike + b"first")
@@ -140,22 +142,10 @@ def told_apart(slots: Slots, colours: list[bytes], contexts: Contexts) -> list[b
     return colours
 
 
-class _Work:
-    """What may be spent on one loop: beyond it, slots that look alike stay as they come."""
-
-    def __init__(self, size: int) -> None:
-        self._rounds = max(_ROUNDS, _MOST // (size + 1))
-
-    def is_left(self) -> bool:
-        """Take one round; say whether there was one."""
-        self._rounds -= 1
-        return self._rounds >= 0
-
-
-def _refined(slots: Slots, colours: list[bytes], work: _Work, uses: Uses) -> list[bytes]:
+def _refined(slots: Slots, colours: list[bytes], work: Iterator[int], uses: Uses) -> list[bytes]:
     """Let each slot know those that it depends on, and those that depend on it."""
     kinds = len(set(colours))
-    while work.is_left():
+    for _ in work:
         colours = _after_a_step(slots, colours, uses)
         before, kinds = kinds, len(set(colours))
         if kinds in {before, len(colours)}:
