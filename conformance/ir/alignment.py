@@ -16,7 +16,7 @@ from conformance.ir.fingerprint import Fingerprints, digest, spelled
 from conformance.ir.graph import Tensor
 from conformance.ir.normal.color_refinement import Contexts, Uses
 from conformance.ir.normal.loop_carries import slots_of
-from conformance.ir.slot_pairs import same_slots
+from conformance.ir.slot_pairs import pair_slots
 from conformance.ir.vocabulary import is_commutative
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class _Aligner:
             if self._are_equal(slots.bodies, slots_b.bodies):
                 self._alignment.slots[one] = {n: n for n in range(len(slots.values))}
             else:
-                self._alignment.slots[one] = same_slots(self._alignment.to_b, slots, slots_b)
+                self._alignment.slots[one] = pair_slots(self._alignment.to_b, slots, slots_b)
 
     def _bodies(self) -> Iterator[PairedComputations]:
         for a in reversed(self._pair.a.instructions):
@@ -308,7 +308,7 @@ class _Aligner:
         slots_a, slots_b = slots_of(a), slots_of(b)
         if slots_a is not None and slots_b is not None:
             values_a, values_b = slots_a.values, slots_b.values
-            pairs = same_slots(self._alignment.to_b, slots_a, slots_b)
+            pairs = pair_slots(self._alignment.to_b, slots_a, slots_b)
             fixed = list(
                 zip(a.operands[: slots_a.fixed], b.operands[: slots_b.fixed], strict=False)
             )

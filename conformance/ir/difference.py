@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.ir.alignment import align
 from conformance.ir.change import Change, IrDiff, Kind, Severity
 from conformance.ir.divergence import find_divergence
-from conformance.ir.edits import Rewrite, Side, rewrites
+from conformance.ir.edits import Rewrite, Side, find_rewrites
 from conformance.ir.excerpts import Excerpts, quoted
 from conformance.ir.fact_table import fact_table, sharding_text
 from conformance.ir.fingerprint import fingerprint, fingerprints
 from conformance.ir.graph import Sharding
 from conformance.ir.normal.forms import make_exact, to_canonical
-from conformance.ir.patterns import Pattern, patterns
+from conformance.ir.patterns import Pattern, find_patterns
 from conformance.ir.reading import read
 from conformance.ir.vocabulary import MOVEMENT
 
@@ -81,8 +81,8 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
         )
     unordered = fingerprints(a, commutative=True), fingerprints(b, commutative=True)
     alignment = align(a, b, *unordered)
-    found = rewrites(alignment)
-    changes += [_change(pattern, text_a, text_b) for pattern in patterns(found)]
+    found = find_rewrites(alignment)
+    changes += [_change(pattern, text_a, text_b) for pattern in find_patterns(found)]
     return IrDiff(
         kind=a.kind,
         equal=False,
@@ -137,19 +137,19 @@ def _interface_changes(
     new = [line for line in after if line not in before]
     if gone or new:
         title = f"donation {'changed' if gone and new else 'removed' if gone else 'added'}"
-        yield _said(Kind.DONATION, title, (gone, new), max(len(gone), len(new)))
+        yield _interface_change(Kind.DONATION, title, (gone, new), max(len(gone), len(new)))
     # One partition, one replica is what is not said.
     said = [(n, a.attributes.get(n) or 1, b.attributes.get(n) or 1) for n in _DEVICES]
     if other := [(n, f"{n}={x}", f"{n}={y}") for n, x, y in said if x != y]:
         names, *lines = zip(*other, strict=True)
-        yield _said(
+        yield _interface_change(
             Kind.CHANGED, ", ".join(names), lines, len(other), about="devices", where="header"
         )
     pairs = zip(facts["a"]["results"], facts["b"]["results"], strict=False)
     spaces = [[one.get("memory") for one in pair] for pair in pairs]
     if moved := [n for n, (x, y) in enumerate(spaces) if x != y]:
         places = [(f"result {moved[0]}: {space or 'device'}",) for space in spaces[moved[0]]]
-        yield _said(Kind.PLACEMENT, "memory space of results", places, len(moved))
+        yield _interface_change(Kind.PLACEMENT, "memory space of results", places, len(moved))
     if a.kind == "hlo":
         yield from _sharding_changes(a, b)
 
@@ -169,10 +169,12 @@ def _sharding_changes(a: Module, b: Module) -> Iterator[Change]:
             for one in (found[0][1:] if found else ())
         ]
         if lines:
-            yield _said(Kind.SHARDING, title + end, lines, len(found), severity=severity)
+            yield _interface_change(
+                Kind.SHARDING, title + end, lines, len(found), severity=severity
+            )
 
 
-def _said(
+def _interface_change(
     kind: Kind, title: str, lines: Sequence[Sequence[str]], count: int, **more: Any
 ) -> Change:
     """Return a change of the interface: of the lines of the first module to those of the second."""

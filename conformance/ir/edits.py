@@ -72,7 +72,7 @@ Rewrite: TypeAlias = list[IrEdit]
 """Edits that belong together."""
 
 
-def rewrites(alignment: Alignment) -> list[Rewrite]:
+def find_rewrites(alignment: Alignment) -> list[Rewrite]:
     """Return what differs between two aligned modules.
 
     Args:

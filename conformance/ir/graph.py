@@ -152,6 +152,7 @@ class Instruction:
 
     @inputs.setter
     def inputs(self, values: Iterable[Value]) -> None:
+        """Give it other operands."""
         pairs = list(values)
         self.operands = tuple([producer for producer, _ in pairs])
         self.paths = tuple([path for _, path in pairs])

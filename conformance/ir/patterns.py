@@ -36,7 +36,7 @@ class Pattern:
     rewrites: list[Rewrite]
 
 
-def patterns(found: Iterable[Rewrite]) -> list[Pattern]:
+def find_patterns(found: Iterable[Rewrite]) -> list[Pattern]:
     """Group rewrites by what they do.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.ir.edits import Rewrite, rewrites
+from conformance.ir.edits import Rewrite, find_rewrites
 from tests.ir.test_alignment import aligned
 from tests.ir.texts import ADD, LOOP, STEPS, hlo
 
@@ -14,7 +14,7 @@ REDUCE = "%r = f32[4] all-reduce(%x), replica_groups={{{{0,1}}}}, to_apply=%add"
 def found(a: str, b: str) -> list[Rewrite]:
     """Return the rewrites between two texts."""
     alignment, _, _ = aligned(a, b)
-    return rewrites(alignment)
+    return find_rewrites(alignment)
 
 
 def said(rewrite: Rewrite) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.ir.change import Kind, Severity
-from conformance.ir.patterns import Pattern, patterns
+from conformance.ir.patterns import Pattern, find_patterns
 from tests.ir.test_edits import found
 from tests.ir.texts import ADD, LOOP, STEPS, hlo
 
@@ -16,7 +16,7 @@ F32 = "%a = f32[4] iota(), iota_dimension=0"
 
 def seen(a: str, b: str) -> list[Pattern]:
     """Return the patterns between two texts."""
-    return patterns(found(a, b))
+    return find_patterns(found(a, b))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from conformance.ir.graph import Instruction, Tensor
-from conformance.ir.jaxpr.reading import RESULT
+from conformance.ir.jaxpr.parser import RESULT
 from conformance.ir.normal.rewriting import follow, moved_value
 
 if TYPE_CHECKING:

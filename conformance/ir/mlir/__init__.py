@@ -4,6 +4,6 @@ Its regions see the values around them: an operand of an instruction in a body m
 instruction of a computation that encloses it.
 """
 
-from conformance.ir.mlir.reader import parse
+from conformance.ir.mlir.parser import parse
 
 __all__ = ["parse"]

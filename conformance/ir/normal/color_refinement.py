@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from conformance.ir.fingerprint import Fingerprints, digest, spelled
-from conformance.ir.normal.loop_carries import reorder, slots_of
+from conformance.ir.normal.loop_carries import reorder_slots, slots_of
 from conformance.ir.normal.rewriting import follow, moved_value, type_of
 from conformance.ir.vocabulary import CONTROL_FLOW, Purity, is_commutative
 
@@ -79,7 +79,7 @@ def _order(computation: Computation, hashes: Fingerprints) -> None:
             order = _sorted(slots, hashes, contexts)
             if order != list(range(len(order))):
                 carried = slots.carried
-                reorder(slots, order, carried=carried)
+                reorder_slots(slots, order, carried=carried)
                 places = sorted(range(carried), key=order.__getitem__)
                 if carried:  # What only captures, such as a branch, keeps its results.
                     moved[instruction] = [(instruction, (place,)) for place in places]
@@ -105,13 +105,13 @@ def _sorted(slots: Slots, hashes: Fingerprints, contexts: Contexts) -> list[int]
     colours = [hashes.of[i] + b"%r" % (path,) for i, path in slots.values]
     carried = slots.carried
     if len(set(colours[:carried])) < carried:
-        colours = told_apart(slots, colours, contexts)
+        colours = refine_colors(slots, colours, contexts)
     numbers = range(len(colours))
     front = sorted(numbers[:carried], key=lambda n: colours[n])
     return [*front, *sorted(numbers[carried:], key=lambda n: colours[n])]
 
 
-def told_apart(slots: Slots, colours: list[bytes], contexts: Contexts) -> list[bytes]:
+def refine_colors(slots: Slots, colours: list[bytes], contexts: Contexts) -> list[bytes]:
     """Tell apart slots that begin alike: by what a step makes of them, by who reads the result.
 
     Those alike in all that are told apart one by one: the first gets a mark, and what depends on
@@ -154,7 +154,7 @@ def _refined(slots: Slots, colours: list[bytes], work: Iterator[int], uses: Uses
 
 
 def _after_a_step(slots: Slots, colours: list[bytes], uses: Uses) -> list[bytes]:
-    seen = [outlook(inner, slots, colours, uses) for inner in slots.bodies]
+    seen = [hash_slots(inner, slots, colours, uses) for inner in slots.bodies]
     return [
         digest(b"".join([colour, *(part for own in seen for part in own[n])]))
         for n, colour in enumerate(colours)
@@ -190,7 +190,7 @@ class Uses:
         return found
 
 
-def outlook(
+def hash_slots(
     computation: Computation, slots: Slots, colours: list[bytes], uses: Uses
 ) -> list[tuple[bytes, bytes]]:
     """Hash what becomes of each slot in one step, and who reads it.

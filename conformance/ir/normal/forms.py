@@ -26,7 +26,7 @@ from conformance.ir.normal.layouts import (
     note_spaces,
     resolve_bitcasts,
 )
-from conformance.ir.normal.loop_carries import move_loop_invariants, name_slots
+from conformance.ir.normal.loop_carries import move_loop_invariants, normalise_slots
 from conformance.ir.normal.partitioning import unify_partitioning
 from conformance.ir.normal.regions import close_regions
 from conformance.ir.normal.simplification import (
@@ -70,7 +70,7 @@ CANONICAL: Final[tuple[Pass, ...]] = (
     inline_calls,
     unify_partitioning,
     fold_tuples,
-    name_slots,
+    normalise_slots,
     fold_copies,
     order_comparisons,
 )

@@ -71,7 +71,7 @@ def slots_of(instruction: Instruction) -> Slots | None:
     return None
 
 
-def name_slots(module: Module) -> None:
+def normalise_slots(module: Module) -> None:
     """Bring loops and branches of every IR into the one form described above.
 
     Args:
@@ -187,11 +187,11 @@ def _hoist(slots: Slots) -> list[Value] | None:
     for position, number in enumerate(keep):
         results[number] = (instruction, (position,))
     captured = range(slots.carried, len(values))
-    reorder(slots, [*keep, *captured, *invariant], carried=len(keep))
+    reorder_slots(slots, [*keep, *captured, *invariant], carried=len(keep))
     return results
 
 
-def reorder(slots: Slots, order: Sequence[int], *, carried: int) -> None:
+def reorder_slots(slots: Slots, order: Sequence[int], *, carried: int) -> None:
     """Put slots into another order, in the instruction and in its computations.
 
     What reads the results must be moved by the caller.
@@ -211,7 +211,7 @@ def reorder(slots: Slots, order: Sequence[int], *, carried: int) -> None:
         step = dict(instruction.bodies)["body"]
         step.results = [step.results[n] for n in order[:carried]]
         types: Type = instruction.type
-        assert not isinstance(types, Tensor)  # noqa: S101 - see name_slots
+        assert not isinstance(types, Tensor)  # noqa: S101 - see normalise_slots
         instruction.type = tuple(types[n] for n in order[:carried])
     _count_captured(instruction, len(order) - carried)
     slots.carried = carried
@@ -226,7 +226,7 @@ def _drop_unread(slots: Slots) -> bool:
     ]
     if len(order) == count:
         return False
-    reorder(slots, order, carried=slots.carried)
+    reorder_slots(slots, order, carried=slots.carried)
     return True
 
 
@@ -254,7 +254,7 @@ def _tidy_captures(slots: Slots) -> bool:
         return False
     for inner, stead in zip(bodies, steads, strict=True):
         redirect_all(inner, stead)
-    reorder(slots, order, carried=slots.carried)
+    reorder_slots(slots, order, carried=slots.carried)
     return True
 
 

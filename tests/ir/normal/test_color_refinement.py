@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from conformance.ir.normal.color_refinement import Contexts, Uses, outlook, told_apart
+from conformance.ir.normal.color_refinement import Contexts, Uses, hash_slots, refine_colors
 from conformance.ir.normal.forms import to_exact
-from conformance.ir.normal.loop_carries import name_slots, slots_of
+from conformance.ir.normal.loop_carries import normalise_slots, slots_of
 from conformance.ir.normal.text import dumps
 from conformance.ir.normal.tuples import fold_tuples
 from tests.ir.texts import LOOP, STEPS, after, hlo, neutral, settled, the
@@ -114,7 +114,7 @@ def test_operands_of_sums_are_in_order() -> None:
     )
 
 
-READY = (to_exact, fold_tuples, name_slots)
+READY = (to_exact, fold_tuples, normalise_slots)
 
 
 def test_the_outlook_of_a_slot_is_what_becomes_of_it() -> None:
@@ -123,8 +123,8 @@ def test_the_outlook_of_a_slot_is_what_becomes_of_it() -> None:
     assert slots is not None
     bodies = dict(slots.instruction.bodies)
     alike = [b"", b"", b""]
-    assert len(set(outlook(bodies["body"], slots, alike, Uses()))) == 3
-    made, read = zip(*outlook(bodies["condition"], slots, alike, Uses()), strict=True)
+    assert len(set(hash_slots(bodies["body"], slots, alike, Uses()))) == 3
+    made, read = zip(*hash_slots(bodies["condition"], slots, alike, Uses()), strict=True)
     assert set(made) == {b""}
     assert read[1] == read[2] != read[0]
 
@@ -134,7 +134,7 @@ def test_slots_that_begin_alike_get_hashes_of_their_own() -> None:
     found = after(hlo(*LOOP, before=STEPS), *READY)
     slots = slots_of(the(found, "while"))
     assert slots is not None
-    assert len(set(told_apart(slots, [b"", b"", b""], Contexts(found.entry, Uses())))) == 3
+    assert len(set(refine_colors(slots, [b"", b"", b""], Contexts(found.entry, Uses())))) == 3
 
 
 def test_a_context_is_who_reads_a_value_in_which_place() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from conformance.ir.normal.forms import to_exact
-from conformance.ir.normal.loop_carries import move_loop_invariants, name_slots, slots_of
+from conformance.ir.normal.loop_carries import move_loop_invariants, normalise_slots, slots_of
 from conformance.ir.normal.tuples import fold_tuples
 from tests.ir.jaxpr.documents import F32, document, eqn, jaxpr
 from tests.ir.texts import LOOP, STEPS, after, hlo, neutral, ops, reads, settled, the
 
-READY = (to_exact, fold_tuples, name_slots)
+READY = (to_exact, fold_tuples, normalise_slots)
 UNREAD = STEPS.replace("multiply(%x, %w)", "negate(%x)")
 BRANCHES = """%yes {
   %p = (f32[4], f32[4]) parameter(0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from conformance.ir.graph import IrSyntaxError, Opaque, Origin, Tensor
 from conformance.ir.jaxpr import parse
-from conformance.ir.jaxpr.reading import hlo_dtype
+from conformance.ir.jaxpr.parser import hlo_dtype
 from tests.ir.jaxpr.documents import (
     F32,
     S32,
