@@ -29,8 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from conformance.ir import diff  # noqa: E402 - the tests' package is needed
+from conformance.ir.analysis import read  # noqa: E402
 from conformance.ir.normal.forms import to_canonical, to_exact  # noqa: E402
-from conformance.ir.reading import read  # noqa: E402
 from tests.ir.mutators import MEANING, NOISE  # noqa: E402
 from tests.ir.mutators.text import Block, Line  # noqa: E402
 from tests.ir.mutators.text import read as lines_of  # noqa: E402

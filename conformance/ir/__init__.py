@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from conformance.ir.analysis import read
 from conformance.ir.change import Change, IrDiff
 from conformance.ir.difference import diff
 from conformance.ir.fact_table import fact_table
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.normal.forms import to_exact
-from conformance.ir.reading import read
 
 __all__ = ["Change", "IrDiff", "IrSyntaxError", "diff", "facts"]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.ir.alignment import align
+from conformance.ir.analysis import read
 from conformance.ir.change import Change, IrDiff, Kind, Severity
 from conformance.ir.divergence import find_divergence
 from conformance.ir.edits import Rewrite, Side, find_rewrites
@@ -20,7 +21,6 @@ from conformance.ir.fingerprint import fingerprint, fingerprints
 from conformance.ir.graph import Sharding
 from conformance.ir.normal.forms import make_exact, to_canonical
 from conformance.ir.patterns import Pattern, find_patterns
-from conformance.ir.reading import read
 from conformance.ir.vocabulary import MOVEMENT
 
 if TYPE_CHECKING:

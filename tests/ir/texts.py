@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from conformance.ir.analysis import kind_of, read
 from conformance.ir.fingerprint import fingerprint, fingerprints
 from conformance.ir.normal.forms import to_canonical, to_exact
-from conformance.ir.reading import kind_of, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.ir import diff
-from conformance.ir.analysis import analyse
+from conformance.ir.analysis import analyse, read
 from conformance.ir.fingerprint import fingerprints
 from conformance.ir.graph import Computation, Instruction, Module, Opaque, Tensor
 from conformance.ir.kernels.affine import affine_map
@@ -19,7 +19,6 @@ from conformance.ir.kernels.operations import read_kernel
 from conformance.ir.kernels.spelling import canonical_op
 from conformance.ir.normal.forms import to_canonical, to_exact
 from conformance.ir.normal.text import dumps, loads
-from conformance.ir.reading import read
 from tests.ir.kernels.samples import bodies, body, embedded, mosaic, triton
 
 M6, M12 = "mosaic 0.6.2 ", "mosaic 0.12.0.1 "

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from conformance.ir.analysis import read
 from conformance.ir.graph import Computation, Instruction, IrSyntaxError, Module, Tensor
 from conformance.ir.normal.forms import VERSION, to_canonical, to_exact
 from conformance.ir.normal.text import dumps, loads
-from conformance.ir.reading import read
 from tests.ir.jaxpr.documents import SAMPLES as JAXPRS
 from tests.ir.texts import ADD, LOOP, STEPS, hlo, module, neutral, ops, settled
 
