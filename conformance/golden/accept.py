@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Change(StrEnum):
-    """What accepting one observation does to the goldens."""
+    """The effect of accepting one observation on the goldens."""
 
     ADDED = "added"
     """Nothing was recorded for the release, and what applied to it was other or nothing."""
@@ -74,7 +74,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What accepting did, or will do, to one case, variant and release."""
+    """The effect on one case, variant and release, before or after it is written."""
 
     case: str
     variant: str

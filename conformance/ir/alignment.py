@@ -34,8 +34,8 @@ class PairedComputations:
     """Two computations in the same place of two modules.
 
     Attributes:
-        a: The one of the first module.
-        b: The one of the second.
+        a: The computation of the first module.
+        b: The computation of the second module.
         path: Where they are: the operations around them with the role, outermost first, e.g.
             `("while body",)`; empty for the entry.
         inside: The instruction of the first module that calls them, None for the entry.
@@ -49,7 +49,7 @@ class PairedComputations:
 
 @dataclass(slots=True)
 class Alignment:
-    """What corresponds to what.
+    """The instructions of two modules that correspond to each other.
 
     Attributes:
         to_b: For each paired instruction of the first module, the one of the second.
@@ -90,8 +90,8 @@ def align(a: Module, b: Module, hashes_a: Fingerprints, hashes_b: Fingerprints) 
     """Align two modules.
 
     Args:
-        a: The first, in the form `canonical`.
-        b: The second.
+        a: The first module, in the form `canonical`.
+        b: The second module.
         hashes_a: Hashes of the first.
         hashes_b: Hashes of the second.
 

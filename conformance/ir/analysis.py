@@ -73,7 +73,7 @@ def kind_of(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What one text is, in normal form.
+    """The normal forms of one text, and its facts.
 
     Attributes:
         structure: Fingerprint of the form `exact`.

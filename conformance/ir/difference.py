@@ -38,7 +38,7 @@ def diff(a: str, b: str, kind: str = "hlo") -> IrDiff:
 
     Args:
         a: The first text: HLO, StableHLO in the generic form, or a jaxpr as the worker writes it.
-        b: The second.
+        b: The second text.
         kind: `hlo`, `stablehlo` or `jaxpr`.
 
     Returns:
@@ -54,8 +54,8 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
     """Compare two modules.
 
     Args:
-        a: The first, as parsed; rewritten in place.
-        b: The second.
+        a: The first module, as parsed; rewritten in place.
+        b: The second module.
         text_a: What lines of the first text are quoted from.
         text_b: The same of the second.
 
@@ -185,7 +185,7 @@ def _interface_change(
 
 @dataclass(slots=True)
 class _Census:
-    """What instructions there are, each by what it does by itself, with an example of each.
+    """Counts of instructions by what each does by itself, with examples.
 
     Attributes:
         header: What the module says of itself.

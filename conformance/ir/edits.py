@@ -1,4 +1,4 @@
-"""What differs between two aligned modules, and which differences belong together.
+"""The edits between two aligned modules, and which of them belong together.
 
 An *edit* is one place: an instruction only one side has, or a pair that differs in what it is or
 in what it reads. Edits that explain each other form a *rewrite*: a reduction that is now made
@@ -26,7 +26,7 @@ Differing: TypeAlias = tuple[str, "Value | None", "Value | None"]
 
 
 class Side(StrEnum):
-    """What kind of place an edit is."""
+    """The kind of place an edit is."""
 
     REMOVED = "-"
     ADDED = "+"

@@ -121,7 +121,7 @@ class Instruction:
     """One operation. Compared by identity; what it means is in `conformance.ir.fingerprint`.
 
     Attributes:
-        name: Its name in the text, without `%`.
+        name: The name in the text, without `%`.
         op: The operation, in the IR's own spelling: `all-reduce`, `stablehlo.all_reduce`, `psum`.
             The parameters of a computation are instructions of the op `parameter`.
         type: Type of its result.
@@ -167,7 +167,8 @@ class Computation:
     """A function of the module: a named HLO computation, an MLIR function or region, a jaxpr.
 
     Attributes:
-        name: Its name; regions and inner jaxprs get one from the instruction they belong to.
+        name: The name in the text; regions and inner jaxprs get one from the instruction that
+            they belong to.
         instructions: All of them, parameters included, producers before users.
         results: What it returns: instructions, with a path into the result of each.
         attributes: Attributes of the computation itself (`execution_thread`, argument
@@ -197,7 +198,7 @@ class Computation:
 
 @dataclass(slots=True, eq=False)
 class Module:
-    """What one text holds.
+    """The graph of one text.
 
     Attributes:
         kind: `hlo`, `stablehlo` or `jaxpr`.

@@ -1,4 +1,4 @@
-"""What the operations of the three IRs are: collectives, control flow, what moves data only.
+"""The operations of the three IRs by their kind: collectives, control flow, data movement.
 
 HLO and StableHLO share a spelling once `conformance.ir.normal.attributes` has been over them
 (`stablehlo.all_reduce` is `all-reduce`); a jaxpr keeps its primitives' names.

@@ -90,7 +90,7 @@ _NAME = re.compile(NAME)
 
 
 class HloAttributes(NamedTuple):
-    """What the text after the operands says, but for `metadata`.
+    """The attributes after the operands, except `metadata`.
 
     Attributes:
         items: Attributes by name.

@@ -48,7 +48,7 @@ class Axis(NamedTuple):
     """An axis of a mesh, or a part of it.
 
     Attributes:
-        name: Its name in the mesh.
+        name: The name in the mesh.
         before: Product of the sizes of the parts of the axis that come before this one.
         size: Size of this part; 0 for the whole axis.
     """

@@ -34,7 +34,7 @@ _ENDS = (".return", ".yield")
 
 
 class Tail(NamedTuple):
-    """What follows the operands of an operation.
+    """The part of an operation after its operands.
 
     Attributes:
         attributes: All of them.
@@ -52,7 +52,15 @@ class Tail(NamedTuple):
 
 
 class Head(NamedTuple):
-    """What stands before: `%0:2 = "op"(%a, %b)`; key and times are empty without a result."""
+    """The part of an operation up to its operands: `%0:2 = "op"(%a, %b)`.
+
+    Attributes:
+        key: Name of the result, empty without one.
+        times: Number of results as spelled, empty for one.
+        op: The operation.
+        links: The operands.
+        line: Number of the line.
+    """
 
     key: str
     times: str

@@ -228,7 +228,7 @@ def unescape(text: str) -> str:
 
 
 class Header(NamedTuple):
-    """What is known of a text before it is read.
+    """The aliases of a text, found before it is parsed.
 
     Attributes:
         start: Where the module begins.

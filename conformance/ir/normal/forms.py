@@ -53,10 +53,12 @@ VERSION: Final = 1
 EXACT: Final[tuple[Pass, ...]] = (
     spell_alike,
     close_regions,
+    # These read layouts. Scalar memory goes first: its number is that of a memory of the host.
     resolve_bitcasts,
     drop_scalar_memory,
     note_spaces,
     drop_layouts,
+    # From here on attributes have one name each.
     drop_spelling,
     drop_addresses,
     read_kernels,
@@ -66,9 +68,11 @@ EXACT: Final[tuple[Pass, ...]] = (
 CANONICAL: Final[tuple[Pass, ...]] = (
     drop_compilers_choice,
     keep_host_spaces,
+    # An asynchronous pair becomes a call, which is inlined.
     fold_async,
     inline_calls,
     unify_partitioning,
+    # Slots are tensors: tuples must be gone.
     fold_tuples,
     normalise_slots,
     fold_copies,

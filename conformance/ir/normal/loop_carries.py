@@ -45,7 +45,7 @@ class Slots:
 
     @property
     def values(self) -> list[Value]:
-        """What each slot is given."""
+        """The value that each slot is given."""
         return self.instruction.inputs[self.fixed :]
 
     @property

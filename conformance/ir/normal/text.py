@@ -147,7 +147,7 @@ def loads(text: str) -> Module:
 
 
 class Head(NamedTuple):
-    """What the first line of a text says.
+    """The first line of a text.
 
     Attributes:
         version: Version of the normal form.
