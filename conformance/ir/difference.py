@@ -20,7 +20,7 @@ from conformance.ir.fact_table import fact_table, sharding_text
 from conformance.ir.fingerprint import fingerprint, fingerprints
 from conformance.ir.graph import Sharding
 from conformance.ir.normal.forms import make_exact, to_canonical
-from conformance.ir.patterns import Pattern, find_patterns
+from conformance.ir.patterns import RewritePattern, find_patterns
 from conformance.ir.vocabulary import MOVEMENT
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _tally(alike: int, paired: int, found: list[Rewrite]) -> dict[str, int]:
     return {"matched": alike + paired - len(both), "changed": len(both), "unmatched": alone}
 
 
-def _change(pattern: Pattern, text_a: Excerpts, text_b: Excerpts) -> Change:
+def _change(pattern: RewritePattern, text_a: Excerpts, text_b: Excerpts) -> Change:
     example = pattern.rewrites[0]
     return Change(
         kind=pattern.kind,

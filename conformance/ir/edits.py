@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from conformance.ir.normal.loop_carries import slots_of
@@ -228,9 +229,7 @@ def _by_slot(
 def _in_place(alignment: Alignment, ours: list[Value], theirs: list[Value]) -> list[Differing]:
     """Return where two lists of values differ, place by place."""
     found: list[Differing] = []
-    for n in range(max(len(ours), len(theirs))):
-        one = ours[n] if n < len(ours) else None
-        other = theirs[n] if n < len(theirs) else None
+    for n, (one, other) in enumerate(zip_longest(ours, theirs)):
         if one is None or other is None or not _is(alignment, one, other):
             found.append((str(n), one, other))
     return found

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Pattern:
+class RewritePattern:
     """Rewrites that are alike.
 
     Attributes:
@@ -36,7 +36,7 @@ class Pattern:
     rewrites: list[Rewrite]
 
 
-def find_patterns(found: Iterable[Rewrite]) -> list[Pattern]:
+def find_patterns(found: Iterable[Rewrite]) -> list[RewritePattern]:
     """Group rewrites by what they do.
 
     Args:
@@ -107,14 +107,14 @@ def _key(rewrite: Rewrite) -> Hashable:
     return frozenset(places), frozenset(what)
 
 
-def _pattern(alike: list[Rewrite]) -> Pattern:
+def _pattern(alike: list[Rewrite]) -> RewritePattern:
     alike = sorted(alike, key=len)
     work = _work(alike[0])
     every = [edit for rewrite in alike for edit in _work(rewrite)]
     kind = _kind(work)
     about = next((about for about, concerns in _ABOUT if concerns(every)), "")
     severity = _severity(every, about)
-    return Pattern(
+    return RewritePattern(
         kind=kind, severity=severity, title=_title(kind, work), about=about, rewrites=alike
     )
 

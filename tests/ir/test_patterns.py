@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.ir.change import Kind, Severity
-from conformance.ir.patterns import Pattern, find_patterns
+from conformance.ir.patterns import RewritePattern, find_patterns
 from tests.ir.test_edits import found
 from tests.ir.texts import ADD, LOOP, STEPS, hlo
 
@@ -14,7 +14,7 @@ REDUCE = "f32[4] all-reduce(%x), replica_groups={{0,1}}, to_apply=%add"
 F32 = "%a = f32[4] iota(), iota_dimension=0"
 
 
-def seen(a: str, b: str) -> list[Pattern]:
+def seen(a: str, b: str) -> list[RewritePattern]:
     """Return the patterns between two texts."""
     return find_patterns(found(a, b))
 

@@ -44,7 +44,7 @@ MOST_AXES = 64
 Groups = tuple[tuple[int, ...], ...]
 
 
-class Axis(NamedTuple):
+class MeshAxis(NamedTuple):
     """An axis of a mesh, or a part of it.
 
     Attributes:
@@ -69,7 +69,7 @@ class Mesh(NamedTuple):
     axes: dict[str, int]
     devices: tuple[int, ...]
 
-    def cut(self, dimensions: list[list[Axis]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def cut(self, dimensions: list[list[MeshAxis]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the devices seen with one dimension for each list of axes.
 
         Axes that no list names make up one more dimension, the last.
@@ -107,7 +107,7 @@ class Mesh(NamedTuple):
         shape.append(prod([sizes[n] for n in rest]))
         return tuple(shape), transposed(self.devices, sizes, order + rest)
 
-    def _pieces(self, axis: Axis, pieces: list[tuple[str, int]]) -> list[int]:
+    def _pieces(self, axis: MeshAxis, pieces: list[tuple[str, int]]) -> list[int]:
         high = axis.before * axis.size if axis.size else self.axes[axis.name]
         return [
             n
@@ -187,7 +187,7 @@ def _mesh(text: str) -> tuple[Mesh, str]:
     return Mesh(axes, devices), text[match.end() :]
 
 
-def _axes_of(text: str) -> list[Axis]:
+def _axes_of(text: str) -> list[MeshAxis]:
     """Return the axes of `x, y:(2)4`; what marks a dimension as open (`?`) says nothing."""
     found = []
     for part in parts(text):
@@ -195,7 +195,7 @@ def _axes_of(text: str) -> list[Axis]:
         if match[2] is not None:
             raise Unexpected(part, "an axis")
         if match[1] != "?":
-            found.append(Axis(match[1], int(match[3] or 1), int(match[4] or 0)))
+            found.append(MeshAxis(match[1], int(match[3] or 1), int(match[4] or 0)))
     return found
 
 
@@ -334,8 +334,8 @@ def _of_mesh(text: str) -> Sharding:
     word = rest.partition(",")[0].strip()
     if named_alone := _of_word(rest, word):
         return named_alone
-    dimensions: list[list[Axis]] = []
-    named: dict[str, list[Axis]] = {}
+    dimensions: list[list[MeshAxis]] = []
+    named: dict[str, list[MeshAxis]] = {}
     for part in parts(rest):
         name, sign, value = part.partition("=")
         if part.startswith("[") and not dimensions and not named:

@@ -35,11 +35,6 @@ class Attributes:
         literal: Whether dense elements are the value of a constant, not a list of integers.
     """
 
-    __slots__ = (
-        "_aliases", "_by_sign", "_by_word", "_dialects", "_known", "_types", "_unknown",
-        "literal", "meshes",
-    )  # fmt: skip
-
     def __init__(self, aliases: dict[str, str], types: Types, unknown: list[str]) -> None:
         self.meshes: dict[str, Mesh] = {}
         self.literal = False

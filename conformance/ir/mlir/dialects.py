@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from conformance.ir.graph import IrSyntaxError, Sharding
 from conformance.ir.hlo.lexing import LARGEST, Unexpected
-from conformance.ir.hlo.shardings import Axis, Mesh, sharding, tiled, transposed
+from conformance.ir.hlo.shardings import Mesh, MeshAxis, sharding, tiled, transposed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -53,8 +53,6 @@ class Spread(NamedTuple):
 
 class Dialects:
     """Reads what stands in the angle brackets of a dialect's attribute."""
-
-    __slots__ = ("_by_name", "_meshes", "_value")
 
     def __init__(self, meshes: dict[str, Mesh], value: Callable[[Scanner], Attribute]) -> None:
         """Take the meshes by name, and what reads the attributes inside."""
@@ -140,7 +138,7 @@ class Dialects:
         axes = cast("Any", self._value(scan))
         scan.expect(">")
         try:
-            named = [Axis(one) if isinstance(one, str) else Axis(*one) for one in axes]
+            named = [MeshAxis(one) if isinstance(one, str) else MeshAxis(*one) for one in axes]
             (size, count), devices = mesh.cut([named])
             devices = transposed(devices, [size, count], [1, 0])
             return tuple([devices[n : n + size] for n in range(0, len(devices), size)])
@@ -163,7 +161,7 @@ class Dialects:
         """Read `<name = "x", sub_axis_info = (1)2>`: name, and which part of the axis."""
         scan.expect("<")
         scan.field("name")
-        axis = Axis(scan.string())
+        axis = MeshAxis(scan.string())
         if scan.accept(","):
             scan.field("sub_axis_info")
             axis = _read_part(scan, axis.name)
@@ -243,7 +241,7 @@ def _read_spread(scan: Scanner, meshes: dict[str, Mesh]) -> Spread:
     found = _mesh_of(scan, meshes)
     scan.expect(",")
     dimensions, notes = _dimensions(scan)
-    named: dict[str, list[Axis]] = {}
+    named: dict[str, list[MeshAxis]] = {}
     while scan.accept(","):
         kind = scan.word()
         if kind not in {"replicated", "unreduced"} or kind in named:
@@ -275,13 +273,13 @@ def _gspmd(text: str) -> Sharding | None:
     return None if groups else found
 
 
-def _read_axis(scan: Scanner) -> Axis:
+def _read_axis(scan: Scanner) -> MeshAxis:
     """Read `"x"` or `"x":(2)4`."""
     name = scan.string()
-    return _read_part(scan, name) if scan.accept(":") else Axis(name)
+    return _read_part(scan, name) if scan.accept(":") else MeshAxis(name)
 
 
-def _read_part(scan: Scanner, name: str) -> Axis:
+def _read_part(scan: Scanner, name: str) -> MeshAxis:
     """Read `(2)4`: the part of size 4 of an axis that has parts of size 2 before it."""
     scan.expect("(")
     before = scan.integer()
@@ -289,7 +287,7 @@ def _read_part(scan: Scanner, name: str) -> Axis:
     size = scan.integer()
     if before < 1 or size < 1:
         scan.fail("a part of the axis")
-    return Axis(name, before, size)
+    return MeshAxis(name, before, size)
 
 
 def put_attribute(found: dict[str, Attribute], name: str, value: object) -> None:
@@ -327,7 +325,7 @@ def _size(scan: Scanner) -> tuple[str, int]:
     return name, scan.integer()
 
 
-def _axes(scan: Scanner) -> tuple[list[Axis], bool]:
+def _axes(scan: Scanner) -> tuple[list[MeshAxis], bool]:
     """Read `{"x", "y":(1)2, ?}`; say also whether it is open."""
     found = scan.listed("{", "}", lambda: None if scan.accept("?") else _read_axis(scan))
     if None in found[:-1]:
@@ -335,7 +333,7 @@ def _axes(scan: Scanner) -> tuple[list[Axis], bool]:
     return [one for one in found if one is not None], None in found
 
 
-def _dimension(scan: Scanner) -> tuple[list[Axis], bool, int | None]:
+def _dimension(scan: Scanner) -> tuple[list[MeshAxis], bool, int | None]:
     """Read `{"x", ?}p1`; the last is the priority."""
     axes, is_open = _axes(scan)
     priority = _PRIORITY.fullmatch(scan.next)
@@ -344,7 +342,7 @@ def _dimension(scan: Scanner) -> tuple[list[Axis], bool, int | None]:
     return axes, is_open, None if priority is None else int(priority[1])
 
 
-def _dimensions(scan: Scanner) -> tuple[list[list[Axis]], dict[str, tuple[Attribute, ...]]]:
+def _dimensions(scan: Scanner) -> tuple[list[list[MeshAxis]], dict[str, tuple[Attribute, ...]]]:
     found = scan.listed("[", "]", lambda: _dimension(scan))
     open_ = tuple([n for n, (_, is_open, _) in enumerate(found) if is_open])
     priorities = tuple([(n, p) for n, (_, _, p) in enumerate(found) if p is not None])

@@ -227,7 +227,7 @@ def unescape(text: str) -> str:
         return raw.decode("latin-1")
 
 
-class Header(NamedTuple):
+class TextHeader(NamedTuple):
     """The aliases of a text, found before it is parsed.
 
     Attributes:
@@ -245,7 +245,7 @@ class Header(NamedTuple):
     meshes: list[int]
 
     @staticmethod
-    def of(text: str) -> Header:
+    def of(text: str) -> TextHeader:
         """Look a text over.
 
         Raises:
@@ -265,7 +265,7 @@ class Header(NamedTuple):
             else:
                 (attributes if name[0] == "#" else types)[name] = meaning
         meshes = [found.end() for found in _MESH.finditer(text)]
-        return Header(start, locations, attributes, types, meshes)
+        return TextHeader(start, locations, attributes, types, meshes)
 
 
 def check_rest(scan: Scanner) -> None:

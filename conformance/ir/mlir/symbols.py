@@ -47,10 +47,8 @@ def role_of(op: str, number: int) -> str:
     return f"region {number}"
 
 
-class Values:
+class ValueScopes:
     """The values a function has defined; inner regions see those of outer ones."""
-
-    __slots__ = ("_links", "_scopes")
 
     def __init__(self) -> None:
         self._links: dict[str, Value] = {}
@@ -109,8 +107,6 @@ class Symbols:
         functions: By name, in the order of the text.
         attributes: Other operations of the module, as `sdy.mesh @mesh`, with their attributes.
     """
-
-    __slots__ = ("_calls", "attributes", "functions")
 
     def __init__(self) -> None:
         self.functions: dict[str, Computation] = {}

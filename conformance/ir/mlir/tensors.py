@@ -34,8 +34,6 @@ class Types:
         unknown: What was met and has no meaning here; for the reader to count and clear.
     """
 
-    __slots__ = ("_known", "_tensors", "aliases", "unknown")
-
     def __init__(self, aliases: dict[str, str], unknown: list[str]) -> None:
         self.aliases = aliases
         self.unknown = unknown
