@@ -1,7 +1,7 @@
 """How long `conformance.ir` takes for small and large modules, and how much memory.
 
 `python benchmarks/ir_speed.py [--big DIR]`. Each pair is measured in a process of its own: parsing
-both, bringing both to the form `structure`, to the form `neutral`, and the whole difference.
+both, bringing both to the form `exact`, to the form `canonical`, and the whole difference.
 Targets: a pair of 10,000 instructions in 1.5 s, one of 60,000 in 8 s and 300 MB; small: 30 ms.
 
 Without `--big` the large modules are many copies of a sample, consistently renamed, and the second
@@ -29,8 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from conformance.ir import diff  # noqa: E402 - the tests' package is needed
-from conformance.ir.normal.forms import to_neutral, to_structure  # noqa: E402
-from conformance.ir.reading import read  # noqa: E402
+from conformance.ir.analysis import read  # noqa: E402
+from conformance.ir.normal.forms import to_canonical, to_exact  # noqa: E402
 from tests.ir.mutators import MEANING, NOISE  # noqa: E402
 from tests.ir.mutators.text import Block, Line  # noqa: E402
 from tests.ir.mutators.text import read as lines_of  # noqa: E402
@@ -109,11 +109,11 @@ def measured(first: Path, second: Path) -> dict[str, float]:
     found["instructions"] = sum(len(c.instructions) for c in modules[0].computations.values())
     start = time.perf_counter()
     for module in modules:
-        to_structure(module)
+        to_exact(module)
     found["structure"] = time.perf_counter() - start
     start = time.perf_counter()
     for module in modules:
-        to_neutral(module)
+        to_canonical(module)
     found["neutral"] = time.perf_counter() - start
     del modules
     found["diff"] = best(lambda: diff(a, b, kind="hlo"))

@@ -15,9 +15,9 @@ from conformance.engine.job_comparison import NORMAL, IrText
 from conformance.engine.run_directory import RUN, RunDirectory
 from conformance.errors import NothingSelectedError, UsageError
 from conformance.files import said_by
+from conformance.ir.analysis import PARSERS, kind_of
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.normal.text import head_of
-from conformance.ir.reading import PARSERS, kind_of
 from conformance.wording import did_you_mean
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from conformance.cli.words import CASES, CELLS
 from conformance.engine.job_comparison import IrLevel
 from conformance.errors import UsageError
 from conformance.files import readable_json
+from conformance.ir.analysis import PARSERS
 from conformance.ir.graph import CROSS_LOWERED, IRS
-from conformance.ir.reading import PARSERS
 from conformance.report.diff_data import NormalForms, SuiteDiff
 from conformance.report.ir_terminal import Detail, DiffReport
 from conformance.report.suite_diff import diff_lines

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from conformance.corpus.project import relative_to_project
 from conformance.engine.blobs import CorruptBlobError
 from conformance.engine.record_judge import observation_of
+from conformance.ir.analysis import read
 from conformance.ir.change import IrDiff, Severity
 from conformance.ir.difference import diff_modules
 from conformance.ir.excerpts import Excerpts
 from conformance.ir.graph import CROSS_LOWERED, IRS, IrSyntaxError, kind_of_artifact
 from conformance.ir.normal.text import loads
-from conformance.ir.reading import read
 from conformance.judge.agreement import recorded_error, same_ending
 from conformance.judge.conformance import ending
 from conformance.judge.values import compare_values

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Change(StrEnum):
-    """What accepting one observation does to the goldens."""
+    """The effect of accepting one observation on the goldens."""
 
     ADDED = "added"
     """Nothing was recorded for the release, and what applied to it was other or nothing."""
@@ -74,7 +74,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What accepting did, or will do, to one case, variant and release."""
+    """The effect on one case, variant and release, before or after it is written."""
 
     case: str
     variant: str
@@ -109,6 +109,7 @@ class _Draft:
     """The goldens of one case while candidates are worked in."""
 
     case: Case
+    store: GoldenStore
     folder: Path
     recorded: Mapping[str, Tracks]
     variants: dict[str, dict[str, Spans]]
@@ -118,7 +119,33 @@ class _Draft:
     fresh: dict[str, bytes] = field(default_factory=dict)
     changes: list[Entry] = field(default_factory=list)
 
-    def add(self, artifact: str, data: bytes) -> str:
+    def work_in(
+        self, candidate: Candidate, content: Content, known_releases: Sequence[str]
+    ) -> None:
+        """Record what a candidate shows."""
+        release = candidate.release
+        tracks = self.variants.setdefault(candidate.variant, {})
+        name = self._recorded_name(tracks, release, content)
+        if name is None:
+            name = self._add(content.artifact, encode(content))
+            self.contents[name] = content
+        names = {ENDING: name, **self._facts(candidate), **self._irs(tracks, candidate)}
+        found = {track: lookup(tracks.get(track, ()), release) for track in names}
+        alike = all(at is not None and at.span.content == names[t] for t, at in found.items())
+        exact = all(at is not None and at.exact for at in found.values())
+        # What this ending does not have (an IR of a program that raises) is left as it is.
+        for track in sorted(names):
+            tracks[track] = insert(tracks.get(track, ()), release, names[track], known_releases)
+        change = {
+            (True, True): Change.UNCHANGED,
+            (True, False): Change.CHANGED,
+            (False, True): Change.EXTENDED,
+            (False, False): Change.ADDED,
+        }[exact, alike]
+        entry = Entry(case=self.case.id, variant=candidate.variant, release=release, change=change)
+        self.changes.append(entry)
+
+    def _add(self, artifact: str, data: bytes) -> str:
         """Return the name of a content, to be written unless it is recorded already."""
         name, short = content_names(artifact, data)
         try:
@@ -128,6 +155,77 @@ class _Draft:
             pass
         self.fresh[name] = data
         return name
+
+    def _facts(self, candidate: Candidate) -> dict[str, str]:
+        """Return the name of the facts of what ended well, if its HLO was understood."""
+        observation = candidate.observation
+        seen = observation.ir.get(STATED_BY)
+        if observation.outcome is not Outcome.OK or seen is None or not seen.neutral:
+            return {}
+        return {"facts": self._add("facts", encode_facts(observation.facts))}
+
+    def _irs(self, tracks: Tracks, candidate: Candidate) -> dict[str, str]:
+        """Return the names of the texts and the fingerprints of the IRs that were understood.
+
+        Of what is lowered for other platforms no structure is kept: two lines for each case and
+        platform that would say what those of the cell's own StableHLO say.
+        """
+        names: dict[str, str] = {}
+        irs = candidate.observation.ir
+        own = irs.get(AS_OWN)
+        for ir, seen in irs.items():
+            if not seen.neutral or seen.version != VERSION:
+                continue
+            crossed = ir in CROSS_LOWERED
+            if crossed and own is not None and seen.neutral == own.neutral:
+                names[ir] = AS_OWN
+                continue
+            name = self._recorded_text(tracks.get(ir, ()), seen.neutral)
+            if name is None and candidate.text is not None:
+                name = self._add(ir, candidate.text(ir).encode())
+                self.texts[name] = seen.neutral
+            if name is not None:
+                names[ir] = name
+                if not crossed:
+                    names[f"{ir}{STRUCTURE}"] = f"{VERSION}:{seen.structure}"
+        return names
+
+    def _recorded_text(self, spans: Spans, neutral: str) -> str | None:
+        """Return the text already recorded that has a fingerprint."""
+        for span in spans:
+            name = span.content
+            if name == AS_OWN:
+                continue
+            if name not in self.texts:
+                try:
+                    head = head_of(self.store.text(self.folder / name))
+                    self.texts[name] = head.fingerprint if head.version == VERSION else ""
+                except GoldenError:
+                    self.texts[name] = ""
+            if self.texts[name] == neutral:
+                return name
+        return None
+
+    def _recorded_name(self, tracks: Tracks, release: str, content: Content) -> str | None:
+        """Return the content already recorded that is the same, the nearest older one first.
+
+        So noise in the last bits neither splits a span nor makes a new file.
+        """
+        spans = tracks.get(ENDING, ())
+        found = lookup(spans, release)
+        nearest = [found.span] if found else []
+        for span in (*nearest, *reversed(spans)):
+            name = span.content
+            if name not in self.contents:
+                try:
+                    self.contents[name] = self.store.content(self.folder / name)
+                except GoldenError:
+                    # A missing or edited content is like nothing: accepting puts it right.
+                    self.contents[name] = None
+            recorded = self.contents[name]
+            if recorded is not None and same(content, recorded, Tolerance.of(self.case)):
+                return name
+        return None
 
 
 def plan_accept(
@@ -166,7 +264,7 @@ def plan_accept(
         seen[key] = content
         draft = drafts.get(candidate.case.id) or _draft(store, candidate.case)
         drafts[candidate.case.id] = draft
-        _work_in(store, draft, candidate, content, known_releases)
+        draft.work_in(candidate, content, known_releases)
     return _collect(drafts.values(), tuple(conflicts))
 
 
@@ -228,130 +326,11 @@ def _draft(store: GoldenStore, case: Case) -> _Draft:
     recorded = document.variants if document else {}
     return _Draft(
         case=case,
+        store=store,
         folder=folder_of(store.root, case),
         recorded=recorded,
         variants={name: dict(tracks) for name, tracks in recorded.items()},
     )
-
-
-def _work_in(
-    store: GoldenStore,
-    draft: _Draft,
-    candidate: Candidate,
-    content: Content,
-    known_releases: Sequence[str],
-) -> None:
-    tracks = draft.variants.setdefault(candidate.variant, {})
-    name = _recorded_name(store, draft, candidate, content)
-    if name is None:
-        name = draft.add(content.artifact, encode(content))
-        draft.contents[name] = content
-    names = {ENDING: name, **_facts(draft, candidate), **_irs(store, draft, candidate)}
-    found = {t: lookup(tracks.get(t, ()), candidate.release) for t in names}
-    alike = all(at is not None and at.span.content == names[t] for t, at in found.items())
-    exact = all(at is not None and at.exact for at in found.values())
-    for track in sorted({*tracks, *names}):
-        # What this ending does not have (an IR of a program that raises) is left as it is.
-        if track in names:
-            spans = tracks.get(track, ())
-            tracks[track] = insert(spans, candidate.release, names[track], known_releases)
-    change = {
-        (True, True): Change.UNCHANGED,
-        (True, False): Change.CHANGED,
-        (False, True): Change.EXTENDED,
-        (False, False): Change.ADDED,
-    }[exact, alike]
-    draft.changes.append(
-        Entry(
-            case=draft.case.id,
-            variant=candidate.variant,
-            release=candidate.release,
-            change=change,
-        )
-    )
-
-
-def _facts(draft: _Draft, candidate: Candidate) -> dict[str, str]:
-    """Return the name of the facts of what ended well, if its HLO was understood."""
-    observation = candidate.observation
-    seen = observation.ir.get(STATED_BY)
-    if observation.outcome is not Outcome.OK or seen is None or not seen.neutral:
-        return {}
-    return {"facts": draft.add("facts", encode_facts(observation.facts))}
-
-
-def _irs(store: GoldenStore, draft: _Draft, candidate: Candidate) -> dict[str, str]:
-    """Return the names of the texts and the fingerprints of the IRs that were understood.
-
-    Of what is lowered for other platforms no structure is kept: two lines for each case and
-    platform that would say what those of the cell's own StableHLO say.
-    """
-    names: dict[str, str] = {}
-    irs = candidate.observation.ir
-    own = irs.get(AS_OWN)
-    for ir, seen in irs.items():
-        if not seen.neutral or seen.version != VERSION:
-            continue
-        crossed = ir in CROSS_LOWERED
-        if crossed and own is not None and seen.neutral == own.neutral:
-            names[ir] = AS_OWN
-            continue
-        name = _recorded_text(store, draft, candidate, ir, seen.neutral)
-        if name is None and candidate.text is not None:
-            name = draft.add(ir, candidate.text(ir).encode())
-            draft.texts[name] = seen.neutral
-        if name is not None:
-            names[ir] = name
-            if not crossed:
-                names[f"{ir}{STRUCTURE}"] = f"{VERSION}:{seen.structure}"
-    return names
-
-
-def _recorded_text(
-    store: GoldenStore, draft: _Draft, candidate: Candidate, ir: str, neutral: str
-) -> str | None:
-    """Return the text already recorded that has a fingerprint."""
-    for span in draft.variants.get(candidate.variant, {}).get(ir, ()):
-        name = span.content
-        if name == AS_OWN:
-            continue
-        if name not in draft.texts:
-            try:
-                head = head_of(store.text(draft.folder / name))
-                draft.texts[name] = head.fingerprint if head.version == VERSION else ""
-            except GoldenError:
-                draft.texts[name] = ""
-        if draft.texts[name] == neutral:
-            return name
-    return None
-
-
-def _recorded_name(
-    store: GoldenStore, draft: _Draft, candidate: Candidate, content: Content
-) -> str | None:
-    """Return the content already recorded that is the same, the nearest older one first.
-
-    So noise in the last bits neither splits a span nor makes a new file.
-    """
-    spans = draft.variants.get(candidate.variant, {}).get(ENDING, ())
-    found = lookup(spans, candidate.release)
-    nearest = [found.span] if found else []
-    for span in (*nearest, *reversed(spans)):
-        name = span.content
-        if name not in draft.contents:
-            draft.contents[name] = _readable(store, draft.folder / name)
-        recorded = draft.contents[name]
-        if recorded is not None and same(content, recorded, Tolerance.of(draft.case)):
-            return name
-    return None
-
-
-def _readable(store: GoldenStore, file: Path) -> Content | None:
-    # A missing or edited content is like nothing: accepting is how it is put right.
-    try:
-        return store.content(file)
-    except GoldenError:
-        return None
 
 
 def _collect(drafts: Iterable[_Draft], conflicts: tuple[str, ...]) -> AcceptPlan:

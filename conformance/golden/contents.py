@@ -1,4 +1,4 @@
-"""What goldens hold, as bytes: endings (a value, an error), facts and texts of IRs."""
+"""The content files of goldens as bytes: endings (a value, an error), facts and texts of IRs."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Version of the layout; a file of another version is tainted."""
 
-_REMEDY = "restore it from version control, or delete it and accept again"
+DOCUMENT_REMEDY = "restore it from version control, or delete it and accept again"
 
 Spans = tuple[Span[str], ...]
 Tracks = Mapping[str, Spans]
@@ -105,28 +105,28 @@ def loads(text: str, file: Path) -> Document:
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise GoldenError.of(file, f"no TOML ({error})", "a golden file", _REMEDY) from None
+        raise GoldenError.of(file, f"no TOML ({error})", "a golden file", DOCUMENT_REMEDY) from None
     case = str(tables.pop("case", ""))
     format_ = tables.pop("format", None)
     if not isinstance(format_, int):
         found = "is empty" if not text.strip() else f"has format {format_!r}"
-        raise GoldenError.of(file, found, "a golden file", _REMEDY)
+        raise GoldenError.of(file, found, "a golden file", DOCUMENT_REMEDY)
     if format_ != FORMAT:
         return Document(case=case, tainted=True)
     if not tables:
-        raise GoldenError.of(file, "holds no golden", "one or more", _REMEDY)
+        raise GoldenError.of(file, "holds no golden", "one or more", DOCUMENT_REMEDY)
     variants = {name: _tracks(table, f"[{name}]", file) for name, table in tables.items()}
     return Document(case=case, variants=variants)
 
 
 def _tracks(table: object, where: str, file: Path) -> Tracks:
     if not isinstance(table, dict):
-        raise GoldenError.of(file, f"{where} is {table!r}", "a table of artifacts", _REMEDY)
+        raise GoldenError.of(file, f"{where} is {table!r}", "a table of artifacts", DOCUMENT_REMEDY)
     tracks: dict[str, list[Span[str]]] = {}
     for artifact, contents in table.items():
         if artifact not in _ARTIFACTS or not isinstance(contents, dict):
             wanted = f"a table {', '.join(_ARTIFACTS)}"
-            raise GoldenError.of(file, f"{where} has {artifact!r}", wanted, _REMEDY)
+            raise GoldenError.of(file, f"{where} has {artifact!r}", wanted, DOCUMENT_REMEDY)
         spans = tracks.setdefault(track_of(artifact), [])
         spans += [_span(key, name, artifact, file) for key, name in contents.items()]
     return {track: _disjoint(spans, where, file) for track, spans in tracks.items()}
@@ -137,18 +137,20 @@ def _disjoint(spans: list[Span[str]], where: str, file: Path) -> Spans:
     for one, other in pairwise(spans):
         if other.first in one:
             raise GoldenError.of(
-                file, f"{where} spans {one} and {other} overlap", "disjoint spans", _REMEDY
+                file, f"{where} spans {one} and {other} overlap", "disjoint spans", DOCUMENT_REMEDY
             )
     return tuple(spans)
 
 
 def _span(key: str, name: object, artifact: str, file: Path) -> Span[str]:
     if not isinstance(name, str) or not _names_content(name, artifact):
-        raise GoldenError.of(file, f"{key!r} names {name!r}", _wanted(artifact), _REMEDY)
+        raise GoldenError.of(file, f"{key!r} names {name!r}", _wanted(artifact), DOCUMENT_REMEDY)
     try:
         return parse(key, name)
     except ValueError as error:
-        raise GoldenError.of(file, str(error), "first..last, PEP 440 versions", _REMEDY) from None
+        raise GoldenError.of(
+            file, str(error), "first..last, PEP 440 versions", DOCUMENT_REMEDY
+        ) from None
 
 
 def _names_content(name: str, artifact: str) -> bool:

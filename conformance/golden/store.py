@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance.files import MALFORMED, said_by
 from conformance.golden.contents import Content, decode, decode_facts
-from conformance.golden.document import Document, loads
+from conformance.golden.document import DOCUMENT_REMEDY, Document, loads
 from conformance.golden.errors import GoldenError
 from conformance.golden.layout import (
     AS_OWN,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _IRS = (*IRS, *CROSS_LOWERED)
 
-_DOCUMENT_REMEDY = "restore it from version control, or delete it and accept again"
 _REMEDY = "restore it from version control or regenerate it with conformance accept"
 
 
@@ -172,16 +171,14 @@ def _read_document(file: Path, case_id: str) -> Document | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise GoldenError.of(
-            file, f"cannot be read: {said_by(error)}", "a golden file", _DOCUMENT_REMEDY
-        ) from None
+        found = f"cannot be read: {said_by(error)}"
+        raise GoldenError.of(file, found, "a golden file", DOCUMENT_REMEDY) from None
     except UnicodeDecodeError as error:
-        raise GoldenError.of(
-            file, f"no UTF-8 ({error})", "a golden file", _DOCUMENT_REMEDY
-        ) from None
+        found = f"no UTF-8 ({error})"
+        raise GoldenError.of(file, found, "a golden file", DOCUMENT_REMEDY) from None
     document = loads(text, file)
     if document.case != case_id and not document.tainted:
-        raise GoldenError.of(file, f"case {document.case!r}", f"case {case_id!r}", _DOCUMENT_REMEDY)
+        raise GoldenError.of(file, f"case {document.case!r}", f"case {case_id!r}", DOCUMENT_REMEDY)
     return document
 
 

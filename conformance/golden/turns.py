@@ -35,7 +35,7 @@ class Turn:
 
     @property
     def shown_by(self) -> ShownBy:
-        """What of the golden changes there."""
+        """The part of the golden that changes there."""
         if self.track != ENDING:
             return self.track  # type: ignore[return-value] # the tracks but one are of that kind
         raised = [span.content.startswith("error-") for span in (self.before, self.after)]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from conformance.ir.analysis import read
 from conformance.ir.change import Change, IrDiff
 from conformance.ir.difference import diff
 from conformance.ir.fact_table import fact_table
 from conformance.ir.graph import IrSyntaxError
-from conformance.ir.normal.forms import to_structure
-from conformance.ir.reading import read
+from conformance.ir.normal.forms import to_exact
 
 __all__ = ["Change", "IrDiff", "IrSyntaxError", "diff", "facts"]
 
@@ -32,5 +32,5 @@ def facts(text: str, kind: str = "hlo") -> dict[str, Any]:
         IrSyntaxError: If the text is not understood; the message names the line.
     """
     module = read(text, kind)
-    to_structure(module)
+    to_exact(module)
     return fact_table(module)

@@ -1,6 +1,6 @@
 """Which instruction of one module is which of the other.
 
-Both modules are in the form `neutral`. Pairs are found in this order: what depends on equal
+Both modules are in the form `canonical`. Pairs are found in this order: what depends on equal
 things in equal ways; what stands at the same operand of a pair already found; what reads a pair
 already found in the same place; what has the same name stack, operation and type. Bodies of
 paired instructions are aligned in turn.
@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.ir.fingerprint import Fingerprints, digest, spelled
 from conformance.ir.graph import Tensor
-from conformance.ir.normal.rewriting import operands_of
-from conformance.ir.normal.slots import slots_of
-from conformance.ir.normal.symmetry import Contexts, Uses
-from conformance.ir.slot_pairs import same_slots
+from conformance.ir.normal.color_refinement import Contexts, Uses
+from conformance.ir.normal.loop_carries import slots_of
+from conformance.ir.slot_pairs import pair_slots
 from conformance.ir.vocabulary import is_commutative
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
-    from conformance.ir.graph import Computation, Instruction, Module
-    from conformance.ir.normal.rewriting import Value
+    from conformance.ir.graph import Computation, Instruction, Module, Value
 
 
 _MANY: Final = 64
@@ -36,8 +34,8 @@ class PairedComputations:
     """Two computations in the same place of two modules.
 
     Attributes:
-        a: The one of the first module.
-        b: The one of the second.
+        a: The computation of the first module.
+        b: The computation of the second module.
         path: Where they are: the operations around them with the role, outermost first, e.g.
             `("while body",)`; empty for the entry.
         inside: The instruction of the first module that calls them, None for the entry.
@@ -51,7 +49,7 @@ class PairedComputations:
 
 @dataclass(slots=True)
 class Alignment:
-    """What corresponds to what.
+    """The instructions of two modules that correspond to each other.
 
     Attributes:
         to_b: For each paired instruction of the first module, the one of the second.
@@ -92,8 +90,8 @@ def align(a: Module, b: Module, hashes_a: Fingerprints, hashes_b: Fingerprints) 
     """Align two modules.
 
     Args:
-        a: The first, in the form `neutral`.
-        b: The second.
+        a: The first module, in the form `canonical`.
+        b: The second module.
         hashes_a: Hashes of the first.
         hashes_b: Hashes of the second.
 
@@ -105,79 +103,71 @@ def align(a: Module, b: Module, hashes_a: Fingerprints, hashes_b: Fingerprints) 
     )
     if second < first:
         return align(b, a, hashes_b, hashes_a).mirrored()
-    alignment = Alignment()
-    todo = [PairedComputations(a.entry, b.entry)]
-    seen: set[tuple[int, int]] = set()
-    while todo:
-        pair = todo.pop()
-        if (id(pair.a), id(pair.b)) in seen:
-            continue
-        seen.add((id(pair.a), id(pair.b)))
-        if hashes_a.computations[id(pair.a)] == hashes_b.computations[id(pair.b)]:
-            alignment.alike += len(pair.a.instructions)
-            continue
-        alignment.computations.append(pair)
-        _Pairing(alignment, pair, hashes_a, hashes_b).run()
-        _pair_slots(alignment, pair, hashes_a, hashes_b)
-        todo += _bodies(alignment, pair)
-    return alignment
+    return _Aligner(hashes_a, hashes_b).run(a, b)
 
 
-def _pair_slots(
-    alignment: Alignment, pair: PairedComputations, hashes_a: Fingerprints, hashes_b: Fingerprints
-) -> None:
-    for one in pair.a.instructions:
-        slots = slots_of(one)
-        other = alignment.to_b.get(one)
-        slots_b = slots_of(other) if other is not None else None
-        if slots is None or slots_b is None:
-            continue
-        inner_a = [hashes_a.computations[id(inner)] for inner in slots.bodies]
-        inner_b = [hashes_b.computations[id(inner)] for inner in slots_b.bodies]
-        if inner_a == inner_b:
-            alignment.slots[one] = {n: n for n in range(len(slots.values))}
-        else:
-            alignment.slots[one] = same_slots(alignment.to_b, slots, slots_b)
+class _Aligner:
+    """Pairs the instructions of two modules, one pair of computations after the other."""
 
-
-def _bodies(alignment: Alignment, pair: PairedComputations) -> Iterator[PairedComputations]:
-    for a in reversed(pair.a.instructions):
-        b = alignment.to_b.get(a)
-        if b is None or not a.bodies:
-            continue
-        roles = dict(b.bodies)
-        for role, inner in a.bodies:
-            if role in roles:
-                path = (*pair.path, f"{a.op} {role}")
-                yield PairedComputations(inner, roles[role], path, a)
-
-
-class _Pairing:
-    """Pairs the instructions of two computations."""
-
-    def __init__(
-        self,
-        alignment: Alignment,
-        pair: PairedComputations,
-        hashes_a: Fingerprints,
-        hashes_b: Fingerprints,
-    ) -> None:
-        self._alignment = alignment
-        self._pair = pair
+    def __init__(self, hashes_a: Fingerprints, hashes_b: Fingerprints) -> None:
+        self._alignment = Alignment()
         self._hashes = (hashes_a, hashes_b)
-        self._readers = (_readers(pair.a), _readers(pair.b))
         self._fresh: list[tuple[Instruction, Instruction]] = []
         self._queue: list[tuple[Instruction, Instruction]] = []
 
-    def run(self) -> None:
+    def run(self, a: Module, b: Module) -> Alignment:
+        todo = [PairedComputations(a.entry, b.entry)]
+        seen: set[tuple[int, int]] = set()
+        while todo:
+            pair = todo.pop()
+            if (id(pair.a), id(pair.b)) in seen:
+                continue
+            seen.add((id(pair.a), id(pair.b)))
+            if self._are_equal([pair.a], [pair.b]):
+                self._alignment.alike += len(pair.a.instructions)
+                continue
+            self._alignment.computations.append(pair)
+            self._pair = pair
+            self._readers = (_readers(pair.a), _readers(pair.b))
+            self._pair_instructions()
+            self._pair_slots()
+            todo += self._bodies()
+        return self._alignment
+
+    def _are_equal(self, a: list[Computation], b: list[Computation]) -> bool:
+        of_a, of_b = (hashes.computations for hashes in self._hashes)
+        return [of_a[id(inner)] for inner in a] == [of_b[id(inner)] for inner in b]
+
+    def _pair_slots(self) -> None:
+        for one in self._pair.a.instructions:
+            slots = slots_of(one)
+            other = self._alignment.to_b.get(one)
+            slots_b = slots_of(other) if other is not None else None
+            if slots is None or slots_b is None:
+                continue
+            if self._are_equal(slots.bodies, slots_b.bodies):
+                self._alignment.slots[one] = {n: n for n in range(len(slots.values))}
+            else:
+                self._alignment.slots[one] = pair_slots(self._alignment.to_b, slots, slots_b)
+
+    def _bodies(self) -> Iterator[PairedComputations]:
+        for a in reversed(self._pair.a.instructions):
+            b = self._alignment.to_b.get(a)
+            roles = dict(b.bodies) if b is not None else {}
+            for role, inner in a.bodies:
+                if role in roles:
+                    path = (*self._pair.path, f"{a.op} {role}")
+                    yield PairedComputations(inner, roles[role], path, a)
+
+    def _pair_instructions(self) -> None:
         self._pair_parameters()
         self._pair_equal()
         self._spread_sure()
         self._pair_results()
         self._spread()
-        for key in (_same_work, _same_place, _same_label):
-            self._pair_by(key)
-            self._spread()
+        self._pair_by(lambda one, label: (one.op, label, one.origin.name))
+        self._pair_by(lambda one, _: (one.op, one.origin.name, _types(one)))
+        self._pair_by(lambda one, label: (one.op, label))
 
     def _add(self, a: Instruction, b: Instruction) -> None:
         if self._alignment.pair(a, b):
@@ -250,8 +240,9 @@ class _Pairing:
         self._spread_sure()
         while self._queue:
             a, b = self._queue.pop()
-            for one, another in _operands_in_place(self._alignment, a, b):
-                if one.op == another.op and _compatible(one, another):
+            for one, another in self._operands_in_place(a, b):
+                # Constants are the same only if their types are.
+                if one.op == another.op and (one.op != "constant" or one.type == another.type):
                     self._add(one, another)
             self._pair_readers(a, b, sure=False)
             self._spread_sure()
@@ -285,8 +276,8 @@ class _Pairing:
             # Among many readers of one value each is found from what else it reads, or is read by.
             if not found or len(found) > _MANY:
                 continue
-            best = _likeliest(alignment, one, found)
-            if best is None or (sure and _shared(alignment, one, best) < len(one.operands)):
+            best = self._likeliest(one, found)
+            if best is None or (sure and self._shared(one, best) < len(one.operands)):
                 continue
             self._add(one, best)
             found.remove(best)
@@ -308,6 +299,54 @@ class _Pairing:
                 for one, another in zip(ours, theirs, strict=True):
                     self._add(one, another)
                     self._spread()
+        self._spread()
+
+    def _operands_in_place(
+        self, a: Instruction, b: Instruction
+    ) -> list[tuple[Instruction, Instruction]]:
+        """Return pairs of operands that stand in the same place."""
+        slots_a, slots_b = slots_of(a), slots_of(b)
+        if slots_a is not None and slots_b is not None:
+            values_a, values_b = slots_a.values, slots_b.values
+            pairs = pair_slots(self._alignment.to_b, slots_a, slots_b)
+            fixed = list(
+                zip(a.operands[: slots_a.fixed], b.operands[: slots_b.fixed], strict=False)
+            )
+            return [*fixed, *((values_a[n][0], values_b[m][0]) for n, m in pairs.items())]
+        if is_commutative(a):
+            return self._unordered(a.inputs, b.inputs)
+        return list(zip(a.operands, b.operands, strict=False))
+
+    def _unordered(self, a: list[Value], b: list[Value]) -> list[tuple[Instruction, Instruction]]:
+        rest_a = [one for one, _ in a if one not in self._alignment.to_b]
+        rest_b = [one for one, _ in b if one not in self._alignment.to_a]
+        pairs = []
+        for one in rest_a:
+            found = [other for other in rest_b if other.op == one.op]
+            best = self._likeliest(one, found)
+            if best is not None:
+                rest_b.remove(best)
+                pairs.append((one, best))
+        return pairs
+
+    def _shared(self, a: Instruction, b: Instruction) -> int:
+        """Return how many operands of two instructions are paired with each other."""
+        if is_commutative(a) or slots_of(a) is not None:
+            theirs = set(b.operands)
+            return sum(self._alignment.to_b.get(one) in theirs for one in a.operands)
+        pairs = zip(a.operands, b.operands, strict=False)
+        return sum(self._alignment.to_b.get(one) is other for one, other in pairs)
+
+    def _likeliest(self, one: Instruction, candidates: list[Instruction]) -> Instruction | None:
+        """Return the candidate that shares most with an instruction, None if several do."""
+        if len(candidates) == 1:
+            return candidates[0]
+        likeness = [
+            (self._shared(one, other), other.origin == one.origin, other.type == one.type)
+            for other in candidates
+        ]
+        most = max(likeness, default=(0, False, False))
+        return candidates[likeness.index(most)] if likeness.count(most) == 1 else None
 
 
 def _mark(one: Instruction, marks: dict[Instruction, bytes], hashes: Fingerprints) -> bytes:
@@ -348,81 +387,3 @@ def _positions(reader: Instruction, operand: Instruction) -> tuple[int, ...]:
     if is_commutative(reader) or slots_of(reader) is not None:
         return ()
     return tuple(n for n, one in enumerate(reader.operands) if one is operand)
-
-
-def _operands_in_place(
-    alignment: Alignment, a: Instruction, b: Instruction
-) -> list[tuple[Instruction, Instruction]]:
-    """Return pairs of operands that stand in the same place."""
-    slots_a, slots_b = slots_of(a), slots_of(b)
-    if slots_a is not None and slots_b is not None:
-        values_a, values_b = slots_a.values, slots_b.values
-        pairs = same_slots(alignment.to_b, slots_a, slots_b)
-        fixed = list(zip(a.operands[: slots_a.fixed], b.operands[: slots_b.fixed], strict=False))
-        return [*fixed, *((values_a[n][0], values_b[m][0]) for n, m in pairs.items())]
-    if is_commutative(a):
-        return _unordered(alignment, operands_of(a), operands_of(b))
-    return list(zip(a.operands, b.operands, strict=False))
-
-
-def _unordered(
-    alignment: Alignment, a: list[Value], b: list[Value]
-) -> list[tuple[Instruction, Instruction]]:
-    rest_a = [one for one, _ in a if one not in alignment.to_b]
-    rest_b = [one for one, _ in b if one not in alignment.to_a]
-    pairs = []
-    for one in rest_a:
-        found = [other for other in rest_b if other.op == one.op]
-        best = _likeliest(alignment, one, found)
-        if best is not None:
-            rest_b.remove(best)
-            pairs.append((one, best))
-    return pairs
-
-
-def _shared(alignment: Alignment, a: Instruction, b: Instruction) -> int:
-    """Return how many operands of two instructions are paired with each other."""
-    if is_commutative(a) or slots_of(a) is not None:
-        theirs = set(b.operands)
-        return sum(alignment.to_b.get(one) in theirs for one in a.operands)
-    pairs = zip(a.operands, b.operands, strict=False)
-    return sum(alignment.to_b.get(one) is other for one, other in pairs)
-
-
-def _likeliest(
-    alignment: Alignment, one: Instruction, candidates: list[Instruction]
-) -> Instruction | None:
-    """Return the candidate that shares most with an instruction, None if several do."""
-    if len(candidates) == 1:
-        return candidates[0]
-    ranked = sorted(
-        (
-            (_shared(alignment, one, c), c.origin == one.origin, c.type == one.type)
-            for c in candidates
-        ),
-        reverse=True,
-    )
-    if not ranked or ranked[0] == ranked[1]:
-        return None
-    return max(
-        candidates,
-        key=lambda c: (_shared(alignment, one, c), c.origin == one.origin, c.type == one.type),
-    )
-
-
-def _compatible(a: Instruction, b: Instruction) -> bool:
-    """Say whether two of one operation may be the same one: constants must have equal types."""
-    return a.op != "constant" or a.type == b.type
-
-
-def _same_work(one: Instruction, label: Hashable) -> Hashable:
-    return (one.op, label, one.origin.name)
-
-
-def _same_place(one: Instruction, label: Hashable) -> Hashable:
-    del label
-    return (one.op, one.origin.name, _types(one))
-
-
-def _same_label(one: Instruction, label: Hashable) -> Hashable:
-    return (one.op, label)

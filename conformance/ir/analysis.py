@@ -1,33 +1,86 @@
-"""All that is kept of one IR: its fingerprints, its facts, its text in the form `neutral`."""
+"""Texts of any kind: how they are parsed, and all that is kept of one.
+
+That is its fingerprints, its facts, its text in the form `canonical`.
+"""
 
 from __future__ import annotations
 
 import traceback
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from conformance.ir import hlo, jaxpr, mlir
 from conformance.ir.fact_table import fact_table
 from conformance.ir.graph import IrSyntaxError
-from conformance.ir.normal.forms import VERSION, to_neutral, to_structure
+from conformance.ir.normal.forms import VERSION, to_canonical, to_exact
 from conformance.ir.normal.text import dumps
-from conformance.ir.reading import read
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from conformance.ir.graph import Module
+
+PARSERS: Final[dict[str, Callable[[str], Module]]] = {
+    "hlo": hlo.parse,
+    "stablehlo": mlir.parse,
+    "jaxpr": jaxpr.parse,
+}
+"""Parser by kind of IR."""
+
+_LOOK: Final = 4096
+
+
+def read(text: str, kind: str) -> Module:
+    """Parse a text.
+
+    Args:
+        text: The text.
+        kind: `hlo`, `stablehlo` or `jaxpr`.
+
+    Returns:
+        Its module.
+
+    Raises:
+        IrSyntaxError: If the kind is unknown, the text is of another kind or not understood.
+    """
+    parse = PARSERS.get(kind)
+    if parse is None:
+        raise IrSyntaxError(f"kind {kind!r}, expected one of {', '.join(PARSERS)}")
+    looks = kind_of(text)
+    if looks not in {None, kind}:
+        raise IrSyntaxError(f"{kind} line 1: got what looks like {looks}, expected {kind}")
+    return parse(text)
+
+
+def kind_of(text: str) -> str | None:
+    """Say what kind of IR a text looks like.
+
+    Args:
+        text: The text.
+
+    Returns:
+        `hlo`, `stablehlo` or `jaxpr`; None if it looks like none of them.
+    """
+    start = text[:_LOOK].lstrip()
+    if start.startswith("HloModule"):
+        return "hlo"
+    if start.startswith("{"):
+        return "jaxpr"
+    if start.startswith(("module", '"builtin.module"', "#loc", "#sdy", "sdy.mesh")):
+        return "stablehlo"
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What one text is, in normal form.
+    """The normal forms of one text, and its facts.
 
     Attributes:
-        structure: Fingerprint of the form `structure`.
-        neutral: Fingerprint of the form `neutral`.
+        structure: Fingerprint of the form `exact`.
+        neutral: Fingerprint of the form `canonical`.
         facts: See `conformance.ir.fact_table.fact_table`.
         not_understood: What was kept as text only, with how often it occurs.
-        text: The form `neutral` as text, empty unless asked for.
+        text: The form `canonical` as text, empty unless asked for.
     """
 
     structure: str
@@ -43,7 +96,7 @@ def analyse(text: str, kind: str, *, with_text: bool = False) -> Analysis:
     Args:
         text: The text.
         kind: `hlo`, `stablehlo` or `jaxpr`.
-        with_text: Whether to print the form `neutral`.
+        with_text: Whether to print the form `canonical`.
 
     Returns:
         What is kept of it.
@@ -53,7 +106,11 @@ def analyse(text: str, kind: str, *, with_text: bool = False) -> Analysis:
             own broke on it.
     """
     try:
-        return _analysed(read(text, kind), with_text=with_text)
+        module = read(text, kind)
+        exact = to_exact(module)
+        facts = fact_table(module)
+        canonical = to_canonical(module)
+        printed = dumps(module, VERSION) if with_text else ""
     except IrSyntaxError:
         raise
     except Exception as error:
@@ -64,16 +121,10 @@ def analyse(text: str, kind: str, *, with_text: bool = False) -> Analysis:
             f"{kind}: the normal form broke in {where} ({type(error).__name__}: {error}); "
             "please report the module"
         ) from error
-
-
-def _analysed(module: Module, *, with_text: bool) -> Analysis:
-    structure = to_structure(module)
-    facts = fact_table(module)
-    neutral = to_neutral(module)
     return Analysis(
-        structure=structure,
-        neutral=neutral,
+        structure=exact,
+        neutral=canonical,
         facts=facts,
         not_understood=dict(module.not_understood),
-        text=dumps(module, VERSION) if with_text else "",
+        text=printed,
     )

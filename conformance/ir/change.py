@@ -1,4 +1,4 @@
-"""What a difference is made of: entries with a kind, a count, a severity and a worked example."""
+"""The entries of a difference: each has a kind, a count, a severity and a worked example."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Severity(StrEnum):
-    """What a change may mean for who runs the program."""
+    """How much a change may matter to whoever runs the program."""
 
     SEMANTIC = "semantic"
     """Values, their order of evaluation, types, collectives, placement, sharding or donation."""
@@ -22,7 +22,7 @@ class Severity(StrEnum):
 
 
 class Kind(StrEnum):
-    """What happened."""
+    """The kind of a change."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -79,10 +79,10 @@ class IrDiff:
 
     Attributes:
         kind: `hlo`, `stablehlo` or `jaxpr`.
-        equal: Whether they are the same in the form `structure`.
-        neutral_equal: Whether they are the same in the form `neutral`.
+        equal: Whether they are the same in the form `exact`.
+        neutral_equal: Whether they are the same in the form `canonical`.
         changes: What differs, the gravest first; empty if and only if `equal`.
-        begins: Where it begins to, see `conformance.ir.beginnings`; empty if `neutral_equal`.
+        begins: Where it begins to, see `conformance.ir.divergence`; empty if `neutral_equal`.
         facts: The facts of both, `a` and `b`.
         matched: Instructions of both that correspond and do the same.
         changed: Instructions that correspond and differ.

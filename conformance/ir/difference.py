@@ -1,24 +1,36 @@
-"""The difference of two modules, said in patterns that people read and a nightly can gate on."""
+"""The difference of two modules, said in patterns that people read and a nightly can gate on.
+
+It has three parts: what the modules say to their callers, what they do, and, where they do the
+same work, how it is grouped and written.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.ir.alignment import align
-from conformance.ir.beginnings import beginnings
-from conformance.ir.change import Change, IrDiff, Severity
-from conformance.ir.deltas import Delta, Rewrite, Side, rewrites
-from conformance.ir.excerpts import Excerpts
-from conformance.ir.fact_table import fact_table
+from conformance.ir.analysis import read
+from conformance.ir.change import Change, IrDiff, Kind, Severity
+from conformance.ir.divergence import find_divergence
+from conformance.ir.edits import Rewrite, Side, find_rewrites
+from conformance.ir.excerpts import Excerpts, quoted
+from conformance.ir.fact_table import fact_table, sharding_text
 from conformance.ir.fingerprint import fingerprint, fingerprints
-from conformance.ir.grouping import census, grouping
-from conformance.ir.interface import interface_changes
-from conformance.ir.normal.forms import structured, to_neutral
-from conformance.ir.patterns import Pattern, patterns
-from conformance.ir.reading import read
+from conformance.ir.graph import Sharding
+from conformance.ir.normal.forms import make_exact, to_canonical
+from conformance.ir.patterns import RewritePattern, find_patterns
+from conformance.ir.vocabulary import MOVEMENT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from conformance.ir.fingerprint import Fingerprints
     from conformance.ir.graph import Module
+
+_DEVICES: Final = ("num_partitions", "replica_count")
+_GROUPING = frozenset({"fusion", "call", "copy", "copy-start", "copy-done", "parameter", "bitcast"})
 
 
 def diff(a: str, b: str, kind: str = "hlo") -> IrDiff:
@@ -26,7 +38,7 @@ def diff(a: str, b: str, kind: str = "hlo") -> IrDiff:
 
     Args:
         a: The first text: HLO, StableHLO in the generic form, or a jaxpr as the worker writes it.
-        b: The second.
+        b: The second text.
         kind: `hlo`, `stablehlo` or `jaxpr`.
 
     Returns:
@@ -42,8 +54,8 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
     """Compare two modules.
 
     Args:
-        a: The first, as parsed; rewritten in place.
-        b: The second.
+        a: The first module, as parsed; rewritten in place.
+        b: The second module.
         text_a: What lines of the first text are quoted from.
         text_b: The same of the second.
 
@@ -51,44 +63,32 @@ def diff_modules(a: Module, b: Module, text_a: Excerpts, text_b: Excerpts) -> Ir
         How they differ.
     """
     unknown = a.not_understood + b.not_understood
-    hashes = structured(a), structured(b)
-    equal = fingerprint(a, hashes[0]) == fingerprint(b, hashes[1])
+    hashes = make_exact(a), make_exact(b)
     facts = {"a": fact_table(a), "b": fact_table(b)}
-    if equal:
-        size = sum(len(c.instructions) for c in a.reachable())
+    equal = fingerprint(a, hashes[0]) == fingerprint(b, hashes[1])
+    sides = (a, hashes[0], text_a), (b, hashes[1], text_b)
+    counted = [] if equal else [_census(*side) for side in sides]
+    changes = [] if equal else [*_interface_changes(a, b, facts)]
+    if equal or to_canonical(a) == to_canonical(b):
         return IrDiff(
             kind=a.kind,
-            equal=True,
+            equal=equal,
             neutral_equal=True,
+            changes=() if equal else (*changes, *_grouping_changes(*counted)),
             facts=facts,
-            matched=size,
-            not_understood=unknown,
-        )
-    counted = census(a, hashes[0], text_a), census(b, hashes[1], text_b)
-    said = list(interface_changes(a, b, facts))
-    neutral_equal = to_neutral(a) == to_neutral(b)
-    if neutral_equal:
-        size = sum(len(c.instructions) for c in a.reachable())
-        return IrDiff(
-            kind=a.kind,
-            equal=False,
-            neutral_equal=True,
-            changes=(*said, *grouping(*counted)),
-            facts=facts,
-            matched=size,
+            matched=sum(len(computation.instructions) for computation in a.reachable()),
             not_understood=unknown,
         )
     unordered = fingerprints(a, commutative=True), fingerprints(b, commutative=True)
     alignment = align(a, b, *unordered)
-    found = rewrites(alignment)
-    made = [_change(pattern, text_a, text_b) for pattern in patterns(found)]
-    changes = (*said, *made) if said or made else tuple(grouping(*counted))
+    found = find_rewrites(alignment)
+    changes += [_change(pattern, text_a, text_b) for pattern in find_patterns(found)]
     return IrDiff(
         kind=a.kind,
         equal=False,
         neutral_equal=False,
-        changes=tuple(sorted(changes, key=_gravity)),
-        begins=beginnings(found),
+        changes=tuple(sorted(changes or _grouping_changes(*counted), key=_gravity)),
+        begins=find_divergence(found),
         facts=facts,
         not_understood=unknown,
         **_tally(alignment.alike, len(alignment.to_b), found),
@@ -100,34 +100,161 @@ def _gravity(change: Change) -> tuple[int, int]:
 
 
 def _tally(alike: int, paired: int, found: list[Rewrite]) -> dict[str, int]:
-    alone = sum(d.side in {Side.REMOVED, Side.ADDED} for r in found for d in r.deltas)
-    both = {id(d.a) for r in found for d in r.deltas if d.side in {Side.CHANGED, Side.REWIRED}}
+    alone = sum(d.side in {Side.REMOVED, Side.ADDED} for r in found for d in r)
+    both = {id(d.a) for r in found for d in r if d.side in {Side.CHANGED, Side.REWIRED}}
     return {"matched": alike + paired - len(both), "changed": len(both), "unmatched": alone}
 
 
-def _change(pattern: Pattern, text_a: Excerpts, text_b: Excerpts) -> Change:
+def _change(pattern: RewritePattern, text_a: Excerpts, text_b: Excerpts) -> Change:
     example = pattern.rewrites[0]
-    deltas = example.deltas
     return Change(
         kind=pattern.kind,
         count=len(pattern.rewrites),
         severity=pattern.severity,
         title=pattern.title,
         about=pattern.about,
-        where=_where(deltas),
-        before=text_a.lines_of(d.a for d in deltas if d.a is not None),
-        after=text_b.lines_of(d.b for d in deltas if d.b is not None),
+        where=_where(example),
+        before=text_a.lines_of(edit.a for edit in example if edit.a is not None),
+        after=text_b.lines_of(edit.b for edit in example if edit.b is not None),
     )
 
 
-def _where(deltas: list[Delta]) -> str:
-    places = list(dict.fromkeys(" of ".join(reversed(d.at.path)) or "entry" for d in deltas))
+def _where(edits: Rewrite) -> str:
+    places = dict.fromkeys(" of ".join(reversed(edit.at.path)) or "entry" for edit in edits)
     words = [" -> ".join(places)]
-    named = [one for d in deltas for one in (d.a, d.b) if one is not None and one.origin.name]
-    located = [one for d in deltas for one in (d.a, d.b) if one is not None and one.origin.file]
-    if named:
-        words.append(named[0].origin.name)
-    if located:
-        origin = located[0].origin
-        words.append(f"{origin.file}:{origin.line}")
+    origins = [one.origin for edit in edits for one in edit.instructions]
+    words += [origin.name for origin in origins if origin.name][:1]
+    words += [f"{origin.file}:{origin.line}" for origin in origins if origin.file][:1]
     return ", ".join(words)
+
+
+def _interface_changes(
+    a: Module, b: Module, facts: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Change]:
+    """Yield how the interfaces of two modules differ; both are in the form `exact`."""
+    before, after = facts["a"]["donation"], facts["b"]["donation"]
+    gone = [line for line in before if line not in after]
+    new = [line for line in after if line not in before]
+    if gone or new:
+        title = f"donation {'changed' if gone and new else 'removed' if gone else 'added'}"
+        yield _interface_change(Kind.DONATION, title, (gone, new), max(len(gone), len(new)))
+    # One partition, one replica is what is not said.
+    said = [(n, a.attributes.get(n) or 1, b.attributes.get(n) or 1) for n in _DEVICES]
+    if other := [(n, f"{n}={x}", f"{n}={y}") for n, x, y in said if x != y]:
+        names, *lines = zip(*other, strict=True)
+        yield _interface_change(
+            Kind.CHANGED, ", ".join(names), lines, len(other), about="devices", where="header"
+        )
+    pairs = zip(facts["a"]["results"], facts["b"]["results"], strict=False)
+    spaces = [[one.get("memory") for one in pair] for pair in pairs]
+    if moved := [n for n, (x, y) in enumerate(spaces) if x != y]:
+        places = [(f"result {moved[0]}: {space or 'device'}",) for space in spaces[moved[0]]]
+        yield _interface_change(Kind.PLACEMENT, "memory space of results", places, len(moved))
+    if a.kind == "hlo":
+        yield from _sharding_changes(a, b)
+
+
+def _sharding_changes(a: Module, b: Module) -> Iterator[Change]:
+    """Yield the shardings of HLO parameters that differ, or are said on one side only."""
+    pairs = zip(a.entry.parameters, b.entry.parameters, strict=False)
+    said = [(x.name, x.attributes.get("sharding"), y.attributes.get("sharding")) for x, y in pairs]
+    other = [item for item in said if item[1] != item[2]]
+    title = "sharding of parameters"
+    for found, severity, end in (
+        ([item for item in other if None not in item], Severity.SEMANTIC, ""),
+        ([i for i in other if None in i], Severity.COSMETIC, ", which one side does not say"),
+    ):
+        lines = [
+            [f"%{found[0][0]}: {sharding_text(one)}"] if isinstance(one, Sharding) else []
+            for one in (found[0][1:] if found else ())
+        ]
+        if lines:
+            yield _interface_change(
+                Kind.SHARDING, title + end, lines, len(found), severity=severity
+            )
+
+
+def _interface_change(
+    kind: Kind, title: str, lines: Sequence[Sequence[str]], count: int, **more: Any
+) -> Change:
+    """Return a change of the interface: of the lines of the first module to those of the second."""
+    usual = {"severity": Severity.SEMANTIC, "about": str(kind), "where": "entry"}
+    before, after = map(tuple, lines)
+    return Change(kind=kind, title=title, count=count, before=before, after=after, **(usual | more))
+
+
+@dataclass(slots=True)
+class _Census:
+    """Counts of instructions by what each does by itself, with examples.
+
+    Attributes:
+        header: What the module says of itself.
+        ops: How many there are of each operation.
+        labels: How many there are that do the same by themselves.
+        examples: Of these, the operation, and a line as it is written.
+    """
+
+    header: dict[str, str]
+    ops: Counter[str] = field(default_factory=Counter)
+    labels: Counter[bytes] = field(default_factory=Counter)
+    examples: dict[bytes, tuple[str, str]] = field(default_factory=dict)
+
+
+def _census(module: Module, hashes: Fingerprints, text: Excerpts) -> _Census:
+    """Count the instructions of a module.
+
+    Args:
+        module: In the form `exact`.
+        hashes: Its hashes.
+        text: What examples are quoted from.
+    """
+    counted = _Census({name: repr(value) for name, value in module.attributes.items()})
+    for computation in module.reachable():
+        for instruction in computation.instructions:
+            label = hashes.label(instruction)
+            counted.ops[instruction.op] += 1
+            counted.labels[label] += 1
+            if label not in counted.examples:
+                counted.examples[label] = (instruction.op, text.written(instruction))
+    return counted
+
+
+def _grouping_changes(a: _Census, b: _Census) -> Iterator[Change]:
+    """Yield what differs between modules that are the same in the form `canonical`.
+
+    Args:
+        a: What there is in the first.
+        b: What there is in the second.
+    """
+    if a.header != b.header:
+        names = [n for n in {**a.header, **b.header} if a.header.get(n) != b.header.get(n)]
+        yield Change(
+            kind=Kind.WRITTEN,
+            count=len(names),
+            severity=Severity.COSMETIC,
+            title=f"header: {', '.join(names)}",
+            where="header",
+            before=tuple(f"{n}={a.header[n]}"[:200] for n in names if n in a.header),
+            after=tuple(f"{n}={b.header[n]}"[:200] for n in names if n in b.header),
+        )
+    gone, new = a.labels - b.labels, b.labels - a.labels
+    ops = sorted({a.examples[x][0] for x in gone} | {b.examples[x][0] for x in new})
+    if not ops and a.header == b.header:
+        yield Change(
+            kind=Kind.GROUPED,
+            count=1,
+            severity=Severity.STRUCTURAL,
+            title="the same instructions, passed through other tuples, calls or copies",
+        )
+    if ops:
+        regrouped = [op for op in ops if a.ops[op] != b.ops[op]]
+        counts = ", ".join(f"{op} {a.ops[op]} -> {b.ops[op]}" for op in regrouped)
+        moved = ops != ["parameter"] and all(op in _GROUPING or op in MOVEMENT for op in ops)
+        yield Change(
+            kind=Kind.GROUPED,
+            count=sum(gone.values()) + sum(new.values()),
+            severity=Severity.STRUCTURAL if moved or regrouped else Severity.COSMETIC,
+            title=f"fused, copied or annotated otherwise: {counts or ', '.join(ops)}",
+            before=tuple(quoted(a.examples[x][1]) for x in list(gone)[:1]),
+            after=tuple(quoted(b.examples[x][1]) for x in list(new)[:1]),
+        )

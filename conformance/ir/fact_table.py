@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.ir.graph import Opaque, Sharding, Tensor
+from conformance.ir.normal.layouts import space_name
 from conformance.ir.normal.rewriting import tensors_of, type_of
-from conformance.ir.normal.spaces import space_name
-from conformance.ir.scattering import reduce_scatters
 from conformance.ir.vocabulary import COLLECTIVES, CONTRACTIONS, REDUCER_OF, runs_on_host
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ GATING: Final = (
 )
 """Facts whose change fails a run; the others are shown."""
 
+_SHOWN: Final = ("converts", "contractions", "fusions", "loops", "ops")
+"""Counts that are shown only."""
+
+_MOVES: Final = frozenset({"bitcast", "reshape", "transpose", "copy", "convert"})
 _ALIAS = 4
 """Parts of an entry of `input_output_alias`: output, parameter, path into it, kind."""
 _MANY = 16
@@ -42,7 +46,7 @@ def fact_table(module: Module) -> dict[str, Any]:
     """State the facts of a module.
 
     Args:
-        module: In the form `structure`.
+        module: In the form `exact`.
 
     Returns:
         Plain data, for JSON:
@@ -63,28 +67,25 @@ def fact_table(module: Module) -> dict[str, Any]:
         `ops`: count by operation.
     """
     counts = _Counts()
-    depths, scattered = _depths(module), reduce_scatters(module)
+    depths, scattered = _depths(module), _reduce_scatters(module)
     for computation in module.reachable():
         for instruction in computation.instructions:
             counts.take(scattered.get(instruction, instruction), depths[id(computation)])
+    entry, of = module.entry, counts.of
+    types = [type_of(value) for value in entry.results]
+    results = [part for one in types for part in ([one] if isinstance(one, Tensor) else one)]
+    said = [dict(_pairs(entry.attributes.get(f"result {n}"))) for n in range(len(results))]
     return {
-        "collectives": _sorted(counts.collectives),
-        "collective_ops": _sorted(counts.collective_ops),
+        "collectives": _sorted(of["collectives"]),
+        "collective_ops": _sorted(of["collective_ops"]),
         "host_compute": counts.host_compute,
-        "memory_spaces": _sorted(counts.spaces),
-        "custom_calls": _sorted(counts.custom_calls),
+        "memory_spaces": _sorted(of["memory_spaces"]),
+        "custom_calls": _sorted(of["custom_calls"]),
         "donation": _donation(module),
-        "dtypes": sorted(counts.dtypes),
-        "parameters": [_parameter(one) for one in module.entry.parameters],
-        "results": [
-            _result(type_, _said_of(module.entry, number))
-            for number, type_ in enumerate(_result_types(module.entry))
-        ],
-        "converts": _sorted(counts.converts),
-        "contractions": _sorted(counts.contractions),
-        "fusions": _sorted(counts.fusions),
-        "loops": _sorted(counts.loops),
-        "ops": _sorted(counts.ops),
+        "dtypes": sorted(of["dtypes"]),
+        "parameters": [_stated(one.type, one.attributes) for one in entry.parameters],
+        "results": list(map(_stated, results, said)),
+        **{name: _sorted(of[name]) for name in _SHOWN},
     }
 
 
@@ -94,52 +95,50 @@ def gating(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Counts:
+    """Counts of what instructions say.
+
+    Attributes:
+        of: Counts by the name of the fact.
+        host_compute: Whether an instruction runs on the host.
+    """
+
     def __init__(self) -> None:
-        self.collectives: Counter[str] = Counter()
-        self.collective_ops: Counter[str] = Counter()
-        self.custom_calls: Counter[str] = Counter()
-        self.converts: Counter[str] = Counter()
-        self.contractions: Counter[str] = Counter()
-        self.fusions: Counter[str] = Counter()
-        self.loops: Counter[str] = Counter()
-        self.ops: Counter[str] = Counter()
-        self.spaces: Counter[str] = Counter()
-        self.dtypes: set[str] = set()
+        self.of: dict[str, Counter[str]] = defaultdict(Counter)
         self.host_compute = False
-        self._seen_types: dict[int, tuple[Type, list[Tensor]]] = {}
+        self._ops = self.of["ops"]
+        self._tensors: dict[int, tuple[Type, list[Tensor]]] = {}
 
     def take(self, instruction: Instruction, depth: int) -> None:
-        op = instruction.op
-        self.ops[op] += 1
+        op, type_, attributes = instruction.op, instruction.type, instruction.attributes
+        self._ops[op] += 1
+        known = self._tensors.get(id(type_))
+        if known is None:
+            known = self._tensors[id(type_)] = (type_, list(tensors_of(type_)))
+            self.of["dtypes"].update(tensor.dtype for tensor in known[1])
+        for tensor in known[1]:
+            if tensor.space and (space := space_name(tensor.space)):
+                self.of["memory_spaces"][space] += 1
         base = op.removesuffix("-start")
-        for tensor in self._tensors(instruction.type):
-            self.dtypes.add(tensor.dtype)
-            space = space_name(tensor.space)
-            if space:
-                self.spaces[space] += 1
         collective = COLLECTIVES.get(base)
         if collective is not None:
-            self.collectives[collective] += 1
-            self.collective_ops[_collective(instruction, collective, depth)] += 1
+            self.of["collectives"][collective] += 1
+            self.of["collective_ops"][_collective(instruction, collective, depth)] += 1
         elif base in {"custom-call", "custom_call", "ffi_call"}:
-            target = instruction.attributes.get("custom_call_target")
-            self.custom_calls[str(target or instruction.attributes.get("target_name", ""))] += 1
+            target = attributes.get("custom_call_target") or attributes.get("target_name", "")
+            self.of["custom_calls"][str(target)] += 1
         elif op in {"convert", "convert_element_type"}:
-            self.converts[_conversion(instruction)] += 1
+            ends = type_of(instruction.inputs[0]), type_
+            names = [one.dtype if isinstance(one, Tensor) else "tuple" for one in ends]
+            self.of["converts"]["->".join(names)] += 1
         elif op in CONTRACTIONS:
-            self.contractions[f"{op} {_spelled(instruction.type)}"] += 1
+            self.of["contractions"][f"{op} {_spelled(type_)}"] += 1
         elif op == "fusion":
-            kind = instruction.attributes.get("fusion_kind", instruction.attributes.get("kind"))
-            self.fusions[str(kind)] += 1
+            self.of["fusions"][str(attributes.get("fusion_kind", attributes.get("kind")))] += 1
         elif op in {"while", "scan"}:
-            self.loops[_loop(instruction, depth)] += 1
+            trips = attributes.get("trip_count", attributes.get("length"))
+            text = f"trip count {trips if trips is not None else 'unknown'}"
+            self.of["loops"][f"nested {text}" if depth else text] += 1
         self.host_compute = self.host_compute or runs_on_host(instruction)
-
-    def _tensors(self, type_: Type) -> list[Tensor]:
-        found = self._seen_types.get(id(type_))
-        if found is None:
-            found = self._seen_types[id(type_)] = (type_, list(tensors_of(type_)))
-        return found[1]
 
 
 def _sorted(counts: Counter[str]) -> dict[str, int]:
@@ -163,11 +162,45 @@ def _depths(module: Module) -> dict[int, int]:
     return depths
 
 
+def _reduce_scatters(module: Module) -> dict[Instruction, Instruction]:
+    """Return the reduce-scatter that an all-reduce is, for those that are.
+
+    A TPU has one operation for both: a custom fusion that reduces and then slices. The text shows
+    an all-reduce in it, yet no device receives more than its part.
+    """
+    found = {}
+    for instruction in module.walk():
+        if instruction.op == "fusion" and instruction.attributes.get("kind") == "kCustom":
+            inner = dict(instruction.bodies).get("calls")
+            reduced = None if inner is None else _sliced(inner)
+            if reduced is not None:
+                found[reduced] = _scattered(reduced, instruction)
+    return found
+
+
+def _sliced(computation: Computation) -> Instruction | None:
+    """Return the all-reduce whose slice a computation returns."""
+    instruction, sliced = computation.results[0][0], False
+    while instruction.op == "dynamic-slice" or instruction.op in _MOVES:
+        sliced = sliced or instruction.op == "dynamic-slice"
+        instruction = instruction.operands[0]
+    return instruction if sliced and instruction.op == "all-reduce" else None
+
+
+def _scattered(reduced: Instruction, fusion: Instruction) -> Instruction:
+    attributes = dict(reduced.attributes)
+    whole, own = (getattr(one.type, "shape", ()) for one in (reduced, fusion))
+    if len(whole) == len(own):
+        attributes["dimensions"] = tuple(n for n, size in enumerate(own) if size != whole[n])
+    return replace(reduced, op="reduce-scatter", type=fusion.type, attributes=attributes)
+
+
 def _collective(instruction: Instruction, name: str, depth: int) -> str:
     attributes = instruction.attributes
     words = [name]
-    reducer = REDUCER_OF.get(instruction.op) or _reducer(instruction)
-    if reducer:
+    inner = dict(instruction.bodies).get("to_apply")
+    reducer = inner.results[0][0].op if inner is not None and inner.results else ""
+    if reducer := REDUCER_OF.get(instruction.op) or reducer:
         words.append(reducer)
     words.append(_spelled(_awaited(instruction)))
     for label, names in _ABOUT:
@@ -179,14 +212,12 @@ def _collective(instruction: Instruction, name: str, depth: int) -> str:
     return " ".join(words)
 
 
+_DIMENSION: Final = (
+    *("dimensions", "all_gather_dim", "all_gather_dimension", "scatter_dimension"),
+    *("scatter_dim", "split_dimension", "split_axis"),
+)
 _ABOUT: Final = (
-    (
-        "dim",
-        (
-            *("dimensions", "all_gather_dim", "all_gather_dimension", "scatter_dimension"),
-            *("scatter_dim", "split_dimension", "split_axis"),
-        ),
-    ),
+    ("dim", _DIMENSION),
     ("over", ("replica_groups", "axes", "axis_name", "axis_index_groups")),
     ("pairs", ("source_target_pairs", "perm")),
 )
@@ -206,31 +237,10 @@ def _awaited(instruction: Instruction) -> Type:
     return type_
 
 
-def _reducer(instruction: Instruction) -> str:
-    inner = dict(instruction.bodies).get("to_apply")
-    if inner is None or not inner.results:
-        return ""
-    return inner.results[0][0].op
-
-
-def _conversion(instruction: Instruction) -> str:
-    before = type_of((instruction.operands[0], instruction.paths[0]))
-    after = instruction.type
-    names = [one.dtype if isinstance(one, Tensor) else "tuple" for one in (before, after)]
-    return "->".join(names)
-
-
-def _loop(instruction: Instruction, depth: int) -> str:
-    trips = instruction.attributes.get("trip_count", instruction.attributes.get("length"))
-    text = f"trip count {trips if trips is not None else 'unknown'}"
-    return f"nested {text}" if depth else text
-
-
 def _donation(module: Module) -> list[str]:
     """Return which parameters may be overwritten by which output, one phrase each."""
     found = []
-    alias = module.attributes.get("input_output_alias", ())
-    for item in alias if isinstance(alias, tuple) else ():
+    for item in _pairs(module.attributes.get("input_output_alias")):
         if not isinstance(item, tuple) or len(item) != _ALIAS:
             continue
         output, number, path, kind = item
@@ -242,22 +252,17 @@ def _donation(module: Module) -> list[str]:
             found.append(f"parameter {one.attributes['index']} -> output {output}")
         if one.attributes.get("donor") is not None:
             found.append(f"parameter {one.attributes['index']} may be reused")
-    donors = module.attributes.get("buffer_donor", ())
-    if isinstance(donors, tuple):
-        found += [f"parameter {_text(item)} may be reused" for item in donors]
+    donors = _pairs(module.attributes.get("buffer_donor"))
+    found += [f"parameter {_text(item)} may be reused" for item in donors]
     return sorted(found)
 
 
-def _parameter(one: Instruction) -> dict[str, Any]:
-    return _result(one.type, one.attributes)
+def _pairs(attribute: Attribute) -> tuple[Any, ...]:
+    """Return what an attribute lists, nothing if it is absent or no list."""
+    return attribute if isinstance(attribute, tuple) else ()
 
 
-def _said_of(entry: Computation, number: int) -> dict[str, Attribute]:
-    said = entry.attributes.get(f"result {number}", ())
-    return dict(said) if isinstance(said, tuple) else {}  # type: ignore[arg-type]
-
-
-def _result(type_: Type, said: Mapping[str, Attribute]) -> dict[str, Any]:
+def _stated(type_: Type, said: Mapping[str, Attribute]) -> dict[str, Any]:
     spaces = sorted({space_name(t.space) for t in tensors_of(type_)} - {""})
     sharding, kind = said.get("sharding"), said.get("memory_kind")
     kind = kind or space_name(str(said.get("memory_space", "")))
@@ -267,14 +272,6 @@ def _result(type_: Type, said: Mapping[str, Attribute]) -> dict[str, Any]:
     if isinstance(sharding, Sharding):
         stated["sharding"] = sharding_text(sharding)
     return stated
-
-
-def _result_types(entry: Computation) -> list[Type]:
-    found: list[Type] = []
-    for value in entry.results:
-        type_ = type_of(value)
-        found += [type_] if isinstance(type_, Tensor) else list(type_)
-    return found
 
 
 def sharding_text(sharding: Sharding) -> str:

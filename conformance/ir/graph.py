@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from conformance.errors import ConformanceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+Node = TypeVar("Node", "Instruction", "Computation")
 
 IRS: Final = ("jaxpr", "stablehlo", "hlo")
 """The kinds of IR, in the order in which a program is lowered."""
@@ -87,6 +88,13 @@ Attribute: TypeAlias = (
 """Value of an attribute: plain, immutable, hashable."""
 
 
+def freeze(value: Any) -> Attribute:
+    """Return a value of JSON as an attribute: lists as tuples, objects as pairs sorted by key."""
+    if isinstance(value, dict):
+        return tuple([(key, freeze(value[key])) for key in sorted(value)])
+    return tuple(map(freeze, value)) if isinstance(value, list) else value
+
+
 class Origin(NamedTuple):
     """Where an instruction comes from.
 
@@ -103,13 +111,17 @@ class Origin(NamedTuple):
 
 NOWHERE = Origin()
 
+Path: TypeAlias = tuple[int, ...]
+Value: TypeAlias = "tuple[Instruction, Path]"
+"""A result, or a part of one: the instruction and the path into its result."""
+
 
 @dataclass(slots=True, eq=False)
 class Instruction:
     """One operation. Compared by identity; what it means is in `conformance.ir.fingerprint`.
 
     Attributes:
-        name: Its name in the text, without `%`.
+        name: The name in the text, without `%`.
         op: The operation, in the IR's own spelling: `all-reduce`, `stablehlo.all_reduce`, `psum`.
             The parameters of a computation are instructions of the op `parameter`.
         type: Type of its result.
@@ -127,11 +139,23 @@ class Instruction:
     op: str
     type: Type
     operands: tuple[Instruction, ...] = ()
-    paths: tuple[tuple[int, ...], ...] = ()
+    paths: tuple[Path, ...] = ()
     attributes: dict[str, Attribute] = field(default_factory=dict)
     bodies: tuple[tuple[str, Computation], ...] = ()
     origin: Origin = NOWHERE
     line: int = 0
+
+    @property
+    def inputs(self) -> list[Value]:
+        """Its operands with their paths."""
+        return list(zip(self.operands, self.paths, strict=True))
+
+    @inputs.setter
+    def inputs(self, values: Iterable[Value]) -> None:
+        """Give it other operands."""
+        pairs = list(values)
+        self.operands = tuple([producer for producer, _ in pairs])
+        self.paths = tuple([path for _, path in pairs])
 
     def __repr__(self) -> str:
         """Return a short form for debugging."""
@@ -143,7 +167,8 @@ class Computation:
     """A function of the module: a named HLO computation, an MLIR function or region, a jaxpr.
 
     Attributes:
-        name: Its name; regions and inner jaxprs get one from the instruction they belong to.
+        name: The name in the text; regions and inner jaxprs get one from the instruction that
+            they belong to.
         instructions: All of them, parameters included, producers before users.
         results: What it returns: instructions, with a path into the result of each.
         attributes: Attributes of the computation itself (`execution_thread`, argument
@@ -152,7 +177,7 @@ class Computation:
 
     name: str
     instructions: list[Instruction] = field(default_factory=list)
-    results: list[tuple[Instruction, tuple[int, ...]]] = field(default_factory=list)
+    results: list[Value] = field(default_factory=list)
     attributes: dict[str, Attribute] = field(default_factory=dict)
 
     @property
@@ -161,6 +186,11 @@ class Computation:
         found = [i for i in self.instructions if i.op == "parameter"]
         return sorted(found, key=lambda i: i.attributes["index"])  # type: ignore[arg-type,return-value]
 
+    @property
+    def called(self) -> list[Computation]:
+        """The computations that its instructions call, in their order."""
+        return [body for one in self.instructions for _, body in one.bodies]
+
     def __repr__(self) -> str:
         """Return a short form for debugging."""
         return f"<computation {self.name}: {len(self.instructions)} instructions>"
@@ -168,7 +198,7 @@ class Computation:
 
 @dataclass(slots=True, eq=False)
 class Module:
-    """What one text holds.
+    """The graph of one text.
 
     Attributes:
         kind: `hlo`, `stablehlo` or `jaxpr`.
@@ -194,7 +224,7 @@ class Module:
         Raises:
             IrSyntaxError: If a computation calls itself.
         """
-        return list(_after_their_bodies(self.entry))
+        return list(post_order([self.entry], lambda one: one.called))
 
     def walk(self) -> Iterator[Instruction]:
         """Yield every instruction of every reachable computation."""
@@ -202,26 +232,27 @@ class Module:
             yield from computation.instructions
 
 
-def _after_their_bodies(entry: Computation) -> Iterator[Computation]:
-    """Yield computations in post-order; with a stack, so that depth is no limit."""
-    finished: set[int] = set()
-    open_: set[int] = set()
-    stack: list[tuple[Computation, Iterator[Computation]]] = [(entry, _called(entry))]
-    open_.add(id(entry))
+def post_order(
+    roots: Sequence[Node], successors: Callable[[Node], Sequence[Node]]
+) -> Iterator[Node]:
+    """Yield the nodes that can be reached, successors first, each once.
+
+    It keeps a stack of its own: modules nest deeper than Python recurses.
+
+    Raises:
+        IrSyntaxError: If a node leads to itself. Only computations can.
+    """
+    entered: set[Node] = set()
+    left: set[Node] = set()
+    stack = [(root, False) for root in reversed(roots)]
     while stack:
-        computation, called = stack[-1]
-        inner = next(called, None)
-        if inner is None:
-            stack.pop()
-            open_.discard(id(computation))
-            finished.add(id(computation))
-            yield computation
-        elif id(inner) in open_:
-            raise IrSyntaxError(f"computation {inner.name} calls itself, expected none to")
-        elif id(inner) not in finished:
-            open_.add(id(inner))
-            stack.append((inner, _called(inner)))
-
-
-def _called(computation: Computation) -> Iterator[Computation]:
-    return iter([body for one in computation.instructions for _, body in one.bodies])
+        node, leave = stack.pop()
+        if leave:
+            left.add(node)
+            yield node
+        elif node not in entered:
+            entered.add(node)
+            stack.append((node, True))
+            stack += [(one, False) for one in reversed(successors(node))]
+        elif node not in left:
+            raise IrSyntaxError(f"computation {node.name} calls itself, expected none to")

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.ir.change import Kind, Severity
-from conformance.ir.deltas import Delta, Rewrite, Side
+from conformance.ir.edits import IrEdit, Rewrite, Side
 from conformance.ir.graph import Tensor
 from conformance.ir.vocabulary import COLLECTIVES, CONSTANTS, MOVEMENT, REDUCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable
 
-    from conformance.ir.graph import Instruction
+    from conformance.ir.graph import Type
 
 
-@dataclass(slots=True, kw_only=True)
-class Pattern:
+@dataclass(slots=True)
+class RewritePattern:
     """Rewrites that are alike.
 
     Attributes:
@@ -32,11 +32,11 @@ class Pattern:
     kind: Kind
     severity: Severity
     title: str
-    about: str = ""
-    rewrites: list[Rewrite] = field(default_factory=list)
+    about: str
+    rewrites: list[Rewrite]
 
 
-def patterns(found: Iterable[Rewrite]) -> list[Pattern]:
+def find_patterns(found: Iterable[Rewrite]) -> list[RewritePattern]:
     """Group rewrites by what they do.
 
     Args:
@@ -60,7 +60,7 @@ def _moved(found: Iterable[Rewrite]) -> list[Rewrite]:
     new: list[Rewrite] = []
     for rewrite in found:
         work = _work(rewrite)
-        sides = {delta.side for delta in work}
+        sides = {edit.side for edit in work}
         if sides == {Side.REMOVED}:
             gone.setdefault(_labels(work), []).append(rewrite)
         elif sides == {Side.ADDED}:
@@ -69,32 +69,28 @@ def _moved(found: Iterable[Rewrite]) -> list[Rewrite]:
             rest.append(rewrite)
     for rewrite in new:
         same = gone.get(_labels(_work(rewrite)), [])
-        other = next((o for o in same if _place(o) != _place(rewrite)), None)
+        other = next((o for o in same if o[0].at.path != rewrite[0].at.path), None)
         if other is None:
             rest.append(rewrite)
         else:
             same.remove(other)
-            rest.append(Rewrite([*other.deltas, *rewrite.deltas]))
+            rest.append([*other, *rewrite])
     return [*rest, *(rewrite for same in gone.values() for rewrite in same)]
 
 
-def _place(rewrite: Rewrite) -> tuple[str, ...]:
-    return rewrite.deltas[0].at.path
-
-
-def _work(rewrite: Rewrite) -> list[Delta]:
+def _work(rewrite: Rewrite) -> list[IrEdit]:
     """Return what is removed, added or changed, its surroundings left aside."""
     around = {Side.REWIRED, Side.RESULTS}
-    own = [d for d in rewrite.deltas if d.side not in around and d.op != "parameter"]
-    return own or [d for d in rewrite.deltas if d.side not in around] or rewrite.deltas
+    own = [d for d in rewrite if d.side not in around and d.op != "parameter"]
+    return own or [d for d in rewrite if d.side not in around] or rewrite
 
 
-def _labels(work: list[Delta]) -> Hashable:
-    return tuple(sorted((delta.op, _dtype(delta)) for delta in work))
+def _labels(work: list[IrEdit]) -> Hashable:
+    return tuple(sorted((edit.op, _dtype(edit)) for edit in work))
 
 
-def _dtype(delta: Delta) -> str:
-    one = delta.b if delta.b is not None else delta.a
+def _dtype(edit: IrEdit) -> str:
+    one = edit.b if edit.b is not None else edit.a
     return one.type.dtype if one is not None and isinstance(one.type, Tensor) else ""
 
 
@@ -104,41 +100,33 @@ def _key(rewrite: Rewrite) -> Hashable:
     A constant is made again in every loop that reads it: where is of no account.
     """
     work = _work(rewrite)
-    what = frozenset((delta.side, delta.op, _dtype(delta), _names(delta)) for delta in work)
-    places = () if _constants_alone(work) else (delta.at.path for delta in work)
-    return (frozenset(places), what)
+    # The positions of other operands are of no account.
+    names = [edit.what if edit.side is Side.CHANGED else () for edit in work]
+    what = {(one.side, one.op, _dtype(one), name) for one, name in zip(work, names, strict=True)}
+    places = () if _constants_alone(work) else (edit.at.path for edit in work)
+    return frozenset(places), frozenset(what)
 
 
-def _names(delta: Delta) -> tuple[str, ...]:
-    """Return what changed in a pair; the positions of other operands are of no account."""
-    return delta.what if delta.side is Side.CHANGED else ()
-
-
-def _pattern(alike: list[Rewrite]) -> Pattern:
-    alike = sorted(alike, key=lambda rewrite: len(rewrite.deltas))
+def _pattern(alike: list[Rewrite]) -> RewritePattern:
+    alike = sorted(alike, key=len)
     work = _work(alike[0])
-    every = [delta for rewrite in alike for delta in _work(rewrite)]
+    every = [edit for rewrite in alike for edit in _work(rewrite)]
     kind = _kind(work)
-    about = _about(every)
-    return Pattern(
-        kind=kind,
-        severity=_severity(every, about),
-        title=_title(kind, work),
-        about=about,
-        rewrites=alike,
+    about = next((about for about, concerns in _ABOUT if concerns(every)), "")
+    severity = _severity(every, about)
+    return RewritePattern(
+        kind=kind, severity=severity, title=_title(kind, work), about=about, rewrites=alike
     )
 
 
-def _kind(work: list[Delta]) -> Kind:
-    sides = {delta.side for delta in work}
+def _kind(work: list[IrEdit]) -> Kind:
+    sides = {edit.side for edit in work}
     if sides == {Side.REMOVED, Side.ADDED}:
-        removed = [d for d in work if d.side is Side.REMOVED]
-        added = [d for d in work if d.side is Side.ADDED]
-        if {d.at.path for d in removed} != {d.at.path for d in added} and _labels(
-            removed
-        ) == _labels(added):
-            return Kind.MOVED
-        return Kind.REPLACED
+        removed, added = (
+            [e for e in work if e.side is side] for side in (Side.REMOVED, Side.ADDED)
+        )
+        elsewhere = {edit.at.path for edit in removed} != {edit.at.path for edit in added}
+        return Kind.MOVED if elsewhere and _labels(removed) == _labels(added) else Kind.REPLACED
     if Side.REMOVED in sides or Side.ADDED in sides:
         if len(sides) > 1:
             return Kind.REPLACED
@@ -148,74 +136,58 @@ def _kind(work: list[Delta]) -> Kind:
     return Kind.REWIRED if Side.REWIRED in sides else Kind.RESULTS
 
 
-def _about(work: list[Delta]) -> str:
-    """Return what a pattern concerns first of all."""
-    return next((about for about, concerns in _ABOUT if concerns(work)), "")
+def _any_of(ops: Collection[str]) -> Callable[[list[IrEdit]], bool]:
+    return lambda work: any(edit.op in ops for edit in work)
 
 
-def _any_of(ops: Collection[str]) -> Callable[[list[Delta]], bool]:
-    return lambda work: any(delta.op in ops for delta in work)
+def _of_other_types(differ: Callable[[Type, Type], bool]) -> Callable[[list[IrEdit]], bool]:
+    """Say of edits whether the types of any pair differ."""
+    return lambda work: any(
+        differ(edit.a.type, edit.b.type)
+        for edit in work
+        if edit.a is not None and edit.b is not None
+    )
 
 
-def _replaced_between_spaces(work: list[Delta]) -> bool:
-    return any(_spaces(delta.a) != _spaces(delta.b) for delta in work if delta.a and delta.b)
+def _space(type_: Type) -> str:
+    return type_.space if isinstance(type_, Tensor) else ""
 
 
-def _resharded(work: list[Delta]) -> bool:
-    return any(delta.side is Side.CHANGED and "sharding" in delta.what for delta in work)
+def _dtypes_differ(a: Type, b: Type) -> bool:
+    return isinstance(a, Tensor) and isinstance(b, Tensor) and a.dtype != b.dtype
 
 
-def _of_another_dtype(work: list[Delta]) -> bool:
-    return any(_retyped(delta) for delta in work)
+def _constants_alone(work: list[IrEdit]) -> bool:
+    return all(edit.op in CONSTANTS for edit in work)
 
 
-def _constants_alone(work: list[Delta]) -> bool:
-    return all(delta.op in CONSTANTS for delta in work)
-
-
-_ABOUT: Final[tuple[tuple[str, Callable[[list[Delta]], bool]], ...]] = (
+_ABOUT: Final[tuple[tuple[str, Callable[[list[IrEdit]], bool]], ...]] = (
     ("collective", _any_of(COLLECTIVES)),
-    ("placement", _replaced_between_spaces),
-    ("sharding", _resharded),
+    ("placement", _of_other_types(lambda a, b: _space(a) != _space(b))),
+    ("sharding", lambda work: any(e.side is Side.CHANGED and "sharding" in e.what for e in work)),
     ("custom call", _any_of({"custom-call", "custom_call", "ffi_call"})),
     ("value order", _any_of(REDUCTIONS)),
-    ("dtype", _of_another_dtype),
+    ("dtype", _of_other_types(_dtypes_differ)),
     ("dtype", _any_of({"convert", "convert_element_type"})),
     ("constant", _constants_alone),
 )
 """What a pattern may concern, the most telling first."""
 
 
-def _spaces(instruction: Instruction | None) -> str:
-    if instruction is None or not isinstance(instruction.type, Tensor):
-        return ""
-    return instruction.type.space
-
-
-def _retyped(delta: Delta) -> bool:
-    return (
-        delta.a is not None
-        and delta.b is not None
-        and isinstance(delta.a.type, Tensor)
-        and isinstance(delta.b.type, Tensor)
-        and delta.a.type.dtype != delta.b.type.dtype
-    )
-
-
-def _severity(work: list[Delta], about: str) -> Severity:
+def _severity(work: list[IrEdit], about: str) -> Severity:
     """Say what a pattern may mean: moving elements about is no change of values."""
-    moves = all(delta.op in MOVEMENT and delta.side in {Side.REMOVED, Side.ADDED} for delta in work)
+    moves = all(edit.op in MOVEMENT and edit.side in {Side.REMOVED, Side.ADDED} for edit in work)
     # Elements that are only moved on one side end up somewhere else.
     dtypes = [{_dtype(d) for d in work if d.side is side} for side in (Side.REMOVED, Side.ADDED)]
     same = dtypes[0] == dtypes[1] and len(dtypes[0]) > 0
     return Severity.STRUCTURAL if moves and same and not about else Severity.SEMANTIC
 
 
-def _title(kind: Kind, work: list[Delta]) -> str:
+def _title(kind: Kind, work: list[IrEdit]) -> str:
     gone, new, changed, rewired = (
         _ops(work, side) for side in (Side.REMOVED, Side.ADDED, Side.CHANGED, Side.REWIRED)
     )
-    names = ", ".join(dict.fromkeys(name for delta in work for name in delta.what))
+    names = ", ".join(dict.fromkeys(name for edit in work for name in edit.what))
     said = f"{gone or new} {'removed' if gone else 'added'}"
     titles = {
         Kind.REPLACED: f"{gone} -> {new}" if gone and new else f"{said}, {changed} changed",
@@ -228,6 +200,6 @@ def _title(kind: Kind, work: list[Delta]) -> str:
     return titles.get(kind, said)
 
 
-def _ops(work: list[Delta], side: Side) -> str:
-    counted = Counter(delta.op for delta in work if delta.side is side)
+def _ops(work: list[IrEdit], side: Side) -> str:
+    counted = Counter(edit.op for edit in work if edit.side is side)
     return ", ".join(op if n == 1 else f"{op} x{n}" for op, n in sorted(counted.items()))

@@ -6,20 +6,20 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, TypeAlias
 
 from conformance.ir.fingerprint import spelled
+from conformance.ir.normal.color_refinement import Uses, hash_slots
 from conformance.ir.normal.rewriting import type_of
-from conformance.ir.normal.symmetry import Uses, outlook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from conformance.ir.graph import Instruction
-    from conformance.ir.normal.slots import Slots
+    from conformance.ir.normal.loop_carries import Slots
 
 Keys: TypeAlias = list[bytes]
 """What slots are paired by; an empty key is none."""
 
 
-def same_slots(to_b: Mapping[Instruction, Instruction], a: Slots, b: Slots) -> dict[int, int]:
+def pair_slots(to_b: Mapping[Instruction, Instruction], a: Slots, b: Slots) -> dict[int, int]:
     """Pair the slots of two loops or branches.
 
     Args:
@@ -68,10 +68,10 @@ def _uses(slots: Slots, given: Keys) -> Iterator[Keys]:
     def and_given(keys: Keys) -> Keys:
         return [key + one if one else b"" for key, one in zip(keys, given, strict=True)]
 
-    yield and_given(_joined(*_outlooks(slots, given, Uses())))
+    yield and_given(_joined(*_hash_slots_of_bodies(slots, given, Uses())))
     # What inner loops do may be what differs.
     for uses in (Uses(), Uses(deepest=0)):
-        made, read = _outlooks(slots, types, uses)
+        made, read = _hash_slots_of_bodies(slots, types, uses)
         both = _joined(made, read)
         yield and_given(both)
         yield both
@@ -81,9 +81,9 @@ def _uses(slots: Slots, given: Keys) -> Iterator[Keys]:
     yield types
 
 
-def _outlooks(slots: Slots, colours: Keys, uses: Uses) -> tuple[Keys, Keys]:
+def _hash_slots_of_bodies(slots: Slots, colours: Keys, uses: Uses) -> tuple[Keys, Keys]:
     """Return what the computations make of each slot, and who reads it there."""
-    seen = list(zip(*(outlook(one, slots, colours, uses) for one in slots.bodies), strict=True))
+    seen = list(zip(*(hash_slots(one, slots, colours, uses) for one in slots.bodies), strict=True))
     made = [b"".join(made for made, _ in one) for one in seen]
     return made, [b"".join(read for _, read in one) for one in seen]
 

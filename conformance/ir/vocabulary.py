@@ -1,6 +1,6 @@
-"""What the operations of the three IRs are: collectives, control flow, what moves data only.
+"""The operations of the three IRs by their kind: collectives, control flow, data movement.
 
-HLO and StableHLO share a spelling once `conformance.ir.normal.spelling` has been over them
+HLO and StableHLO share a spelling once `conformance.ir.normal.attributes` has been over them
 (`stablehlo.all_reduce` is `all-reduce`); a jaxpr keeps its primitives' names.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from conformance.ir.graph import Attribute, Computation, Instruction
+    from conformance.ir.graph import Computation, Instruction
 
 COLLECTIVES: Final = {
     "all-gather": "all-gather",
@@ -88,8 +88,13 @@ SIDE_EFFECTS: Final = frozenset(
 _HALVES: Final = ("-start", "-update", "-done")
 """How the operations end that only begin or end something; what is whole was made one before."""
 
-_HOST_MARK: Final = "_xla_compute_type"
-_HOST_TARGETS: Final = frozenset({"HostExecute"})
+_HOST_MARK: Final = ("_xla_compute_type", "host")
+_HOST_SAID: Final = (
+    _HOST_MARK,
+    *((name, "host") for name in ("async_execution_thread", "execution_thread", "device_type")),
+    *((name, "HostExecute") for name in ("custom_call_target", "call_target_name")),
+)
+"""Attributes, each with the value that places an instruction on the host."""
 
 
 def is_commutative(instruction: Instruction) -> bool:
@@ -126,22 +131,7 @@ class Purity:
 def runs_on_host(instruction: Instruction) -> bool:
     """Say whether an instruction is marked to be computed on the host."""
     attributes = instruction.attributes
-    if attributes.get("async_execution_thread") == "host":
+    if any(attributes.get(name) == value for name, value in _HOST_SAID):
         return True
-    if attributes.get("execution_thread") == "host" or attributes.get("device_type") == "host":
-        return True
-    if attributes.get("custom_call_target") in _HOST_TARGETS:
-        return True
-    if attributes.get("call_target_name") in _HOST_TARGETS:
-        return True
-    return (
-        any(
-            _marked(attributes.get(name))
-            for name in ("frontend_attributes", "mhlo.frontend_attributes")
-        )
-        or attributes.get(_HOST_MARK) == "host"
-    )
-
-
-def _marked(frontend: Attribute) -> bool:
-    return isinstance(frontend, tuple) and (_HOST_MARK, "host") in frontend
+    frontends = (attributes.get("frontend_attributes"), attributes.get("mhlo.frontend_attributes"))
+    return any(isinstance(frontend, tuple) and _HOST_MARK in frontend for frontend in frontends)

@@ -1,4 +1,4 @@
-"""What a comparison of two values found."""
+"""The result of comparing two values."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _DEFAULTS = {
 
 
 class Stating(Protocol):
-    """What states a tolerance."""
+    """Anything that states a tolerance."""
 
     @property
     def rtol(self) -> float | None:
@@ -54,7 +54,7 @@ class Stating(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """What a case states about tolerance.
+    """The tolerance that a case states.
 
     Attributes:
         rtol: Relative to the golden element; None is the dtype's default, 0 is exact.

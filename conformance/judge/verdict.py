@@ -38,7 +38,7 @@ Answer = tuple[Verdict, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What the judge says of one job.
+    """The verdict on one job, with its reasons.
 
     Attributes:
         conformance: Observation against the case's own reference.

@@ -21,7 +21,7 @@ VMAP_OF_ONE: Final = "vmap_of_one"
 
 
 class Claiming(Stating, Protocol):
-    """What claims that a program gives the same value in other ways."""
+    """A claim that a program gives the same value in other ways."""
 
     @property
     def same_as(self) -> tuple[str, ...]:

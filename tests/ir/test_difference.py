@@ -20,7 +20,7 @@ def test_a_text_is_equal_to_itself() -> None:
 
 
 def test_another_grouping_is_structural() -> None:
-    """The same for `neutral`, and said in one entry."""
+    """The same for `canonical`, and said in one entry."""
     other = hlo("%c = f32[4] copy(%x)", "%a = f32[4] sine(%c)", "%r = f32[4] divide(%a, %y)")
     found = diff(PLAIN, other)
     assert (found.equal, found.neutral_equal, found.severity) == (False, True, "structural")

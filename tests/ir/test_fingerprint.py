@@ -40,7 +40,7 @@ def test_everything_else_is_something(lines: list[str]) -> None:
 
 
 def test_the_order_of_a_sum_is_nothing_if_asked() -> None:
-    """In the form `neutral`."""
+    """In the form `canonical`."""
     found = module(
         hlo("%a = f32[4] add(%x, %y)", "%b = f32[4] add(%y, %x)", "%r = f32[4] sine(%b)")
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.ir.change import Kind, Severity
-from conformance.ir.patterns import Pattern, patterns
-from tests.ir.test_deltas import found
+from conformance.ir.patterns import RewritePattern, find_patterns
+from tests.ir.test_edits import found
 from tests.ir.texts import ADD, LOOP, STEPS, hlo
 
 NEGATE = "%r = f32[4] negate(%x)"
@@ -14,9 +14,9 @@ REDUCE = "f32[4] all-reduce(%x), replica_groups={{0,1}}, to_apply=%add"
 F32 = "%a = f32[4] iota(), iota_dimension=0"
 
 
-def seen(a: str, b: str) -> list[Pattern]:
+def seen(a: str, b: str) -> list[RewritePattern]:
     """Return the patterns between two texts."""
-    return patterns(found(a, b))
+    return find_patterns(found(a, b))
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.ir.normal.slots import slots_of
-from conformance.ir.slot_pairs import same_slots
-from tests.ir.normal.test_ordering import RETURN, loop
+from conformance.ir.normal.loop_carries import slots_of
+from conformance.ir.slot_pairs import pair_slots
+from tests.ir.normal.test_color_refinement import RETURN, loop
 from tests.ir.texts import settled, the
 
 STEPS = ("negate(%a)", "sine(%b)", "tanh(%c)")
@@ -35,7 +35,7 @@ def test_slots_are_paired_by_what_is_done_with_them(
     assert a is not None
     assert b is not None
     to_b = dict(zip(one.entry.parameters, two.entry.parameters, strict=True))
-    pairs = same_slots(to_b, a, b)
+    pairs = pair_slots(to_b, a, b)
     made = [
         {dict(s.instruction.bodies)["body"].results[n][0].op for s, n in ((a, n), (b, m))}
         for n, m in pairs.items()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from conformance.ir.analysis import kind_of, read
 from conformance.ir.fingerprint import fingerprint, fingerprints
-from conformance.ir.normal.forms import to_neutral, to_structure
-from conformance.ir.normal.rewriting import operands_of
-from conformance.ir.reading import kind_of, read
+from conformance.ir.normal.forms import to_canonical, to_exact
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,20 +89,20 @@ def fingerprint_of(module: Module) -> str:
 
 
 def structure(text: str) -> str:
-    """Return the fingerprint of a text's form `structure`."""
-    return to_structure(module(text))
+    """Return the fingerprint of a text's form `exact`."""
+    return to_exact(module(text))
 
 
 def settled(text: str) -> Module:
-    """Return a text's module in the form `neutral`."""
-    return after(text, to_structure, to_neutral)
+    """Return a text's module in the form `canonical`."""
+    return after(text, to_exact, to_canonical)
 
 
 def neutral(text: str) -> str:
-    """Return the fingerprint of a text's form `neutral`."""
+    """Return the fingerprint of a text's form `canonical`."""
     made = module(text)
-    to_structure(made)
-    return to_neutral(made)
+    to_exact(made)
+    return to_canonical(made)
 
 
 def ops(computation: Computation | Module) -> list[str]:
@@ -120,5 +119,5 @@ def the(found: Module, op: str) -> Instruction:
 
 def reads(instruction: Instruction) -> list[str]:
     """Return what an instruction reads, e.g. `x`, or `loop:1` for a part of a result."""
-    values = operands_of(instruction)
+    values = instruction.inputs
     return [":".join([producer.name, *map(str, path)]) for producer, path in values]

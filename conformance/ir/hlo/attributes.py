@@ -1,28 +1,36 @@
-"""What follows an instruction's operands: `, dimensions={0}, to_apply=%add, metadata={...}`."""
+"""The attributes after operands: `, dimensions={0}, to_apply=%add, metadata={...}`."""
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from conformance.ir.graph import NOWHERE, Attribute, Opaque, Origin
-from conformance.ir.hlo import devices, shardings, values
+from conformance.ir.graph import NOWHERE, Attribute, Opaque, Origin, Tensor, freeze
 from conformance.ir.hlo.lexing import (
+    INTEGER,
+    NAME,
     QUOTED,
     Unexpected,
     closing,
     inside,
+    integer,
+    integers,
+    match_all,
+    match_parts,
     parts,
     unquoted,
     value_end,
+    without_comments,
 )
 from conformance.ir.hlo.literals import literal
+from conformance.ir.hlo.shardings import device_groups, sharding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.ir.hlo.origins import Origins
-    from conformance.ir.hlo.shapes import Types
+    from conformance.ir.hlo.shapes import HloTypes
 
 _WORDS = re.compile(r"[\w\-]+")
 _PLAIN = _WORDS.findall("""
@@ -68,11 +76,21 @@ GROUPS = "shard_groups"
 
 _METADATA = ", metadata={"
 _METADATA_END = re.compile(rf"(?>(?:[^{{}}\"]++|{QUOTED})*)\}}", re.DOTALL)
-_NAME = re.compile(r"\s*+,\s*+([A-Za-z][\w.\-]*+)\s?=\s?", re.ASCII)
+_ATTRIBUTE = re.compile(r"\s*+,\s*+([A-Za-z][\w.\-]*+)\s?=\s?", re.ASCII)
+
+_NUMBER = re.compile(r"[+-]?(?:\d++\.\d*+(?:e[+-]?\d++)?|\d++e[+-]?\d++)", re.ASCII)
+_CANONICAL_INTEGER = re.compile(r"0|-?[1-9]\d{0,18}", re.ASCII)
+_WORD = re.compile(r"[^\s,(){}\[\]\"%=]++")
+_SLICE = re.compile(rf"\[({INTEGER}):({INTEGER})(?::({INTEGER}))?\]", re.ASCII)
+_WINDOW = re.compile(r"(\w+)=(-?\d[\dx_\-]*)", re.ASCII)
+_ALIAS = re.compile(r"(\{[\d, ]*\}): ?\((\d{1,18}), ?(\{[\d, ]*\})(?:, ?([\w\-]+))?\)", re.ASCII)
+_DONOR = re.compile(r"\((\d{1,18}), ?(\{[\d, ]*\})\)", re.ASCII)
+_KEY = re.compile(r"([^\s=,{}\"]++)=", re.ASCII)
+_NAME = re.compile(NAME)
 
 
-class Attributes(NamedTuple):
-    """What the text after the operands says, but for `metadata`.
+class HloAttributes(NamedTuple):
+    """The attributes after the operands, except `metadata`.
 
     Attributes:
         items: Attributes by name.
@@ -85,19 +103,19 @@ class Attributes(NamedTuple):
     unknown: tuple[str, ...]
 
 
-class Reader:
+class AttributeReader:
     """Reads attributes; each text is read once.
 
     What stands before `metadata` is the same for many instructions, and so are origins: the two
     are remembered apart.
     """
 
-    def __init__(self, types: Types, origins: Origins) -> None:
-        self._known: dict[str, Attributes] = {"": Attributes({}, (), ())}
+    def __init__(self, types: HloTypes, origins: Origins) -> None:
+        self._known: dict[str, HloAttributes] = {"": HloAttributes({}, (), ())}
         self._origins = origins
-        self._readers = readers(types)
+        self._readers = _readers(types)
 
-    def read(self, text: str) -> tuple[Attributes, Origin]:
+    def read(self, text: str) -> tuple[HloAttributes, Origin]:
         """Return attributes and origin of an instruction.
 
         Args:
@@ -121,26 +139,23 @@ class Reader:
                     pass  # those are no halves: the mark is within quotes or brackets
         return self._whole(text)
 
-    def _around(self, head: str, tail: str) -> Attributes:
+    def _around(self, head: str, tail: str) -> HloAttributes:
         known = self._known.get(head) or self._whole(head)[0]
         if not tail:
             return known
         after = self._known.get(tail) or self._whole(tail)[0]
         if not known.items.keys().isdisjoint(after.items):
             raise Unexpected(tail, "each attribute once")
-        return Attributes(
-            known.items | after.items,
-            known.bodies + after.bodies,
-            known.unknown + after.unknown,
-        )
+        items = known.items | after.items
+        return HloAttributes(items, known.bodies + after.bodies, known.unknown + after.unknown)
 
-    def _whole(self, text: str) -> tuple[Attributes, Origin]:
+    def _whole(self, text: str) -> tuple[HloAttributes, Origin]:
         items: dict[str, Attribute] = {}
         bodies: list[tuple[str, str]] = []
         unknown: list[str] = []
         origin = None
         seen: dict[str, str] = {}
-        for name, value in split(text):
+        for name, value in _split(text):
             # one release prints frontend_attributes twice
             if seen.setdefault(name, value) != value:
                 raise Unexpected(f"{name}=", "each attribute once")
@@ -148,12 +163,12 @@ class Reader:
                 origin = self._origins[value[1:]]
             elif name in COMPUTATIONS:
                 role = COMPUTATIONS[name]
-                called = values.names(value)
+                called = _names(value)
                 if value.startswith("{") and "{}" not in role:
                     role += " {}"
                 bodies += [(role.format(n), one) for n, one in enumerate(called)]
             elif name == "sharding":
-                items[name], groups = shardings.sharding(value)
+                items[name], groups = sharding(value)
                 if groups:
                     items[GROUPS] = groups
             elif name in self._readers:
@@ -161,13 +176,13 @@ class Reader:
             else:
                 items[name] = Opaque(value)
                 unknown.append(name)
-        found = Attributes(items, tuple(bodies), tuple(unknown))
+        found = HloAttributes(items, tuple(bodies), tuple(unknown))
         if origin is None:
             self._known[text] = found
         return found, origin or NOWHERE
 
 
-def split(text: str) -> list[tuple[str, str]]:
+def _split(text: str) -> list[tuple[str, str]]:
     """Return name and text of each attribute of `, a=1, b={2}`.
 
     Raises:
@@ -176,7 +191,7 @@ def split(text: str) -> list[tuple[str, str]]:
     found = []
     start = 0
     while start < len(text):
-        match = _NAME.match(text, start)
+        match = _ATTRIBUTE.match(text, start)
         if match is None:
             if text[start:].isspace():
                 break
@@ -193,15 +208,31 @@ def split(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def _one_type(text: str, types: Types) -> Attribute:
-    return types[text]
+def _readers(types: HloTypes) -> dict[str, Callable[[str], Attribute]]:
+    """Return how each known attribute is read, except bodies and shardings."""
+    return {
+        **dict.fromkeys(_PLAIN, _plain),
+        **dict.fromkeys(QUOTED_NAMES, unquoted),
+        **dict.fromkeys(RAW_NAMES, str),
+        "backend_config": _config,
+        "buffer_donor": _donors,
+        "control-predecessors": _names,
+        "entry_computation_layout": lambda text: _program(text, types),
+        "frontend_attributes": _pairs,
+        "input_output_alias": _aliases,
+        "literal": lambda text: _typed_literal(text, types),
+        "operand_layout_constraints": lambda text: tuple([types[p] for p in parts(inside(text))]),
+        "outfeed_shape": types.__getitem__,
+        "output_to_operand_aliasing": _aliases,
+        "padding": _per_dimension,
+        "replica_groups": device_groups,
+        GROUPS: lambda text: tuple([unquoted(part) for part in parts(inside(text))]),
+        "slice": _slices,
+        "window": _window,
+    }
 
 
-def _types_in_braces(text: str, types: Types) -> Attribute:
-    return tuple([types[part] for part in parts(inside(text))])
-
-
-def _typed_literal(text: str, types: Types) -> Attribute:
+def _typed_literal(text: str, types: HloTypes) -> Attribute:
     """Return type and value of `f32[] 0.1`, or several of `( s32[2] {1, 2}, pred[] true )`."""
     if text.startswith("(") and closing(text, 0) == len(text):
         return tuple([_typed_literal(part, types) for part in parts(text[1:-1])])
@@ -209,34 +240,91 @@ def _typed_literal(text: str, types: Types) -> Attribute:
     return (type_, literal(text[end:], type_))
 
 
-def _balanced(text: str) -> str:
-    return text
+def _plain(text: str) -> Attribute:
+    """Return a number, truth value or word; `{...}` is a tuple of such values."""
+    if text.startswith("{"):
+        return tuple([_plain(part) for part in parts(inside(without_comments(text)))])
+    if text in {"true", "false"}:
+        return text == "true"
+    if _CANONICAL_INTEGER.fullmatch(text):
+        return int(text)
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    if _WORD.fullmatch(text):
+        return text
+    raise Unexpected(text, "a number, a word or '{...}'")
 
 
-def _groups_of_shards(text: str) -> Attribute:
-    return tuple([unquoted(part) for part in parts(inside(text))])
+def _window(text: str) -> Attribute:
+    """Return a window's fields: `{size=3x2 pad=1_1x0_0}` is `(("size", (3, 2)), ...)`."""
+    fields = (match_all(_WINDOW, field, "name=1x2x3") for field in inside(text).split())
+    return tuple([(field[1], _per_dimension(field[2])) for field in fields])
 
 
-def readers(types: Types) -> dict[str, Callable[[str], Attribute]]:
-    """Return how each known attribute is read, but for bodies and shardings."""
-    found: dict[str, Callable[[str], Attribute]] = dict.fromkeys(_PLAIN, values.plain)
-    found |= dict.fromkeys(QUOTED_NAMES, unquoted)
-    found |= dict.fromkeys(RAW_NAMES, _balanced)
-    found |= {
-        "backend_config": values.config,
-        "buffer_donor": values.donors,
-        "control-predecessors": values.names,
-        "entry_computation_layout": lambda text: values.program(text, types),
-        "frontend_attributes": values.pairs,
-        "input_output_alias": values.aliases,
-        "literal": lambda text: _typed_literal(text, types),
-        "operand_layout_constraints": lambda text: _types_in_braces(text, types),
-        "outfeed_shape": lambda text: _one_type(text, types),
-        "output_to_operand_aliasing": values.aliases,
-        "padding": values.per_dimension,
-        "replica_groups": devices.groups,
-        GROUPS: _groups_of_shards,
-        "slice": values.slices,
-        "window": values.window,
-    }
-    return found
+def _per_dimension(text: str) -> tuple[Attribute, ...]:
+    """Return one number, or several joined by `_`, for each dimension of `1_1x0_0`."""
+    each = [tuple([integer(n) for n in dimension.split("_")]) for dimension in text.split("x")]
+    return tuple([one[0] if len(one) == 1 else one for one in each])
+
+
+def _slices(text: str) -> Attribute:
+    """Return start, limit and stride of each dimension of `{[0:4:2], [1:3]}`."""
+    each = match_parts(_SLICE, text, "'[start:limit]' or '[start:limit:stride]'")
+    return tuple([(int(one[1]), int(one[2]), int(one[3] or 1)) for one in each])
+
+
+def _aliases(text: str) -> Attribute:
+    """Return (output path, number, path within it, kind) of `{ {0}: (1, {}, may-alias) }`."""
+    each = match_parts(_ALIAS, text, "'{output}: (number, {path}, kind)'")
+    return tuple(
+        [
+            (integers(one[1][1:-1]), int(one[2]), integers(one[3][1:-1]), one[4] or "")
+            for one in each
+        ]
+    )
+
+
+def _donors(text: str) -> Attribute:
+    """Return (parameter, path within it) of `{ (0, {}), (1, {2}) }`."""
+    each = match_parts(_DONOR, text, "'(number, {path})'")
+    return tuple([(int(one[1]), integers(one[2][1:-1])) for one in each])
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Return names: one, or several in braces."""
+    listed = [*parts(inside(text))] if text.startswith("{") else [text]
+    return tuple([match_all(_NAME, name.removeprefix("%"), "a name")[0] for name in listed])
+
+
+def _pairs(text: str) -> Attribute:
+    """Return the (key, value) pairs of `{a="b",c={d}}`, sorted by key."""
+    found: dict[str, str] = {}
+    for part in parts(inside(text)):
+        match = _KEY.match(part)
+        if match is None:
+            raise Unexpected(part, "key=value")
+        value = part[match.end() :]
+        found[match[1]] = unquoted(value) if value.startswith('"') else value
+    return tuple(sorted(found.items()))
+
+
+def _config(text: str) -> Attribute:
+    """Return a backend's configuration: pairs sorted by key if it is JSON, else its text."""
+    content = unquoted(text) if text.startswith('"') else text
+    if not content.startswith("{"):
+        return content
+    try:
+        return freeze(json.loads(content, parse_constant=str))
+    except ValueError:
+        return content
+    except RecursionError:
+        raise Unexpected(content, "JSON that is not nested as deep") from None
+
+
+def _program(text: str, types: HloTypes) -> Attribute:
+    """Return types of parameters and result of `{(f32[2], s32[])->f32[2]}`."""
+    text = inside(without_comments(text))
+    parameters, end = types.read(text, 0)
+    if isinstance(parameters, Tensor) or not text.startswith("->", end):
+        raise Unexpected(text[end:], "'->'")
+    return parameters, types[text[end + 2 :]]

@@ -1,12 +1,26 @@
-"""What all parts of HLO text have in common: brackets that match, quotes, comments, lists."""
+"""HLO text below its grammar: lines, brackets that match, quotes, comments, lists.
+
+`HloPrintOptions.canonical()` prints a called computation where it is called; `lines` puts it before
+the instruction:
+
+    ROOT tmp_2 = f32[] reduce(f32[4]{0} tmp_0, f32[] tmp_1), dimensions={0}, to_apply=
+    {
+      tmp_0 = f32[] parameter(0)
+      ...
+    }
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+Line: TypeAlias = tuple[int, str]
+"""Number, counted from 1, and text."""
 
 DEEPEST = 100
 """How deep brackets may be nested: real modules stay below ten, and recursion stays safe."""
@@ -23,7 +37,14 @@ _PART = re.compile(rf"(?>(?:[^,()\[\]{{}}\"]++|{QUOTED})*)", re.DOTALL)
 _COMMENT = re.compile(r"/\*[^*]*+\*/")
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r"}
-_ODD = re.compile(r'[\\"\x00-\x1f\x7f]')
+_WHOLE_INTEGER = re.compile(INTEGER, re.ASCII)
+_WHOLE_QUOTED = re.compile(QUOTED, re.DOTALL)
+
+_BEFORE_HEADER = re.compile(r"(?>(?:\s++|//[^\n]*+)*)")
+_BEFORE_BODY = ("=", "={", ",")
+_BODY = re.compile(r"={?\n *\{\n")
+_LIST = re.compile(r"inline\.\d+(?:,inline\.\d+)*")
+_REST_OF_LINE = re.compile(rf"(?>(?:[^\n\[\](){{}}\"]++|{QUOTED})*)", re.DOTALL)
 
 
 class Unexpected(Exception):  # noqa: N818 - becomes an IrSyntaxError once the line is known
@@ -113,15 +134,35 @@ def without_comments(text: str) -> str:
     return _COMMENT.sub("", text) if "/*" in text else text
 
 
+def match_all(pattern: re.Pattern[str], text: str, expected: str) -> re.Match[str]:
+    """Match a whole text.
+
+    Raises:
+        Unexpected: If the pattern does not fit.
+    """
+    match = pattern.fullmatch(text)
+    if match is None:
+        raise Unexpected(text, expected)
+    return match
+
+
+def match_parts(pattern: re.Pattern[str], text: str, expected: str) -> Iterator[re.Match[str]]:
+    """Match each part of a list in braces.
+
+    Raises:
+        Unexpected: If the pattern does not fit one of them.
+    """
+    for part in parts(inside(text)):
+        yield match_all(pattern, part, expected)
+
+
 def integer(text: str) -> int:
     """Return an integer.
 
     Raises:
         Unexpected: If the text is not one, or has more than 19 digits.
     """
-    if re.fullmatch(INTEGER, text, re.ASCII) is None:
-        raise Unexpected(text, "an integer")
-    return int(text)
+    return int(match_all(_WHOLE_INTEGER, text, "an integer")[0])
 
 
 def integers(text: str) -> tuple[int, ...]:
@@ -135,9 +176,8 @@ def unquoted(text: str) -> str:
     Raises:
         Unexpected: If the text is not one quoted string.
     """
-    if re.fullmatch(QUOTED, text, re.DOTALL) is None:
-        raise Unexpected(text, "a quoted string")
-    return _ESCAPE.sub(_unescaped, text[1:-1]) if "\\" in text else text[1:-1]
+    content = match_all(_WHOLE_QUOTED, text, "a quoted string")[0][1:-1]
+    return _ESCAPE.sub(_unescaped, content) if "\\" in content else content
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -147,11 +187,59 @@ def _unescaped(match: re.Match[str]) -> str:
     return chr(int(code, 8)) if code.isdigit() and code[0] < "8" else _LETTERS.get(code, code)
 
 
-def quoted(text: str) -> str:
-    """Return a text in quotes, so that `unquoted` gives it back."""
-    return f'"{_ODD.sub(_escaped, text)}"'
+def header(text: str) -> tuple[str, int]:
+    """Return the module's header, which may be several lines, and the number of the line after it.
+
+    Raises:
+        Unexpected: If the text does not begin with one.
+    """
+    start = _after(_BEFORE_HEADER, text, 0)
+    if not text.startswith("HloModule", start):
+        raise Unexpected(text[start : start + 60].partition("\n")[0], "'HloModule name'")
+    end = start
+    while True:
+        end = _after(_REST_OF_LINE, text, end)
+        if end == len(text) or (text[end] == "\n" and text[end - 1] != ","):
+            return text[start:end], text.count("\n", 0, end) + 2
+        end = end + 1 if text[end] in '\n"])}' else closing(text, end)
 
 
-def _escaped(match: re.Match[str]) -> str:
-    char = match[0]
-    return f"\\{char}" if char in '\\"' else f"\\{ord(char):03o}"
+def _after(pattern: re.Pattern[str], text: str, start: int) -> int:
+    match = pattern.match(text, start)
+    return match.end() if match else start
+
+
+def lines(text: str, first: int) -> Iterable[Line]:
+    """Return the lines from the one numbered `first` on."""
+    numbered = islice(enumerate(text.split("\n"), 1), first - 1, None)
+    return _unfolded(numbered) if _BODY.search(text) else numbered
+
+
+def _unfolded(numbered: Iterable[Line]) -> Iterator[Line]:
+    """Yield lines with each body that stands within an instruction as a computation before it."""
+    outer: list[list[Line]] = []
+    here: list[Line] = []
+    count = 0
+    for number, line in numbered:
+        text = line.strip()
+        last = here[-1][1] if here else ""
+        if text == "{" and last.endswith(_BEFORE_BODY):
+            outer.append(here)
+            here = [(number, f"inline.{count} {{")]
+            count += 1
+        elif text.startswith("}") and _LIST.fullmatch(last.rpartition("={")[2]):
+            here[-1] = (here[-1][0], last + text)
+        elif text.startswith("}") and outer:
+            yield from here
+            yield number, "}"
+            name = here[0][1].removesuffix(" {")
+            here = outer.pop()
+            begun, head = here[-1]
+            here[-1] = (begun, head + name + text[1:])
+        else:
+            here.append((number, line))
+            if not outer and (text.startswith("}") or not here[0][1].endswith("{")):
+                yield from here
+                here = []
+    for rest in (*outer, here):
+        yield from rest

@@ -14,6 +14,7 @@ from conformance.ir.graph import Attribute, Opaque, Tensor, Type
 from conformance.ir.hlo.lexing import (
     Unexpected,
     inside,
+    match_all,
     parts,
     unquoted,
     without_comments,
@@ -113,16 +114,13 @@ def _element(text: str, dtype: str) -> str:
         return _BITS[text]
     if dtype[0] in "su" and _INTEGER.fullmatch(text):
         return text
-    return _string(text) if text.startswith('"') else _number(text)
+    if not text.startswith('"'):
+        return _number(text)
+    unquoted(text)
+    return text
 
 
 def _number(text: str) -> str:
-    if _FLOAT.fullmatch(text) is None:
-        raise Unexpected(text, "a number")
+    match_all(_FLOAT, text, "a number")
     value = float(text) if "nan" not in text else None
     return repr(value) if value is not None and isfinite(value) else text
-
-
-def _string(text: str) -> str:
-    unquoted(text)
-    return text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from conformance.ir.graph import NOWHERE, Origin
-from conformance.ir.hlo.lexing import QUOTED, Unexpected, inside, unquoted
+from conformance.ir.hlo.lexing import QUOTED, Unexpected, inside, match_all, unquoted
 
 _SIMPLE = re.compile(
     r'(?:op_type="[^"\\]*+" ?)?(?:op_name="([^"\\]*+)" ?)?'
@@ -54,17 +54,15 @@ class Origins(dict[str, Origin]):
         Raises:
             Unexpected: If it is not one.
         """
-        match = _ROW.fullmatch(text.strip())
-        if match is None:
-            raise Unexpected(text.strip(), f"a row of {table}")
-        number, string, numbers = match.groups()
+        expected = f"a row of {table}"
+        number, string, numbers = match_all(_ROW, text.strip(), expected).groups()
         if table in self._strings and string is not None:
             self._strings[table][int(number)] = unquoted(string)
         elif table in self._numbers and numbers is not None:
             fields = {name: int(value) for name, value in _NUMBER.findall(numbers)}
             self._numbers[table][int(number)] = fields
         else:
-            raise Unexpected(text.strip(), f"a row of {table}")
+            raise Unexpected(text.strip(), expected)
 
     def _general(self, text: str) -> Origin:
         content = inside(f"{{{text}")
@@ -81,7 +79,9 @@ class Origins(dict[str, Origin]):
                     raise Unexpected(content[start:], "a field of metadata")
             start = match.end()
             if brace:
-                start = _after_brace(content, start - 1)
+                start = content.find("}", start) + 1
+                if not start:
+                    raise Unexpected(content[match.end() - 1 :], "'}'")
             fields[name] = unquoted(string) if string is not None else word or ""
         line = fields.get("source_line", "0")
         if not line.isdecimal():
@@ -108,10 +108,3 @@ class Origins(dict[str, Origin]):
             if not self._numbers["StackFrames"]:
                 return "", 0
             raise Unexpected(f"stack_frame_id={frame}", "a frame of the tables") from None
-
-
-def _after_brace(text: str, start: int) -> int:
-    end = text.find("}", start)
-    if end < 0:
-        raise Unexpected(text[start:], "'}'")
-    return end + 1

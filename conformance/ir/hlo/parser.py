@@ -1,22 +1,42 @@
-"""From the text of an HLO module to its graph."""
+"""The parser of HLO text: line by line, from the header to the end of the last computation."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import TYPE_CHECKING
 
-from conformance.ir.graph import Computation, IrSyntaxError, Module
-from conformance.ir.hlo.attributes import Reader
-from conformance.ir.hlo.bodies import Body, Shared
-from conformance.ir.hlo.lexing import NAME, Unexpected, closing, parts, without_comments
-from conformance.ir.hlo.lines import header, lines
+from conformance.ir.graph import Computation, Instruction, IrSyntaxError, Module, Opaque, Tensor
+from conformance.ir.hlo.attributes import AttributeReader
+from conformance.ir.hlo.lexing import (
+    NAME,
+    Unexpected,
+    closing,
+    header,
+    integer,
+    lines,
+    match_all,
+    parts,
+    without_comments,
+)
+from conformance.ir.hlo.literals import literal
 from conformance.ir.hlo.origins import TABLES, Origins
-from conformance.ir.hlo.shapes import Types
+from conformance.ir.hlo.shapes import TENSOR, HloTypes
+
+if TYPE_CHECKING:
+    from conformance.ir.graph import Attribute, Path, Type, Value
 
 _HEADER = re.compile(rf"HloModule ({NAME})(.*)", re.DOTALL)
 _COMPUTATION = re.compile(rf"(ENTRY\s+)?%?({NAME})\s*")
 _PARAMETER = re.compile(rf"%?{NAME}: ")
 _NAMED_AGAIN = re.compile(rf"\s*// {NAME}$")
 """After the brace that ends a computation, in what XLA dumps up to jax 0.5.0."""
+_INSTRUCTION = re.compile(
+    rf"\s*+(ROOT )?%?({NAME}) = ({TENSOR}|\(.*?\)(?= [a-z][\w\-]*+\()) ([a-z][\w\-]*+)\("
+)
+_BEGINNING = re.compile(rf"\s*+(?:ROOT )?%?{NAME} = ")
+_LEAVES = frozenset({"constant", "parameter"})
+_ORDER = "control-predecessors"
 
 
 def parse(text: str) -> Module:
@@ -34,7 +54,7 @@ def parse(text: str) -> Module:
     number = 1
     try:
         head, first = header(text)
-        reading = _Reading(head)
+        reading = _ModuleReader(head)
         for number, line in lines(text, first):
             reading.line(line, number)
         return reading.end()
@@ -43,23 +63,21 @@ def parse(text: str) -> Module:
         raise IrSyntaxError(f"hlo line {error.line or number}: {message}") from None
 
 
-class _Reading:
+class _ModuleReader:
     """A module of which some lines are read."""
 
     def __init__(self, head: str) -> None:
-        match = _HEADER.fullmatch(head)
-        if match is None:
-            raise Unexpected(head, "'HloModule name'")
+        name, said = match_all(_HEADER, head, "'HloModule name'").groups()
+        self.types = HloTypes()
+        self.calls: list[tuple[Instruction, tuple[tuple[str, str], ...]]] = []
         self._origins = Origins()
-        types = Types()
-        reader = Reader(types, self._origins)
-        found, _ = reader.read(match[2])
-        self._module = Module("hlo", match[1], Computation(""), found.items.copy())
-        counts = self._module.not_understood
-        counts.update([f"attribute {one} of the module" for one in found.unknown])
-        self._shared = Shared(types, reader, counts, [])
+        self.attributes = AttributeReader(self.types, self._origins)
+        found, _ = self.attributes.read(said)
+        self._module = Module("hlo", name, Computation(""), found.items.copy())
+        self.not_understood = self._module.not_understood
+        self.count(found.unknown, "the module")
         self._entry: Computation | None = None
-        self._body: Body | None = None
+        self._body: _Body | None = None
         self._table = ""
 
     def line(self, line: str, number: int) -> None:
@@ -72,6 +90,11 @@ class _Reading:
         else:
             self._body.line(line, number)
 
+    def count(self, unknown: tuple[str, ...], of: str) -> None:
+        """Count attributes that are not known."""
+        for name in unknown:
+            self.not_understood[f"attribute {name} of {of}"] += 1
+
     def end(self) -> Module:
         """Return the module, instructions linked to the computations that they call."""
         if self._body is not None:
@@ -80,7 +103,7 @@ class _Reading:
             raise Unexpected("end of text", "a computation marked ENTRY")
         self._module.entry = self._entry
         by_name = self._module.computations
-        for caller, bodies in self._shared.calls:
+        for caller, bodies in self.calls:
             try:
                 caller.bodies = tuple([(role, by_name[name]) for role, name in bodies])
             except KeyError as error:
@@ -114,11 +137,11 @@ class _Reading:
             if self._entry is not None:
                 raise Unexpected("ENTRY", "one entry")
             self._entry = found
-        self._body = Body(found, self._shared)
+        self._body = _Body(found, self)
 
     def _check_signature(self, text: str) -> None:
         """Check that `(x: f32[], y: s32[2]) -> f32[]` is what it should be."""
-        types = self._shared.types
+        types = self.types
         text = without_comments(text)
         if not text.startswith("("):
             raise Unexpected(text, "'(parameters) -> type {'")
@@ -132,3 +155,152 @@ class _Reading:
         if arrow != "->":
             raise Unexpected(arrow, "'->'")
         types[result]
+
+
+class _Body:
+    """Fills a computation with the instructions of its lines."""
+
+    def __init__(self, computation: Computation, module: _ModuleReader) -> None:
+        self.computation = computation
+        self._module = module
+        self._by_name: dict[str, Instruction] = {}
+        self._root: Instruction | None = None
+        self._parameters: set[int] = set()
+        self._ordered: list[Instruction] = []
+
+    def line(self, line: str, number: int) -> None:
+        """Take a line: an instruction, or a comment.
+
+        Raises:
+            Unexpected: If it is something else.
+        """
+        match = _INSTRUCTION.match(line)
+        if match is None:
+            _not_an_instruction(line)
+            return
+        is_root, name, type_text, op = match.groups()
+        start = match.end()
+        end = line.find(")", start)
+        operands = line[start:end]
+        if end < 0 or "(" in operands or '"' in operands:
+            end = closing(line, start - 1) - 1
+            operands = line[start:end]
+        type_ = self._module.types[type_text]
+        found, origin = self._module.attributes.read(line[end + 1 :])
+        inputs: tuple[Instruction, ...] = ()
+        paths: tuple[Path, ...] = ()
+        if op in _LEAVES:
+            attributes = self._leaf(op, operands, type_) | found.items
+        else:
+            attributes = found.items.copy()
+            if operands:
+                inputs, paths = self._operands(operands)
+        instruction = Instruction(name, op, type_, inputs, paths, attributes, (), origin, number)
+        if self._by_name.setdefault(name, instruction) is not instruction:
+            raise Unexpected(name, "each name once in a computation")
+        self.computation.instructions.append(instruction)
+        if is_root:
+            if self._root is not None:
+                raise Unexpected("ROOT", "one root")
+            self._root = instruction
+        if found.bodies:
+            self._module.calls.append((instruction, found.bodies))
+        self._module.count(found.unknown, op)
+        if op == "get-tuple-element" or _ORDER in attributes:
+            self._check(instruction)
+
+    def end(self, text: str) -> None:
+        """Take what follows the closing brace.
+
+        Raises:
+            Unexpected: If it is not attributes, or the computation is not complete.
+        """
+        found, _ = self._module.attributes.read(text)
+        self.computation.attributes = found.items.copy()
+        self._module.count(found.unknown, "a computation")
+        if not self.computation.instructions:
+            raise Unexpected("}", "an instruction")
+        # Whoever applies the computation finds arguments by these numbers.
+        if strange := self._parameters - {*range(len(self._parameters))}:
+            raise Unexpected(f"parameter({min(map(int, strange))})", "parameters numbered from 0")
+        self.computation.results = [(self._root or self.computation.instructions[-1], ())]
+        for instruction in self._ordered:
+            names = instruction.attributes[_ORDER]
+            missing = set(names if isinstance(names, tuple) else ()) - self._by_name.keys()
+            if missing:
+                expected = "the name of an instruction of the computation"
+                raise Unexpected(str(missing.pop()), expected, instruction.line)
+
+    def _leaf(self, op: str, text: str, type_: Type) -> dict[str, Attribute]:
+        """Return what `constant(1)` and `parameter(0)` have in place of operands."""
+        if op == "parameter":
+            index = integer(text)
+            if index in self._parameters:
+                raise Unexpected(text, "each parameter once")
+            self._parameters.add(index)
+            return {"index": index}
+        value = literal(text, type_)
+        if "..." in text:
+            self._module.not_understood["elided constant"] += _elided(value)
+        return {"value": value}
+
+    def _operands(self, text: str) -> tuple[tuple[Instruction, ...], tuple[Path, ...]]:
+        """Return the instructions that a list of operands names, with paths into their results."""
+        by_name = self._by_name
+        try:
+            if text[0] == "%":
+                found = tuple([by_name[name] for name in text[1:].split(", %")])
+            else:
+                found = tuple([by_name[name] for name in text.split(", ")])
+            return found, _whole(len(found))
+        except KeyError:
+            each = [self._operand(part) for part in parts(without_comments(text))]
+            return tuple([one for one, _ in each]), tuple([path for _, path in each])
+
+    def _operand(self, text: str) -> Value:
+        """Return what `f32[4]{0} %x`, `%x`, `x` or `x#1#0` (a part of a tuple) names."""
+        type_text, _, rest = text.rpartition(" ")
+        if type_text:
+            self._module.types[type_text]
+        name, *path = rest.removeprefix("%").split("#")
+        found = self._by_name.get(name)
+        if found is None:
+            raise Unexpected(text, "the name of an instruction above")
+        return found, tuple(map(integer, path))
+
+    def _check(self, instruction: Instruction) -> None:
+        """Check what needs a second look: parts of tuples now, orders when all is read."""
+        if _ORDER in instruction.attributes:
+            self._ordered.append(instruction)
+        if instruction.op != "get-tuple-element":
+            return
+        # print options may have left the index out
+        index = instruction.attributes.get("index", 0)
+        types = [operand.type for operand in instruction.operands]
+        if len(types) != 1 or isinstance(types[0], Tensor):
+            raise Unexpected("get-tuple-element", "one operand, a tuple")
+        if not isinstance(index, int) or not 0 <= index < len(types[0]):
+            raise Unexpected(f"index={index}", f"one below {len(types[0])}")
+
+
+def _elided(value: object) -> int:
+    if isinstance(value, Opaque):
+        return 1
+    return sum(map(_elided, value)) if isinstance(value, tuple) else 0
+
+
+@cache
+def _whole(count: int) -> tuple[Path, ...]:
+    """Return that many times the whole result; one object for each count."""
+    return ((),) * count
+
+
+def _not_an_instruction(line: str) -> None:
+    """Say what is wrong with a line, unless it is a comment or empty."""
+    text = line.strip()
+    if not text or text.startswith("//"):
+        return
+    match = _BEGINNING.match(line)
+    if match is None:
+        raise Unexpected(text, "'name = type operation(...)'")
+    raise Unexpected(line[match.end() :], "a type and an operation")

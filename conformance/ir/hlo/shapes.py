@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from conformance.ir.graph import Tensor, Type
-from conformance.ir.hlo.lexing import DEEPEST, Unexpected, without_comments
+from conformance.ir.hlo.lexing import DEEPEST, Unexpected, match_all, without_comments
 
 _ARRAY = r"[a-z]\w*+\[[^\[\]]*+\](?:\{[^{}]*+\})?"
 TENSOR = rf"(?:{_ARRAY}|b\({_ARRAY}\))"
@@ -15,10 +15,9 @@ _LAYOUT = re.compile(
     r"[\d,]*+(?::(?>(?:[A-Z#*]{1,2}(?>(?:\((?>(?:[^()]|\([^()]*\))*)\))+))*))?", re.ASCII
 )
 _SPACE = re.compile(r"(?<![A-Z])S\((\d+)\)", re.ASCII)
-_BETWEEN = re.compile(r"[\s,]*+")
 
 
-class Types(dict[str, Type]):
+class HloTypes(dict[str, Type]):
     """Types by their text: each text is read once, and equal types are one object."""
 
     def __init__(self) -> None:
@@ -69,13 +68,11 @@ class Types(dict[str, Type]):
     def _tensor(self, buffer: str | None, dtype: str, sizes: str, layout: str | None) -> Type:
         shape: list[int | str] = []
         for size in sizes.split(",") if sizes else ():
-            if _SIZE.fullmatch(size) is None:
-                raise Unexpected(size, "a size")
+            match_all(_SIZE, size, "a size")
             shape.append(int(size) if size.isdigit() else size)
         space = ""
         if layout:
-            if _LAYOUT.fullmatch(layout) is None:
-                raise Unexpected(layout, "a layout")
+            match_all(_LAYOUT, layout, "a layout")
             if match := _SPACE.search(layout):
                 space = "" if match[1] == "0" else match[1]
                 if _SPACE.search(layout, match.end()):

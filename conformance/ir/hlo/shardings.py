@@ -1,29 +1,231 @@
-"""Shardings: every spelling of GSPMD's and of the mesh form, to one meaning."""
+"""Devices and shardings: every spelling of GSPMD's and of the mesh form, to one meaning.
+
+A list of devices is plain, an iota (`[2,4]<=[4,2]T(1,0)`) or of a mesh (`mesh[x=2,y=4] {x}`).
+"""
 
 from __future__ import annotations
 
 import re
-from itertools import groupby
+from itertools import chain, groupby, pairwise
 from math import prod
+from typing import NamedTuple
 
 from conformance.ir.graph import Sharding
-from conformance.ir.hlo.devices import Axis, array, axes_of, mesh, transposed
 from conformance.ir.hlo.lexing import (
+    LARGEST,
     Unexpected,
     closing,
     inside,
     integer,
+    integers,
+    match_all,
     parts,
     without_comments,
 )
 
+_IOTA = re.compile(r"\[([\d,]*)\](?:T\(([\d,]*)\))?", re.ASCII)
+_LIST = re.compile(r"\[([\d,]*)\]<=(.*)", re.ASCII)
+_MESH = re.compile(
+    r"@?mesh(?:\[([^\[\]]*)\]|<([^<>]*)>)(?:, ?device_ids=\(([^()]*(?:\([^()]*\))?)\))?", re.ASCII
+)
+_MAXIMAL = re.compile(r"(?:maximal_mesh|single_device)\[device_ids?=(\d{1,18})\]", re.ASCII)
+_AXIS = re.compile(r"""["']?([^"'=:]+)["']?(?:=(\d{1,18})|:\((\d{1,18})\)(\d{1,18}))?""", re.ASCII)
+
 SUBGROUPS = ("manual", "unreduced", "replicated")
 """Kinds of subgroups, in the order in which they stand after the data's dimensions."""
 
-_GROUP = re.compile(r"\s*\b(shard_as|shard_like) (\d{1,18})")
+_SHARD_GROUP = re.compile(r"\s*\b(shard_as|shard_like) (\d{1,18})")
 _MESHES = ("mesh", "@mesh", "maximal_mesh", "single_device")
 _UNREDUCED = re.compile(r"unreduced[ =]([a-z]+)", re.ASCII)
 _PLAIN = frozenset({"replicated", "manual", "unknown", "unreduced"})
+
+MOST_AXES = 64
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+class MeshAxis(NamedTuple):
+    """An axis of a mesh, or a part of it.
+
+    Attributes:
+        name: The name in the mesh.
+        before: Product of the sizes of the parts of the axis that come before this one.
+        size: Size of this part; 0 for the whole axis.
+    """
+
+    name: str
+    before: int = 1
+    size: int = 0
+
+
+class Mesh(NamedTuple):
+    """Named axes over devices.
+
+    Attributes:
+        axes: Size of each axis by name, in order.
+        devices: Devices, row-major over the axes.
+    """
+
+    axes: dict[str, int]
+    devices: tuple[int, ...]
+
+    def cut(self, dimensions: list[list[MeshAxis]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the devices seen with one dimension for each list of axes.
+
+        Axes that no list names make up one more dimension, the last.
+
+        Returns:
+            Size of each dimension, and the devices, row-major over them.
+
+        Raises:
+            Unexpected: If an axis is not in the mesh, is cut unevenly or is used twice.
+        """
+        cuts: dict[str, set[int]] = {name: {1, size} for name, size in self.axes.items()}
+        for axis in chain(*dimensions):
+            if axis.name not in cuts:
+                raise Unexpected(axis.name, f"an axis of the mesh, one of {', '.join(self.axes)}")
+            if axis.size:
+                cuts[axis.name] |= {axis.before, axis.before * axis.size}
+        pieces: list[tuple[str, int]] = []
+        sizes: list[int] = []
+        for name, places in cuts.items():
+            ordered = sorted(places)
+            for low, high in pairwise(ordered):
+                if low == 0 or high % low or high > self.axes[name]:
+                    raise Unexpected(name, "a part that divides the axis")
+                pieces.append((name, low))
+                sizes.append(high // low)
+        order: list[int] = []
+        shape: list[int] = []
+        for axes in dimensions:
+            mine = [n for axis in axes for n in self._pieces(axis, pieces)]
+            shape.append(prod([sizes[n] for n in mine]))
+            order += mine
+        if len(set(order)) != len(order):
+            raise Unexpected(str(dimensions), "each axis at most once")
+        rest = [n for n in range(len(sizes)) if n not in order]
+        shape.append(prod([sizes[n] for n in rest]))
+        return tuple(shape), transposed(self.devices, sizes, order + rest)
+
+    def _pieces(self, axis: MeshAxis, pieces: list[tuple[str, int]]) -> list[int]:
+        high = axis.before * axis.size if axis.size else self.axes[axis.name]
+        return [
+            n
+            for n, (name, low) in enumerate(pieces)
+            if name == axis.name and axis.before <= low < high
+        ]
+
+
+def transposed(
+    values: tuple[int, ...], sizes: list[int] | tuple[int, ...], order: list[int] | tuple[int, ...]
+) -> tuple[int, ...]:
+    """Return row-major values of an array with its dimensions in another order."""
+    strides = [1] * len(sizes)
+    for n in range(len(sizes) - 2, -1, -1):
+        strides[n] = strides[n + 1] * sizes[n + 1]
+    places = [0]
+    for n in order:
+        steps = range(0, strides[n] * sizes[n], strides[n])
+        places = [place + step for place in places for step in steps]
+    return tuple([values[place] for place in places])
+
+
+def _iota(text: str) -> tuple[int, ...]:
+    """Return the devices of `[4,2]T(1,0)`: all of them, counted up, dimensions reordered."""
+    match = match_all(_IOTA, text, "'[sizes]' or '[sizes]T(order)'")
+    sizes = integers(match[1])
+    order = tuple(range(len(sizes))) if match[2] is None else integers(match[2])
+    if sorted(order) != list(range(len(sizes))):
+        raise Unexpected(text, "each dimension once in T(...)")
+    count = _product(sizes, text)
+    return transposed(tuple(range(count)), sizes, order)
+
+
+def _array(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return shape and devices of `[2,2]<=[4]` or `[2,2]0,1,2,3`."""
+    match = _LIST.fullmatch(text)
+    if match is not None:
+        shape, devices = integers(match[1]), _iota(match[2])
+    else:
+        head, _, tail = text.partition("]")
+        if not head.startswith("["):
+            raise Unexpected(text, "'[sizes]' and devices")
+        shape, devices = integers(head[1:]), integers(tail)
+    if _product(shape, text) != len(devices):
+        raise Unexpected(text, "as many devices as the sizes say")
+    return shape, devices
+
+
+def _mesh(text: str) -> tuple[Mesh, str]:
+    """Return the mesh a text begins with, and what follows it.
+
+    Raises:
+        Unexpected: If there is none, or its devices do not fit its axes.
+    """
+    if match := _MAXIMAL.match(text):
+        return Mesh({}, (int(match[1]),)), text[match.end() :]
+    match = _MESH.match(text)
+    if match is None:
+        raise Unexpected(text, "a mesh")
+    axes: dict[str, int] = {}
+    for part in parts(match[1] or match[2] or ""):
+        axis = _AXIS.fullmatch(part)
+        if axis is None or axis[2] is None or axis[1] in axes:
+            raise Unexpected(part, "name=size")
+        axes[axis[1]] = int(axis[2])
+    if len(axes) > MOST_AXES:
+        raise Unexpected(text, f"at most {MOST_AXES} axes")
+    count = _product(tuple(axes.values()), text)
+    ids = match[3]
+    if ids is None:
+        devices = tuple(range(count))
+    else:
+        ids = ids.strip().removeprefix("<=")
+        devices = _iota(ids) if ids.startswith("[") else integers(ids)
+    if len(devices) != count:
+        raise Unexpected(text, f"{count} devices")
+    return Mesh(axes, devices), text[match.end() :]
+
+
+def _axes_of(text: str) -> list[MeshAxis]:
+    """Return the axes of `x, y:(2)4`; what marks a dimension as open (`?`) says nothing."""
+    found = []
+    for part in parts(text):
+        match = match_all(_AXIS, part, "an axis")
+        if match[2] is not None:
+            raise Unexpected(part, "an axis")
+        if match[1] != "?":
+            found.append(MeshAxis(match[1], int(match[3] or 1), int(match[4] or 0)))
+    return found
+
+
+def device_groups(text: str) -> Groups:
+    """Return device groups, whatever way they are spelled."""
+    if text.startswith("{"):
+        return tuple([integers(inside(part)) for part in parts(inside(text))])
+    if text.startswith("["):
+        shape, devices = _array(text)
+        if len(shape) != 2:  # noqa: PLR2004 - groups, and devices in each
+            raise Unexpected(text, "'[groups,size]<=...'")
+        size = shape[1]
+    else:
+        found, rest = _mesh(text)
+        sizes, devices = found.cut([[], _axes_of(inside(rest.strip()))])
+        size = sizes[1]
+        # the axes no one named tell the groups apart, so they come first
+        devices = transposed(devices, [size, sizes[2]], [1, 0])
+    if not size:
+        return ()
+    return tuple([devices[n : n + size] for n in range(0, len(devices), size)])
+
+
+def _product(sizes: tuple[int, ...], text: str) -> int:
+    count = 1
+    for size in sizes:
+        count *= size
+        if size < 0 or count > LARGEST:
+            raise Unexpected(text, f"at most {LARGEST} devices")
+    return count
 
 
 def sharding(text: str) -> tuple[Sharding, tuple[str, ...]]:
@@ -42,29 +244,23 @@ def sharding(text: str) -> tuple[Sharding, tuple[str, ...]]:
     content = inside(without_comments(text))
     if content.startswith("{") or not content:
         found = [_one(inside(part)) for part in parts(content)]
-        groups = tuple([group for _, group in found])
-        return Sharding("tuple", parts=tuple([one for one, _ in found])), _none_if_empty(groups)
-    one, group = _one(content)
-    return one, _none_if_empty((group,))
-
-
-def _none_if_empty(groups: tuple[str, ...]) -> tuple[str, ...]:
-    return groups if any(groups) else ()
+        whole = Sharding("tuple", parts=tuple([one for one, _ in found]))
+    else:
+        found = [_one(content)]
+        whole = found[0][0]
+    return whole, tuple([group for _, group in found]) if any(group for _, group in found) else ()
 
 
 def _one(text: str) -> tuple[Sharding, str]:
     group = ""
-    if match := _GROUP.search(text):
+    if match := _SHARD_GROUP.search(text):
         group = f"{match[1].removeprefix('shard_')} {match[2]}"
         text = text[: match.start()] + text[match.end() :]
     if text.startswith(_MESHES):
         return _of_mesh(text), group
-    word, space, rest = text.partition(" ")
-    if match := _UNREDUCED.fullmatch(text):
-        return Sharding(f"unreduced {match[1]}"), group
-    if word in _PLAIN:
-        _nothing_but_metadata(space + rest)
-        return Sharding(word), group
+    word, _, rest = text.partition(" ")
+    if found := _of_word(text, word):
+        return found, group
     if word == "maximal":
         device, _, rest = rest.removeprefix("device=").partition(" ")
         _nothing_but_metadata(rest)
@@ -74,9 +270,19 @@ def _one(text: str) -> tuple[Sharding, str]:
     raise Unexpected(text, "a sharding")
 
 
+def _of_word(text: str, word: str) -> Sharding | None:
+    """Return the sharding of a text that is a word, such as `replicated`."""
+    if match := _UNREDUCED.fullmatch(text):
+        return Sharding(f"unreduced {match[1]}")
+    if word not in _PLAIN:
+        return None
+    _nothing_but_metadata(text.removeprefix(word))
+    return Sharding(word)
+
+
 def _tiled(devices: str, rest: str) -> Sharding:
     """Return the sharding of `devices=[2,2]<=[4] last_tile_dim_replicate ...`."""
-    tiles, order = array(devices)
+    tiles, order = _array(devices)
     subgroups: tuple[str, ...] = ()
     if rest.startswith("last_tile_dim_replicate"):
         subgroups, rest = ("replicated",), rest.removeprefix("last_tile_dim_replicate")
@@ -87,9 +293,8 @@ def _tiled(devices: str, rest: str) -> Sharding:
         end = closing(rest, start)
         subgroups, rest = tuple(parts(rest[start + 1 : end - 1])), rest[end:]
     _nothing_but_metadata(rest)
-    if not {kind.partition(" ")[0] for kind in subgroups} <= set(SUBGROUPS) or len(subgroups) > len(
-        tiles
-    ):
+    known = {kind.partition(" ")[0] for kind in subgroups} <= set(SUBGROUPS)
+    if not known or len(subgroups) > len(tiles):
         raise Unexpected(str(subgroups), f"some of {', '.join(SUBGROUPS)}")
     return tiled(tiles, order, subgroups)
 
@@ -121,26 +326,23 @@ def tiled(tiles: tuple[int, ...], devices: tuple[int, ...], subgroups: tuple[str
 
 def _of_mesh(text: str) -> Sharding:
     """Return the sharding of `mesh[x=2,y=4], [{x}, {}], replicated={...}, manual={y}`."""
-    found, rest = mesh(text)
+    found, rest = _mesh(text)
     rest = rest.strip().removeprefix(",").strip()
     if not text.startswith(("mesh", "@mesh")):
         _nothing_but_metadata(rest)
         return Sharding("maximal", devices=found.devices)
     word = rest.partition(",")[0].strip()
-    if match := _UNREDUCED.fullmatch(rest):
-        return Sharding(f"unreduced {match[1]}")
-    if word in _PLAIN:
-        _nothing_but_metadata(rest.removeprefix(word))
-        return Sharding(word)
-    dimensions: list[list[Axis]] = []
-    named: dict[str, list[Axis]] = {}
+    if named_alone := _of_word(rest, word):
+        return named_alone
+    dimensions: list[list[MeshAxis]] = []
+    named: dict[str, list[MeshAxis]] = {}
     for part in parts(rest):
         name, sign, value = part.partition("=")
         if part.startswith("[") and not dimensions and not named:
-            dimensions = [axes_of(inside(p)) for p in parts(inside(part, "[]"))]
+            dimensions = [_axes_of(inside(p)) for p in parts(inside(part, "[]"))]
         elif sign and name in SUBGROUPS and name not in named:
             how, _, value = value.partition("{")
-            named[f"{name} {how}".strip()] = axes_of(inside("{" + value))
+            named[f"{name} {how}".strip()] = _axes_of(inside("{" + value))
         elif name != "metadata":
             raise Unexpected(part, "'[{axes}, ...]', 'manual={axes}' or the like")
     # replicated ones are the same as those that are not named

@@ -28,7 +28,7 @@ Atom = Number | Valued
 
 
 class More(Struct, frozen=True, forbid_unknown_fields=True):
-    """What an aval says beyond dtype and shape."""
+    """The properties of an aval beyond dtype and shape."""
 
     weak_type: bool = False
     vma: list[str] = []

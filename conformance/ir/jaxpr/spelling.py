@@ -1,21 +1,25 @@
 """One spelling of jaxprs over releases: the same program, the same graph.
 
 Each function brings one instruction from the spelling of some releases to that of the newest, or
-takes away what says nothing; it names the releases it serves. They run in the order of `RULES`.
+takes away what says nothing; it names the releases it serves. Their order is that of
+`normalise_spelling`.
 What a program means is left alone: an equation more, a type that is weak no longer, remain.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from conformance.ir.graph import Instruction, Tensor
-from conformance.ir.jaxpr.reading import RESULT
+from conformance.ir.jaxpr.parser import RESULT
+from conformance.ir.normal.rewriting import follow, moved_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from conformance.ir.graph import Attribute, Computation, Module
+    from conformance.ir.normal.rewriting import Moved
 
 NAMES: Final = {
     "psum2": "psum",
@@ -86,7 +90,9 @@ def normalise_spelling(module: Module) -> None:
         module: A module of the kind `jaxpr`.
     """
     for instruction in module.walk():
-        for rule in RULES:
+        name_the_primitive(instruction)
+        name_the_parameters(instruction)
+        for rule in (*OF_PRIMITIVE.get(instruction.op, ()), *RULES):
             rule(instruction)
     for computation in module.reachable():
         take_operands_one_by_one(computation)
@@ -135,8 +141,6 @@ def name_the_specs(instruction: Instruction) -> None:
 
     A spec that ends in dimensions which are not cut says the same without these.
     """
-    if instruction.op != "shard_map":
-        return
     for name in ("in_specs", "out_specs"):
         specs = instruction.attributes.get(name)
         if isinstance(specs, tuple):
@@ -146,23 +150,22 @@ def name_the_specs(instruction: Instruction) -> None:
 def _spec(spec: Attribute) -> Attribute:
     if not isinstance(spec, tuple):
         return spec
-    cut = {part[0]: part[1] for part in spec if _is_pair(part)}  # type: ignore[index,misc]
+    cut = {}
+    for part in spec:
+        match part:
+            case (int(place), axes):
+                cut[place] = axes
+            case _:
+                pass
     if spec and len(cut) == len(spec):
-        last = max(place for place in cut if isinstance(place, int))
-        spec = tuple(cut.get(place, ()) for place in range(last + 1))
+        spec = tuple([cut.get(place, ()) for place in range(max(cut) + 1)])
     while spec and spec[-1] == ():
         spec = spec[:-1]
     return spec
 
 
-def _is_pair(part: Attribute) -> bool:
-    return isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], int)  # noqa: PLR2004
-
-
 def name_the_manual_axes(instruction: Instruction) -> None:
     """A shard_map's `auto` (to 0.6.0) are the axes of its mesh that are not made manual."""
-    if instruction.op != "shard_map":
-        return
     auto, mesh = instruction.attributes.pop("auto", None), instruction.attributes.get("mesh")
     if isinstance(auto, tuple) and isinstance(mesh, tuple):
         axes = [axis[0] for axis in mesh[1:] if isinstance(axis, tuple)]
@@ -172,8 +175,6 @@ def name_the_manual_axes(instruction: Instruction) -> None:
 
 def count_the_parts(instruction: Instruction) -> None:
     """A scan's `ft_in` (from 0.11.0) says how many constants and carries it has."""
-    if instruction.op != "scan":
-        return
     instruction.attributes.pop("ft_out", None)
     match instruction.attributes.pop("ft_in", None):
         case ("parts", consts, carry, *_):
@@ -184,8 +185,6 @@ def count_the_parts(instruction: Instruction) -> None:
 
 def name_the_platforms(instruction: Instruction) -> None:
     """That a choice by platform has a default (to 0.6.0) is a platform None, the last."""
-    if instruction.op != "platform_index":
-        return
     default, platforms = instruction.attributes.pop("has_default", False), "platforms"
     named = instruction.attributes.get(platforms)
     if default is True and isinstance(named, tuple):
@@ -194,7 +193,7 @@ def name_the_platforms(instruction: Instruction) -> None:
 
 def drop_the_last_axis(instruction: Instruction) -> None:
     """A `top_k` was always along the last axis before it had one (0.8.1)."""
-    if instruction.op != "top_k" or not isinstance(instruction.type, tuple):
+    if isinstance(instruction.type, Tensor):
         return
     first = instruction.type[0]
     if isinstance(first, Tensor) and instruction.attributes.get("axis") == len(first.shape) - 1:
@@ -257,21 +256,16 @@ def drop_axis_effects(instruction: Instruction) -> None:
 
 def take_operands_one_by_one(computation: Computation) -> None:
     """A reduction over several operands (to 0.8.1) is one for each."""
-    pieces: dict[tuple[Instruction, tuple[int, ...]], Instruction] = {}
+    moved: Moved = {}
     instructions: list[Instruction] = []
     for instruction in computation.instructions:
-        uses = zip(instruction.operands, instruction.paths, strict=True)
-        moved = [(pieces[use], ()) if use in pieces else use for use in uses]
-        instruction.operands = tuple(operand for operand, _ in moved)
-        instruction.paths = tuple(path for _, path in moved)
+        follow(instruction, moved)
         made = _pieces(instruction)
         if len(made) > 1:
-            pieces |= {(instruction, (number,)): piece for number, piece in enumerate(made)}
+            moved[instruction] = [(piece, ()) for piece in made]
         instructions += made
     computation.instructions = instructions
-    computation.results = [
-        (pieces[result], ()) if result in pieces else result for result in computation.results
-    ]
+    computation.results = [moved_value(value, moved) for value in computation.results]
 
 
 def _pieces(instruction: Instruction) -> list[Instruction]:
@@ -279,15 +273,13 @@ def _pieces(instruction: Instruction) -> list[Instruction]:
     if instruction.op not in ELEMENTWISE or isinstance(type_, Tensor):
         return [instruction]
     return [
-        Instruction(
+        replace(
+            instruction,
             name=f"{instruction.name}.{number}",
-            op=instruction.op,
             type=part,
             operands=(instruction.operands[number],),
             paths=(instruction.paths[number],),
             attributes=dict(_of_piece(instruction.attributes, number)),
-            origin=instruction.origin,
-            line=instruction.line,
         )
         for number, part in enumerate(type_)
     ]
@@ -302,19 +294,19 @@ def _of_piece(attributes: dict[str, Attribute], number: int) -> Iterator[tuple[s
             yield name, (value[number],)
 
 
+OF_PRIMITIVE: Final[dict[str, tuple[Callable[[Instruction], None], ...]]] = {
+    "platform_index": (name_the_platforms,),
+    "scan": (count_the_parts,),
+    "shard_map": (name_the_specs, name_the_manual_axes),
+    "top_k": (drop_the_last_axis,),
+}
+"""Rules for one primitive, by its newest name."""
 RULES: Final[tuple[Callable[[Instruction], None], ...]] = (
-    name_the_primitive,
-    name_the_parameters,
     name_the_axes,
-    name_the_specs,
-    name_the_manual_axes,
-    count_the_parts,
-    name_the_platforms,
-    drop_the_last_axis,
     drop_bookkeeping,
     drop_the_neutral,
     drop_trivial_shardings,
     drop_variance,
     drop_axis_effects,
 )
-"""Names before values: what is dropped goes by its newest name."""
+"""Rules for all primitives, after names: what is dropped goes by its newest name."""

@@ -17,13 +17,11 @@ from conformance.ir.kernels.properties import properties
 from conformance.ir.kernels.spelling import SIGNATURE, canonical_op, meant, name_entry
 from conformance.ir.kernels.values import Values, digest
 from conformance.ir.normal.regions import close_regions
-from conformance.ir.normal.rewriting import set_operands
 
 if TYPE_CHECKING:
     from collections import Counter
 
-    from conformance.ir.graph import Attribute, Type
-    from conformance.ir.normal.rewriting import Value
+    from conformance.ir.graph import Attribute, Type, Value
 
 DEEPEST: Final = 200
 """How deep regions may nest."""
@@ -288,7 +286,7 @@ def _instruction(
 ) -> Instruction:
     type_: Type = types[0] if len(types) == 1 else tuple(types)
     made = Instruction(name, name.rpartition(".")[0], type_, attributes=attributes)
-    set_operands(made, operands)
+    made.inputs = operands
     return made
 
 

@@ -6,14 +6,19 @@ import re
 from typing import TYPE_CHECKING
 
 from conformance.ir.graph import IrSyntaxError, Opaque, Tensor
-from conformance.ir.mlir import literals, sdy
-from conformance.ir.mlir.dialects import Dialects
-from conformance.ir.mlir.scan import Scanner
+from conformance.ir.mlir import literals
+from conformance.ir.mlir.dialects import (
+    Dialects,
+    UndefinedSymbolError,
+    plain_attribute,
+    put_attribute,
+)
 from conformance.ir.mlir.tensors import Types, is_type
 
 if TYPE_CHECKING:
     from conformance.ir.graph import Attribute
-    from conformance.ir.hlo.devices import Mesh
+    from conformance.ir.hlo.shardings import Mesh
+    from conformance.ir.mlir.scan import Scanner
 
 _NUMBER = re.compile(r"[-+]?\d")
 _DECIMAL = re.compile(r"[-+]?\d[\d.]*(?:[eE][-+]?\d+)?")
@@ -29,11 +34,6 @@ class Attributes:
         meshes: The module's meshes by name.
         literal: Whether dense elements are the value of a constant, not a list of integers.
     """
-
-    __slots__ = (
-        "_aliases", "_by_sign", "_by_word", "_dialects", "_known", "_types", "_unknown",
-        "literal", "meshes",
-    )  # fmt: skip
 
     def __init__(self, aliases: dict[str, str], types: Types, unknown: list[str]) -> None:
         self.meshes: dict[str, Mesh] = {}
@@ -65,19 +65,17 @@ class Attributes:
         Raises:
             IrSyntaxError: If a name is there twice.
         """
-        scan.enter()
         scan.listed("{", "}", lambda: self._entry(scan, found))
-        scan.leave()
 
     def _entry(self, scan: Scanner, found: dict[str, Attribute]) -> None:
         name = scan.string() if scan.next[:1] == '"' else scan.word()
         if name in found:
             scan.fail(f"'{name}' once")
-        sdy.put(found, name, self._value(scan) if scan.accept("=") else True)
+        put_attribute(found, name, self._value(scan) if scan.accept("=") else True)
 
     def value(self, scan: Scanner) -> Attribute:
         """Return the attribute that stands next."""
-        return sdy.plain(self._value(scan))
+        return plain_attribute(self._value(scan))
 
     def _value(self, scan: Scanner) -> object:
         """Read an attribute; a sharding comes with Shardy's notes."""
@@ -98,10 +96,7 @@ class Attributes:
         return text
 
     def _array(self, scan: Scanner) -> tuple[Attribute, ...]:
-        scan.enter()
-        found = scan.listed("[", "]", lambda: self.value(scan))
-        scan.leave()
-        return tuple(found)
+        return tuple(scan.listed("[", "]", lambda: self.value(scan)))
 
     def _pairs(self, scan: Scanner) -> Attribute:
         found: dict[str, Attribute] = {}
@@ -210,10 +205,7 @@ class Attributes:
         if text in self._known:
             return self._known[text]
         before = len(self._unknown)
-        inner = Scanner(text, line)
-        inner.depth = scan.depth
-        inner.enter()
-        found = self._meaning(name, inner)
+        found = self._meaning(name, scan.nested(text, line))
         if len(self._unknown) == before:
             self._known[text] = found
         return found
@@ -223,9 +215,7 @@ class Attributes:
             if "." in name:
                 return self._not_understood(name, name)
             scan.fail(f"'<', {name} is not defined")
-        inner = Scanner(self._aliases[name], line)
-        inner.depth = scan.depth
-        inner.enter()
+        inner = scan.nested(self._aliases[name], line)
         found = self._value(inner)
         if inner.next:
             inner.fail("the end of the attribute")
@@ -240,7 +230,7 @@ class Attributes:
             found = self._dialects.read(name, scan)
             if not scan.next:
                 return found
-        except sdy.UndefinedSymbolError:
+        except UndefinedSymbolError:
             raise
         except IrSyntaxError:
             pass

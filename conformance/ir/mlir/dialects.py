@@ -1,46 +1,72 @@
-"""Attributes of the dialects that jax's modules are written in: stablehlo, mhlo, chlo, sdy."""
+"""Attributes of the dialects that jax's modules are written in: stablehlo, mhlo, chlo, sdy.
+
+Two spellings are our own, for values that came from text which is not kept:
+`#conformance.sharding<"tiled", [4, 1], [0, 1, 2, 3], []>` is a sharding device by device,
+`#conformance.text<"sha256:... of 2000 elements">` the text of a constant.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, cast
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from conformance.ir.hlo.devices import Axis
-from conformance.ir.hlo.lexing import Unexpected
-from conformance.ir.mlir import private, sdy
+from conformance.ir.graph import IrSyntaxError, Sharding
+from conformance.ir.hlo.lexing import LARGEST, Unexpected
+from conformance.ir.hlo.shardings import Mesh, MeshAxis, sharding, tiled, transposed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from conformance.ir.graph import Attribute
-    from conformance.ir.hlo.devices import Mesh
     from conformance.ir.mlir.scan import Scanner
 
 _PLAIN = frozenset({"#stablehlo", "#mhlo", "#chlo", "#vhlo", "#sdy"})
 """Dialects whose enumerations and structures need no more than their grammar."""
+_TEXTS = ("#sdy.op_sharding_rule", "#stablehlo.conv", "#mhlo.conv")
+"""What says it best itself: `<[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]>`."""
+SHARDING = "#conformance.sharding"
+TEXT = "#conformance.text"
 _SPACE = re.compile(r"\s+")
+NOTES = ("open", "priorities", "replicated")
+_PRIORITY = re.compile(r"p(\d{1,9})", re.ASCII)
+_GSPMD = frozenset({"mhlo.sharding", "mhlo.spmd_output_sharding"})
+REPLICATED = Sharding("replicated")
+
+
+class UndefinedSymbolError(IrSyntaxError):
+    """A mesh that the module does not hold."""
+
+
+class Spread(NamedTuple):
+    """A sharding, and what Shardy says besides.
+
+    Attributes:
+        sharding: Who holds what.
+        notes: `open`: dimensions that may be sharded further; `priorities`: pairs of a dimension
+            and its priority; `replicated`: axes that are not to be used.
+    """
+
+    sharding: Sharding
+    notes: dict[str, tuple[Attribute, ...]]
 
 
 class Dialects:
     """Reads what stands in the angle brackets of a dialect's attribute."""
-
-    __slots__ = ("_by_name", "_meshes", "_value")
 
     def __init__(self, meshes: dict[str, Mesh], value: Callable[[Scanner], Attribute]) -> None:
         """Take the meshes by name, and what reads the attributes inside."""
         self._meshes = meshes
         self._value = value
         self._by_name: dict[str, Callable[[Scanner], object]] = {
-            "#sdy.sharding": self._spread,
+            "#sdy.sharding": lambda scan: _read_spread(scan, meshes),
             "#sdy.sharding_per_value": self._spreads,
             "#sdy.mesh": self._mesh,
-            "#sdy.op_sharding_rule": self._text,
-            "#stablehlo.conv": self._text,
-            "#mhlo.conv": self._text,
+            **dict.fromkeys(_TEXTS, lambda scan: _SPACE.sub(" ", scan.bracketed().strip())),
             "#stablehlo.replica_group_mesh_axes": self._groups,
             "#stablehlo.axis_ref": self._axis,
-            private.SHARDING: private.sharding,
-            private.TEXT: private.text,
+            SHARDING: _own_sharding,
+            TEXT: self._own_text,
         }
 
     def read(self, name: str, scan: Scanner) -> object:
@@ -73,7 +99,7 @@ class Dialects:
         if scan.next == "{":
             return tuple(scan.listed("{", "}", scan.string))
         if scan.next[:1] == '"':
-            return tuple(sdy.axis(scan))
+            return tuple(_read_axis(scan))
         if scan.next != "=":
             return scan.word()
         found: dict[str, Attribute] = {}
@@ -86,35 +112,36 @@ class Dialects:
                 return tuple(sorted(found.items()))
             name = scan.word()
 
-    def _text(self, scan: Scanner) -> str:
-        """Read what says it best itself: `<[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]>`."""
-        return _SPACE.sub(" ", scan.bracketed().strip())
-
-    def _spread(self, scan: Scanner) -> sdy.Spread:
-        return sdy.spread(scan, self._meshes)
-
-    def _spreads(self, scan: Scanner) -> tuple[sdy.Spread, ...]:
+    def _spreads(self, scan: Scanner) -> tuple[Spread, ...]:
         scan.expect("<")
-        found = scan.listed("[", "]", lambda: sdy.spread(scan, self._meshes))
+        found = scan.listed("[", "]", lambda: _read_spread(scan, self._meshes))
         scan.expect(">")
         return tuple(found)
 
+    def _own_text(self, scan: Scanner) -> str:
+        scan.expect("<")
+        found = scan.string()
+        scan.expect(">")
+        return found
+
     def _mesh(self, scan: Scanner) -> Attribute:
-        mesh = sdy.mesh(scan)
+        mesh = _read_mesh(scan)
         return (("axes", tuple(mesh.axes.items())), ("device_ids", mesh.devices))
 
     def _groups(self, scan: Scanner) -> Attribute:
         """Read `<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>`: groups of devices."""
         scan.expect("<")
         scan.field("mesh_name" if scan.next == "mesh_name" else "mesh")
-        mesh = self._named_axes(scan) if scan.next[:1] == "#" else sdy.mesh_of(scan, self._meshes)
+        mesh = self._named_axes(scan) if scan.next[:1] == "#" else _mesh_of(scan, self._meshes)
         scan.expect(",")
         scan.field("axes")
         axes = cast("Any", self._value(scan))
         scan.expect(">")
         try:
-            named = [Axis(one) if isinstance(one, str) else Axis(*one) for one in axes]
-            return sdy.groups(mesh, named)
+            named = [MeshAxis(one) if isinstance(one, str) else MeshAxis(*one) for one in axes]
+            (size, count), devices = mesh.cut([named])
+            devices = transposed(devices, [size, count], [1, 0])
+            return tuple([devices[n : n + size] for n in range(0, len(devices), size)])
         except (Unexpected, TypeError) as error:
             scan.fail(f"axes of the mesh ({error})")
 
@@ -126,7 +153,7 @@ class Dialects:
                 one if isinstance(one[0], str) else tuple([value for _, value in one])
                 for one in fields["axes"]
             ]
-            return sdy.mesh_from(axes, fields.get("device_ids", ()))
+            return _mesh_from(axes, fields.get("device_ids", ()))
         except (KeyError, TypeError, ValueError, IndexError):
             scan.fail("a mesh before it")
 
@@ -134,9 +161,190 @@ class Dialects:
         """Read `<name = "x", sub_axis_info = (1)2>`: name, and which part of the axis."""
         scan.expect("<")
         scan.field("name")
-        axis = Axis(scan.string())
+        axis = MeshAxis(scan.string())
         if scan.accept(","):
             scan.field("sub_axis_info")
-            axis = sdy.part(scan, axis.name)
+            axis = _read_part(scan, axis.name)
         scan.expect(">")
         return tuple(axis)
+
+
+def _own_sharding(scan: Scanner) -> Sharding:
+    """Read `<"kind", [tiles], [devices], ["subgroups"], <parts>...>`."""
+    scan.enter()
+    scan.expect("<")
+    kind = scan.string()
+    scan.expect(",")
+    tiles = scan.listed("[", "]", scan.integer)
+    scan.expect(",")
+    devices = scan.listed("[", "]", scan.integer)
+    scan.expect(",")
+    subgroups = scan.listed("[", "]", scan.string)
+    parts = []
+    while scan.accept(","):
+        parts.append(_own_sharding(scan))
+    scan.expect(">")
+    scan.leave()
+    return Sharding(kind, tuple(tiles), tuple(devices), tuple(subgroups), tuple(parts))
+
+
+def _read_mesh(scan: Scanner) -> Mesh:
+    """Read `<["x"=2, "y"=4], device_ids=[...]>`; a mesh without axes is one device."""
+    scan.expect("<")
+    axes = scan.listed("[", "]", lambda: _size(scan))
+    devices: list[int] = []
+    if scan.accept(","):
+        scan.field("device_ids")
+        devices = scan.listed("[", "]", scan.integer)
+    scan.expect(">")
+    try:
+        return _mesh_from(axes, devices)
+    except ValueError as error:
+        scan.fail(str(error))
+
+
+def _mesh_from(axes: Iterable[tuple[str, int]], devices: Iterable[int]) -> Mesh:
+    """Return a mesh of named axes, over devices counted up if none are named.
+
+    Raises:
+        ValueError: If the devices do not fit the axes.
+    """
+    sizes: dict[str, int] = {}
+    for name, size in axes:
+        if name in sizes or size < 1:
+            raise ValueError("axes of different names, each of at least one device")
+        sizes[name] = size
+    count = prod(sizes.values())
+    if count > LARGEST:
+        raise ValueError(f"at most {LARGEST} devices")
+    named = tuple(devices)
+    if named and len(named) != count:
+        raise ValueError(f"{count} devices")
+    return Mesh(sizes, named or (tuple(range(count)) if sizes else ()))
+
+
+def _mesh_of(scan: Scanner, meshes: dict[str, Mesh]) -> Mesh:
+    """Read `@mesh` or `mesh<...>`."""
+    if scan.accept("mesh"):
+        return _read_mesh(scan)
+    name = scan.symbol()
+    if name not in meshes:
+        raise UndefinedSymbolError(
+            f"stablehlo line {scan.line}: got '@{name}', expected a mesh the module defines"
+        )
+    return meshes[name]
+
+
+def _read_spread(scan: Scanner, meshes: dict[str, Mesh]) -> Spread:
+    """Read `<@mesh, [{"x"}, {?}], replicated={"y"}, unreduced={"z"}>`."""
+    scan.expect("<")
+    found = _mesh_of(scan, meshes)
+    scan.expect(",")
+    dimensions, notes = _dimensions(scan)
+    named: dict[str, list[MeshAxis]] = {}
+    while scan.accept(","):
+        kind = scan.word()
+        if kind not in {"replicated", "unreduced"} or kind in named:
+            scan.fail("'replicated' or 'unreduced'")
+        scan.expect("=")
+        named[kind] = _axes(scan)[0]
+    scan.expect(">")
+    if named.get("replicated"):
+        notes["replicated"] = tuple(
+            [f"{x.name}:({x.before}){x.size}" if x.size else x.name for x in named["replicated"]]
+        )
+    if not found.axes and not any([*dimensions, *named.values()]):
+        single = Sharding("maximal", devices=found.devices)
+        return Spread(single if found.devices else REPLICATED, notes)
+    try:
+        found.cut([*dimensions, *named.values()])
+        sizes, devices = found.cut([*dimensions, named.get("unreduced", [])])
+    except Unexpected as error:
+        scan.fail(f"axes of the mesh, each once ({error})")
+    return Spread(tiled(sizes, devices, ("unreduced", "replicated")), notes)
+
+
+def _gspmd(text: str) -> Sharding | None:
+    """Return the sharding a GSPMD text says, None if it says none that is understood."""
+    try:
+        found, groups = sharding(text)
+    except Unexpected:
+        return None
+    return None if groups else found
+
+
+def _read_axis(scan: Scanner) -> MeshAxis:
+    """Read `"x"` or `"x":(2)4`."""
+    name = scan.string()
+    return _read_part(scan, name) if scan.accept(":") else MeshAxis(name)
+
+
+def _read_part(scan: Scanner, name: str) -> MeshAxis:
+    """Read `(2)4`: the part of size 4 of an axis that has parts of size 2 before it."""
+    scan.expect("(")
+    before = scan.integer()
+    scan.expect(")")
+    size = scan.integer()
+    if before < 1 or size < 1:
+        scan.fail("a part of the axis")
+    return MeshAxis(name, before, size)
+
+
+def put_attribute(found: dict[str, Attribute], name: str, value: object) -> None:
+    """Put an attribute into a dictionary, beside it what Shardy notes on a sharding.
+
+    A GSPMD text becomes the sharding that it means.
+    """
+    found[name] = meant = plain_attribute(value)
+    if isinstance(value, Spread):
+        for kind, note in value.notes.items():
+            found[f"{name} {kind}"] = note
+    elif isinstance(value, tuple) and value and isinstance(value[0], Spread):
+        for kind in NOTES:
+            notes = tuple(one.notes.get(kind, ()) for one in value)
+            if any(notes):
+                found[f"{name} {kind}"] = notes
+    elif name in _GSPMD and isinstance(meant, str):
+        sharded = _gspmd(meant)
+        found[name] = meant if sharded is None else sharded
+
+
+def plain_attribute(value: object) -> Attribute:
+    """Return a value without what Shardy notes on it."""
+    if isinstance(value, Spread):
+        return value.sharding
+    if isinstance(value, tuple) and value and isinstance(value[0], Spread):
+        return tuple([one.sharding for one in value])
+    return cast("Attribute", value)
+
+
+def _size(scan: Scanner) -> tuple[str, int]:
+    """Read `"x"=2`."""
+    name = scan.string()
+    scan.expect("=")
+    return name, scan.integer()
+
+
+def _axes(scan: Scanner) -> tuple[list[MeshAxis], bool]:
+    """Read `{"x", "y":(1)2, ?}`; say also whether it is open."""
+    found = scan.listed("{", "}", lambda: None if scan.accept("?") else _read_axis(scan))
+    if None in found[:-1]:
+        scan.fail("'?' as the last, before it")
+    return [one for one in found if one is not None], None in found
+
+
+def _dimension(scan: Scanner) -> tuple[list[MeshAxis], bool, int | None]:
+    """Read `{"x", ?}p1`; the last is the priority."""
+    axes, is_open = _axes(scan)
+    priority = _PRIORITY.fullmatch(scan.next)
+    if priority is not None:
+        scan.advance()
+    return axes, is_open, None if priority is None else int(priority[1])
+
+
+def _dimensions(scan: Scanner) -> tuple[list[list[MeshAxis]], dict[str, tuple[Attribute, ...]]]:
+    found = scan.listed("[", "]", lambda: _dimension(scan))
+    open_ = tuple([n for n, (_, is_open, _) in enumerate(found) if is_open])
+    priorities = tuple([(n, p) for n, (_, _, p) in enumerate(found) if p is not None])
+    notes: dict[str, tuple[Attribute, ...]] = {"open": open_, "priorities": priorities}
+    return [axes for axes, _, _ in found], {kind: note for kind, note in notes.items() if note}

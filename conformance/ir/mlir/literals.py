@@ -16,6 +16,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from conformance.ir.graph import freeze
+
 if TYPE_CHECKING:
     from conformance.ir.graph import Attribute, Tensor
 
@@ -123,7 +125,7 @@ def nested(values: Elements, tensor: Tensor) -> Attribute:
     if prod([max(size, 1) for size in shape]) > MOST_NESTED or len(shape) > DEEPEST:
         raise NotALiteral(f"at most {MOST_NESTED} elements in {DEEPEST} dimensions")
     single = values.reshape(()) if values.size == 1 else values.reshape(shape)
-    return _frozen(np.broadcast_to(single, shape).tolist())
+    return freeze(np.broadcast_to(single, shape).tolist())
 
 
 def number(token: str, dtype: str) -> float | str:
@@ -135,10 +137,6 @@ def number(token: str, dtype: str) -> float | str:
     """
     text = element_texts(_floats([token], _NUMPY.get(dtype, _NUMPY["f64"])))[0]
     return text if "n" in text else float(text)
-
-
-def _frozen(value: Any) -> Attribute:
-    return tuple([_frozen(one) for one in value]) if isinstance(value, list) else value
 
 
 def _of_bytes(text: str, kind: np.dtype[Any], dtype: str, count: int) -> Elements:
@@ -222,8 +220,8 @@ def _floats(tokens: list[str], kind: np.dtype[Any]) -> Elements:
     return values
 
 
-def element_texts(values: Elements, *, bits: bool = False) -> list[str]:
-    """Return the text of each element; if `bits`, a float that is no number as its bits."""
+def element_texts(values: Elements) -> list[str]:
+    """Return the text of each element."""
     if values.dtype.kind == "b":
         return ["true" if value else "false" for value in values]
     if values.dtype.kind in "iu":
@@ -237,11 +235,6 @@ def element_texts(values: Elements, *, bits: bool = False) -> list[str]:
     digits = 2 * values.dtype.itemsize
     usual = np.array([np.nan]).astype(values.dtype).view(_unsigned(values.dtype))[0]
     for place, text in enumerate(spelled):
-        if text[-1].isalpha():
-            if bits:
-                spelled[place] = f"0x{raw[place]:0{digits}X}"
-            elif text[-1] == "n" and raw[place] != usual:
-                spelled[place] = f"nan(0x{raw[place]:0{digits}x})"
-        elif bits and "." not in text:
-            spelled[place] = text.replace("e", ".0e")
+        if text[-1] == "n" and raw[place] != usual:
+            spelled[place] = f"nan(0x{raw[place]:0{digits}x})"
     return spelled

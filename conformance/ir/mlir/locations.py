@@ -38,8 +38,6 @@ class Locations:
         aliases: What `#loc12` stands for, with the position that says so.
     """
 
-    __slots__ = ("_origins", "_places", "_text", "aliases")
-
     def __init__(self, text: str, aliases: dict[str, tuple[str, int]]) -> None:
         self.aliases = aliases
         self._text = text

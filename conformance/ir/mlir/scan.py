@@ -1,9 +1,9 @@
-"""Tokens of MLIR text: where the reader stands, and what it says when that is wrong."""
+"""MLIR text below its grammar: tokens, and the aliases around a module."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 from conformance.ir.graph import IrSyntaxError
 
@@ -32,8 +32,13 @@ _TOKEN = re.compile(
 _BRACKET = re.compile(rf'{QUOTED}|->|[<>()\[\]{{}}"]')
 _CLOSES = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
-_SPECIAL = re.compile(r'[^ -~]|["\\]')
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
+
+_ALIAS = re.compile(r"^([#!][\w.$-]+) = ([^\n]*\S)", re.MULTILINE)
+_BESIDE = re.compile(r"(?>(?:\s*+(?:[#!][\w.$-]+ = [^\n]*\S[^\n]*|//[^\n]*))*)\s*")
+_MESH = re.compile(r'"sdy\.mesh"\(\)')
+_RESOURCES = re.compile(r"\{-#.*?#-\}\s*\Z", re.DOTALL)
+_GENERIC = "get_asm(print_generic_op_form=True, enable_debug_info=True, large_elements_limit=None)"
 
 
 class Scanner:
@@ -122,15 +127,28 @@ class Scanner:
         self.expect("=")
 
     def listed(self, opening: str, closing: str, read: Callable[[], T]) -> list[T]:
-        """Step over a list in brackets, and return what is read of each item."""
+        """Step over a list in brackets, and return what is read of each item.
+
+        Raises:
+            IrSyntaxError: If the text is another one, or there are too many brackets around it.
+        """
+        self.enter()
         self.expect(opening)
-        if self.accept(closing):
-            return []
-        found = [read()]
-        while self.accept(","):
+        found: list[T] = []
+        while self.next != closing or found:
             found.append(read())
+            if not self.accept(","):
+                break
         self.expect(closing)
+        self.leave()
         return found
+
+    def nested(self, text: str, line: int) -> Scanner:
+        """Return a scanner of a text that stands for something here, one bracket deeper."""
+        inner = Scanner(text, line)
+        inner.depth = self.depth
+        inner.enter()
+        return inner
 
     def enter(self) -> None:
         """Note that a bracket opens.
@@ -209,9 +227,67 @@ def unescape(text: str) -> str:
         return raw.decode("latin-1")
 
 
-def escape(text: str) -> str:
-    """Return a text in quotation marks, as MLIR would spell it."""
-    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    raw = text.encode("utf-8", "surrogatepass").decode("latin-1")
-    return '"' + _SPECIAL.sub(lambda found: f"\\{ord(found[0]):02X}", raw) + '"'
+class TextHeader(NamedTuple):
+    """The aliases of a text, found before it is parsed.
+
+    Attributes:
+        start: Where the module begins.
+        locations: Text and position of what each `#loc12` stands for.
+        attributes: What other `#name` stand for.
+        types: What each `!name` stands for.
+        meshes: Where meshes are defined, perhaps after their use.
+    """
+
+    start: int
+    locations: dict[str, tuple[str, int]]
+    attributes: dict[str, str]
+    types: dict[str, str]
+    meshes: list[int]
+
+    @staticmethod
+    def of(text: str) -> TextHeader:
+        """Look a text over.
+
+        Raises:
+            IrSyntaxError: If it is empty or in another language.
+        """
+        beside = _BESIDE.match(text)
+        start = beside.end() if beside is not None else 0
+        if not text.startswith('"builtin.module"', start):
+            _refuse(text, start)
+        locations: dict[str, tuple[str, int]] = {}
+        attributes: dict[str, str] = {}
+        types: dict[str, str] = {}
+        for found in _ALIAS.finditer(text):
+            name, meaning = found.groups()
+            if meaning.startswith("loc("):
+                locations[name] = (meaning, found.start(2))
+            else:
+                (attributes if name[0] == "#" else types)[name] = meaning
+        meshes = [found.end() for found in _MESH.finditer(text)]
+        return TextHeader(start, locations, attributes, types, meshes)
+
+
+def check_rest(scan: Scanner) -> None:
+    """Check that nothing but aliases and resources follow the module.
+
+    Raises:
+        IrSyntaxError: If something does.
+    """
+    beside = _BESIDE.match(scan.text, scan.start)
+    end = scan.start if beside is None else beside.end()
+    if end < len(scan.text) and _RESOURCES.match(scan.text, end) is None:
+        scan.seek(end)
+        scan.fail("the end")
+
+
+def _refuse(text: str, start: int) -> None:
+    scan = Scanner(text)
+    scan.seek(start)
+    if not scan.next:
+        scan.fail("a module; the text is empty")
+    if scan.next == "module":
+        scan.fail(f"'\"builtin.module\"': the generic form, as operation.{_GENERIC} prints it")
+    if scan.next == "HloModule":
+        scan.fail("StableHLO in MLIR's generic form; this is HLO")
+    scan.fail(f"'\"builtin.module\"', as operation.{_GENERIC} prints it")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from conformance.ir.graph import Tensor
 from conformance.ir.mlir.scan import Scanner
@@ -26,13 +26,6 @@ _KNOWN_DIALECTS = ("!stablehlo.token", "!quant.")
 _BOUNDS = re.compile(r"#stablehlo\.(?:bounds<|type_extensions<bounds = \[)([?\d, ]*)\]?>")
 
 
-class Signature(NamedTuple):
-    """What an operation takes and gives."""
-
-    operands: tuple[Type, ...]
-    results: tuple[Type, ...]
-
-
 class Types:
     """Reads types; equal ones become one object.
 
@@ -40,8 +33,6 @@ class Types:
         aliases: Texts that `!name` stands for.
         unknown: What was met and has no meaning here; for the reader to count and clear.
     """
-
-    __slots__ = ("_known", "_tensors", "aliases", "unknown")
 
     def __init__(self, aliases: dict[str, str], unknown: list[str]) -> None:
         self.aliases = aliases
@@ -70,8 +61,7 @@ class Types:
         text = name if body is None else f"{name}<{body}>"
         known = self._known.get(text)
         if known is None:
-            inner = Scanner(body or "", scan.line_at(begin))
-            inner.depth = scan.depth
+            inner = scan.nested(body or "", scan.line_at(begin))
             unknown = len(self.unknown)
             known = self._built(name, text, inner)
             known = self._tensors.setdefault(known, known)
@@ -83,12 +73,12 @@ class Types:
         """Return the types in the parentheses that stand next."""
         return tuple(scan.listed("(", ")", lambda: self.read(scan)))
 
-    def signature(self, scan: Scanner) -> Signature:
-        """Return the `(...) -> ...` that stands next."""
+    def signature(self, scan: Scanner) -> tuple[tuple[Type, ...], tuple[Type, ...]]:
+        """Return the types of operands and results in the `(...) -> ...` that stands next."""
         operands = self.several(scan)
         scan.expect("->")
         single = scan.next != "("
-        return Signature(operands, (self.read(scan),) if single else self.several(scan))
+        return operands, (self.read(scan),) if single else self.several(scan)
 
     def _alias(self, name: str, scan: Scanner) -> Type:
         scan.enter()
@@ -101,7 +91,6 @@ class Types:
         return found
 
     def _built(self, name: str, text: str, body: Scanner) -> Type:
-        body.enter()
         match name:
             case "tensor":
                 return self._tensor(body)

@@ -1,16 +1,18 @@
-"""Attributes: which are spelling, which are the compiler's affair, which mean something."""
+"""Names and attributes: what is spelling, what is the compiler's choice, what means something."""
 
 from __future__ import annotations
 
+from itertools import chain
+from math import prod
 from typing import TYPE_CHECKING, Final
 
 from conformance.ir.graph import Opaque, Sharding, Tensor
-from conformance.ir.normal.devices import canonical_sharding, sorted_groups
+from conformance.ir.jaxpr.spelling import normalise_spelling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.ir.graph import Attribute, Computation, Instruction, Module
+    from conformance.ir.graph import Attribute, Module
 
     Attributes = dict[str, Attribute]
 
@@ -58,24 +60,51 @@ _TUNING: Final = frozenset(
     {
         *("operation_queue_id", "wait_on_operation_queues", "force_earliest_schedule", "is_sync"),
         *("reification_cost", "device_type", "selected_algorithm", "algorithm", "workspace_size"),
-        *(
-            "autotune_workspace_size",
-            "collective_backend_config",
-            "estimated_cycles",
-            "is_pipelined",
-        ),
+        *("autotune_workspace_size", "collective_backend_config", "estimated_cycles"),
         *("flag_configs", "window_config", "scoped_memory_configs", "used_scoped_memory_configs"),
-        *(
-            "retry_config",
-            "aliasing_operands",
-            "outer_dimension_partitions",
-            "block_level_fusion_config",
-        ),
+        *("is_pipelined", "retry_config", "aliasing_operands", "outer_dimension_partitions"),
+        *("block_level_fusion_config",),
         *("iteration_bounds", "no_parallel_custom_call", "convolution_algorithm_config"),
         *("megacore_config", "barrier_config", "output_chunk_bound_config", "cost_estimate"),
     }
 )
 """Keys of a backend_config by which a compiler tunes, and which compute nothing."""
+
+_CHOICE: Final = frozenset(
+    {
+        *("channel", "channel_handle", "api_version", "trip_count", "fusion_kind", "kind"),
+        *("is_host_transfer", "inline"),
+        *("is_cross_program_prefetch", "cross_program_prefetch_index", "execution_thread"),
+    }
+)
+_HEADER_MEANING: Final = frozenset({"input_output_alias", "buffer_donor"})
+
+CALLBACKS: Final = frozenset({"xla_python_cpu_callback", "xla_python_gpu_callback"})
+"""Custom calls that name the Python function to call by its address (up to jax 0.5.3).
+
+The address is the first operand and the configuration, and another one in each process; later
+releases use an index.
+"""
+ADDRESS: Final = "address"
+
+_PREFIXES: Final = ("stablehlo.", "mhlo.", "func.")
+
+
+def spell_alike(module: Module) -> None:
+    """Name operations as HLO does, `all-reduce` for `stablehlo.all_reduce`.
+
+    A jaxpr's primitives keep their names, those of another release become today's.
+
+    Args:
+        module: Rewritten in place.
+    """
+    if module.kind == "jaxpr":
+        normalise_spelling(module)
+    if module.kind == "stablehlo":
+        for instruction in module.walk():
+            op = instruction.op
+            if op.startswith(_PREFIXES):
+                instruction.op = op.partition(".")[2].replace("_", "-")
 
 
 def drop_spelling(module: Module) -> None:
@@ -84,20 +113,23 @@ def drop_spelling(module: Module) -> None:
     Args:
         module: Rewritten in place.
     """
-    known: dict[tuple[int, bool, bool], tuple[Attributes, Attributes]] = {}
+    known: dict[tuple[int, bool], tuple[Attributes, Attributes]] = {}
     for computation in module.reachable():
         if computation.attributes:
             computation.attributes = _of_computation(computation.attributes)
         for instruction in computation.instructions:
             if len(instruction.bodies) > 1:
-                instruction.bodies = tuple(sorted(instruction.bodies, key=_role))
+                instruction.bodies = tuple(
+                    sorted(instruction.bodies, key=lambda called: (len(called[0]), called[0]))
+                )
             attributes = instruction.attributes
             if not attributes:
                 continue
-            key = (id(attributes), *_kind(instruction))
+            calls_out = instruction.op.removesuffix("-start") == "custom-call"
+            key = (id(attributes), calls_out)
             found = known.get(key)
             if found is None:
-                found = known[key] = (attributes, _meant(instruction))
+                found = known[key] = (attributes, _meant(attributes, calls_out=calls_out))
             instruction.attributes = found[1]
     module.attributes = _kept(
         {
@@ -126,36 +158,31 @@ def drop_compilers_choice(module: Module) -> None:
     module.attributes = {k: v for k, v in header.items() if k in _HEADER_MEANING}
 
 
-_CHOICE: Final = frozenset(
-    {
-        *("channel", "channel_handle", "api_version", "trip_count", "fusion_kind", "kind"),
-        *("is_host_transfer", "inline"),
-        *("is_cross_program_prefetch", "cross_program_prefetch_index", "execution_thread"),
-    }
-)
-_HEADER_MEANING: Final = frozenset({"input_output_alias", "buffer_donor"})
+def drop_addresses(module: Module) -> None:
+    """Make the addresses of Python functions one and the same.
+
+    Args:
+        module: With attributes by their names in HLO; rewritten in place.
+    """
+    for instruction in module.walk():
+        attributes = instruction.attributes
+        if attributes.get("custom_call_target") not in CALLBACKS:
+            continue
+        address = attributes.get("backend_config")
+        instruction.attributes = {**attributes, "backend_config": ADDRESS}
+        for operand in instruction.operands:
+            if operand.attributes.get("value") == address:
+                operand.attributes = {**operand.attributes, "value": ADDRESS}
 
 
-def _role(called: tuple[str, Computation]) -> tuple[int, str]:
-    return len(called[0]), called[0]
-
-
-def _kind(instruction: Instruction) -> tuple[bool, bool]:
-    return _calls_out(instruction), instruction.op == "while"
-
-
-def _calls_out(instruction: Instruction) -> bool:
-    return instruction.op.removesuffix("-start") == "custom-call"
-
-
-def _meant(instruction: Instruction) -> Attributes:
-    kept = _kept(instruction.attributes)
+def _meant(attributes: Attributes, *, calls_out: bool) -> Attributes:
+    kept = _kept(attributes)
     config = kept.pop("backend_config", None)
     if config is None:
         return kept
     if str(_at(config, "device_type")).endswith("HOST"):
         kept["device_type"] = "host"
-    if _calls_out(instruction):
+    if calls_out:
         kept["backend_config"] = _untuned(config)
         return kept
     trips = _at(config, "known_trip_count", "n")
@@ -208,10 +235,6 @@ def _precision(value: Attribute) -> Attribute:
     return None if plain else value
 
 
-def _present(_: Attribute) -> Attribute:
-    return True
-
-
 def _frontend(value: Attribute) -> Attribute:
     if not isinstance(value, tuple):
         return value
@@ -223,9 +246,20 @@ def _frontend(value: Attribute) -> Attribute:
     return kept or None
 
 
+def sorted_groups(groups: Attribute) -> Attribute:
+    """Return replica groups in order; the members of a group keep theirs.
+
+    An all-gather lays its parts out in the order of the members, so that one means something.
+
+    Args:
+        groups: Groups of device ids.
+    """
+    return tuple(sorted(groups)) if isinstance(groups, tuple) else groups  # type: ignore[type-var] # tuples of numbers
+
+
 _RULES: Final[dict[str, Callable[[Attribute], Attribute]]] = {
-    "channel_id": _present,
-    "channel_handle": _present,
+    "channel_id": lambda _: True,
+    "channel_handle": lambda _: True,
     "replica_groups": sorted_groups,
     "operand_precision": _precision,
     "precision_config": _precision,
@@ -237,11 +271,11 @@ def _untuned(config: Attribute) -> Attribute:
     """Return a backend_config without what only tunes; pairs of name and value stay sorted."""
     if not isinstance(config, tuple) or isinstance(config, Sharding | Opaque | Tensor):
         return config
-    return tuple(_untuned(item) for item in config if not _tunes(item))
-
-
-def _tunes(item: Attribute) -> bool:
-    return isinstance(item, tuple) and len(item) > 0 and item[0] in _TUNING
+    return tuple(
+        _untuned(item)
+        for item in config
+        if not (isinstance(item, tuple) and item and item[0] in _TUNING)
+    )
 
 
 def _at(config: Attribute, *names: str) -> Attribute:
@@ -250,3 +284,31 @@ def _at(config: Attribute, *names: str) -> Attribute:
             return None
         config = next((i[1] for i in config if isinstance(i, tuple) and i[:1] == (name,)), None)
     return config
+
+
+def canonical_sharding(sharding: Sharding) -> Sharding:
+    """Return the one form of a sharding among those that put the same tile on every device.
+
+    Args:
+        sharding: Any sharding.
+
+    Returns:
+        Subgroups that repeat a meaning are one, devices within a replicated subgroup are in
+        order, and what cuts no dimension is `replicated`, `manual` or `unreduced`.
+    """
+    if sharding.kind == "tuple":
+        return sharding._replace(parts=tuple(map(canonical_sharding, sharding.parts)))
+    if sharding.kind != "tiled":
+        return sharding
+    rank = len(sharding.tiles) - len(sharding.subgroups)
+    data, groups = sharding.tiles[:rank], sharding.tiles[rank:]
+    kept = [(size, what) for size, what in zip(groups, sharding.subgroups, strict=True) if size > 1]
+    meanings = {what for _, what in kept}
+    if all(size == 1 for size in data) and len(meanings) <= 1:
+        return Sharding(kind=next(iter(meanings), "replicated"))
+    sizes, whats = tuple(size for size, _ in kept), tuple(what for _, what in kept)
+    if meanings != {"replicated"}:
+        return sharding._replace(tiles=(*data, *sizes), subgroups=whats)
+    copies, devices = prod(sizes), sharding.devices
+    runs = [sorted(devices[n : n + copies]) for n in range(0, len(devices), copies)]
+    return Sharding("tiled", (*data, copies), tuple(chain(*runs)), ("replicated",))

@@ -1,36 +1,46 @@
-"""The normal forms themselves: lists of passes, and what they make of a module."""
+"""The normal forms themselves: lists of passes, and what they make of a module.
+
+Records and goldens call the fingerprint of `exact` structure and that of `canonical` neutral.
+"""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from conformance.collecting import uncollected
 from conformance.ir.fingerprint import fingerprint, fingerprints
 from conformance.ir.graph import IrSyntaxError
 from conformance.ir.kernels import read_kernels
-from conformance.ir.normal.addresses import drop_addresses
-from conformance.ir.normal.asynchronous import fold_async
-from conformance.ir.normal.attributes import drop_compilers_choice, drop_spelling
-from conformance.ir.normal.dead import drop_dead, merge_equal
-from conformance.ir.normal.folding import (
+from conformance.ir.normal.attributes import (
+    drop_addresses,
+    drop_compilers_choice,
+    drop_spelling,
+    spell_alike,
+)
+from conformance.ir.normal.color_refinement import has_equal_loops, order_slots
+from conformance.ir.normal.inlining import fold_async, inline_calls
+from conformance.ir.normal.layouts import (
+    drop_layouts,
+    drop_scalar_memory,
+    keep_host_spaces,
+    note_spaces,
+    resolve_bitcasts,
+)
+from conformance.ir.normal.loop_carries import move_loop_invariants, normalise_slots
+from conformance.ir.normal.partitioning import unify_partitioning
+from conformance.ir.normal.regions import close_regions
+from conformance.ir.normal.simplification import (
+    eliminate_common_subexpressions,
+    eliminate_dead_code,
     fold_copies,
     fold_identities,
     fold_reshapes,
     order_comparisons,
 )
-from conformance.ir.normal.inlining import inline_calls
-from conformance.ir.normal.layouts import drop_layouts, resolve_bitcasts
-from conformance.ir.normal.ordering import has_equal_loops, order_slots
-from conformance.ir.normal.partitioning import unify_partitioning
-from conformance.ir.normal.regions import close_regions
-from conformance.ir.normal.slots import hoist_invariants, name_slots
-from conformance.ir.normal.spaces import drop_scalar_memory, keep_host_spaces, note_spaces
-from conformance.ir.normal.spelling import spell_alike
 from conformance.ir.normal.tuples import fold_tuples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from conformance.ir.fingerprint import Fingerprints
     from conformance.ir.graph import Module
@@ -40,37 +50,46 @@ if TYPE_CHECKING:
 VERSION: Final = 1
 """Version of the normal forms: a golden of another one is tainted, not different."""
 
-STRUCTURE: Final[tuple[Pass, ...]] = (
+EXACT: Final[tuple[Pass, ...]] = (
     spell_alike,
     close_regions,
+    # These read layouts. Scalar memory goes first: its number is that of a memory of the host.
     resolve_bitcasts,
     drop_scalar_memory,
     note_spaces,
     drop_layouts,
+    # From here on attributes have one name each.
     drop_spelling,
     drop_addresses,
     read_kernels,
 )
 """Take away what is only spelling."""
 
-NEUTRAL: Final[tuple[Pass, ...]] = (
+CANONICAL: Final[tuple[Pass, ...]] = (
     drop_compilers_choice,
     keep_host_spaces,
+    # An asynchronous pair becomes a call, which is inlined.
     fold_async,
     inline_calls,
     unify_partitioning,
+    # Slots are tensors: tuples must be gone.
     fold_tuples,
-    name_slots,
+    normalise_slots,
     fold_copies,
     order_comparisons,
 )
-"""Take away, after `STRUCTURE`, what a compiler is free to choose; then comes `settle`."""
-SETTLING: Final[tuple[Pass, ...]] = (fold_identities, fold_reshapes, drop_dead, merge_equal)
+"""Take away, after `EXACT`, what a compiler is free to choose; then comes `settle`."""
+SETTLING: Final[tuple[Pass, ...]] = (
+    fold_identities,
+    fold_reshapes,
+    eliminate_dead_code,
+    eliminate_common_subexpressions,
+)
 """What one of them leaves may be something for another."""
 
 
-def to_structure(module: Module) -> str:
-    """Bring a module into the form `structure`.
+def to_exact(module: Module) -> str:
+    """Bring a module into the form `exact`.
 
     Args:
         module: As parsed; rewritten in place.
@@ -81,32 +100,19 @@ def to_structure(module: Module) -> str:
     Raises:
         IrSyntaxError: If it is nested too deeply, or calls itself.
     """
-    return fingerprint(module, structured(module))
+    return fingerprint(module, make_exact(module))
 
 
-def structured(module: Module) -> Fingerprints:
-    """Bring a module into the form `structure`.
-
-    Args:
-        module: As parsed; rewritten in place.
-
-    Returns:
-        The hashes of all it uses.
-
-    Raises:
-        IrSyntaxError: If it is nested too deeply, or calls itself.
-    """
-    with _steady():
-        for step in STRUCTURE:
-            step(module)
-        return fingerprints(module)
+def make_exact(module: Module) -> Fingerprints:
+    """Bring a module into the form `exact`, and return the hashes of all it uses."""
+    return _run(EXACT, module, fingerprints)
 
 
-def to_neutral(module: Module) -> str:
-    """Bring a module from the form `structure` into the form `neutral`.
+def to_canonical(module: Module) -> str:
+    """Bring a module from the form `exact` into the form `canonical`.
 
     Args:
-        module: In the form `structure`; rewritten in place.
+        module: In the form `exact`; rewritten in place.
 
     Returns:
         Its fingerprint, 24 hexadecimal digits.
@@ -114,10 +120,7 @@ def to_neutral(module: Module) -> str:
     Raises:
         IrSyntaxError: If it is nested too deeply, or calls itself.
     """
-    with _steady():
-        for step in NEUTRAL:
-            step(module)
-        return fingerprint(module, settle(module))
+    return fingerprint(module, _run(CANONICAL, module, settle))
 
 
 def settle(module: Module) -> Fingerprints:
@@ -129,22 +132,25 @@ def settle(module: Module) -> Fingerprints:
     Returns:
         Its hashes.
     """
-    hoist_invariants(module)
+    move_loop_invariants(module)
     while True:
         for step in SETTLING:
             step(module)
-        if hoist_invariants(module):
+        if move_loop_invariants(module):
             continue
         hashes = order_slots(module)
         if not has_equal_loops(module, hashes):
             return hashes
 
 
-@contextmanager
-def _steady() -> Iterator[None]:
-    """Spare the collector graphs that it could only walk in vain; name what nests too deeply."""
+def _run(
+    passes: tuple[Pass, ...], module: Module, last: Callable[[Module], Fingerprints]
+) -> Fingerprints:
+    # Graphs are full of cycles and live long: the collector would walk them in vain.
     with uncollected():
         try:
-            yield
+            for step in passes:
+                step(module)
+            return last(module)
         except RecursionError:
             raise IrSyntaxError("loops nested too deeply to be put in order") from None

@@ -1,26 +1,25 @@
-"""Calls and fusions become what they call."""
+"""Calls, fusions and asynchronous pairs become what they stand for."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from conformance.ir.graph import Computation, Instruction, Module
 from conformance.ir.normal.rewriting import (
     copy_of,
     grows_reasonably,
     is_tuple,
-    operands_of,
+    pack,
     redirect,
-    redirect_results,
     resolve,
-    set_operands,
+    rewrite,
     type_of,
 )
 from conformance.ir.vocabulary import runs_on_host
 
 if TYPE_CHECKING:
-    from conformance.ir.normal.rewriting import Value
+    from conformance.ir.graph import Computation, Instruction, Module, Value
 
 CALLS = {
     "hlo": frozenset({"fusion", "call"}),
@@ -31,6 +30,55 @@ CALLS = {
 
 _ROLES = ("calls", "to_apply", "callee", "decomposition", "jaxpr", "call", "fun")
 _MARKS = "frontend_attributes"
+_START, _DONE, _UPDATE = "-start", "-done", "-update"
+_OF_THE_START = "output_to_operand_aliasing"
+"""An attribute that speaks of the tuple of a start, which the plain operation does not have."""
+
+
+def fold_async(module: Module) -> None:
+    """Replace each start and its done by the plain operation, where its result is awaited.
+
+    `async-start`, which calls a computation, becomes a call of it.
+
+    Args:
+        module: Rewritten in place.
+    """
+    for computation in module.reachable():
+        if any(one.op.endswith(_DONE) for one in computation.instructions):
+            _fold_async(computation)
+
+
+def _fold_async(computation: Computation) -> None:
+    awaited: set[Instruction] = set()
+
+    def fold(instruction: Instruction, kept: list[Instruction]) -> Value | None:
+        start = _start_of(instruction)
+        if start is None:
+            return None
+        awaited.add(start)
+        op = start.op.removesuffix(_START)
+        attributes = {k: v for k, v in start.attributes.items() if k != _OF_THE_START}
+        op = "call" if op == "async" else op
+        kept.append(replace(start, op=op, type=instruction.type, attributes=attributes))
+        return kept[-1], ()
+
+    rewrite(computation, fold)
+    if awaited:
+        kept = computation.instructions
+        read = {o for one in kept for o in one.operands if not one.op.endswith(_UPDATE)}
+        computation.instructions = [
+            one for one in kept if one in read or not (one in awaited or one.op.endswith(_UPDATE))
+        ]
+
+
+def _start_of(done: Instruction) -> Instruction | None:
+    if not done.op.endswith(_DONE) or not done.operands:
+        return None
+    start = done.operands[0]
+    while start.op.endswith(_UPDATE) and start.operands:
+        start = start.operands[0]
+    # A send or a recv has a done as well, but starts under its own name.
+    return start if start.op.endswith(_START) else None
 
 
 def inline_calls(module: Module) -> None:
@@ -44,51 +92,36 @@ def inline_calls(module: Module) -> None:
     """
     callable_ = CALLS[module.kind]
     order = module.reachable()
-    uses = Counter(id(inner) for c in order for i in c.instructions for _, inner in i.bodies)
+    uses = Counter(id(inner) for computation in order for inner in computation.called)
     shared = grows_reasonably(order, lambda _: True)
+
+    def inline(instruction: Instruction, kept: list[Instruction]) -> Value | None:
+        callee = _callee(instruction) if instruction.op in callable_ else None
+        own = uses[id(callee)] == 1
+        if callee is None or not (shared or own):
+            return None
+        results = splice(kept, callee, instruction.inputs, own=own)
+        if runs_on_host(instruction):
+            _mark(results, instruction)
+        # As in HLO, the one result may be the tuple itself, and not its only part.
+        whole = len(results) == 1 and is_tuple(type_of(results[0]))
+        if is_tuple(instruction.type) and not whole:
+            return pack(kept, instruction.name, instruction.type, results)
+        return results[0]
+
     for computation in order:
-        _inline_into(computation, callable_, uses, shared=shared)
+        if any(instruction.op in callable_ for instruction in computation.instructions):
+            rewrite(computation, inline)
 
 
-def _callee(
-    instruction: Instruction, callable_: frozenset[str], uses: Counter[int], *, shared: bool
-) -> Computation | None:
-    if instruction.op not in callable_ or len(instruction.bodies) == 0:
-        return None
+def _callee(instruction: Instruction) -> Computation | None:
+    """Return what a call calls, None if the call means more than that."""
     if runs_on_host(instruction) and instruction.op != "fusion":
         return None
     found = next((inner for role, inner in instruction.bodies if role in _ROLES), None)
     if found is None or len(found.parameters) != len(instruction.operands):
         return None
-    return found if shared or uses[id(found)] == 1 else None
-
-
-def _inline_into(
-    computation: Computation, callable_: frozenset[str], uses: Counter[int], *, shared: bool
-) -> None:
-    if not any(instruction.op in callable_ for instruction in computation.instructions):
-        return
-    replaced: dict[Instruction, Value] = {}
-    kept: list[Instruction] = []
-    for instruction in computation.instructions:
-        redirect(instruction, replaced)
-        callee = _callee(instruction, callable_, uses, shared=shared)
-        if callee is None:
-            kept.append(instruction)
-            continue
-        spliced, results = _instance(callee, operands_of(instruction), own=uses[id(callee)] == 1)
-        kept += spliced
-        if runs_on_host(instruction):
-            _mark(results, instruction)
-        if is_tuple(instruction.type) and not _is_whole(results):
-            packed = Instruction(name=instruction.name, op="tuple", type=instruction.type)
-            set_operands(packed, results)
-            kept.append(packed)
-            replaced[instruction] = (packed, ())
-        else:
-            replaced[instruction] = results[0]
-    computation.instructions = kept
-    redirect_results(computation, replaced)
+    return found
 
 
 def _mark(results: list[Value], fusion: Instruction) -> None:
@@ -98,23 +131,18 @@ def _mark(results: list[Value], fusion: Instruction) -> None:
         producer.attributes = {**mark, **producer.attributes}
 
 
-def _is_whole(results: list[Value]) -> bool:
-    """Say whether the one result is the tuple itself, as in HLO, and not its only part."""
-    return len(results) == 1 and is_tuple(type_of(results[0]))
-
-
-def _instance(
-    callee: Computation, arguments: list[Value], *, own: bool
-) -> tuple[list[Instruction], list[Value]]:
-    """Return the instructions of a computation applied to arguments, and its results.
+def splice(
+    kept: list[Instruction], callee: Computation, arguments: list[Value], *, own: bool
+) -> list[Value]:
+    """Put the instructions of a computation behind others, and return its results.
 
     Args:
+        kept: The instructions before it, to which its own are added.
         callee: The computation.
         arguments: A value for each parameter.
         own: Whether this is its only use: its instructions are then taken, not copied.
     """
     replaced: dict[Instruction, Value] = {}
-    made: list[Instruction] = []
     for instruction in callee.instructions:
         if instruction.op == "parameter":
             index = instruction.attributes["index"]
@@ -125,5 +153,5 @@ def _instance(
         if copy is not instruction:
             replaced[instruction] = (copy, ())
         redirect(copy, replaced)
-        made.append(copy)
-    return made, [resolve(value, replaced) for value in callee.results]
+        kept.append(copy)
+    return [resolve(value, replaced) for value in callee.results]

@@ -1,17 +1,26 @@
-"""How elements lie in memory is the compiler's choice: what a bitcast does with it is not."""
+"""Where elements lie: layouts and a device's memory spaces are the compiler's choice.
+
+The memory spaces of the host mean something, and so does what a bitcast makes of a layout.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.ir.graph import Tensor
-from conformance.ir.normal.rewriting import type_of
+from conformance.ir.normal.rewriting import convert_tensors, convert_types, type_of
 
 if TYPE_CHECKING:
-    from conformance.ir.graph import Instruction, Module, Type
+    from conformance.ir.graph import Attribute, Instruction, Module
 
 FROM_ORDER: Final = "from_order"
 """Attribute of a reshape that moves elements as well: the order in which it takes dimensions."""
+HOST: Final = {"5": "pinned_host", "6": "unpinned_host"}
+"""Memory spaces of the host by the number XLA prints."""
+UNPINNED: Final = "6"
+TILED: Final = "T("
+"""In the layout of what lies on a TPU, whose scalar memory has the number of `UNPINNED`."""
+_SPACE: Final = "memory_space"
 
 
 def resolve_bitcasts(module: Module) -> None:
@@ -33,44 +42,107 @@ def drop_layouts(module: Module) -> None:
     Args:
         module: Rewritten in place.
     """
-    stripped: dict[int, tuple[Type, Type]] = {}
-    canonical: dict[Type, Type] = {}
-    for instruction in module.walk():
-        type_ = instruction.type
-        known = stripped.get(id(type_))
-        if known is None:
-            bare = _bare(type_)
-            known = stripped[id(type_)] = (type_, canonical.setdefault(bare, bare))
-        instruction.type = known[1]
+    convert_types(module, lambda one: one._replace(layout="") if one.layout else one)
 
 
-def _bare(type_: Type) -> Type:
-    if isinstance(type_, Tensor):
-        return type_._replace(layout="") if type_.layout else type_
-    return tuple(_bare(part) for part in type_)
+def drop_scalar_memory(module: Module) -> None:
+    """Forget the scalar memory of a TPU: elsewhere its number is a memory of the host.
+
+    Args:
+        module: Rewritten in place; its types still have layouts, its header is whole.
+    """
+    convert_types(module, _on_device)
+    layout = module.attributes.get("entry_computation_layout")
+    if isinstance(layout, tuple):
+        kept = convert_tensors(layout, _on_device)
+        module.attributes = {**module.attributes, "entry_computation_layout": kept}
+
+
+def _on_device(tensor: Tensor) -> Tensor:
+    scalar = tensor.space == UNPINNED and TILED in tensor.layout
+    return tensor._replace(space="") if scalar else tensor
+
+
+def note_spaces(module: Module) -> None:
+    """Say of a module's parameters and results in which memory space the header puts them.
+
+    Args:
+        module: Rewritten in place; its types still have layouts, its header is whole.
+    """
+    layout: Any = module.attributes.get("entry_computation_layout")
+    if not isinstance(layout, tuple) or len(layout) != len(("parameters", "result")):
+        return
+    parameters, result = layout
+    for parameter, tensor in zip(module.entry.parameters, parameters, strict=False):
+        if isinstance(tensor, Tensor) and tensor.space:
+            parameter.attributes = {**parameter.attributes, _SPACE: tensor.space}
+    said = {
+        f"result {number}": ((_SPACE, tensor.space),)
+        for number, tensor in enumerate([result] if isinstance(result, Tensor) else result)
+        if isinstance(tensor, Tensor) and tensor.space
+    }
+    if said:
+        module.entry.attributes = {**module.entry.attributes, **said}
+
+
+def keep_host_spaces(module: Module) -> None:
+    """Name the host's memory spaces and forget the others.
+
+    Args:
+        module: Rewritten in place.
+    """
+    convert_types(
+        module, lambda one: one._replace(space=space_name(one.space)) if one.space else one
+    )
+    for parameter in module.entry.parameters:
+        if _SPACE in parameter.attributes:
+            others = {k: v for k, v in parameter.attributes.items() if k != _SPACE}
+            space = space_name(str(parameter.attributes[_SPACE]))
+            parameter.attributes = {**others, _SPACE: space} if space else others
+    attributes = {
+        name: _named_result(value) if name.startswith("result ") else value
+        for name, value in module.entry.attributes.items()
+    }
+    module.entry.attributes = {name: value for name, value in attributes.items() if value != ()}
+
+
+def _named_result(said: Attribute) -> Attribute:
+    """Name the memory space among what is said of a result, if it is one of the host's."""
+    if not isinstance(said, tuple):
+        return said
+    pairs: list[Any] = list(said)
+    named = [(n, space_name(v) if n == _SPACE else v) for n, v in pairs]
+    return tuple(pair for pair in named if pair != (_SPACE, ""))
+
+
+def space_name(space: str) -> str:
+    """Return the name of a memory space of the host, empty for one of a device.
+
+    Args:
+        space: As printed after `S`, or a name already.
+    """
+    return HOST.get(space, space if space in HOST.values() else "")
 
 
 def _resolve(instruction: Instruction) -> None:
-    before = type_of((instruction.operands[0], instruction.paths[0]))
-    after = instruction.type
+    before, after = type_of(instruction.inputs[0]), instruction.type
     if not isinstance(before, Tensor) or not isinstance(after, Tensor):
         return
     if before.dtype != after.dtype:
         instruction.op = "bitcast-convert"
         return
     old, new = _major_to_minor(before), _major_to_minor(after)
+    seen = [[d for d in old if before.shape[d] != 1], [d for d in new if after.shape[d] != 1]]
     instruction.op = "reshape"
-    if _in_order(before, old) and _in_order(after, new):
+    if all(order == sorted(order) for order in seen):
         return
-    if len(old) == len(new) and _sizes(before, old) == _sizes(after, new):
-        order = [0] * len(new)
-        for source, target in zip(old, new, strict=True):
-            order[target] = source
+    if [before.shape[d] for d in old] == [after.shape[d] for d in new]:
+        sources = [source for _, source in sorted(zip(new, old, strict=True))]
         instruction.op = "transpose"
-        instruction.attributes = {**instruction.attributes, "dimensions": tuple(order)}
+        instruction.attributes = {**instruction.attributes, "dimensions": tuple(sources)}
         return
     # Both moved and reshaped: the orders themselves are part of what it does.
-    orders = {FROM_ORDER: _seen(before, old), "to_order": _seen(after, new)}
+    orders = {FROM_ORDER: tuple(seen[0]), "to_order": tuple(seen[1])}
     instruction.attributes = {**instruction.attributes, **orders}
 
 
@@ -82,17 +154,3 @@ def _major_to_minor(tensor: Tensor) -> tuple[int, ...]:
         return tuple(range(rank))
     order = tuple(int(part) for part in text.split(",") if part.strip().isdigit())
     return order[::-1] if sorted(order) == list(range(rank)) else tuple(range(rank))
-
-
-def _sizes(tensor: Tensor, order: tuple[int, ...]) -> list[int | str]:
-    return [tensor.shape[dimension] for dimension in order]
-
-
-def _in_order(tensor: Tensor, order: tuple[int, ...]) -> bool:
-    """Say whether the dimensions lie in order, those of size 1 left aside."""
-    seen = _seen(tensor, order)
-    return list(seen) == sorted(seen)
-
-
-def _seen(tensor: Tensor, order: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(dimension for dimension in order if tensor.shape[dimension] != 1)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from conformance.ir.graph import Instruction, Sharding, Tensor
-from conformance.ir.normal.devices import canonical_sharding
-from conformance.ir.normal.rewriting import (
-    is_tuple,
-    operands_of,
-    redirect,
-    redirect_results,
-    resolve,
-    set_operands,
-)
+from conformance.ir.graph import Sharding, Tensor
+from conformance.ir.normal.attributes import canonical_sharding
+from conformance.ir.normal.inlining import splice
+from conformance.ir.normal.rewriting import pack, rewrite
 
 if TYPE_CHECKING:
-    from conformance.ir.graph import Attribute, Computation, Module, Type
-    from conformance.ir.normal.rewriting import Value
+    from conformance.ir.graph import Attribute, Instruction, Module, Type, Value
 
 CONSTRAINT: Final = "sharding-constraint"
 TO_SHARD: Final = "full-to-shard"
@@ -29,6 +23,7 @@ _TARGETS: Final = {
     "SPMDShardToFullShape": TO_FULL,
 }
 _SHARDY: Final = {"sdy.sharding_constraint": CONSTRAINT, "sdy.reshard": CONSTRAINT}
+_PARTITIONING: Final = frozenset({CONSTRAINT, TO_SHARD, TO_FULL})
 _MANUAL = Sharding("manual")
 
 
@@ -41,29 +36,20 @@ def unify_partitioning(module: Module) -> None:
     Args:
         module: Rewritten in place.
     """
-    if module.kind != "stablehlo":
-        return
-    for computation in module.reachable():
-        replaced: dict[Instruction, Value] = {}
-        kept: list[Instruction] = []
-        for instruction in computation.instructions:
-            redirect(instruction, replaced)
-            _rename(instruction)
-            if instruction.op == "sdy.manual_computation" and _is_whole(instruction):
-                made, results = _opened(instruction)
-                kept += made
-                packed = Instruction(name=instruction.name, op="tuple", type=instruction.type)
-                set_operands(packed, results)
-                if is_tuple(instruction.type):
-                    kept.append(packed)
-                    replaced[instruction] = (packed, ())
-                else:
-                    replaced[instruction] = results[0]
-            else:
-                kept.append(instruction)
-                _take_over_constraint(instruction)
-        computation.instructions = kept
-        redirect_results(computation, replaced)
+    if module.kind == "stablehlo":
+        for computation in module.reachable():
+            rewrite(computation, _unify)
+
+
+def _unify(instruction: Instruction, kept: list[Instruction]) -> Value | None:
+    _rename(instruction)
+    if instruction.op != "sdy.manual_computation" or not _is_whole(instruction):
+        _take_over_constraint(instruction)
+        return None
+    results = _open(instruction, kept)
+    if isinstance(instruction.type, Tensor):
+        return results[0]
+    return pack(kept, instruction.name, instruction.type, results)
 
 
 def _rename(instruction: Instruction) -> None:
@@ -76,34 +62,26 @@ def _rename(instruction: Instruction) -> None:
         instruction.op = op
         sharding = attributes.get("sharding")
         if op == CONSTRAINT and isinstance(sharding, Sharding):
-            sharding = _free_of_manual(sharding)
+            # Shardy leaves out the axes that are manual where the constraint is.
+            groups = ["replicated" if what == "manual" else what for what in sharding.subgroups]
+            sharding = canonical_sharding(sharding._replace(subgroups=tuple(groups)))
         instruction.attributes = {"sharding": sharding} if sharding is not None else {}
 
 
-def _free_of_manual(sharding: Sharding) -> Sharding:
-    """Return a sharding without the axes that are manual where it stands, as Shardy says it."""
-    groups = tuple("replicated" if what == "manual" else what for what in sharding.subgroups)
-    return canonical_sharding(sharding._replace(subgroups=groups))
-
-
 def _take_over_constraint(instruction: Instruction) -> None:
-    """Let `full-to-shard` say how the data is cut, as the constraint before it does."""
-    if instruction.op == TO_SHARD and instruction.operands[0].op == CONSTRAINT:
-        before = instruction.operands[0]
-        instruction.attributes = before.attributes
-        instruction.operands, instruction.paths = before.operands, before.paths
-    elif instruction.op == CONSTRAINT and _repeats(instruction):
-        before = instruction.operands[0]
-        instruction.operands, instruction.paths = before.operands, before.paths
-    elif instruction.op == TO_FULL and instruction.operands[0].op == CONSTRAINT:
-        before = instruction.operands[0]
-        if before.attributes.get("sharding") == _MANUAL:
-            instruction.operands, instruction.paths = before.operands, before.paths
-
-
-def _repeats(instruction: Instruction) -> bool:
+    """Read through a constraint that says no more than its reader, which may say it from now on."""
+    if instruction.op not in _PARTITIONING or instruction.operands[0].op != CONSTRAINT:
+        return
     before = instruction.operands[0]
-    return before.op == CONSTRAINT and before.attributes == instruction.attributes
+    if instruction.op == TO_FULL:
+        takes_over = before.attributes.get("sharding") == _MANUAL
+    else:
+        takes_over = instruction.op == TO_SHARD or before.attributes == instruction.attributes
+    if takes_over:
+        instruction.inputs = before.inputs
+    if instruction.op == TO_SHARD:
+        # It says how the data is cut, as the constraint before it does.
+        instruction.attributes = before.attributes
 
 
 def _is_whole(instruction: Instruction) -> bool:
@@ -119,45 +97,27 @@ def _is_whole(instruction: Instruction) -> bool:
     )
 
 
-def _opened(instruction: Instruction) -> tuple[list[Instruction], list[Value]]:
+def _open(instruction: Instruction, kept: list[Instruction]) -> list[Value]:
+    """Put what a manual computation does behind other instructions; return its results."""
+
+    def cross(op: str, value: Value, type_: Type, sharding: Attribute) -> Value:
+        made = replace(instruction, op=op, type=type_, attributes={"sharding": sharding}, bodies=())
+        made.inputs = [value]
+        kept.append(made)
+        return made, ()
+
     region = instruction.bodies[0][1]
     given = _shardings(instruction.attributes["in_shardings"])
-    made: list[Instruction] = []
-    arguments: list[Value] = []
-    parameters = region.parameters
-    for number, value in enumerate(operands_of(instruction)):
-        if number >= len(given):
-            arguments.append(value)
-            continue
-        cut = _boundary(TO_SHARD, value, parameters[number].type, given[number], instruction)
-        made.append(cut)
-        arguments.append((cut, ()))
-    replaced = dict(zip(parameters, arguments, strict=True))
-    for inner in region.instructions:
-        if inner.op != "parameter":
-            redirect(inner, replaced)
-            made.append(inner)
     taken = _shardings(instruction.attributes["out_shardings"])
+    arguments = instruction.inputs
+    for n, (sharding, inner) in enumerate(zip(given, region.parameters, strict=False)):
+        arguments[n] = cross(TO_SHARD, arguments[n], inner.type, sharding)
+    results = splice(kept, region, arguments, own=True)
     wholes = (instruction.type,) if isinstance(instruction.type, Tensor) else instruction.type
-    results: list[Value] = []
-    for result, sharding, whole in zip(_results(region, replaced), taken, wholes, strict=True):
-        joined = _boundary(TO_FULL, result, whole, sharding, instruction)
-        made.append(joined)
-        results.append((joined, ()))
-    return made, results
-
-
-def _results(region: Computation, replaced: dict[Instruction, Value]) -> list[Value]:
-    return [resolve(value, replaced) for value in region.results]
-
-
-def _boundary(
-    op: str, value: Value, type_: Type, sharding: Attribute, of: Instruction
-) -> Instruction:
-    made = Instruction(name=of.name, op=op, type=type_, attributes={"sharding": sharding})
-    made.origin, made.line = of.origin, of.line
-    set_operands(made, [value])
-    return made
+    return [
+        cross(TO_FULL, result, whole, sharding)
+        for result, sharding, whole in zip(results, taken, wholes, strict=True)
+    ]
 
 
 def _shardings(attribute: Attribute) -> tuple[Attribute, ...]:

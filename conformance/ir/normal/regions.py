@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.ir.normal.rewriting import copy_of, parameter, type_of
+from conformance.ir.normal.rewriting import copy_of, parameter, redirect_all, type_of
 from conformance.ir.vocabulary import CONSTANTS
 
 if TYPE_CHECKING:
-    from conformance.ir.graph import Computation, Instruction, Module
-    from conformance.ir.normal.rewriting import Path, Value
+    from conformance.ir.graph import Computation, Instruction, Module, Value
 
 
 def close_regions(module: Module) -> None:
@@ -34,7 +33,7 @@ def _close(instruction: Instruction) -> None:
     insides = [set(region.instructions) for region in regions]
     for region, inside in zip(regions, insides, strict=True):
         _make_constants_again(region, inside)
-    captured: dict[tuple[Instruction, Path], int] = {}
+    captured: dict[Value, int] = {}
     for region, inside in zip(regions, insides, strict=True):
         for value in _read(region):
             if value[0] not in inside:
@@ -43,17 +42,12 @@ def _close(instruction: Instruction) -> None:
         return
     for region, inside in zip(regions, insides, strict=True):
         _add_parameters(region, inside, captured)
-    instruction.operands += tuple(producer for producer, _ in captured)
-    instruction.paths += tuple(path for _, path in captured)
+    instruction.inputs = [*instruction.inputs, *captured]
     instruction.attributes = {**instruction.attributes, "captured": len(captured)}
 
 
 def _read(region: Computation) -> list[Value]:
-    values = [
-        value
-        for instruction in region.instructions
-        for value in zip(instruction.operands, instruction.paths, strict=True)
-    ]
+    values = [value for instruction in region.instructions for value in instruction.inputs]
     return [*values, *region.results]
 
 
@@ -64,28 +58,21 @@ def _make_constants_again(region: Computation, inside: set[Instruction]) -> None
             made[producer] = copy_of(producer)
     if not made:
         return
-    for instruction in region.instructions:
-        if any(operand in made for operand in instruction.operands):
-            instruction.operands = tuple(made.get(o, o) for o in instruction.operands)
-    region.results = [(made.get(i, i), path) for i, path in region.results]
+    redirect_all(region, {old: (new, ()) for old, new in made.items()})
     region.instructions[:0] = made.values()
     inside.update(made.values())
 
 
 def _add_parameters(
-    region: Computation, inside: set[Instruction], captured: dict[tuple[Instruction, Path], int]
+    region: Computation, inside: set[Instruction], captured: dict[Value, int]
 ) -> None:
     count = len(region.parameters)
     made = {value: parameter(count + number, type_of(value)) for value, number in captured.items()}
+    given: dict[Value, Value] = {value: (one, ()) for value, one in made.items()}
     for instruction in region.instructions:
         if all(operand in inside for operand in instruction.operands):
             continue
-        pairs = [
-            (made[value], ()) if value in made else value
-            for value in zip(instruction.operands, instruction.paths, strict=True)
-        ]
-        instruction.operands = tuple(producer for producer, _ in pairs)
-        instruction.paths = tuple(path for _, path in pairs)
-    region.results = [(made[value], ()) if value in made else value for value in region.results]
+        instruction.inputs = [given.get(value, value) for value in instruction.inputs]
+    region.results = [given.get(value, value) for value in region.results]
     region.instructions[:0] = made.values()
     inside.update(made.values())

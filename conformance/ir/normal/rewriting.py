@@ -1,24 +1,20 @@
-"""What passes are made of: values, their types, and replacing one value by another."""
+"""The vocabulary of passes: types of values, and walks that replace values or types."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from conformance.ir.graph import Computation, Instruction, Tensor
 from conformance.ir.vocabulary import CONTROL_FLOW
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from conformance.ir.graph import Type
+    from conformance.ir.graph import Module, Path, Type, Value
 
 _MOST = 20
 """How many times its size a module may grow."""
 _ALWAYS = 50_000
-
-Path: TypeAlias = tuple[int, ...]
-Value: TypeAlias = tuple[Instruction, Path]
-"""A result, or a part of one: the instruction and the path into its result."""
 
 
 def type_at(type_: Type, path: Path) -> Type:
@@ -54,16 +50,30 @@ def is_tuple(type_: Type) -> bool:
     return not isinstance(type_, Tensor)
 
 
-def operands_of(instruction: Instruction) -> list[Value]:
-    """Return an instruction's operands as values."""
-    return list(zip(instruction.operands, instruction.paths, strict=True))
+def convert_tensors(type_: Any, convert: Callable[[Tensor], Tensor]) -> Any:
+    """Return a type with each of its tensors converted."""
+    if isinstance(type_, Tensor):
+        return convert(type_)
+    return tuple([convert_tensors(part, convert) for part in type_])
 
 
-def set_operands(instruction: Instruction, values: Iterable[Value]) -> None:
-    """Give an instruction other operands."""
-    pairs = list(values)
-    instruction.operands = tuple(producer for producer, _ in pairs)
-    instruction.paths = tuple(path for _, path in pairs)
+def convert_types(module: Module, convert: Callable[[Tensor], Tensor]) -> None:
+    """Convert every tensor in the types of a module; equal types become one object.
+
+    Args:
+        module: Rewritten in place.
+        convert: Returns what a tensor becomes.
+    """
+    # The key is an id: what it names must live as long as it does.
+    known: dict[int, tuple[Type, Type]] = {}
+    unique: dict[Type, Type] = {}
+    for instruction in module.walk():
+        type_ = instruction.type
+        found = known.get(id(type_))
+        if found is None:
+            converted = convert_tensors(type_, convert)
+            found = known[id(type_)] = (type_, unique.setdefault(converted, converted))
+        instruction.type = found[1]
 
 
 def resolve(value: Value, replaced: Mapping[Instruction, Value]) -> Value:
@@ -90,14 +100,82 @@ def redirect(instruction: Instruction, replaced: Mapping[Instruction, Value]) ->
     """Make an instruction take the values that stand for its operands."""
     for operand, path in zip(instruction.operands, instruction.paths, strict=True):
         if operand in replaced or (path and operand.op == "tuple"):
-            values = operands_of(instruction)
-            set_operands(instruction, [resolve(value, replaced) for value in values])
+            instruction.inputs = [resolve(value, replaced) for value in instruction.inputs]
             return
 
 
 def redirect_results(computation: Computation, replaced: Mapping[Instruction, Value]) -> None:
     """Make a computation return the values that stand for its results."""
     computation.results = [resolve(value, replaced) for value in computation.results]
+
+
+def redirect_all(computation: Computation, replaced: Mapping[Instruction, Value]) -> None:
+    """Make all that a computation holds take the values that stand for others."""
+    for instruction in computation.instructions:
+        redirect(instruction, replaced)
+    redirect_results(computation, replaced)
+
+
+def rewrite(
+    computation: Computation, step: Callable[[Instruction, list[Instruction]], Value | None]
+) -> None:
+    """Replace instructions of a computation one after the other, with those that read them.
+
+    Args:
+        computation: Rewritten in place.
+        step: Is given an instruction that takes what stands for its operands already, and the
+            instructions before it, to which it may add. Returns the value that stands for the
+            instruction from then on, or None if it stays.
+    """
+    replaced: dict[Instruction, Value] = {}
+    kept: list[Instruction] = []
+    for instruction in computation.instructions:
+        if replaced:
+            redirect(instruction, replaced)
+        stead = step(instruction, kept)
+        if stead is None:
+            kept.append(instruction)
+        else:
+            replaced[instruction] = stead
+    if replaced:
+        computation.instructions = kept
+        redirect_results(computation, replaced)
+
+
+Moved = dict["Instruction", "list[Value]"]
+"""For each instruction whose results have moved, what each of them is now.
+
+No value says that the one result, until now the whole, is now the first of a tuple.
+"""
+
+
+def follow(instruction: Instruction, moved: Moved) -> None:
+    """Make an instruction read results where they have moved to."""
+    if moved and any(operand in moved for operand in instruction.operands):
+        instruction.inputs = [moved_value(value, moved) for value in instruction.inputs]
+
+
+def moved_value(value: Value, moved: Moved) -> Value:
+    """Return where a value is after results have moved."""
+    producer, path = value
+    results = moved.get(producer)
+    if results is None:
+        return value
+    if not results:
+        return producer, (0, *path)
+    if not path and len(results) == len(producer.type):
+        return value  # All of them, as before, in another order.
+    # Once is enough: what a loop began with was followed when the loop was reached.
+    stead, inner = results[path[0]]
+    return stead, inner + path[1:]
+
+
+def pack(kept: list[Instruction], name: str, type_: Type, values: Sequence[Value]) -> Value:
+    """Make a tuple of values behind the instructions before it, and return it."""
+    packed = Instruction(name, "tuple", type_)
+    packed.inputs = list(values)
+    kept.append(packed)
+    return packed, ()
 
 
 def parameter(index: int, type_: Type) -> Instruction:
@@ -110,20 +188,25 @@ def copy_of(instruction: Instruction) -> Instruction:
 
     Passes rewrite the bodies of control flow for the one instruction they belong to.
     """
-    bodies = instruction.bodies
-    if instruction.op in CONTROL_FLOW:
+    i, bodies = instruction, instruction.bodies
+    if i.op in CONTROL_FLOW:
         bodies = tuple((role, copy_of_computation(inner)) for role, inner in bodies)
     return Instruction(
-        name=instruction.name,
-        op=instruction.op,
-        type=instruction.type,
-        operands=instruction.operands,
-        paths=instruction.paths,
-        attributes=instruction.attributes,
-        bodies=bodies,
-        origin=instruction.origin,
-        line=instruction.line,
+        i.name, i.op, i.type, i.operands, i.paths, i.attributes, bodies, i.origin, i.line
     )
+
+
+def copy_of_computation(computation: Computation) -> Computation:
+    """Return a copy of a computation that shares no control flow with it."""
+    replaced: dict[Instruction, Value] = {}
+    made = []
+    for instruction in computation.instructions:
+        copy = copy_of(instruction)
+        redirect(copy, replaced)
+        replaced[instruction] = (copy, ())
+        made.append(copy)
+    results = [resolve(value, replaced) for value in computation.results]
+    return Computation(computation.name, made, results, computation.attributes)
 
 
 def grows_reasonably(order: Sequence[Computation], copied: Callable[[Instruction], bool]) -> bool:
@@ -143,20 +226,3 @@ def grows_reasonably(order: Sequence[Computation], copied: Callable[[Instruction
         )
     before = sum(len(computation.instructions) for computation in order)
     return max(sizes.values(), default=0) <= max(_ALWAYS, _MOST * before)
-
-
-def copy_of_computation(computation: Computation) -> Computation:
-    """Return a copy of a computation that shares no control flow with it."""
-    replaced: dict[Instruction, Value] = {}
-    made = []
-    for instruction in computation.instructions:
-        copy = copy_of(instruction)
-        redirect(copy, replaced)
-        replaced[instruction] = (copy, ())
-        made.append(copy)
-    return Computation(
-        name=computation.name,
-        instructions=made,
-        results=[resolve(value, replaced) for value in computation.results],
-        attributes=computation.attributes,
-    )

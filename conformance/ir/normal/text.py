@@ -20,14 +20,14 @@ from conformance.ir.graph import (
     Opaque,
     Sharding,
     Tensor,
+    post_order,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.ir.fingerprint import Fingerprints
-    from conformance.ir.graph import Attribute, Type
-    from conformance.ir.normal.rewriting import Value
+    from conformance.ir.graph import Attribute, Type, Value
 
 _HEAD: Final = "conformance-ir"
 _KINDS: Final = ("hlo", "stablehlo", "jaxpr")
@@ -58,27 +58,15 @@ class _Printer:
         yield f"{_HEAD} {version} {self._module.kind} {neutral}"
         for name, value in sorted(self._module.attributes.items()):
             yield f"{name} = {_json(value)}"
-        for computation in self._in_order():
+        # In the order in which the text needs them.
+        order = post_order(
+            [self._module.entry], lambda one: [b for i in self._ordered(one) for _, b in i.bodies]
+        )
+        for computation in order:
             found = self._hashes.computations[id(computation)]
             if found not in self._names:
                 self._names[found] = self._name(computation)
                 yield from self._computation(computation, self._names[found])
-
-    def _in_order(self) -> list[Computation]:
-        """Return computations callees first, by the order in which the text needs them."""
-        order: list[Computation] = []
-        seen: set[int] = set()
-        stack: list[tuple[Computation, bool]] = [(self._module.entry, False)]
-        while stack:
-            computation, leave = stack.pop()
-            if leave:
-                order.append(computation)
-            elif id(computation) not in seen:
-                seen.add(id(computation))
-                stack.append((computation, True))
-                inner = [b for i in self._instructions(computation) for _, b in i.bodies]
-                stack += [(body, False) for body in reversed(inner)]
-        return order
 
     def _name(self, computation: Computation) -> str:
         if computation is self._module.entry:
@@ -97,7 +85,7 @@ class _Printer:
         yield ""
         said = [f"{name}={_json(value)}" for name, value in sorted(computation.attributes.items())]
         yield f"{', '.join([title, *said])} {{"
-        for instruction in self._instructions(computation):
+        for instruction in self._ordered(computation):
             counts[instruction.op] += 1
             names[instruction] = f"%{instruction.op}.{counts[instruction.op]}"
             yield "  " + self._line(instruction, names)
@@ -106,8 +94,7 @@ class _Printer:
         yield "}"
 
     def _line(self, instruction: Instruction, names: dict[Instruction, str]) -> str:
-        values = zip(instruction.operands, instruction.paths, strict=True)
-        operands = ", ".join(_reference(value, names) for value in values)
+        operands = ", ".join(_reference(value, names) for value in instruction.inputs)
         head = f"{names[instruction]} = {spelled(instruction.type)} {instruction.op}({operands})"
         extra = [f"{name}={_json(value)}" for name, value in sorted(instruction.attributes.items())]
         extra += [
@@ -116,24 +103,12 @@ class _Printer:
         ]
         return ", ".join([head, *extra])
 
-    def _instructions(self, computation: Computation) -> list[Instruction]:
+    def _ordered(self, computation: Computation) -> list[Instruction]:
         """Return instructions in an order that depends on nothing but the graph."""
-        order: list[Instruction] = list(computation.parameters)
-        seen = set(order)
-        of = self._hashes.of
-        unread = [i for i in computation.instructions if i not in seen]
+        parameters, of = computation.parameters, self._hashes.of
         roots = [producer for producer, _ in computation.results]
-        for root in [*roots, *sorted(unread, key=lambda i: of[i])]:
-            stack = [(root, False)]
-            while stack:
-                instruction, leave = stack.pop()
-                if leave:
-                    order.append(instruction)
-                elif instruction not in seen:
-                    seen.add(instruction)
-                    stack.append((instruction, True))
-                    stack += [(operand, False) for operand in reversed(instruction.operands)]
-        return order
+        unread = sorted(computation.instructions, key=lambda one: of[one])
+        return list(post_order([*parameters, *roots, *unread], lambda one: one.operands))
 
 
 def _reference(value: Value, names: dict[Instruction, str]) -> str:
@@ -172,7 +147,7 @@ def loads(text: str) -> Module:
 
 
 class Head(NamedTuple):
-    """What the first line of a text says.
+    """The first line of a text.
 
     Attributes:
         version: Version of the normal form.
@@ -269,15 +244,7 @@ class _Loader:
 
     def _title(self, text: str) -> Computation:
         name, _, extra = text.partition(", ")
-        computation = Computation(name=name)
-        position = 0
-        while position < len(extra):
-            key = _NAME.match(extra, position)
-            if key is None:
-                raise ValueError("an attribute without `=`")
-            plain, position = _DECODER.raw_decode(extra, key.end())
-            computation.attributes[key[1]] = _attribute(plain)
-        return computation
+        return Computation(name=name, attributes=dict(self._attributes(extra)))
 
     def _instruction(self, line: str, names: dict[str, Instruction]) -> Instruction:
         match = _LINE.fullmatch(line)
@@ -286,26 +253,32 @@ class _Loader:
         name, type_, op, operands, extra = match.groups()
         values = [_value(one, names) for one in _REFERENCE.findall(operands)]
         instruction = Instruction(name=name, op=op, type=self._type(type_))
-        instruction.operands = tuple(producer for producer, _ in values)
-        instruction.paths = tuple(path for _, path in values)
-        position, extra = 0, extra or ""
+        instruction.inputs = values
         bodies = []
-        while position < len(extra):
-            key = _NAME.match(extra, position)
-            if key is None:
-                raise ValueError("an attribute without `=`")
-            position = key.end()
-            body = _BODY.match(extra, position)
-            if body is not None:
-                bodies.append((key[1], self._computations[body[1]]))
-                position = body.end()
+        for key, value in self._attributes(extra or ""):
+            if isinstance(value, Computation):
+                bodies.append((key, value))
             else:
-                plain, position = _DECODER.raw_decode(extra, position)
-                instruction.attributes[key[1]] = _attribute(plain)
+                instruction.attributes[key] = value
         instruction.bodies = tuple(bodies)
         if op == "parameter" and type(instruction.attributes.get("index")) is not int:
             raise ValueError("a parameter without its number")
         return instruction
+
+    def _attributes(self, text: str) -> Iterator[tuple[str, Any]]:
+        """Yield name and value of each attribute of `a=1, to_apply=@add_f32`."""
+        position = 0
+        while position < len(text):
+            key = _NAME.match(text, position)
+            if key is None:
+                raise ValueError("an attribute without `=`")
+            body = _BODY.match(text, key.end())
+            if body is not None:
+                position = body.end()
+                yield key[1], self._computations[body[1]]
+            else:
+                plain, position = _DECODER.raw_decode(text, key.end())
+                yield key[1], _attribute(plain)
 
     def _type(self, text: str) -> Type:
         found = self._types.get(text)

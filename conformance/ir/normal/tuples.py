@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from conformance.ir.graph import Instruction, IrSyntaxError, Tensor
+from conformance.ir.graph import IrSyntaxError, Tensor
 from conformance.ir.normal.rewriting import (
     copy_of_computation,
     grows_reasonably,
     is_tuple,
-    operands_of,
+    pack,
     parameter,
-    redirect,
-    redirect_results,
+    redirect_all,
     resolve,
-    set_operands,
+    rewrite,
     tensors_of,
     type_of,
 )
@@ -24,8 +23,7 @@ from conformance.ir.vocabulary import BRANCHES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conformance.ir.graph import Computation, Module, Type
-    from conformance.ir.normal.rewriting import Value
+    from conformance.ir.graph import Computation, Instruction, Module, Type, Value
 
 _TAKES_ONE_TUPLE = frozenset({"while", "conditional"})
 
@@ -44,7 +42,7 @@ def fold_tuples(module: Module) -> None:
     """
     _unshare_control_flow(module)
     for computation in module.reachable():
-        _fold(computation)
+        rewrite(computation, _fold)
     _spread_results(module.entry)
     for computation in module.reachable():
         _drop_unread(computation)
@@ -72,51 +70,28 @@ def _has_slots(instruction: Instruction) -> bool:
     return instruction.op in _TAKES_ONE_TUPLE or instruction.op in BRANCHES
 
 
-def _fold(computation: Computation) -> None:
+def _fold(instruction: Instruction, kept: list[Instruction]) -> Value | None:
     """Read through the tuples of a computation whose bodies are folded already."""
-    replaced: dict[Instruction, Value] = {}
-    kept = []
-    for instruction in computation.instructions:
-        redirect(instruction, replaced)
-        if instruction.op == "get-tuple-element":
-            index = instruction.attributes["index"]
-            assert isinstance(index, int)  # noqa: S101 - what a parser always sets
-            source, path = instruction.operands[0], instruction.paths[0]
-            replaced[instruction] = resolve((source, (*path, index)), replaced)
-            continue
-        if instruction.op in _TAKES_ONE_TUPLE:
-            _spread(instruction)
-            if not _is_flat(instruction.type):
-                made = _flattened(instruction)
-                kept += made
-                replaced[instruction] = (made[-1], ())
-                continue
-        kept.append(instruction)
-    computation.instructions = kept
-    redirect_results(computation, replaced)
-
-
-def _spread(instruction: Instruction) -> None:
-    """Give a while or a conditional one operand for each tensor in the tuples it takes."""
+    if instruction.op == "get-tuple-element":
+        index = instruction.attributes["index"]
+        assert isinstance(index, int)  # noqa: S101 - what a parser always sets
+        source, path = instruction.inputs[0]
+        return resolve((source, (*path, index)), {})
+    if instruction.op not in _TAKES_ONE_TUPLE:
+        return None
     for _, inner in instruction.bodies:
         _split_parameters(inner)
         _spread_results(inner)
-    values = operands_of(instruction)
-    if any(is_tuple(type_of(value)) for value in values):
-        set_operands(instruction, [leaf for value in values for leaf in _leaves(value)])
-
-
-def _is_flat(type_: Type) -> bool:
-    return isinstance(type_, Tensor) or all(isinstance(part, Tensor) for part in type_)
-
-
-def _flattened(instruction: Instruction) -> list[Instruction]:
-    """Return an instruction with one result for each tensor, and the tuples that it gave before."""
-    types = tuple(tensors_of(instruction.type))
-    flat = dataclasses.replace(instruction, type=types)
-    made = [flat]
-    _pack(instruction.type, iter([(flat, (n,)) for n in range(len(types))]), made)
-    return made
+    if any(is_tuple(type_of(value)) for value in instruction.inputs):
+        instruction.inputs = [leaf for value in instruction.inputs for leaf in _leaves(value)]
+    type_ = instruction.type
+    if isinstance(type_, Tensor) or all(isinstance(part, Tensor) for part in type_):
+        return None
+    # One result for each tensor, and the tuples that it gave before.
+    types = tuple(tensors_of(type_))
+    flat = replace(instruction, type=types)
+    kept.append(flat)
+    return _pack(type_, iter([(flat, (n,)) for n in range(len(types))]), kept)
 
 
 def _split_parameters(computation: Computation) -> None:
@@ -134,21 +109,15 @@ def _split_parameters(computation: Computation) -> None:
         news += made
         replaced[old] = _pack(old.type, iter([(new, ()) for new in made]), packed)
     rest = [i for i in computation.instructions if i.op != "parameter"]
-    for instruction in rest:
-        redirect(instruction, replaced)
-    redirect_results(computation, replaced)
     computation.instructions = [*news, *packed, *rest]
+    redirect_all(computation, replaced)
 
 
 def _pack(type_: Type, leaves: Iterator[Value], made: list[Instruction]) -> Value:
     """Return the tuple of a type that holds some tensors; the tuples made for it come last."""
     if isinstance(type_, Tensor):
         return next(leaves)
-    values = [_pack(part, leaves, made) for part in type_]
-    whole = Instruction(name="packed", op="tuple", type=type_)
-    set_operands(whole, values)
-    made.append(whole)
-    return whole, ()
+    return pack(made, "packed", type_, [_pack(part, leaves, made) for part in type_])
 
 
 def _leaves(value: Value) -> Iterator[Value]:

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.ir.graph import Attribute, Opaque, Sharding, Tensor
 from conformance.ir.hlo.attributes import GROUPS, QUOTED_NAMES, RAW_NAMES
-from conformance.ir.hlo.lexing import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from conformance.ir.graph import Origin, Type
-    from conformance.ir.hlo.devices import Groups
+    from conformance.ir.hlo.shardings import Groups
+
+_ODD = re.compile(r'[\\"\x00-\x1f\x7f]')
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotes, so that `unquoted` gives it back."""
+    return f'"{_ODD.sub(_escaped, text)}"'
+
+
+def _escaped(match: re.Match[str]) -> str:
+    char = match[0]
+    return f"\\{char}" if char in '\\"' else f"\\{ord(char):03o}"
 
 
 def spelled_origin(origin: Origin) -> str:

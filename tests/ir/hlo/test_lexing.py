@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.ir.hlo.lexing import Unexpected, closing, parts, quoted, unquoted
+from conformance.ir.hlo.lexing import Unexpected, closing, parts, unquoted
+from tests.ir.hlo.spelling import quoted
 
 
 def test_parts_are_what_commas_outside_brackets_part() -> None:

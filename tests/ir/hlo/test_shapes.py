@@ -6,7 +6,7 @@ import pytest
 
 from conformance.ir.graph import Tensor
 from conformance.ir.hlo.lexing import Unexpected
-from conformance.ir.hlo.shapes import Types
+from conformance.ir.hlo.shapes import HloTypes
 from tests.ir.hlo.spelling import spelled_type
 
 
@@ -32,20 +32,20 @@ from tests.ir.hlo.spelling import spelled_type
 )
 def test_a_type_is_read_and_spelled(text: str, expected: object) -> None:
     """The memory space stands apart from the layout."""
-    found = Types()[text]
+    found = HloTypes()[text]
     assert found == expected
-    assert Types()[spelled_type(found)] == expected
+    assert HloTypes()[spelled_type(found)] == expected
 
 
 def test_comments_and_the_default_space_say_nothing() -> None:
     """`/*index=5*/` marks every fifth part of a tuple; `S(0)` is the default."""
-    types = Types()
+    types = HloTypes()
     assert types["(f32[], /*index=5*/f32[2]{0:S(0)})"] == types["(f32[],f32[2]{0})"]
 
 
 def test_equal_types_are_one_object() -> None:
     """So memory stays small, and comparing is quick."""
-    types = Types()
+    types = HloTypes()
     assert types["(f32[2]{0})"][0] is types["f32[2]{0}"]
     assert types["(f32[2]{0}, s32[])"] is types["(f32[2]{0},s32[])"]
 
@@ -67,5 +67,5 @@ def test_equal_types_are_one_object() -> None:
 def test_what_is_no_type_is_named(text: str, got: str, expected: str) -> None:
     """With what was found in its place."""
     with pytest.raises(Unexpected) as caught:
-        Types()[text]
+        HloTypes()[text]
     assert (caught.value.got, caught.value.expected) == (got, expected)

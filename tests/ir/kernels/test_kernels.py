@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.ir import diff
-from conformance.ir.analysis import analyse
+from conformance.ir.analysis import analyse, read
 from conformance.ir.fingerprint import fingerprints
 from conformance.ir.graph import Computation, Instruction, Module, Opaque, Tensor
 from conformance.ir.kernels.affine import affine_map
@@ -17,9 +17,8 @@ from conformance.ir.kernels.cursor import Cursor, NotReadError
 from conformance.ir.kernels.effects import Effects
 from conformance.ir.kernels.operations import read_kernel
 from conformance.ir.kernels.spelling import canonical_op
-from conformance.ir.normal.forms import to_neutral, to_structure
+from conformance.ir.normal.forms import to_canonical, to_exact
 from conformance.ir.normal.text import dumps, loads
-from conformance.ir.reading import read
 from tests.ir.kernels.samples import bodies, body, embedded, mosaic, triton
 
 M6, M12 = "mosaic 0.6.2 ", "mosaic 0.12.0.1 "
@@ -27,9 +26,9 @@ T8, T12 = "triton 0.8.3 ", "triton 0.12.0.1 "
 
 
 def structure(text: str) -> Module:
-    """Return a module in the form `structure`."""
+    """Return a module in the form `exact`."""
     module = read(text, "hlo")
-    to_structure(module)
+    to_exact(module)
     return module
 
 
@@ -151,10 +150,10 @@ def test_settings_of_triton_count() -> None:
 def test_the_text_of_a_kernel_is_read_again(name: str) -> None:
     """And normalising it twice is normalising it once."""
     module = structure(embedded(name))
-    once = to_neutral(module)
+    once = to_canonical(module)
     again = loads(dumps(module, 1))
-    assert to_structure(again)
-    assert to_neutral(again) == once
+    assert to_exact(again)
+    assert to_canonical(again) == once
 
 
 @pytest.mark.parametrize(

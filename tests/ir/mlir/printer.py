@@ -6,8 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from conformance.ir.graph import Computation, Instruction, IrSyntaxError, Module, Tensor
-from conformance.ir.mlir.roles import CALLS
-from conformance.ir.mlir.scan import escape
+from conformance.ir.mlir.symbols import CALLS
 from tests.ir.mlir import spelling
 
 if TYPE_CHECKING:
@@ -137,7 +136,7 @@ class _Printer:
         links = list(zip(one.operands, one.paths, strict=True))
         count, results = self._results(one)
         key = f"{self._key(one)}{f':{count}' if count > 1 else ''} = " if count else ""
-        head = f"{space}{key}{escape(one.op)}({self._operands(links)})"
+        head = f"{space}{key}{spelling.escape(one.op)}({self._operands(links)})"
         head += _properties(self._attributes(one))
         tail = f" : {spelling.of_types(map(_type_of, links))} -> {results}"
         regions = [body for role, body in one.bodies if not _is_called(one.op, role)]
@@ -235,4 +234,4 @@ def _other(key: str, fields: Attribute) -> str:
     for field, value in cast("Pairs", fields):
         is_mesh = op == "sdy.mesh" and field == "mesh"
         given.append((field, spelling.mesh(value) if is_mesh else spelling.value(value)))
-    return f"  {escape(op)}(){_properties(given)} : () -> ()"
+    return f"  {spelling.escape(op)}(){_properties(given)} : () -> ()"

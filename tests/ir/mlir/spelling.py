@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, cast
 
 from conformance.ir.graph import Opaque, Sharding, Tensor
-from conformance.ir.mlir import literals, private
-from conformance.ir.mlir.scan import escape
+from conformance.ir.mlir import literals
+from conformance.ir.mlir.dialects import SHARDING, TEXT
 from conformance.ir.mlir.tensors import SCALAR
 
 if TYPE_CHECKING:
@@ -25,6 +25,15 @@ _INTEGER = re.compile(r"([su])(\d+)")
 _SMALL_FLOAT = re.compile(r"f\d+e\d+m\w+")
 _WORD = re.compile(r"[A-Za-z_][\w$.]*")
 _SYMBOL = re.compile(r"[\w$.-]+")
+_SPECIAL = re.compile(r'[^ -~]|["\\]')
+
+
+def escape(text: str) -> str:
+    """Return a text in quotation marks, as MLIR would spell it."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    raw = text.encode("utf-8", "surrogatepass").decode("latin-1")
+    return '"' + _SPECIAL.sub(lambda found: f"\\{ord(found[0]):02X}", raw) + '"'
 
 
 def of_type(one: Type) -> str:
@@ -122,12 +131,12 @@ def _element(dtype: str) -> str:
 
 def spelled_text(value: str) -> str:
     """Return the spelling of a text that stands for a constant."""
-    return f"{private.TEXT}<{escape(value)}>"
+    return f"{TEXT}<{escape(value)}>"
 
 
 def spelled_sharding(value: Sharding) -> str:
     """Return the spelling of a sharding."""
-    return private.SHARDING + _body(value)
+    return SHARDING + _body(value)
 
 
 def _body(value: Sharding) -> str:
@@ -150,13 +159,30 @@ def dense(text: str, tensor: Tensor) -> str | None:
     if values is None or not values.size:
         return None if values is None else ""
     if values.dtype.kind == "c":
-        parts = literals.element_texts(values.view(values.real.dtype), bits=True)
+        parts = _element_texts(values.view(values.real.dtype))
         spelled = [f"({re_},{im})" for re_, im in zip(parts[::2], parts[1::2], strict=True)]
     else:
-        spelled = literals.element_texts(values, bits=True)
+        spelled = _element_texts(values)
     if len(spelled) == 1:
         return spelled[0]
     for size in reversed([size for size in tensor.shape if isinstance(size, int)]):
         rows = range(0, len(spelled), size)
         spelled = [f"[{', '.join(spelled[row : row + size])}]" for row in rows]
     return spelled[0]
+
+
+def _element_texts(values: literals.Elements) -> list[str]:
+    """Return the text of each element, a float that is no number as its bits."""
+    texts = literals.element_texts(values)
+    if values.dtype.kind in "biu":
+        return texts
+    size = values.dtype.itemsize
+    raw: list[int] = values.view(f"uint{8 * size}").tolist()
+    return [
+        f"0x{bits:0{2 * size}X}"
+        if text[-1].isalpha() or text[-1] == ")"
+        else text.replace("e", ".0e")
+        if "." not in text
+        else text
+        for text, bits in zip(texts, raw, strict=True)
+    ]

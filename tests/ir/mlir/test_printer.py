@@ -13,7 +13,7 @@ from conformance.ir.mlir import parse
 from tests.ir.mlir.printer import print_module
 
 from .same import plain, text
-from .test_reader import FUNCTIONS, LOOP
+from .test_parser import FUNCTIONS, LOOP
 
 SAMPLES = sorted((Path(__file__).parents[1] / "samples").rglob("*.generic"))
 

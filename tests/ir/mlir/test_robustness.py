@@ -10,7 +10,7 @@ from conformance.ir.mlir import parse
 from tests.ir.mlir.printer import print_module
 
 from .same import plain, text
-from .test_reader import FUNCTIONS, LOOP
+from .test_parser import FUNCTIONS, LOOP
 
 WHOLE = text(
     *LOOP.splitlines(),

@@ -1,11 +1,30 @@
-"""Attributes: spelling, the compiler's choice, meaning."""
+"""Names and attributes: one spelling, no compiler's choice, devices in one form."""
 
 from __future__ import annotations
 
 import pytest
 
-from conformance.ir.normal.attributes import drop_compilers_choice, drop_spelling
-from tests.ir.texts import ADD, LOOP, STEPS, after, hlo, module, neutral, stablehlo, structure, the
+from conformance.ir.graph import Opaque, Sharding
+from conformance.ir.normal.attributes import (
+    canonical_sharding,
+    drop_compilers_choice,
+    drop_spelling,
+    sorted_groups,
+    spell_alike,
+)
+from tests.ir.texts import (
+    ADD,
+    LOOP,
+    STEPS,
+    after,
+    hlo,
+    module,
+    neutral,
+    ops,
+    stablehlo,
+    structure,
+    the,
+)
 
 REDUCE = "%r = f32[4] all-reduce(%x), "
 
@@ -38,7 +57,7 @@ def test_groups_are_in_order_their_members_as_they_are() -> None:
 
 
 def test_the_number_of_a_channel_is_nothing_that_there_is_one_is_something() -> None:
-    """A channel makes a collective one of all partitions; for `neutral` it is the same."""
+    """A channel makes a collective one of all partitions; for `canonical` it is the same."""
     one, two, none = (
         hlo(f"{REDUCE}{channel}replica_groups={{}}, to_apply=%add", before=ADD)
         for channel in ("channel_id=1, ", "channel_id=7, ", "")
@@ -113,3 +132,76 @@ def test_what_is_shared_is_rewritten_once() -> None:
     one.attributes = two.attributes = {"channel_id": 3}
     drop_spelling(found)
     assert one.attributes is two.attributes
+
+
+SHIFT = (
+    '%r = "stablehlo.shift_right_logical"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>'
+)
+
+
+def test_stablehlo_is_named_as_hlo_is() -> None:
+    """Without its prefix, with dashes."""
+    assert ops(after(stablehlo(SHIFT), spell_alike)) == ["shift-right-logical"]
+
+
+def test_hlo_keeps_its_names() -> None:
+    """They are the ones the others get."""
+    assert ops(after(hlo("%r = f32[4] shift-left(%x, %y)"), spell_alike)) == ["shift-left"]
+
+
+def calling(target: str, address: str, operand: str = "") -> str:
+    """Return a module that calls a function at an address."""
+    return hlo(
+        f"%a = s64[] constant({operand or address})",
+        f'%r = f32[4] custom-call(%a, %x), custom_call_target="{target}", '
+        f'backend_config="{address}"',
+    )
+
+
+@pytest.mark.parametrize("target", ["xla_python_cpu_callback", "xla_python_gpu_callback"])
+def test_a_callback_is_the_same_wherever_its_function_lies(target: str) -> None:
+    """Both places of the address are, and nothing else of the call."""
+    one = structure(calling(target, "93918520036768"))
+    assert structure(calling(target, "94812065876640")) == one
+    assert structure(calling(target, "93918520036768", "3")) != one
+
+
+def test_numbers_of_other_calls_mean_something() -> None:
+    """A configuration that is a number may be one."""
+    assert structure(calling("my_kernel", "16")) != structure(calling("my_kernel", "32"))
+
+
+def test_groups_are_sorted_and_other_text_is_kept() -> None:
+    """What is not understood is not touched."""
+    assert sorted_groups(((2, 3), (1, 0))) == ((1, 0), (2, 3))
+    assert sorted_groups(Opaque("?")) == Opaque("?")
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        (Sharding("tiled", (2, 2), (0, 1, 2, 3)), Sharding("tiled", (2, 2), (0, 1, 2, 3))),
+        (Sharding("tiled", (1, 2), (0, 1), ("replicated",)), Sharding("replicated")),
+        (Sharding("tiled", (1, 2), (0, 1), ("manual",)), Sharding("manual")),
+        (Sharding("tiled", (1,), (0,)), Sharding("replicated")),
+        (
+            Sharding("tiled", (2, 2), (1, 0, 3, 2), ("replicated",)),
+            Sharding("tiled", (2, 2), (0, 1, 2, 3), ("replicated",)),
+        ),
+        (
+            Sharding("tiled", (2, 1, 2), (0, 1, 2, 3), ("manual", "replicated")),
+            Sharding("tiled", (2, 2), (0, 1, 2, 3), ("replicated",)),
+        ),
+        (
+            Sharding("tiled", (2, 2, 2), tuple(range(8)), ("replicated", "replicated")),
+            Sharding("tiled", (2, 4), tuple(range(8)), ("replicated",)),
+        ),
+        (Sharding("maximal", devices=(3,)), Sharding("maximal", devices=(3,))),
+    ],
+)
+def test_a_sharding_has_one_form(said: Sharding, meant: Sharding) -> None:
+    """Those that put the same tile on every device are one; a tuple is a tuple of those."""
+    assert canonical_sharding(said) == meant
+    assert canonical_sharding(meant) == meant
+    pair = Sharding("tuple", parts=(said, said))
+    assert canonical_sharding(pair) == Sharding("tuple", parts=(meant, meant))

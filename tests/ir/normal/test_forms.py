@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from conformance.ir.analysis import read
 from conformance.ir.graph import Computation, Instruction, IrSyntaxError, Module, Tensor
-from conformance.ir.normal.forms import VERSION, to_neutral, to_structure
+from conformance.ir.normal.forms import VERSION, to_canonical, to_exact
 from conformance.ir.normal.text import dumps, loads
-from conformance.ir.reading import read
 from tests.ir.jaxpr.documents import SAMPLES as JAXPRS
 from tests.ir.texts import ADD, LOOP, STEPS, hlo, module, neutral, ops, settled
 
@@ -78,7 +78,7 @@ ODD = {
 def test_forms_are_twelve_bytes_of_hexadecimal() -> None:
     """And differ from one another."""
     found = module(hlo("%r = f32[4] copy(%x)"))
-    one, other = to_structure(found), to_neutral(found)
+    one, other = to_exact(found), to_canonical(found)
     assert len(one) == len(other) == 24
     assert one != other
 
@@ -88,11 +88,11 @@ def test_odd_modules_are_settled(text: str) -> None:
     """Twice is once, and as text as well."""
     found = settled(text)
     before = dumps(found, VERSION)
-    to_structure(found)
-    to_neutral(found)
+    to_exact(found)
+    to_canonical(found)
     again = loads(before)
-    to_structure(again)
-    to_neutral(again)
+    to_exact(again)
+    to_canonical(again)
     assert before == dumps(found, VERSION) == dumps(again, VERSION)
 
 
@@ -100,12 +100,12 @@ def test_odd_modules_are_settled(text: str) -> None:
 def test_real_modules_are_settled(file: Path) -> None:
     """Programs of many releases and platforms."""
     found = read(file.read_text(encoding="utf-8"), KINDS[file.suffix])
-    to_structure(found)
-    first = to_neutral(found)
+    to_exact(found)
+    first = to_canonical(found)
     text = dumps(found, VERSION)
     again = loads(text)
-    to_structure(again)
-    assert to_neutral(again) == first
+    to_exact(again)
+    assert to_canonical(again) == first
     assert dumps(again, VERSION) == text
 
 
@@ -121,7 +121,7 @@ def test_a_computation_that_calls_itself_is_refused() -> None:
     loop.instructions.append(one)
     loop.results.append((one, ()))
     with pytest.raises(IrSyntaxError, match="computation f calls itself"):
-        to_structure(Module("hlo", "m", loop))
+        to_exact(Module("hlo", "m", loop))
 
 
 def test_the_collector_is_as_it_was() -> None:

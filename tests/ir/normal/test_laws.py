@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from conformance.ir import diff
-from conformance.ir.normal.forms import VERSION, to_neutral, to_structure
+from conformance.ir.normal.forms import VERSION, to_canonical, to_exact
 from conformance.ir.normal.text import dumps, loads
 from tests.ir.modules import Block, mutants, programs, written
 from tests.ir.texts import settled
@@ -28,8 +28,8 @@ slow = settings(
 
 def again(module: Module) -> tuple[str, str]:
     """Return the fingerprint and text of a module that is brought into its form once more."""
-    to_structure(module)
-    return to_neutral(module), dumps(module, VERSION)
+    to_exact(module)
+    return to_canonical(module), dumps(module, VERSION)
 
 
 def said(found: IrDiff, mirror: dict[str, str] | None = None) -> list[tuple[str, int, str]]:

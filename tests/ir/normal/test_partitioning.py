@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.ir.graph import Sharding
-from conformance.ir.normal.forms import to_structure
+from conformance.ir.normal.forms import to_exact
 from conformance.ir.normal.inlining import inline_calls
 from conformance.ir.normal.partitioning import unify_partitioning
 from tests.ir.texts import after, neutral, ops, stablehlo, the
@@ -37,7 +37,7 @@ def sharded(line: str) -> str:
 @pytest.mark.parametrize("line", [SHARDY, GSPMD])
 def test_a_constraint_is_one_operation(line: str) -> None:
     """With the sharding that it asks for."""
-    found = after(sharded(line), to_structure, unify_partitioning)
+    found = after(sharded(line), to_exact, unify_partitioning)
     constraint = the(found, "sharding-constraint")
     assert constraint.attributes == {"sharding": Sharding("tiled", (2,), (0, 1))}
 
@@ -50,7 +50,7 @@ def test_both_spellings_mean_the_same() -> None:
 
 def test_manual_code_begins_and_ends_where_its_values_cross() -> None:
     """The region itself is code like any other."""
-    found = after(sharded(MANUAL), to_structure, inline_calls, unify_partitioning)
+    found = after(sharded(MANUAL), to_exact, inline_calls, unify_partitioning)
     assert ops(found) == ["full-to-shard", "negate", "shard-to-full"]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from conformance.ir.normal.attributes import spell_alike
 from conformance.ir.normal.regions import close_regions
-from conformance.ir.normal.spelling import spell_alike
 from tests.ir.texts import after, neutral, reads, stablehlo, the
 
 F32 = "(tensor<4xf32>) -> tensor<4xf32>"

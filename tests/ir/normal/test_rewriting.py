@@ -7,11 +7,9 @@ from conformance.ir.normal.rewriting import (
     copy_of_computation,
     grows_reasonably,
     is_tuple,
-    operands_of,
     redirect,
     redirect_results,
     resolve,
-    set_operands,
     type_at,
     type_of,
 )
@@ -41,9 +39,9 @@ def test_a_tuple_is_read_through() -> None:
 def test_operands_follow_what_stands_for_them() -> None:
     """Only where something does."""
     reader = Instruction(name="r", op="add", type=F32)
-    set_operands(reader, [(A, ()), (PAIR, (0,))])
+    reader.inputs = [(A, ()), (PAIR, (0,))]
     redirect(reader, {A: (B, (0,))})
-    assert operands_of(reader) == [(B, (0,)), (B, (0,))]
+    assert reader.inputs == [(B, (0,)), (B, (0,))]
 
 
 def test_results_follow_too() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.ir.graph import Instruction, IrSyntaxError, Opaque, Sharding, Tensor
-from conformance.ir.normal.forms import VERSION, to_neutral, to_structure
+from conformance.ir.normal.forms import VERSION, to_canonical, to_exact
 from conformance.ir.normal.text import Head, dumps, head_of, loads, read_type
 from tests.ir.texts import ADD, LOOP, STEPS, hlo, neutral, settled
 
@@ -60,8 +60,8 @@ def test_a_reducer_is_named_by_what_it_does() -> None:
 def test_what_is_loaded_is_what_was_dumped() -> None:
     """To the letter."""
     found = loads(TEXT)
-    to_structure(found)
-    assert to_neutral(found) == head_of(TEXT).fingerprint
+    to_exact(found)
+    assert to_canonical(found) == head_of(TEXT).fingerprint
     assert dumps(found, VERSION) == TEXT
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from conformance.ir.graph import IrSyntaxError, Opaque, Origin, Tensor
 from conformance.ir.jaxpr import parse
+from conformance.ir.jaxpr.parser import hlo_dtype
 from tests.ir.jaxpr.documents import (
     F32,
     S32,
@@ -28,6 +29,7 @@ from tests.ir.jaxpr.documents import (
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 ARRAY, SCALAR = Tensor("f32", (4,)), Tensor("s32")
 
@@ -195,3 +197,25 @@ def test_every_release_is_understood(file: Path) -> None:
     assert {i.origin.file for i in module.entry.instructions} <= {"generate.py", ""}
     assert any(i.origin.line for i in module.entry.instructions)
     assert len(json.loads(file.read_text())["jaxprs"]) == len(module.reachable())
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("bool", "pred"),
+        ("int4", "s4"),
+        ("uint32", "u32"),
+        ("float32", "f32"),
+        ("bfloat16", "bf16"),
+        ("complex64", "c64"),
+        ("float8_e4m3fn", "f8e4m3fn"),
+        ("float4_e2m1fn", "f4e2m1fn"),
+        ("ref<int32>", "ref<s32>"),
+        ("float0", "float0"),
+        ("key<fry>", "key<fry>"),
+        ("token", "token"),
+    ],
+)
+def test_a_dtype_goes_by_its_name_in_hlo(name: str, expected: str) -> None:
+    """A name that HLO does not have is left as it is."""
+    assert hlo_dtype(name) == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.ir.deltas import Rewrite, rewrites
+from conformance.ir.edits import Rewrite, find_rewrites
 from tests.ir.test_alignment import aligned
 from tests.ir.texts import ADD, LOOP, STEPS, hlo
 
@@ -14,12 +14,12 @@ REDUCE = "%r = f32[4] all-reduce(%x), replica_groups={{{{0,1}}}}, to_apply=%add"
 def found(a: str, b: str) -> list[Rewrite]:
     """Return the rewrites between two texts."""
     alignment, _, _ = aligned(a, b)
-    return rewrites(alignment)
+    return find_rewrites(alignment)
 
 
 def said(rewrite: Rewrite) -> list[tuple[str, str]]:
     """Return what a rewrite says, each place by its sign and operation."""
-    return sorted((str(delta.side), delta.op) for delta in rewrite.deltas)
+    return sorted((str(edit.side), edit.op) for edit in rewrite)
 
 
 def test_nothing_differs() -> None:
@@ -49,16 +49,16 @@ def test_an_attribute_that_differs_is_named() -> None:
     """Of a pair."""
     one = hlo("%r = f32[4] iota(), iota_dimension=0, about=1")
     (rewrite,) = found(one, one.replace("about=1", "about=2"))
-    assert [(d.side, d.what) for d in rewrite.deltas if d.what] == [("~", ("about",))]
+    assert [(d.side, d.what) for d in rewrite if d.what] == [("~", ("about",))]
 
 
 def test_a_type_that_spreads_is_one_rewrite() -> None:
     """From where it begins to where it ends."""
     one = hlo("%a = f32[4] negate(%x)", "%b = f32[4] sine(%a)", "%r = f32[4] abs(%b)")
     rewrite, *others = found(one, one.replace("f32", "f64"))
-    assert len(rewrite.deltas) == 4
-    assert {d.what for d in rewrite.deltas} == {("type",)}
-    assert all(d.op == "parameter" for one in others for d in one.deltas)
+    assert len(rewrite) == 4
+    assert {d.what for d in rewrite} == {("type",)}
+    assert all(d.op == "parameter" for one in others for d in one)
 
 
 @pytest.mark.parametrize(("op", "count"), [("divide", 1), ("add", 0)])
@@ -100,4 +100,4 @@ def test_a_reducer_differs_within() -> None:
     one = hlo(line, before=ADD)
     two = hlo(line, before=ADD.replace("= f32[] add", "= f32[] maximum"))
     (rewrite,) = found(one, two)
-    assert {delta.at.path for delta in rewrite.deltas} == {("all-reduce to_apply",)}
+    assert {edit.at.path for edit in rewrite} == {("all-reduce to_apply",)}

@@ -1,4 +1,4 @@
-"""The order of slots and operands."""
+"""The order of loop carries."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import itertools
 
 import pytest
 
+from conformance.ir.normal.color_refinement import Contexts, Uses, hash_slots, refine_colors
+from conformance.ir.normal.forms import to_exact
+from conformance.ir.normal.loop_carries import normalise_slots, slots_of
 from conformance.ir.normal.text import dumps
-from tests.ir.texts import hlo, neutral, settled
+from conformance.ir.normal.tuples import fold_tuples
+from tests.ir.texts import LOOP, STEPS, after, hlo, neutral, settled, the
 
 FOUR = ("s32[]", "f32[4]", "f32[4]", "f32[4]")
 
@@ -108,3 +112,48 @@ def test_operands_of_sums_are_in_order() -> None:
     assert neutral(hlo("%r = f32[4] subtract(%x, %y)")) != neutral(
         hlo("%r = f32[4] subtract(%y, %x)")
     )
+
+
+READY = (to_exact, fold_tuples, normalise_slots)
+
+
+def test_the_outlook_of_a_slot_is_what_becomes_of_it() -> None:
+    """A condition makes nothing of it, but may read it."""
+    slots = slots_of(the(after(hlo(*LOOP, before=STEPS), *READY), "while"))
+    assert slots is not None
+    bodies = dict(slots.instruction.bodies)
+    alike = [b"", b"", b""]
+    assert len(set(hash_slots(bodies["body"], slots, alike, Uses()))) == 3
+    made, read = zip(*hash_slots(bodies["condition"], slots, alike, Uses()), strict=True)
+    assert set(made) == {b""}
+    assert read[1] == read[2] != read[0]
+
+
+def test_slots_that_begin_alike_get_hashes_of_their_own() -> None:
+    """As far as they do anything of their own."""
+    found = after(hlo(*LOOP, before=STEPS), *READY)
+    slots = slots_of(the(found, "while"))
+    assert slots is not None
+    assert len(set(refine_colors(slots, [b"", b"", b""], Contexts(found.entry, Uses())))) == 3
+
+
+def test_a_context_is_who_reads_a_value_in_which_place() -> None:
+    """Down to the results; the order of a sum is nothing."""
+    found = after(
+        hlo(
+            "%a = f32[4] subtract(%x, %y)",
+            "%b = f32[4] add(%x, %y)",
+            "%r = (f32[4], f32[4]) tuple(%a, %b)",
+        )
+    )
+    x, y, difference, total, _ = found.entry.instructions
+    contexts = Contexts(found.entry, Uses())
+    assert contexts.of((x, ())) != contexts.of((y, ()))
+    assert contexts.of((difference, ())) != contexts.of((total, ()))
+
+
+def test_inner_loops_tell_what_they_carry_from_what_they_read() -> None:
+    """By what they do with each slot, not by its place."""
+    slots = slots_of(the(after(hlo(*LOOP, before=STEPS), *READY), "while"))
+    assert slots is not None
+    assert len(set(Uses().of(slots))) == 3

@@ -1,4 +1,4 @@
-"""Slots: what loops, branches and closed regions take.
+"""Loop carries: which values loops, branches and closed regions take, each in a slot.
 
 In the normal form of a `while` the operands are first what it carries from step to step, one
 result each, then what it captures: values that its condition and body read and leave alone. The
@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 from conformance.ir.graph import Instruction, Tensor
 from conformance.ir.normal.rewriting import (
     copy_of,
-    operands_of,
+    follow,
+    moved_value,
     parameter,
-    redirect,
-    redirect_results,
-    set_operands,
+    redirect_all,
     type_of,
 )
 from conformance.ir.vocabulary import BRANCHES, CONSTANTS
@@ -26,8 +25,8 @@ from conformance.ir.vocabulary import BRANCHES, CONSTANTS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from conformance.ir.graph import Computation, Module, Type
-    from conformance.ir.normal.rewriting import Path, Value
+    from conformance.ir.graph import Computation, Module, Type, Value
+    from conformance.ir.normal.rewriting import Moved
 
 
 @dataclass(slots=True)
@@ -46,8 +45,8 @@ class Slots:
 
     @property
     def values(self) -> list[Value]:
-        """What each slot is given."""
-        return operands_of(self.instruction)[self.fixed :]
+        """The value that each slot is given."""
+        return self.instruction.inputs[self.fixed :]
 
     @property
     def bodies(self) -> list[Computation]:
@@ -72,16 +71,16 @@ def slots_of(instruction: Instruction) -> Slots | None:
     return None
 
 
-def name_slots(module: Module) -> None:
+def normalise_slots(module: Module) -> None:
     """Bring loops and branches of every IR into the one form described above.
 
     Args:
         module: Rewritten in place, tuples folded and regions closed.
     """
     for computation in module.reachable():
-        moved: dict[Instruction, list[Value]] = {}
+        moved: Moved = {}
         for instruction in computation.instructions:
-            _follow(instruction, moved)
+            follow(instruction, moved)
             if "cond_nconsts" in instruction.attributes:
                 _name_jaxpr_while(instruction)
             elif instruction.op in BRANCHES and "captured" not in instruction.attributes:
@@ -90,7 +89,7 @@ def name_slots(module: Module) -> None:
             if one_result and (instruction.op == "while" or instruction.op in BRANCHES):
                 instruction.type = (instruction.type,)
                 moved[instruction] = []
-        computation.results = [_moved(value, moved) for value in computation.results]
+        computation.results = [moved_value(value, moved) for value in computation.results]
 
 
 def _name_jaxpr_while(instruction: Instruction) -> None:
@@ -99,35 +98,34 @@ def _name_jaxpr_while(instruction: Instruction) -> None:
     conditions, steps = attributes.pop("cond_nconsts"), attributes.pop("body_nconsts")
     assert isinstance(conditions, int)  # noqa: S101 - JAX's own parameters
     assert isinstance(steps, int)  # noqa: S101
-    values = operands_of(instruction)
-    constants, carry = values[: conditions + steps], values[conditions + steps :]
-    first = {"condition": (0, conditions), "body": (conditions, conditions + steps)}
+    values, count = instruction.inputs, conditions + steps
+    first = {"condition": (0, conditions), "body": (conditions, count)}
     for role, inner in instruction.bodies:
         low, high = first[role]
-        own = inner.parameters
-        given: dict[int, Instruction] = dict(zip(range(low, high), own, strict=False))
-        rest = own[high - low :]
-        made = [given.get(n) or parameter(0, type_of(v)) for n, v in enumerate(constants)]
-        _set_parameters(inner, [*rest, *made])
-    set_operands(instruction, [*carry, *constants])
+        own, size = inner.parameters, high - low
+        made = _for_each(values[:count], own[:size], low)
+        _set_parameters(inner, [*own[size:], *made])
+    instruction.inputs = [*values[count:], *values[:count]]
     instruction.attributes = attributes
-    _count_captured(instruction, len(constants))
+    _count_captured(instruction, count)
 
 
 def _name_branches(instruction: Instruction) -> None:
     """Give every branch of a conditional all that any of them takes."""
-    values = operands_of(instruction)
-    given = values[1:]
-    bodies = [inner for _, inner in instruction.bodies]
+    given = instruction.inputs[1:]
     if instruction.op == "conditional":
-        taken = [len(inner.parameters) for inner in bodies]
         start = 0
-        for inner, count in zip(bodies, taken, strict=True):
-            own = dict(zip(range(start, start + count), inner.parameters, strict=True))
-            start += count
-            made = [own.get(n) or parameter(0, type_of(v)) for n, v in enumerate(given)]
-            _set_parameters(inner, made)
+        for _, inner in instruction.bodies:
+            own = inner.parameters
+            _set_parameters(inner, _for_each(given, own, start))
+            start += len(own)
     _count_captured(instruction, len(given))
+
+
+def _for_each(values: list[Value], own: list[Instruction], start: int) -> list[Instruction]:
+    """Return a parameter for each value; the values from `start` on have one already."""
+    known = dict(enumerate(own, start))
+    return [known.get(n) or parameter(0, type_of(value)) for n, value in enumerate(values)]
 
 
 def _count_captured(instruction: Instruction, count: int) -> None:
@@ -135,8 +133,10 @@ def _count_captured(instruction: Instruction, count: int) -> None:
     instruction.attributes = {**attributes, "captured": count} if count else attributes
 
 
-def hoist_invariants(module: Module) -> bool:
+def move_loop_invariants(module: Module) -> bool:
     """Capture what a loop carries unchanged, and make captured constants again inside.
+
+    This is loop-invariant code motion (LICM), as far as it concerns what a loop carries.
 
     Args:
         module: Rewritten in place, its slots named.
@@ -158,10 +158,10 @@ def hoist_invariants(module: Module) -> bool:
 
 def _hoist_in(computation: Computation) -> bool:
     """Capture what the loops of a computation carry unchanged, and drop unread captures."""
-    moved: dict[Instruction, list[Value]] = {}
+    moved: Moved = {}
     dropped = False
     for instruction in computation.instructions:
-        _follow(instruction, moved)
+        follow(instruction, moved)
         slots = slots_of(instruction)
         if slots is None:
             continue
@@ -169,7 +169,7 @@ def _hoist_in(computation: Computation) -> bool:
         if results is not None:
             moved[instruction] = results
         dropped = _drop_unread(slots) or dropped
-    computation.results = [_moved(value, moved) for value in computation.results]
+    computation.results = [moved_value(value, moved) for value in computation.results]
     return dropped or len(moved) > 0
 
 
@@ -178,23 +178,20 @@ def _hoist(slots: Slots) -> list[Value] | None:
     instruction = slots.instruction
     step = dict(instruction.bodies)["body"]
     own = step.parameters
-    keep: list[int] = []
-    invariant: list[int] = []
-    for number in range(slots.carried):
-        same = step.results[number] == (own[number], ())
-        (invariant if same else keep).append(number)
-    if not invariant:
+    keep = [n for n in range(slots.carried) if step.results[n] != (own[n], ())]
+    if len(keep) == slots.carried:
         return None
     values = slots.values
-    results: list[Value] = [values[n] for n in range(slots.carried)]
+    invariant = [n for n in range(slots.carried) if n not in keep]
+    results = values[: slots.carried]
     for position, number in enumerate(keep):
         results[number] = (instruction, (position,))
     captured = range(slots.carried, len(values))
-    reorder(slots, [*keep, *captured, *invariant], carried=len(keep))
+    reorder_slots(slots, [*keep, *captured, *invariant], carried=len(keep))
     return results
 
 
-def reorder(slots: Slots, order: Sequence[int], *, carried: int) -> None:
+def reorder_slots(slots: Slots, order: Sequence[int], *, carried: int) -> None:
     """Put slots into another order, in the instruction and in its computations.
 
     What reads the results must be moved by the caller.
@@ -208,13 +205,13 @@ def reorder(slots: Slots, order: Sequence[int], *, carried: int) -> None:
     for inner in slots.bodies:
         others, own = slots.parameters(inner)
         _set_parameters(inner, [*others, *(own[n] for n in order)])
-    values, fixed = slots.values, operands_of(instruction)[: slots.fixed]
-    set_operands(instruction, [*fixed, *(values[n] for n in order)])
+    values, fixed = slots.values, instruction.inputs[: slots.fixed]
+    instruction.inputs = [*fixed, *(values[n] for n in order)]
     if instruction.op == "while":
         step = dict(instruction.bodies)["body"]
         step.results = [step.results[n] for n in order[:carried]]
         types: Type = instruction.type
-        assert not isinstance(types, Tensor)  # noqa: S101 - see name_slots
+        assert not isinstance(types, Tensor)  # noqa: S101 - see normalise_slots
         instruction.type = tuple(types[n] for n in order[:carried])
     _count_captured(instruction, len(order) - carried)
     slots.carried = carried
@@ -223,17 +220,13 @@ def reorder(slots: Slots, order: Sequence[int], *, carried: int) -> None:
 def _drop_unread(slots: Slots) -> bool:
     """Drop captures that no computation of an instruction reads; say whether there were any."""
     count = len(slots.values)
-    read = [_read(inner) for inner in slots.bodies]
-    parameters = [slots.parameters(inner)[1] for inner in slots.bodies]
+    bodies = [(slots.parameters(inner)[1], _read(inner)) for inner in slots.bodies]
     order = [
-        number
-        for number in range(count)
-        if number < slots.carried
-        or any(own[number] in seen for own, seen in zip(parameters, read, strict=True))
+        n for n in range(count) if n < slots.carried or any(own[n] in read for own, read in bodies)
     ]
     if len(order) == count:
         return False
-    reorder(slots, order, carried=slots.carried)
+    reorder_slots(slots, order, carried=slots.carried)
     return True
 
 
@@ -260,15 +253,9 @@ def _tidy_captures(slots: Slots) -> bool:
     if len(order) == len(values):
         return False
     for inner, stead in zip(bodies, steads, strict=True):
-        _substitute(inner, stead)
-    reorder(slots, order, carried=slots.carried)
+        redirect_all(inner, stead)
+    reorder_slots(slots, order, carried=slots.carried)
     return True
-
-
-def _substitute(computation: Computation, stead: dict[Instruction, Value]) -> None:
-    for instruction in computation.instructions:
-        redirect(instruction, stead)
-    redirect_results(computation, stead)
 
 
 def _read(computation: Computation) -> set[Instruction]:
@@ -285,28 +272,3 @@ def _set_parameters(computation: Computation, parameters: Iterable[Instruction])
         own.attributes = {**own.attributes, "index": index}
     rest = [i for i in computation.instructions if i.op != "parameter"]
     computation.instructions = [*ordered, *rest]
-
-
-def _follow(instruction: Instruction, moved: dict[Instruction, list[Value]]) -> None:
-    """Make an instruction read results where they have moved to."""
-    if moved and any(operand in moved for operand in instruction.operands):
-        set_operands(instruction, [_moved(value, moved) for value in operands_of(instruction)])
-
-
-def _moved(value: Value, moved: dict[Instruction, list[Value]]) -> Value:
-    """Return where a value is after results have moved.
-
-    Args:
-        value: A value.
-        moved: For each instruction, what its results are now; none says that its one result,
-            until now the whole, is now the first of a tuple.
-    """
-    producer, path = value
-    results = moved.get(producer)
-    if results is None:
-        return value
-    if not results:
-        return producer, (0, *path)
-    # Once is enough: what a loop began with was followed when the loop was reached.
-    stead: tuple[Instruction, Path] = results[path[0]]
-    return stead[0], stead[1] + path[1:]

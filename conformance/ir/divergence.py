@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.ir.deltas import Delta, Side
+from conformance.ir.edits import IrEdit, Side
 from conformance.ir.graph import Tensor
 from conformance.ir.vocabulary import CONSTANTS, MOVEMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    from conformance.ir.deltas import Rewrite
+    from conformance.ir.edits import Rewrite
     from conformance.ir.graph import Instruction
 
 CONVERSIONS: Final = frozenset({"convert", "convert_element_type"})
@@ -30,7 +30,7 @@ _WORDS: Final = {
 }
 
 
-def beginnings(found: Iterable[Rewrite]) -> tuple[str, ...]:
+def find_divergence(found: Iterable[Rewrite]) -> tuple[str, ...]:
     """Return where a difference begins: operations, no sizes and no counts.
 
     Constants are told by who reads them: they are merged where one has the same already, so that
@@ -43,38 +43,43 @@ def beginnings(found: Iterable[Rewrite]) -> tuple[str, ...]:
     Returns:
         A few words for each kind of place, e.g. `mul reads otherwise`, in order.
     """
-    every = [delta for rewrite in found for delta in rewrite.deltas]
-    deltas = [delta for delta in every if _tells(delta)]
-    deltas += [reader for delta in every for reader in _readers(delta)]
-    affected = {one for delta in deltas for one in (delta.a, delta.b) if one is not None}
+    every = [edit for rewrite in found for edit in rewrite]
+    edits = [edit for edit in every if _is_operation(edit)]
+    edits += [reader for edit in every for reader in _readers(edit)]
+    affected = {one for edit in edits for one in edit.instructions}
     # A computation is within an instruction that differs because it does.
-    around = {delta.at.inside for delta in deltas} - {None}
-    first = [d for d in deltas if not _follows(d, affected) and d.a not in around]
-    work = [delta for delta in first if delta.op not in MOVEMENT]
-    return tuple(sorted({_told(delta) for delta in work or first or deltas or every}))
+    around = {edit.at.inside for edit in edits} - {None}
+    first = [
+        edit
+        for edit in edits
+        if edit.a not in around
+        and all(affected.isdisjoint(one.operands) for one in edit.instructions)
+    ]
+    work = [edit for edit in first if edit.op not in MOVEMENT]
+    return tuple(sorted({_phrase(edit) for edit in work or first or edits or every}))
 
 
-def _tells(delta: Delta) -> bool:
-    """Say whether a delta is an operation of its own."""
-    if delta.side is Side.RESULTS:
+def _is_operation(edit: IrEdit) -> bool:
+    """Say whether an edit is an operation of its own."""
+    if edit.side is Side.RESULTS:
         return False
-    if delta.op == "parameter":  # within a computation it is what it is given
-        return delta.side is Side.CHANGED and delta.at.inside is None
-    return not any(_is_constant(one) for one in (delta.a, delta.b) if one is not None)
+    if edit.op == "parameter":  # within a computation it is what it is given
+        return edit.side is Side.CHANGED and edit.at.inside is None
+    return not any(map(_is_constant, edit.instructions))
 
 
-def _readers(delta: Delta) -> Iterator[Delta]:
+def _readers(edit: IrEdit) -> Iterator[IrEdit]:
     """Yield who reads a constant that has another value; they themselves are what they were."""
-    if delta.side is not Side.CHANGED or delta.b is None or not _is_constant(delta.b):
+    if edit.side is not Side.CHANGED or edit.b is None or not _is_constant(edit.b):
         return
-    read = {delta.b}
-    for one in delta.at.b.instructions:
+    read = {edit.b}
+    for one in edit.at.b.instructions:
         if not read.intersection(one.operands):
             continue
         if _is_constant(one):
             read.add(one)
         else:
-            yield Delta(Side.REWIRED, None, one, delta.at)
+            yield IrEdit(Side.REWIRED, None, one, edit.at)
 
 
 def _is_constant(one: Instruction) -> bool:
@@ -85,19 +90,13 @@ def _is_constant(one: Instruction) -> bool:
     return spreads and bool(one.operands) and all(map(_is_constant, one.operands))
 
 
-def _follows(delta: Delta, affected: Collection[Instruction]) -> bool:
-    """Say whether what an operation reads differs already."""
-    sides = (one for one in (delta.a, delta.b) if one is not None)
-    return any(operand in affected for one in sides for operand in one.operands)
-
-
-def _told(delta: Delta) -> str:
-    one = delta.b or delta.a
+def _phrase(edit: IrEdit) -> str:
+    one = edit.b or edit.a
     if one is None:
-        return _WORDS[delta.side].format("nothing")
-    what = dict.fromkeys(_ONE.get(name, name) for name in delta.what)
-    names = f" {', '.join(what)}" if delta.side is Side.CHANGED else ""
-    return _WORDS[delta.side].format(f"{one.op}{_types(one)}{names}")
+        return _WORDS[edit.side].format("nothing")
+    what = dict.fromkeys(_ONE.get(name, name) for name in edit.what)
+    names = f" {', '.join(what)}" if edit.side is Side.CHANGED else ""
+    return _WORDS[edit.side].format(f"{one.op}{_types(one)}{names}")
 
 
 def _types(one: Instruction) -> str:

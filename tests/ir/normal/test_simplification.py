@@ -1,23 +1,25 @@
-"""Copies, reshapes and comparisons."""
+"""Folds, dead-code elimination and common-subexpression elimination."""
 
 from __future__ import annotations
 
 import pytest
 
-from conformance.ir.normal.folding import (
+from conformance.ir.normal.forms import to_exact
+from conformance.ir.normal.simplification import (
+    eliminate_common_subexpressions,
+    eliminate_dead_code,
     fold_copies,
     fold_identities,
     fold_reshapes,
     order_comparisons,
 )
-from conformance.ir.normal.forms import to_structure
-from tests.ir.texts import after, hlo, neutral, ops, reads, stablehlo, the
+from tests.ir.texts import ADD, LOOP, STEPS, after, hlo, neutral, ops, reads, stablehlo, the
 
 
 def test_copies_are_read_through() -> None:
     """A convert to the same type as well."""
     text = hlo("%c = f32[4]{0} copy(%x)", "%d = f32[4]{0} convert(%c)", "%r = f32[4] negate(%d)")
-    found = after(text, to_structure, fold_copies)
+    found = after(text, to_exact, fold_copies)
     assert (ops(found), reads(the(found, "negate"))) == (["negate"], ["x"])
 
 
@@ -40,9 +42,9 @@ def test_an_asynchronous_copy_to_the_host_stays_one_copy() -> None:
 def test_reshapes_in_a_row_are_one() -> None:
     """And none, if the shape is the old one in the end."""
     chain = ["%a = f32[2,2] reshape(%x)", "%b = f32[1,4] reshape(%a)"]
-    found = after(hlo(*chain, "%r = f32[4,1] reshape(%b)"), to_structure, fold_reshapes)
+    found = after(hlo(*chain, "%r = f32[4,1] reshape(%b)"), to_exact, fold_reshapes)
     assert reads(found.entry.results[0][0]) == ["x"]
-    back = after(hlo(*chain, "%r = f32[4] reshape(%b)"), to_structure, fold_reshapes)
+    back = after(hlo(*chain, "%r = f32[4] reshape(%b)"), to_exact, fold_reshapes)
     assert back.entry.results[0][0].name == "x"
 
 
@@ -61,7 +63,7 @@ def test_reshapes_in_a_row_are_one() -> None:
 )
 def test_what_moves_nothing_is_nothing(operation: str, kept: bool) -> None:
     """What changes no element and no place is read through."""
-    found = after(hlo(operation), to_structure, fold_copies, fold_identities, fold_reshapes)
+    found = after(hlo(operation), to_exact, fold_copies, fold_identities, fold_reshapes)
     assert bool(ops(found)) is kept
 
 
@@ -69,9 +71,9 @@ def test_a_broadcast_that_turns_a_square_stays() -> None:
     """The shape is the old one, the places are not."""
     made = "%m = f32[4,4] broadcast(%x), dimensions={0}"
     turned = hlo(made, "%r = f32[4,4] broadcast(%m), dimensions={1,0}")
-    assert ops(after(turned, to_structure, fold_identities)) == ["broadcast", "broadcast"]
+    assert ops(after(turned, to_exact, fold_identities)) == ["broadcast", "broadcast"]
     straight = hlo(made, "%r = f32[4,4] broadcast(%m), dimensions={0,1}")
-    assert ops(after(straight, to_structure, fold_identities)) == ["broadcast"]
+    assert ops(after(straight, to_exact, fold_identities)) == ["broadcast"]
 
 
 def test_slices_of_a_whole_are_the_whole() -> None:
@@ -107,3 +109,68 @@ def test_equality_has_no_order(direction: str, same: bool) -> None:
     one = neutral(hlo(f"%r = pred[4] compare(%x, %y), direction={direction}"))
     other = neutral(hlo(f"%r = pred[4] compare(%y, %x), direction={direction}"))
     assert (one == other) is same
+
+
+REDUCE = "f32[4] all-reduce(%x), replica_groups={}, to_apply=%add"
+CALL = 'f32[4] custom-call(%x), custom_call_target="f", custom_call_has_side_effect=true'
+
+
+def test_what_nobody_reads_is_gone() -> None:
+    """And what only that read."""
+    text = hlo("%a = f32[4] negate(%x)", "%b = f32[4] sine(%a)", "%r = f32[4] add(%x, %y)")
+    assert ops(after(text, eliminate_dead_code)) == ["add"]
+
+
+@pytest.mark.parametrize("impure", [REDUCE, CALL, "f32[4] rng(%x, %y), distribution=rng_uniform"])
+def test_what_does_more_than_compute_stays(impure: str) -> None:
+    """An unread collective still waits for the others."""
+    text = hlo(f"%a = {impure}", "%b = f32[4] sine(%a)", "%r = f32[4] add(%x, %y)", before=ADD)
+    assert len(ops(after(text, eliminate_dead_code))) == 2
+
+
+def test_a_dead_loop_is_gone_unless_it_does_something() -> None:
+    """A collective within counts, at any depth."""
+    talks = STEPS.replace("multiply(%x, %w)", "all-reduce(%x), replica_groups={}, to_apply=%add")
+    dead = [*LOOP, "%n = f32[4] negate(%x)"]
+    assert neutral(hlo(*dead, before=STEPS)) == neutral(hlo("%n = f32[4] negate(%x)"))
+    assert neutral(hlo(*dead, before=f"{ADD}\n\n{talks}")) != neutral(hlo("%n = f32[4] negate(%x)"))
+
+
+def test_a_call_that_is_kept_counts_for_what_it_calls() -> None:
+    """Work of the host is not inlined, its effects are still effects."""
+    callee = "%callee {\n  %x = f32[4] parameter(0)\n  ROOT %n = " + REDUCE + "\n}"
+    host = 'frontend_attributes={_xla_compute_type="host"}'
+    text = hlo(
+        f"%c = f32[4] call(%x), to_apply=%callee, {host}",
+        "%r = f32[4] add(%x, %y)",
+        before=f"{ADD}\n\n{callee}",
+    )
+    assert ops(after(text, eliminate_dead_code)) == ["call", "add"]
+
+
+def test_equal_work_is_done_once() -> None:
+    """Operands of commutative operations in any order."""
+    text = hlo(
+        "%a = f32[4] add(%x, %y)",
+        "%b = f32[4] add(%y, %x)",
+        "%r = f32[4] subtract(%a, %b)",
+    )
+    assert ops(after(text, eliminate_common_subexpressions)) == ["add", "subtract"]
+
+
+def test_two_collectives_are_two() -> None:
+    """Nor are what they depend on merged away between them."""
+    text = hlo(f"%a = {REDUCE}", f"%b = {REDUCE}", "%r = f32[4] subtract(%a, %b)", before=ADD)
+    assert ops(after(text, eliminate_common_subexpressions)) == [
+        "all-reduce",
+        "all-reduce",
+        "subtract",
+    ]
+
+
+def test_equal_loops_are_one() -> None:
+    """What reads one reads the other, whatever order each carries its values in."""
+    again = [line.replace("%loop", "%loop2").replace("%r ", "%r2 ") for line in LOOP[2:]]
+    text = hlo(*LOOP, *again, "%s = f32[4] subtract(%r, %r2)", before=STEPS)
+    once = hlo(*LOOP, "%s = f32[4] subtract(%r, %r)", before=STEPS)
+    assert neutral(text) == neutral(once)

@@ -1,4 +1,8 @@
-"""Slots that begin alike, told apart by all that surrounds them."""
+"""The order of loop carries: colour refinement (Weisfeiler-Lehman) of the slots of loops.
+
+No compiler says in which order a loop carries its values. A slot has a colour, first that of the
+value it is given; where several are alike, all that surrounds them tells them apart.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +12,106 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from conformance.ir.fingerprint import Fingerprints, digest, spelled
-from conformance.ir.normal.rewriting import operands_of, type_of
-from conformance.ir.normal.slots import slots_of
-from conformance.ir.vocabulary import is_commutative
+from conformance.ir.normal.loop_carries import reorder_slots, slots_of
+from conformance.ir.normal.rewriting import follow, moved_value, type_of
+from conformance.ir.vocabulary import CONTROL_FLOW, Purity, is_commutative
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from conformance.ir.graph import Computation, Instruction
-    from conformance.ir.normal.rewriting import Value
-    from conformance.ir.normal.slots import Slots
+    from conformance.ir.graph import Computation, Instruction, Module, Value
+    from conformance.ir.normal.loop_carries import Slots
+    from conformance.ir.normal.rewriting import Moved
 
 _ROUNDS = 4
 _MOST = 100_000
 """How many instructions may be looked at to tell the slots of one loop apart."""
 
 
-def told_apart(slots: Slots, colours: list[bytes], contexts: Contexts) -> list[bytes]:
+def order_slots(module: Module) -> Fingerprints:
+    """Sort what loops carry, what loops, branches and regions capture, what sums add.
+
+    A carried slot is known by its initial value and, where several begin alike, by what a step
+    makes of it; a captured one by its value. So are the operands of commutative operations.
+
+    Args:
+        module: Rewritten in place, its slots named.
+
+    Returns:
+        The hashes of the module as it is afterwards.
+    """
+    hashes = Fingerprints(commutative=True)
+    _order(module.entry, hashes)
+    return hashes
+
+
+def has_equal_loops(module: Module, hashes: Fingerprints) -> bool:
+    """Say whether loops or branches, now that they are in order, do the same pure work.
+
+    Args:
+        module: A module.
+        hashes: Its hashes.
+    """
+    pure = Purity()
+    for computation in module.reachable():
+        seen: set[bytes] = set()
+        for instruction in computation.instructions:
+            if instruction.op in CONTROL_FLOW and pure.holds(instruction):
+                found = hashes.of[instruction]
+                if found in seen:
+                    return True
+                seen.add(found)
+        pure.add(computation)
+    return False
+
+
+def _order(computation: Computation, hashes: Fingerprints) -> None:
+    if id(computation) in hashes.computations:
+        return
+    moved: Moved = {}
+    contexts = Contexts(computation, Uses())
+    for instruction in computation.instructions:
+        follow(instruction, moved)
+        if len(instruction.operands) > 1 and hashes.is_commutative(instruction):
+            _sort_operands(instruction, hashes, contexts)
+        slots = slots_of(instruction)
+        if slots is not None:
+            order = _sorted(slots, hashes, contexts)
+            if order != list(range(len(order))):
+                carried = slots.carried
+                reorder_slots(slots, order, carried=carried)
+                places = sorted(range(carried), key=order.__getitem__)
+                if carried:  # What only captures, such as a branch, keeps its results.
+                    moved[instruction] = [(instruction, (place,)) for place in places]
+        for _, inner in instruction.bodies:
+            _order(inner, hashes)
+        hashes.add(instruction)
+    computation.results = [moved_value(value, moved) for value in computation.results]
+    hashes.close(computation)
+
+
+def _sort_operands(instruction: Instruction, hashes: Fingerprints, contexts: Contexts) -> None:
+    values = instruction.inputs
+    values.sort(key=lambda value: (hashes.of[value[0]], value[1]))
+    first, last = values[0], values[-1]
+    if first != last and hashes.of[first[0]] == hashes.of[last[0]] and first[1] == last[1]:
+        # Two that do the same and are two, such as collectives: who else reads them tells.
+        values.sort(key=contexts.of)
+    instruction.inputs = values
+
+
+def _sorted(slots: Slots, hashes: Fingerprints, contexts: Contexts) -> list[int]:
+    """Return the numbers of the slots, carried before captured, each group in its order."""
+    colours = [hashes.of[i] + b"%r" % (path,) for i, path in slots.values]
+    carried = slots.carried
+    if len(set(colours[:carried])) < carried:
+        colours = refine_colors(slots, colours, contexts)
+    numbers = range(len(colours))
+    front = sorted(numbers[:carried], key=lambda n: colours[n])
+    return [*front, *sorted(numbers[carried:], key=lambda n: colours[n])]
+
+
+def refine_colors(slots: Slots, colours: list[bytes], contexts: Contexts) -> list[bytes]:
     """Tell apart slots that begin alike: by what a step makes of them, by who reads the result.
 
     Those alike in all that are told apart one by one: the first gets a mark, and what depends on
@@ -39,13 +126,15 @@ def told_apart(slots: Slots, colours: list[bytes], contexts: Contexts) -> list[b
         A hash of each slot, which does not depend on their order.
     """
     carried = slots.carried
-    work, uses = _Work(sum(len(inner.instructions) for inner in slots.bodies)), Uses()
+    # Beyond these rounds, slots that look alike stay as they come.
+    size = sum(len(inner.instructions) for inner in slots.bodies)
+    work, uses = iter(range(max(_ROUNDS, _MOST // (size + 1)))), Uses()
     colours = _refined(slots, colours, work, uses)
     if len(set(colours[:carried])) < carried:
         results = [contexts.of((slots.instruction, (n,))) for n in range(carried)]
         told = [digest(c + read) for c, read in zip(colours[:carried], results, strict=True)]
         colours = _refined(slots, [*told, *colours[carried:]], work, uses)
-    while len(set(colours[:carried])) < carried and work.is_left():
+    while len(set(colours[:carried])) < carried and next(work, None) is not None:
         known = Counter(colours[:carried])
         alike = min(colour for colour, count in known.items() if count > 1)
         colours[colours.index(alike)] = digest(alike + b"first")
@@ -53,22 +142,10 @@ def told_apart(slots: Slots, colours: list[bytes], contexts: Contexts) -> list[b
     return colours
 
 
-class _Work:
-    """What may be spent on one loop: beyond it, slots that look alike stay as they come."""
-
-    def __init__(self, size: int) -> None:
-        self._rounds = max(_ROUNDS, _MOST // (size + 1))
-
-    def is_left(self) -> bool:
-        """Take one round; say whether there was one."""
-        self._rounds -= 1
-        return self._rounds >= 0
-
-
-def _refined(slots: Slots, colours: list[bytes], work: _Work, uses: Uses) -> list[bytes]:
+def _refined(slots: Slots, colours: list[bytes], work: Iterator[int], uses: Uses) -> list[bytes]:
     """Let each slot know those that it depends on, and those that depend on it."""
     kinds = len(set(colours))
-    while work.is_left():
+    for _ in work:
         colours = _after_a_step(slots, colours, uses)
         before, kinds = kinds, len(set(colours))
         if kinds in {before, len(colours)}:
@@ -77,7 +154,7 @@ def _refined(slots: Slots, colours: list[bytes], work: _Work, uses: Uses) -> lis
 
 
 def _after_a_step(slots: Slots, colours: list[bytes], uses: Uses) -> list[bytes]:
-    seen = [outlook(inner, slots, colours, uses) for inner in slots.bodies]
+    seen = [hash_slots(inner, slots, colours, uses) for inner in slots.bodies]
     return [
         digest(b"".join([colour, *(part for own in seen for part in own[n])]))
         for n, colour in enumerate(colours)
@@ -113,7 +190,7 @@ class Uses:
         return found
 
 
-def outlook(
+def hash_slots(
     computation: Computation, slots: Slots, colours: list[bytes], uses: Uses
 ) -> list[tuple[bytes, bytes]]:
     """Hash what becomes of each slot in one step, and who reads it.
@@ -151,7 +228,7 @@ class _Shallow:
         self._uses = uses
 
     def add(self, instruction: Instruction) -> None:
-        operands = [self.part(value) for value in operands_of(instruction)]
+        operands = [self.part(value) for value in instruction.inputs]
         labels = self._uses.labels
         slots = slots_of(instruction)
         if slots is not None:
@@ -217,9 +294,8 @@ class Contexts:
             own = instruction.op.encode() if loop else labels.label(instruction)
             seen = sorted(whole.get(instruction, []))
             context = digest(b"".join([self._known.get(instruction, own), *seen]))
-            for value, place in zip(
-                operands_of(instruction), self._places(instruction), strict=True
-            ):
+            places = self._places(instruction)
+            for value, place in zip(instruction.inputs, places, strict=True):
                 readers[value].append(context + place)
                 whole[value[0]].append(context + place)
         return readers

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from conformance.ir.graph import NOWHERE, Computation, Instruction, Module
-from conformance.ir.hlo.devices import Mesh
+from conformance.ir.hlo.shardings import Mesh
 from conformance.ir.mlir.attributes import Attributes
-from conformance.ir.mlir.frames import Head, Open, Tail
-from conformance.ir.mlir.functions import Symbols
-from conformance.ir.mlir.header import Header, check_rest
 from conformance.ir.mlir.locations import Locations
-from conformance.ir.mlir.roles import CALLS, role_of
-from conformance.ir.mlir.scan import Scanner
+from conformance.ir.mlir.scan import Scanner, TextHeader, check_rest
+from conformance.ir.mlir.symbols import CALLS, Symbols, ValueScopes, refuse, role_of
 from conformance.ir.mlir.tensors import Types
-from conformance.ir.mlir.values import Values, refuse
 
 if TYPE_CHECKING:
-    from conformance.ir.graph import Attribute, Origin
+    from conformance.ir.graph import Attribute, Origin, Type, Value
 
 DEEPEST = 500
 """How deep regions may nest."""
@@ -37,20 +34,91 @@ _LINE = re.compile(
 _ENDS = (".return", ".yield")
 
 
-class Reader:
+class _Tail(NamedTuple):
+    """The part of an operation after its operands.
+
+    Attributes:
+        attributes: All of them.
+        type: Type of the result.
+        takes: Types of the operands.
+        gives: How many results there are.
+        unknown: What was not understood, for counting.
+    """
+
+    attributes: dict[str, Attribute]
+    type: Type
+    takes: tuple[Type, ...]
+    gives: int
+    unknown: tuple[str, ...]
+
+
+class _Head(NamedTuple):
+    """The part of an operation up to its operands: `%0:2 = "op"(%a, %b)`.
+
+    Attributes:
+        key: Name of the result, empty without one.
+        times: Number of results as spelled, empty for one.
+        op: The operation.
+        links: The operands.
+        line: Number of the line.
+    """
+
+    key: str
+    times: str
+    op: str
+    links: list[Value]
+    line: int
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    """An operation whose regions are being read.
+
+    Attributes:
+        head: How it begins.
+        attributes: Those read so far.
+        bodies: The regions read so far, with the one that is open.
+        begun: Whether the open region's block has begun.
+        ended: Whether its terminator has been read.
+        unknown: What of its attributes was not understood.
+    """
+
+    head: _Head
+    attributes: dict[str, Attribute]
+    bodies: list[tuple[str, Computation]] = field(default_factory=list)
+    region: Computation = field(default_factory=lambda: Computation(""))
+    begun: bool = False
+    ended: bool = False
+    unknown: tuple[str, ...] = ()
+
+
+def parse(text: str) -> Module:
+    """Return the graph of a module.
+
+    Args:
+        text: What `operation.get_asm(print_generic_op_form=True, large_elements_limit=None,
+            enable_debug_info=True)` says, debug information being optional.
+
+    Raises:
+        IrSyntaxError: If the text is no module in that form; the message names line and token.
+    """
+    return _Reader(text).read()
+
+
+class _Reader:
     """Reads one module."""
 
     def __init__(self, text: str) -> None:
-        header = Header.of(text)
+        header = TextHeader.of(text)
         self._scan = Scanner(text)
         self._unknown: list[str] = []
         self._types = Types(header.types, self._unknown)
         self._attributes = Attributes(header.attributes, self._types, self._unknown)
         self._locations = Locations(text, header.locations)
         self._symbols = Symbols()
-        self._stack: list[Open] = []
-        self._values = Values()
-        self._tails: dict[tuple[str, str], Tail] = {}
+        self._stack: list[_Open] = []
+        self._values = ValueScopes()
+        self._tails: dict[tuple[str, str], _Tail] = {}
         self._origins: dict[str, Origin] = {}
         self._not_understood: Counter[str] = Counter()
         self._names: Counter[str] = Counter()
@@ -61,11 +129,6 @@ class Reader:
         self._position = header.start
 
     def read(self) -> Module:
-        """Return the module.
-
-        Raises:
-            IrSyntaxError: If the text is no module in generic form.
-        """
         self._operation()
         self._position = self._scan.start
         while self._module is None:
@@ -123,7 +186,7 @@ class Reader:
                 origins[where] = origin
             line = self._scan.line_at(found.start(3))
             links = self._values.named(operands, line) if operands else []
-            self._add(Head(key or "", count or "", op, links, line), known, origin)
+            self._add(_Head(key or "", count or "", op, links, line), known, origin)
             position = found.end()
         self._position = position
 
@@ -141,7 +204,7 @@ class Reader:
             self._attributes.dictionary(scan, attributes)
             scan.expect(">")
         if scan.next == "(":
-            frame = Open(head, attributes)
+            frame = _Open(head, attributes)
             frame.unknown = self._claimed(head)
             self._open(frame)
             return
@@ -150,7 +213,7 @@ class Reader:
             self._tails[head.op, scan.text[after:end]] = tail
         self._finish(head, tail, self._location(), ())
 
-    def _head(self) -> tuple[Head, int]:
+    def _head(self) -> tuple[_Head, int]:
         """Read `%0:2 = "op"(%a, %b)`; return also where it ends."""
         scan = self._scan
         line = scan.line
@@ -164,14 +227,14 @@ class Reader:
         operands = scan.listed("(", ")", self._operand)
         after = scan.before
         links = self._values.named(", ".join(operands), line) if operands else []
-        return Head(key, count, op, links, line), after
+        return _Head(key, count, op, links, line), after
 
     def _operand(self) -> str:
         if self._scan.next[:1] != "%":
             self._scan.fail("an operand or ')'")
         return self._scan.advance()
 
-    def _tail(self, head: Head, attributes: dict[str, Attribute]) -> tuple[Tail, int]:
+    def _tail(self, head: _Head, attributes: dict[str, Attribute]) -> tuple[_Tail, int]:
         """Read what follows the regions: attributes and types; return also where it ends."""
         scan = self._scan
         if scan.next == "{":
@@ -179,9 +242,9 @@ class Reader:
         scan.expect(":")
         takes, gives = self._types.signature(scan)
         of = gives[0] if len(gives) == 1 else gives
-        return Tail(attributes, of, takes, len(gives), self._claimed(head)), scan.before
+        return _Tail(attributes, of, takes, len(gives), self._claimed(head)), scan.before
 
-    def _claimed(self, head: Head) -> tuple[str, ...]:
+    def _claimed(self, head: _Head) -> tuple[str, ...]:
         """Return what was not understood since last asked, as an operation's."""
         unknown = tuple(f"{what} of {head.op}" for what in self._unknown)
         self._unknown.clear()
@@ -191,7 +254,7 @@ class Reader:
         return self._locations.read(self._scan) if self._scan.next == "loc" else NOWHERE
 
     def _finish(
-        self, head: Head, tail: Tail, origin: Origin, bodies: tuple[tuple[str, Computation], ...]
+        self, head: _Head, tail: _Tail, origin: Origin, bodies: tuple[tuple[str, Computation], ...]
     ) -> None:
         """Put an operation where it belongs."""
         if len(self._stack) > 1:
@@ -211,8 +274,8 @@ class Reader:
 
     def _add(
         self,
-        head: Head,
-        tail: Tail,
+        head: _Head,
+        tail: _Tail,
         origin: Origin,
         bodies: tuple[tuple[str, Computation], ...] = (),
     ) -> None:
@@ -246,7 +309,7 @@ class Reader:
         if key:
             self._values.define(key, made, tail.gives)
 
-    def _check(self, head: Head, tail: Tail) -> None:
+    def _check(self, head: _Head, tail: _Tail) -> None:
         """Check that an operation may stand here, and that its types fit its values."""
         key, count, op, links, line = head
         if self._stack[-1].ended:
@@ -260,19 +323,19 @@ class Reader:
         if key and (count or "1") != str(tail.gives):
             refuse(line, f"{key}:{count or 1}", f"{tail.gives} results, as the types say")
 
-    def _open(self, frame: Open) -> None:
+    def _open(self, frame: _Open) -> None:
         """Begin with the regions of an operation."""
         if not self._stack and frame.head.op != "builtin.module":
             self._scan.fail("a module before it")
         if len(self._stack) >= DEEPEST:
             self._scan.fail(f"regions nested at most {DEEPEST} deep")
         if len(self._stack) == 1:
-            self._values = Values()
+            self._values = ValueScopes()
         self._stack.append(frame)
         self._scan.expect("(")
         self._region(frame)
 
-    def _region(self, frame: Open) -> None:
+    def _region(self, frame: _Open) -> None:
         self._scan.expect("{")
         if len(self._stack) > 1:
             self._values.enter()
@@ -295,7 +358,7 @@ class Reader:
             scan.listed("(", ")", lambda: self._parameter(frame))
         scan.expect(":")
 
-    def _parameter(self, frame: Open) -> None:
+    def _parameter(self, frame: _Open) -> None:
         scan = self._scan
         line = scan.line
         if scan.next[:1] != "%" or len(self._stack) == 1:  # a module takes nothing

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.ir.normal.forms import to_structure
-from conformance.ir.normal.slots import hoist_invariants, name_slots, slots_of
+from conformance.ir.normal.forms import to_exact
+from conformance.ir.normal.loop_carries import move_loop_invariants, normalise_slots, slots_of
 from conformance.ir.normal.tuples import fold_tuples
 from tests.ir.jaxpr.documents import F32, document, eqn, jaxpr
 from tests.ir.texts import LOOP, STEPS, after, hlo, neutral, ops, reads, settled, the
 
-READY = (to_structure, fold_tuples, name_slots)
+READY = (to_exact, fold_tuples, normalise_slots)
 UNREAD = STEPS.replace("multiply(%x, %w)", "negate(%x)")
 BRANCHES = """%yes {
   %p = (f32[4], f32[4]) parameter(0)
@@ -31,7 +31,7 @@ CHOICE = (
 
 def test_what_a_step_leaves_alone_is_captured() -> None:
     """Its result is what it was given."""
-    found = after(hlo(*LOOP, before=STEPS), *READY, hoist_invariants)
+    found = after(hlo(*LOOP, before=STEPS), *READY, move_loop_invariants)
     loop = the(found, "while")
     assert (reads(loop), loop.attributes["captured"], len(loop.type)) == (["zero", "x", "y"], 1, 2)
     assert len(dict(loop.bodies)["body"].results) == 2
@@ -45,9 +45,9 @@ def test_the_result_of_an_invariant_slot_is_what_it_was_given() -> None:
 
 def test_an_unread_slot_is_no_slot() -> None:
     """Carried along unchanged, for nobody."""
-    found = after(hlo(*LOOP, before=UNREAD), *READY, hoist_invariants, hoist_invariants)
+    found = after(hlo(*LOOP, before=UNREAD), *READY, move_loop_invariants, move_loop_invariants)
     assert reads(the(found, "while")) == ["zero", "x"]
-    assert not hoist_invariants(found)
+    assert not move_loop_invariants(found)
 
 
 def test_a_constant_is_made_again_inside() -> None:

@@ -1,0 +1,268 @@
+"""The edits between two aligned modules, and which of them belong together.
+
+An *edit* is one place: an instruction only one side has, or a pair that differs in what it is or
+in what it reads. Edits that explain each other form a *rewrite*: a reduction that is now made
+in two steps is one rewrite, not five edits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from conformance.ir.normal.loop_carries import slots_of
+from conformance.ir.vocabulary import is_commutative
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.ir.alignment import Alignment, PairedComputations
+    from conformance.ir.graph import Instruction, Value
+
+
+Differing: TypeAlias = tuple[str, "Value | None", "Value | None"]
+"""Where two lists of values differ: the place, what one has there, what the other."""
+
+
+class Side(StrEnum):
+    """The kind of place an edit is."""
+
+    REMOVED = "-"
+    ADDED = "+"
+    CHANGED = "~"
+    """Both sides have it; its type or an attribute differs."""
+    REWIRED = ">"
+    """Both sides have it, and it reads something else."""
+    RESULTS = "="
+    """The computation returns something else."""
+
+
+@dataclass(slots=True, eq=False)
+class IrEdit:
+    """One place that differs.
+
+    Attributes:
+        side: What kind of place.
+        a: The instruction of the first module, if it has one.
+        b: The instruction of the second.
+        what: For a changed pair, the names of what differs: `type` and attributes; for a
+            rewired one, the positions of its operands.
+        at: The computations it lies in.
+    """
+
+    side: Side
+    a: Instruction | None
+    b: Instruction | None
+    at: PairedComputations
+    what: tuple[str, ...] = ()
+
+    @property
+    def instructions(self) -> list[Instruction]:
+        """The instruction of the first module and the one of the second, where there is one."""
+        return [one for one in (self.a, self.b) if one is not None]
+
+    @property
+    def op(self) -> str:
+        """The operation, `results` for what a computation returns."""
+        return self.instructions[0].op if self.a or self.b else "results"
+
+
+Rewrite: TypeAlias = list[IrEdit]
+"""Edits that belong together."""
+
+
+def find_rewrites(alignment: Alignment) -> list[Rewrite]:
+    """Return what differs between two aligned modules.
+
+    Args:
+        alignment: What corresponds to what.
+
+    Returns:
+        Rewrites, in the order of the first module's text.
+    """
+    edits = _Edits(alignment)
+    for pair in alignment.computations:
+        edits.take(pair)
+    return edits.rewrites()
+
+
+class _Edits:
+    """Finds the edits of aligned modules and joins those that explain each other (a union-find).
+
+    A loop may carry more, or less, than the one it is paired with: such a slot shows around the
+    loop, within it, and at its results, and is one rewrite.
+    """
+
+    def __init__(self, alignment: Alignment) -> None:
+        self._alignment = alignment
+        self._parent: dict[IrEdit, IrEdit] = {}
+        self._alone: dict[Instruction, IrEdit] = {}
+        self._retyped: dict[Instruction, IrEdit] = {}
+        self._loops: dict[Instruction, tuple[IrEdit, frozenset[int]]] = {}
+        """What differs around a loop, and which of its slots are paired."""
+
+    def take(self, pair: PairedComputations) -> None:
+        to_a, to_b = self._alignment.to_a, self._alignment.to_b
+        loop = self._loops.get(pair.inside) if pair.inside is not None else None
+        around = loop[0] if loop is not None else None
+        for one in pair.a.instructions:
+            if one not in to_b:
+                self._take_alone(one, IrEdit(Side.REMOVED, one, None, pair), around)
+        for one in pair.b.instructions:
+            if one not in to_a:
+                self._take_alone(one, IrEdit(Side.ADDED, None, one, pair), around)
+        for one in pair.a.instructions:
+            if one in to_b:
+                self._take_pair(one, to_b[one], pair)
+        for _, ours, theirs in _differing_results(self._alignment, pair):
+            a, b = (value[0] if value is not None else None for value in (ours, theirs))
+            edit = IrEdit(Side.RESULTS, a, b, pair)
+            self._take_surroundings(edit, ours, theirs)
+            if ours is None or theirs is None:
+                self._join(edit, around)
+
+    def rewrites(self) -> list[Rewrite]:
+        found: dict[IrEdit, Rewrite] = {}
+        for edit in self._parent:
+            found.setdefault(self._root(edit), []).append(edit)
+        return list(found.values())
+
+    def _take_alone(self, one: Instruction, edit: IrEdit, around: IrEdit | None) -> None:
+        self._alone[one] = self._parent[edit] = edit
+        for operand in one.operands:
+            self._join(edit, self._alone.get(operand))
+        if one.op == "parameter":
+            self._join(edit, around)
+
+    def _take_pair(self, a: Instruction, b: Instruction, pair: PairedComputations) -> None:
+        changed = _changed(a, b, pair)
+        if changed is not None:
+            self._parent[changed] = changed
+            if "type" in changed.what:
+                self._retyped[a] = changed
+                for operand in a.operands:
+                    # A type that spreads from operand to reader is one change.
+                    self._join(changed, self._retyped.get(operand))
+        differing = _differing_operands(self._alignment, a, b)
+        if differing:
+            places = tuple(sorted({place for place, _, _ in differing}))
+            rewired = IrEdit(Side.REWIRED, a, b, pair, places)
+            self._parent[rewired] = rewired
+            if a in self._alignment.slots:
+                slots = self._alignment.slots[a]
+                self._loops[a] = rewired, frozenset(slots)
+                self._loops[b] = rewired, frozenset(slots.values())
+            self._join(rewired, changed)
+            for _, ours, theirs in differing:
+                self._take_surroundings(rewired, ours, theirs)
+
+    def _take_surroundings(self, edit: IrEdit, ours: Value | None, theirs: Value | None) -> None:
+        """Take an edit that what is alone on either side explains."""
+        self._parent.setdefault(edit, edit)
+        for value in (ours, theirs):
+            if value is None:
+                continue
+            producer, path = value
+            self._join(edit, self._alone.get(producer))
+            if path and producer in self._loops:
+                around, paired = self._loops[producer]
+                self._join(edit, around if path[0] not in paired else None)
+
+    def _join(self, one: IrEdit, other: IrEdit | None) -> None:
+        if other is not None:
+            root, child = self._root(one), self._root(other)
+            if root is not child:
+                self._parent[child] = root
+
+    def _root(self, edit: IrEdit) -> IrEdit:
+        while self._parent[edit] is not edit:
+            self._parent[edit] = self._parent[self._parent[edit]]
+            edit = self._parent[edit]
+        return edit
+
+
+def _changed(a: Instruction, b: Instruction, pair: PairedComputations) -> IrEdit | None:
+    what = ["type"] if a.type != b.type and slots_of(a) is None else []
+    ours, theirs = a.attributes, b.attributes
+    if ours is not theirs:
+        # Slots and parameters were paired by what they are given, not by their number.
+        skipped = {"captured", "index"} if a.op == "parameter" else {"captured"}
+        what += [
+            name
+            for name in dict.fromkeys([*ours, *theirs])
+            if name not in skipped and ours.get(name, _ABSENT) != theirs.get(name, _ABSENT)
+        ]
+    if len(a.bodies) != len(b.bodies):
+        what.append("bodies")
+    return IrEdit(Side.CHANGED, a, b, pair, tuple(what)) if what else None
+
+
+_ABSENT: Final = object()
+
+
+def _differing_operands(alignment: Alignment, a: Instruction, b: Instruction) -> list[Differing]:
+    """Find the operands in which two paired instructions differ."""
+    ours, theirs = a.inputs, b.inputs
+    slots = slots_of(a)
+    if slots is not None and a in alignment.slots:
+        fixed = _in_place(alignment, ours[: slots.fixed], theirs[: slots.fixed])
+        pairs = alignment.slots[a]
+        return [*fixed, *_by_slot(alignment, pairs, ours[slots.fixed :], theirs[slots.fixed :])]
+    return (_unordered if is_commutative(a) else _in_place)(alignment, ours, theirs)
+
+
+def _by_slot(
+    alignment: Alignment, pairs: Mapping[int, int], ours: list[Value], theirs: list[Value]
+) -> list[Differing]:
+    """Return where two lists of values differ, slot by slot."""
+    found: list[Differing] = []
+    for n, one in enumerate(ours):
+        other = theirs[pairs[n]] if n in pairs else None
+        if other is None or not _is(alignment, one, other):
+            found.append(("", one, other))
+    taken = set(pairs.values())
+    return [*found, *(("", None, other) for m, other in enumerate(theirs) if m not in taken)]
+
+
+def _in_place(alignment: Alignment, ours: list[Value], theirs: list[Value]) -> list[Differing]:
+    """Return where two lists of values differ, place by place."""
+    found: list[Differing] = []
+    for n, (one, other) in enumerate(zip_longest(ours, theirs)):
+        if one is None or other is None or not _is(alignment, one, other):
+            found.append((str(n), one, other))
+    return found
+
+
+def _unordered(alignment: Alignment, ours: list[Value], theirs: list[Value]) -> list[Differing]:
+    """Return what only one of two lists holds, in whatever order."""
+    rest = list(theirs)
+    found: list[Differing] = []
+    for one in ours:
+        stead = next((other for other in rest if _is(alignment, one, other)), None)
+        if stead is None:
+            found.append(("", one, None))
+        else:
+            rest.remove(stead)
+    return [*found, *(("", None, other) for other in rest)]
+
+
+def _is(alignment: Alignment, a: Value, b: Value) -> bool:
+    producer, path = a
+    if alignment.to_b.get(producer) is not b[0]:
+        return False
+    slots = alignment.slots.get(producer)
+    if slots is None or not path:
+        return path == b[1]
+    # The results of a loop are in the order of its slots, which is its own affair.
+    return (slots.get(path[0], path[0]), *path[1:]) == b[1]
+
+
+def _differing_results(alignment: Alignment, pair: PairedComputations) -> list[Differing]:
+    ours, theirs = pair.a.results, pair.b.results
+    if pair.inside is None or pair.inside.op != "while" or not pair.path[-1].endswith(" body"):
+        return _in_place(alignment, ours, theirs)
+    slots = alignment.slots[pair.inside]
+    carried = {n: m for n, m in slots.items() if n < len(ours) and m < len(theirs)}
+    return _by_slot(alignment, carried, ours, theirs)

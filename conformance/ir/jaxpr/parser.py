@@ -1,0 +1,260 @@
+"""The JSON that a worker writes of a jaxpr, read to the graph."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from conformance.ir.graph import (
+    Computation,
+    Instruction,
+    IrSyntaxError,
+    Module,
+    Opaque,
+    Origin,
+    Sharding,
+    Tensor,
+    freeze,
+)
+from conformance.ir.jaxpr.document import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.ir.graph import Attribute, Value
+    from conformance.ir.jaxpr.document import Atom, Document, Eqn, Jaxpr
+
+T = TypeVar("T")
+
+ROLES: Final = {"body_jaxpr": "body", "cond_jaxpr": "condition", "branches": "branch"}
+"""Roles of inner jaxprs whose parameter is named otherwise."""
+RESULT: Final = "result "
+"""Before the names of attributes that tell of an instruction's results, not of its parameters."""
+_SHORT: Final = {"float": "f", "int": "s", "uint": "u", "complex": "c", "bfloat": "bf"}
+_NUMERIC = re.compile(r"(float|int|uint|complex|bfloat)([1-9]\d*)(?:_(e\d+m\d+\w*))?")
+_OF_A_REF = re.compile(r"ref<(.+)>")
+_PER_RESULT: Final = ("weak_type", "vma", "unreduced", "reduced", "sharding")
+
+
+def parse(text: str) -> Module:
+    """Read a jaxpr.
+
+    Args:
+        text: What `conformance.worker.jaxprs` or `dump` wrote.
+
+    Returns:
+        The module. Literals are instructions of the op `literal`, one for each use, constants
+        `constant`, both with their `value`; inner jaxprs are bodies. What the avals of results
+        say beyond dtype, shape and memory space are attributes `result weak_type`, `result vma`
+        ..., each a tuple with an entry for every result, and only there where one says something.
+
+    Raises:
+        IrSyntaxError: If it is no jaxpr.
+    """
+    module = _Reader(decode(text)).module()
+    module.reachable()  # raises if one calls itself
+    return module
+
+
+class _Reader:
+    """Builds the graph of one document."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        tensors: dict[Tensor, Tensor] = {}
+        self._avals: list[Tensor] = []
+        for aval in document.avals:
+            tensor = Tensor(hlo_dtype(aval.dtype), tuple(aval.shape), space=aval.more.space)
+            self._avals.append(tensors.setdefault(tensor, tensor))
+        self._origins = [
+            Origin(name, pick(document.files, file, "file") if file >= 0 else "", line)
+            for name, file, line in document.sources
+        ]
+        self._computations = [Computation("") for _ in document.jaxprs]
+        self._module = Module("jaxpr", document.name, self._computations[0])
+        self._open = self._computations[0]
+        self._variables: list[Value] = []
+
+    def module(self) -> Module:
+        self._open.name = self._document.name or "jaxpr"
+        for computation, jaxpr in zip(self._computations, self._document.jaxprs, strict=True):
+            self._open, self._variables = computation, []
+            self._fill(jaxpr)
+        self._name_bodies()
+        self._module.attributes = self._attributes(self._document.attributes, "the module")
+        return self._module
+
+    def _fill(self, jaxpr: Jaxpr) -> None:
+        for constant in jaxpr.consts:
+            made = self._leaf("constant", constant.aval, "value", constant.value)
+            self._variables.append((made, ()))
+        for index, aval in enumerate(jaxpr.inputs):
+            self._variables.append((self._leaf("parameter", aval, "index", index), ()))
+        for eqn in jaxpr.eqns:
+            self._eqn(eqn)
+        self._open.results = [self._atom(atom) for atom in jaxpr.out]
+        self._open.attributes = self._attributes(jaxpr.attributes, self._open.name or "a jaxpr")
+
+    def _eqn(self, eqn: Eqn) -> None:
+        inputs = [self._atom(atom) for atom in eqn.inputs]
+        made = self._add(eqn.primitive, eqn.outputs)
+        made.inputs = inputs
+        made.origin = pick(self._origins, eqn.source, "source")
+        made.attributes = {**dict(self._params(made, eqn)), **made.attributes}
+        if len(eqn.outputs) == 1:
+            self._variables.append((made, ()))
+        else:
+            self._variables += [(made, (number,)) for number in range(len(eqn.outputs))]
+
+    def _params(self, made: Instruction, eqn: Eqn) -> Iterator[tuple[str, Attribute]]:
+        """Yield what is no jaxpr; jaxprs become the instruction's bodies."""
+        bodies: list[tuple[str, Computation]] = []
+        for name, value in eqn.params.items():
+            rest, inner = _without_jaxprs(value, ROLES.get(name, name))
+            bodies += [(role, pick(self._computations, number, "jaxpr")) for role, number in inner]
+            if rest is not _NOTHING:
+                yield name, self._attribute(rest, f"{name} of {eqn.primitive}")
+        made.bodies = tuple(bodies)
+
+    def _atom(self, atom: Atom) -> Value:
+        if isinstance(atom, int):
+            return pick(self._variables, atom, "variable")
+        return self._leaf("literal", atom.aval, "value", atom.value), ()
+
+    def _leaf(self, op: str, number: int, name: str, value: Any) -> Instruction:
+        made = self._add(op, [number])
+        made.attributes = {name: self._attribute(value, f"{name} of {op}"), **made.attributes}
+        return made
+
+    def _add(self, op: str, numbers: list[int]) -> Instruction:
+        """Add an instruction whose results have these avals."""
+        tensors = tuple([pick(self._avals, number, "aval") for number in numbers])
+        made = Instruction(
+            f"v{len(self._open.instructions)}", op, tensors[0] if len(tensors) == 1 else tensors
+        )
+        for name in _PER_RESULT:
+            said = [getattr(self._document.avals[number].more, name) for number in numbers]
+            if any(said):
+                made.attributes[RESULT + name] = freeze(said)
+        self._open.instructions.append(made)
+        return made
+
+    def _name_bodies(self) -> None:
+        """Name inner jaxprs after the equation that has them, shared ones after the first."""
+        todo = [self._module.entry]
+        while todo:
+            computation = todo.pop()
+            for instruction in computation.instructions:
+                for role, inner in instruction.bodies:
+                    if not inner.name:
+                        inner.name = f"{computation.name}.{instruction.name}.{role}"
+                        todo.append(inner)
+
+    def _attributes(self, values: dict[str, Any], of: str) -> dict[str, Attribute]:
+        return {name: self._attribute(value, f"{name} of {of}") for name, value in values.items()}
+
+    def _attribute(self, value: Any, of: str) -> Attribute:
+        """Return a value as an attribute; what is not understood is kept and counted."""
+        if isinstance(value, list):
+            return tuple([self._attribute(item, of) for item in value])
+        if isinstance(value, dict):
+            return self._tagged(value, of)
+        return value  # type: ignore[no-any-return] # a scalar of JSON
+
+    def _tagged(self, value: dict[str, Any], of: str) -> Attribute:
+        match value:
+            case {"dtype": str(name)}:
+                return hlo_dtype(name)
+            case {"aval": int(number)}:
+                return pick(self._avals, number, "aval")
+            case {"text": str(text)}:
+                self._module.not_understood[f"attribute {of}"] += 1
+                return Opaque(text)
+            case {"tensor": [str(dtype), list(shape), str(layout), str(space)]}:
+                return Tensor(dtype, tuple(shape), layout, space)
+            case {"sharding": list(parts)}:
+                return _sharding(parts)
+            case _:
+                raise IrSyntaxError(
+                    f"jaxpr {of}: got {str(value)[:80]}, expected dtype, aval, jaxpr or text"
+                )
+
+
+_NOTHING: Final = object()
+
+
+def _without_jaxprs(value: Any, role: str) -> tuple[Any, list[tuple[str, int]]]:
+    """Return what is left of a parameter without its jaxprs, and these by role.
+
+    Args:
+        value: The parameter.
+        role: Its name.
+
+    Returns:
+        The rest, with the role in the place of each jaxpr, or `_NOTHING` where the parameter is
+        a jaxpr, or several; and pairs of role and number. In `[NAME, jaxpr]` the name is the
+        role, in other lists the place: `branch 0`.
+    """
+    if isinstance(value, dict) and "jaxpr" in value:
+        number = value["jaxpr"]
+        if not isinstance(number, int):
+            raise IrSyntaxError(f"jaxpr {role}: got jaxpr {number!r}, expected a number")
+        return _NOTHING, [(role, number)]
+    if not isinstance(value, list):
+        return value, []
+    rests, found = [], []
+    for place, item in enumerate(value):
+        pair = isinstance(item, list) and len(item) == 2 and isinstance(item[0], str)  # noqa: PLR2004
+        name = item[0] if pair else f"{role} {place}"
+        rest, inner = _without_jaxprs(item[1] if pair else item, name)
+        found += inner
+        said = name if rest is _NOTHING else rest
+        rests.append([name, said] if pair else said)
+    if found and all(isinstance(item, dict) and "jaxpr" in item for item in value):
+        return _NOTHING, found
+    return rests, found
+
+
+def _sharding(parts: Any) -> Sharding:
+    match parts:
+        case [str(kind), list(tiles), list(devices), list(subgroups), list(inner)]:
+            return Sharding(
+                kind,
+                tuple(tiles),
+                tuple(devices),
+                tuple(subgroups),
+                tuple(_sharding(part) for part in inner),
+            )
+        case _:
+            raise IrSyntaxError(f"jaxpr sharding: got {str(parts)[:80]}, expected five parts")
+
+
+def pick(items: Sequence[T], number: int, what: str) -> T:
+    """Return an item by its number.
+
+    Raises:
+        IrSyntaxError: If there is none.
+    """
+    if 0 <= number < len(items):
+        return items[number]
+    raise IrSyntaxError(f"jaxpr {what}: got number {number}, expected one below {len(items)}")
+
+
+@cache
+def hlo_dtype(name: str) -> str:
+    """Return a dtype as HLO spells it; a name that HLO does not have is left as it is.
+
+    Args:
+        name: `float32`, `bool`, `float8_e4m3fn`, `key<fry>`, `ref<float32>` ...
+
+    Returns:
+        `f32`, `pred`, `f8e4m3fn`, `key<fry>`, `ref<f32>` ...
+    """
+    if name == "bool":
+        return "pred"
+    if inner := _OF_A_REF.fullmatch(name):
+        return f"ref<{hlo_dtype(inner[1])}>"
+    if numeric := _NUMERIC.fullmatch(name):
+        return f"{_SHORT[numeric[1]]}{numeric[2]}{numeric[3] or ''}"
+    return name

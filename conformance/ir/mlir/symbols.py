@@ -1,0 +1,211 @@
+"""Names of a module: values, functions, and what an operation calls its regions and functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NoReturn, cast
+
+from conformance.ir.graph import Computation, Instruction, IrSyntaxError, Module
+
+if TYPE_CHECKING:
+    from conformance.ir.graph import Attribute, Value
+
+_REDUCERS = (
+    "all_reduce", "reduce", "reduce_scatter", "reduce_window", "scatter", "sort", "map",
+)  # fmt: skip
+_ROLES: Final[dict[str, tuple[str, ...]]] = {
+    "while": ("condition", "body"),
+    "select_and_scatter": ("select", "scatter"),
+    **dict.fromkeys(_REDUCERS, ("to_apply",)),
+}
+_BRANCHING = frozenset({"case", "if"})
+_DIALECTS = frozenset({"stablehlo", "mhlo"})
+
+CALLS: Final = {
+    "func.call": ("callee", "callee"),
+    "stablehlo.composite": ("decomposition", "decomposition"),
+    "mhlo.composite": ("decomposition", "decomposition"),
+    "stablehlo.custom_call": ("called_computations", "called"),
+    "mhlo.custom_call": ("called_computations", "called"),
+}
+"""Operations that name functions: the attribute that does, and the role of what it names."""
+
+
+def role_of(op: str, number: int) -> str:
+    """Return the role of a region of an operation.
+
+    Args:
+        op: The operation, with its dialect.
+        number: Number of the region.
+    """
+    dialect, _, name = op.partition(".")
+    if dialect in _DIALECTS:
+        if name in _BRANCHING:
+            return f"branch {number}"
+        roles = _ROLES.get(name, ())
+        if number < len(roles):
+            return roles[number]
+    return f"region {number}"
+
+
+class ValueScopes:
+    """The values a function has defined; inner regions see those of outer ones."""
+
+    def __init__(self) -> None:
+        self._links: dict[str, Value] = {}
+        self._scopes: list[list[str]] = []
+
+    def enter(self) -> None:
+        """Begin a region, whose values end with it."""
+        self._scopes.append([])
+
+    def leave(self) -> None:
+        """End a region."""
+        for key in self._scopes.pop():
+            del self._links[key]
+
+    def define(self, key: str, made: Instruction, count: int) -> None:
+        """Take the results of an instruction under a name, with `%`.
+
+        Raises:
+            IrSyntaxError: If the name is taken.
+        """
+        links = self._links
+        if key in links or f"{key}#0" in links:
+            refuse(made.line, key, "a value of a new name")
+        if count == 1:
+            links[key] = (made, ())
+            self._scopes[-1].append(key)
+            return
+        for number in range(count):
+            one = f"{key}#{number}"
+            links[one] = (made, (number,))
+            self._scopes[-1].append(one)
+
+    def named(self, operands: str, line: int) -> list[Value]:
+        """Return the values that names with commas between them stand for.
+
+        Raises:
+            IrSyntaxError: If one is not defined.
+        """
+        links = self._links
+        try:
+            return [links[name] for name in operands.split(", ")]
+        except KeyError:
+            return [self._named(name.strip(), line) for name in operands.split(",")]
+
+    def _named(self, name: str, line: int) -> Value:
+        """Return the value of a name, `%1` for `%1#0` and the other way round also."""
+        links = self._links
+        found = links.get(name) or links.get(f"{name}#0") or links.get(name.removesuffix("#0"))
+        return found or refuse(line, name, "a value that is defined above")
+
+
+class Symbols:
+    """The functions of a module, and the calls that wait for them.
+
+    Attributes:
+        functions: By name, in the order of the text.
+        attributes: Other operations of the module, as `sdy.mesh @mesh`, with their attributes.
+    """
+
+    def __init__(self) -> None:
+        self.functions: dict[str, Computation] = {}
+        self.attributes: dict[str, Attribute] = {}
+        self._calls: list[tuple[Instruction, str, list[str]]] = []
+
+    def called(self, instruction: Instruction) -> None:
+        """Note what an operation calls; the graph says it with bodies, not with an attribute."""
+        attribute, role = CALLS[instruction.op]
+        names = instruction.attributes.get(attribute)
+        if not names:
+            return
+        del instruction.attributes[attribute]
+        several = names if isinstance(names, tuple) else (names,)
+        if not all(isinstance(name, str) and name[:1] == "@" for name in several):
+            refuse(instruction.line, str(names), "the symbols of functions")
+        self._calls.append((instruction, role, [str(name)[1:] for name in several]))
+
+    def function(self, body: Computation, attributes: dict[str, Attribute], line: int) -> None:
+        """Take a function, with its attributes as they are spelled.
+
+        Raises:
+            IrSyntaxError: If attributes do not fit the function, or its name is taken.
+        """
+        name = attributes.pop("sym_name", None)
+        if not isinstance(name, str) or not name or name in self.functions:
+            refuse(line, str(name), "a function with a name of its own")
+        body.name = name
+        self.functions[name] = body
+        kind = attributes.pop("function_type", None)
+        if not (body.instructions or body.results) and kind != "() -> ()":
+            body.attributes.update({"function_type": kind, **attributes})  # only declared
+            return
+        parameters = body.parameters
+        given = _dictionaries(attributes.pop("arg_attrs", ()), len(parameters), line)
+        for parameter, one in zip(parameters, given, strict=True):
+            parameter.attributes.update(one)
+        returned = attributes.pop("res_attrs", ())
+        for number, one in enumerate(_dictionaries(returned, len(body.results), line)):
+            if one:
+                attributes[f"result {number}"] = tuple(sorted(one.items()))
+        body.attributes.update(attributes)
+
+    def other(self, op: str, attributes: dict[str, Attribute], line: int) -> None:
+        """Take another operation of the module.
+
+        Raises:
+            IrSyntaxError: If there is one of that name.
+        """
+        name = attributes.pop("sym_name", None)
+        key = f"{op} @{name or ''}"
+        if key in self.attributes:
+            refuse(line, key, "a name of its own")
+        self.attributes[key] = tuple(sorted(attributes.items()))
+
+    def _entry(self, line: int) -> Computation:
+        """Return where the module begins: `main`, or its only public function."""
+        public = {
+            name: function
+            for name, function in self.functions.items()
+            if function.attributes.get("sym_visibility", "public") == "public"
+        }
+        if "main" in public:
+            return public["main"]
+        if len(public) != 1:
+            refuse(line, f"{len(public)} public functions", "'main', or a single one")
+        return next(iter(public.values()))
+
+    def module(self, attributes: dict[str, Attribute], line: int) -> Module:
+        """Return the module, all of whose operations have been read, with what each call calls.
+
+        Raises:
+            IrSyntaxError: If there is no such function, or no entry.
+        """
+        for instruction, role, names in self._calls:
+            for number, called in enumerate(names):
+                if called not in self.functions:
+                    refuse(instruction.line, f"@{called}", "a function the module defines")
+                own = f"{role} {number}" if role == "called" else role
+                instruction.bodies += ((own, self.functions[called]),)
+        name, entry = str(attributes.pop("sym_name", "")), self._entry(line)
+        return Module("stablehlo", name, entry, attributes | self.attributes, self.functions)
+
+
+def _dictionaries(value: Attribute, count: int, line: int) -> list[dict[str, Attribute]]:
+    """Return one dictionary for each argument or result."""
+    if not isinstance(value, tuple) or len(value) not in (0, count):
+        refuse(line, f"attributes {str(value)[:40]}", f"{count} dictionaries")
+    try:
+        given = [dict(cast("tuple[tuple[str, Attribute], ...]", one)) for one in value]
+    except (TypeError, ValueError):
+        refuse(line, f"attributes {str(value)[:40]}", "dictionaries")
+    return given or [{} for _ in range(count)]
+
+
+def refuse(line: int, got: str, expected: str) -> NoReturn:
+    """Say what stands in a line, and what should.
+
+    Raises:
+        IrSyntaxError: Always.
+    """
+    raise IrSyntaxError(f"stablehlo line {line}: got '{got}', expected {expected}")

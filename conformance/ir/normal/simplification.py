@@ -1,0 +1,186 @@
+"""Simplification: work that a program cannot see is not done, and equal work is done once.
+
+Folds read through instructions that change nothing; dead-code elimination (DCE) and
+common-subexpression elimination (CSE) are those of any compiler, as far as `Purity` allows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.ir.fingerprint import Fingerprints
+from conformance.ir.graph import Tensor
+from conformance.ir.normal.layouts import FROM_ORDER
+from conformance.ir.normal.rewriting import rewrite, type_of
+from conformance.ir.vocabulary import Purity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.ir.graph import Instruction, Module, Value
+
+    Fold = Callable[[Instruction], Value | None]
+
+_MIRRORED = {"GT": "LT", "GE": "LE"}
+_MIRRORED_OPS = {"gt": "lt", "ge": "le"}
+
+
+def fold_copies(module: Module) -> None:
+    """Read through copies, unless they move data between memory spaces.
+
+    Args:
+        module: Rewritten in place.
+    """
+    _fold(module, {"copy": _unchanged, "convert": _unchanged})
+
+
+def fold_reshapes(module: Module) -> None:
+    """Make one reshape of several in a row, and none of one that changes no shape.
+
+    A bitcast of the same element type is a reshape (its layout said how; see
+    `conformance.ir.normal.layouts`), one of another is a bitcast-convert.
+
+    Args:
+        module: Rewritten in place.
+    """
+    _fold(module, {"bitcast": _reshape, "reshape": _reshape, "transpose": _transpose})
+
+
+def fold_identities(module: Module) -> None:
+    """Read through what takes all of a value and puts it where it was, or to the power of one.
+
+    A jaxpr's `pvary` says how a value may be used, and computes nothing.
+
+    Args:
+        module: Rewritten in place.
+    """
+    _fold(module, _IDENTITIES)
+
+
+def order_comparisons(module: Module) -> None:
+    """Spell every comparison with less: `a > b` is `b < a`.
+
+    Args:
+        module: Rewritten in place.
+    """
+    for instruction in module.walk():
+        attributes = instruction.attributes
+        if instruction.op == "compare":
+            name = "direction" if "direction" in attributes else "comparison_direction"
+            mirrored = _MIRRORED.get(str(attributes.get(name)))
+            if mirrored is None:
+                continue
+            instruction.attributes = {**attributes, name: mirrored}
+        elif instruction.op in _MIRRORED_OPS:
+            instruction.op = _MIRRORED_OPS[instruction.op]
+        else:
+            continue
+        instruction.inputs = instruction.inputs[::-1]
+
+
+def eliminate_dead_code(module: Module) -> None:
+    """Drop pure instructions whose results nobody reads.
+
+    Args:
+        module: Rewritten in place.
+    """
+    pure = Purity()
+    for computation in module.reachable():
+        read: set[Instruction] = {producer for producer, _ in computation.results}
+        kept = []
+        for instruction in reversed(computation.instructions):
+            if instruction in read or instruction.op == "parameter" or not pure.holds(instruction):
+                read.update(instruction.operands)
+                kept.append(instruction)
+        if len(kept) < len(computation.instructions):
+            computation.instructions = kept[::-1]
+        pure.add(computation)
+
+
+def eliminate_common_subexpressions(module: Module) -> None:
+    """Do equal pure work once.
+
+    Collectives, random numbers, calls out and what calls such are never merged.
+
+    Args:
+        module: Rewritten in place.
+    """
+    hashes, pure = Fingerprints(commutative=True), Purity()
+    first: dict[bytes, Instruction] = {}
+
+    def merge(instruction: Instruction, _: list[Instruction]) -> Value | None:
+        same = first.setdefault(hashes.add(instruction), instruction)
+        if same is instruction or instruction.op == "parameter" or not pure.holds(instruction):
+            return None
+        return same, ()
+
+    for computation in module.reachable():
+        first.clear()
+        rewrite(computation, merge)
+        hashes.close(computation)
+        pure.add(computation)
+
+
+def _fold(module: Module, rules: dict[str, Fold]) -> None:
+    def fold(instruction: Instruction, _: list[Instruction]) -> Value | None:
+        rule = rules.get(instruction.op)
+        return rule(instruction) if rule is not None else None
+
+    for computation in module.reachable():
+        if any(instruction.op in rules for instruction in computation.instructions):
+            rewrite(computation, fold)
+
+
+def _unchanged(instruction: Instruction) -> Value | None:
+    return _whole(instruction) if len(instruction.operands) == 1 else None
+
+
+def _whole(instruction: Instruction, place: int = 0) -> Value | None:
+    """Return an operand if the result is all of it; a slice of that size can begin at 0 only."""
+    source = instruction.operands[place], instruction.paths[place]
+    return source if type_of(source) == instruction.type else None
+
+
+def _broadcast(instruction: Instruction) -> Value | None:
+    names = ("dimensions", "broadcast_dimensions")
+    said = next((v for n, v in instruction.attributes.items() if n in names), None)
+    # One to the same shape may still turn it: a broadcast along dimensions 1 and 0 transposes.
+    return _unchanged(instruction) if _in_order(said) else None
+
+
+def _transpose(instruction: Instruction) -> Value | None:
+    dimensions = instruction.attributes.get("dimensions", instruction.attributes.get("permutation"))
+    return instruction.inputs[0] if _in_order(dimensions) else None
+
+
+def _in_order(dimensions: object) -> bool:
+    return isinstance(dimensions, tuple) and dimensions == tuple(range(len(dimensions)))
+
+
+def _reshape(instruction: Instruction) -> Value | None:
+    if FROM_ORDER in instruction.attributes:
+        return None  # It moves elements as well.
+    source = instruction.inputs[0]
+    before, after = type_of(source), instruction.type
+    if before == after:
+        return source
+    if isinstance(before, Tensor) and isinstance(after, Tensor) and before.dtype != after.dtype:
+        instruction.op = "bitcast-convert"
+        return None
+    instruction.op = "reshape"
+    inner = source[0]
+    if inner.op == "reshape" and not source[1] and FROM_ORDER not in inner.attributes:
+        instruction.inputs = inner.inputs
+        return _unchanged(instruction)
+    return None
+
+
+_IDENTITIES: dict[str, Fold] = {
+    **dict.fromkeys(("broadcast", "broadcast-in-dim", "broadcast_in_dim"), _broadcast),
+    **dict.fromkeys(("concatenate", "slice", "pvary"), _unchanged),
+    **dict.fromkeys(("dynamic-slice", "dynamic_slice"), _whole),
+    **dict.fromkeys(
+        ("dynamic-update-slice", "dynamic_update_slice"), lambda one: _whole(one, place=1)
+    ),
+    "integer_pow": lambda one: _unchanged(one) if one.attributes.get("y") == 1 else None,
+}
