@@ -16,7 +16,6 @@ from conformance.errors import UsageError
 from conformance.files import write_atomically
 from conformance.locking import locked
 from conformance.scratch import temporary_folder
-from conformance.triage.bisect.prober import ProgramProber
 from conformance.triage.new.bench import Bench
 from conformance.triage.new.file import Declared
 from conformance.triage.new.making import doc_of, first_keywords
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from conformance.app.context import ProjectContext
     from conformance.cells.lock import Lock
     from conformance.engine.job import PlannedCell
-    from conformance.triage.bisect.prober import Prober
+    from conformance.search.prober import Prober
     from conformance.triage.new.proposal import Ported
     from conformance.triage.new.script import Script
 
@@ -208,15 +207,15 @@ class _Benches:
         by_release = {one.release: one for one in planned}
 
         def prober(file: Path) -> Prober:
-            runner = ProgramRunner(
+            return ProgramRunner(
                 target=Program(kind=ProgramKind.SCRIPT, text=str(file)),
                 locks=locks,
                 cache=self._context.cache,
                 outer=os.environ,
                 blobs=BlobStore(scratch / "blobs"),
                 timeout=self._timeout,
+                slots=self._jobs,
             )
-            return ProgramProber(runner=runner, slots=self._jobs)
 
         return Alone(
             cells={n: by_release[text] for n, text in releases.items() if text in by_release},

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from conformance.report.upgraded import Upgraded
-    from conformance.triage.blame.mixture import Moved
+    from conformance.search.packages import PackageMove
     from conformance.triage.upgrade.compared import Compared, Step
     from conformance.triage.upgrade.culprits import Culprits
     from conformance.triage.upgrade.effect import Effect
@@ -74,7 +74,7 @@ def culprit(one: Compared, step: Step) -> str:
     return " or ".join(map(_called, step.culprits.guilty))
 
 
-def _called(packages: Iterable[Moved]) -> str:
+def _called(packages: Iterable[PackageMove]) -> str:
     names = [moved.package for moved in packages]
     own = "jax" in names and all(map(JAX_PACKAGES.fullmatch, names))
     return "jax" if own else ", ".join(names)
@@ -190,5 +190,5 @@ def culprits_json(found: Culprits | None) -> dict[str, Any] | None:
     }
 
 
-def _moved(one: Moved) -> dict[str, str]:
+def _moved(one: PackageMove) -> dict[str, str]:
     return {"package": one.package, "from": one.before, "to": one.after}

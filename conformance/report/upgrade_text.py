@@ -14,7 +14,7 @@ from conformance.report.text import listed, visible
 from conformance.report.tracebacks import traceback_lines
 from conformance.report.upgrade_culprits import culprit_cell, culprit_lines, unclear
 from conformance.report.upgraded import command, groups, known, upstream
-from conformance.triage.questions.predicate import ending, quoted
+from conformance.search.failures import ending, quoted
 from conformance.triage.upgrade.effect import BREAKING, FIGURES, SILENT, Effect, told
 from conformance.wording import plural
 

@@ -6,10 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conformance.judge.tolerance import Tolerance
-from conformance.triage.bisect.prober import CaseProber
+from conformance.search.prober import CaseProber
+from conformance.search.trials import Trials
 from conformance.triage.blame.additions import with_additions
-from conformance.triage.blame.blaming import Blame
+from conformance.triage.blame.blame import Blame
 from conformance.triage.blame.ends import ends_of, provide
+from conformance.triage.blame.mixture import Mixtures
 from conformance.triage.blame.suspects import sources_of, suspects
 
 if TYPE_CHECKING:
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
     from conformance.engine.job_runner import JobRunner
     from conformance.engine.preparation import Preparation
     from conformance.model.case import Case
-    from conformance.triage.blame.blamed import Blamed, Step
+    from conformance.search.trials import SearchStep
+    from conformance.triage.blame.answer import BlameAnswer, MovedUnits
 
 
 def blame_case(
@@ -37,8 +40,8 @@ def blame_case(
     wanted: Sequence[str] = (),
     when: str = "",
     fact: str = "",
-    progress: Callable[[Step, int], None] = lambda *_: None,
-) -> Blamed:
+    progress: Callable[[SearchStep[MovedUnits], int], None] = lambda *_: None,
+) -> BlameAnswer:
     """Search for the packages that changed what a case does; results are cached as those of runs.
 
     Args:
@@ -61,12 +64,15 @@ def blame_case(
         InfrastructureError: If something cannot be tried now, or the disk refuses.
     """
     wanted = tuple(wanted)
-    ends, originals = ends_of(cells, releases, prepare, locks=locks, cache=cache, wanted=wanted)
-    ends, originals, wanted = with_additions(ends, originals, wanted, locks=locks, cache=cache)
-    return Blame(
-        ends=ends, originals=originals, suspects=suspects(sources_of(case), ends),
-        prober=CaseProber(case=case, trier=trier), locks=locks,
-        provide=partial(provide, ends=ends, cache=cache, wanted=wanted), blobs=trier.blobs,
-        keep=lambda _: None, tolerance=Tolerance.of(case), when=when, fact=fact,
-        progress=progress,
-    ).run()  # fmt: skip
+    ends = ends_of(cells, releases, prepare, locks=locks, cache=cache, wanted=wanted)
+    ends, wanted = with_additions(ends, wanted, locks=locks, cache=cache)
+    mixtures = Mixtures(
+        ends=ends, suspects=suspects(sources_of(case), ends), locks=locks,
+        provide=partial(provide, ends=ends, cache=cache, wanted=wanted),
+    )  # fmt: skip
+    trials = Trials(
+        cell_of=mixtures.cell_of, prober=CaseProber(case=case, trier=trier), blobs=trier.blobs,
+        keep=lambda _: None, tolerance=Tolerance.of(case),
+        progress=lambda step: progress(step, len(mixtures.packages)),
+    )  # fmt: skip
+    return Blame(mixtures=mixtures, trials=trials, when=when, fact=fact).run()

@@ -9,21 +9,26 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from conformance.cells.cell import Cell
 from conformance.cells.lock import MAGIC, NIGHTLIES, Lock
 from conformance.engine.preparation import planned_cell
-from conformance.triage.blame.wants import admits, wants_of
+from conformance.errors import InfrastructureError, UsageError
+from conformance.search.packages import ABSENT, package_moves
+from conformance.search.points import RESTART
+from conformance.triage.blame.package_units import units_of
+from conformance.triage.blame.wants import admits, users, wants_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from conformance.engine.job import PlannedCell
+    from conformance.search.ddmin import Units
+    from conformance.search.packages import PackageMove
+    from conformance.triage.blame.package_units import Unit
     from conformance.triage.blame.wants import Installed, Wants
 
-ABSENT: Final = "none"
-"""The version of a package that an environment does not have."""
 _DIGITS: Final = 10
 
 
@@ -41,22 +46,19 @@ class Mixed(Cell):
         return f"{Cell._install_id(self)}-mix.{self.mixture}"  # noqa: SLF001 - its own
 
 
-class Moved(NamedTuple):
-    """A package whose version differs.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """An environment that an end stands for.
 
     Attributes:
-        package: Its name.
-        before: Its version in the environment that is left, `none` if it is not there.
-        after: Its version in the one that is gone to.
+        planned: The environment.
+        stand_in: The name of the end, in a sentence.
+        other: The culprit if both do not behave alike, in a sentence.
     """
 
-    package: str
-    before: str
-    after: str
-
-    def __str__(self) -> str:
-        """Return both versions in words."""
-        return f"{self.package} {self.before} -> {self.after}"
+    planned: PlannedCell
+    stand_in: str
+    other: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +68,15 @@ class End:
     Attributes:
         planned: Its cell.
         lock: Its lock.
-        installed: What is installed there.
+        installed: The packages that are installed there.
+        original: The environment that it stands for, if it is not the one that was asked about.
+        wants: The requirements of its packages that are met there.
     """
 
     planned: PlannedCell
     lock: Lock
     installed: Installed
+    original: Original | None = None
     wants: Wants = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,18 +84,68 @@ class End:
         object.__setattr__(self, "wants", wants_of(self.installed, self.lock))
 
 
-def differing(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Moved, ...]:
-    """Return the packages whose version differs, by name.
+@dataclass(slots=True, kw_only=True)
+class Mixtures:
+    """The mixtures of two environments, each made when it is first tried.
 
-    Args:
-        before: Version by package.
-        after: The same of the other environment.
+    Attributes:
+        ends: The environment that is left, and the one that is gone to.
+        suspects: The likely culprits, empty if they are not known.
+        locks: Receives the lock of each mixture, by cell id.
+        provide: Makes the environment of a mixture, if there is none yet, and returns the mixture
+            with the packages that it has in addition.
+        packages: The packages whose version differs, by name.
+        reasons: The packages that must be moved for one to be, each with the reason.
+        units: The packages as they can be moved.
     """
-    return tuple(
-        Moved(name, before.get(name, ABSENT), after.get(name, ABSENT))
-        for name in sorted({*before, *after})
-        if before.get(name) != after.get(name)
-    )
+
+    ends: tuple[End, End]
+    suspects: Collection[str] = ()
+    locks: dict[str, Lock]
+    provide: Callable[[PlannedCell, Lock], PlannedCell]
+    packages: Mapping[str, PackageMove] = field(init=False)
+    reasons: Mapping[str, Mapping[str, str]] = field(init=False)
+    units: Units[Unit] = field(init=False)
+    _cells: dict[frozenset[Unit], PlannedCell] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Find the packages that differ, and how they can be moved.
+
+        Raises:
+            UsageError: If no package differs.
+        """
+        before, after = self.ends
+        moves = package_moves(before.lock.pins, after.lock.pins)
+        self.packages = {move.package: move for move in moves}
+        if not self.packages:
+            names = f"{before.planned.cell.id} and {after.planned.cell.id}"
+            raise UsageError(f"{names}: no package differs, expected ends with other versions")
+        self.reasons = needs(before, after)
+        self.units = units_of(
+            tuple(self.packages), self.reasons, suspects=self.suspects, users=users(after.wants)
+        )
+        self._cells = {frozenset(): before.planned, frozenset(self.units.order): after.planned}
+        self.locks |= {end.planned.cell.id: end.lock for end in self.ends}
+
+    def cell_of(self, moved: frozenset[Unit]) -> PlannedCell:
+        """Return the cell of a mixture, its environment made if it is not there.
+
+        Args:
+            moved: The units with the versions of the environment that is gone to.
+
+        Raises:
+            InfrastructureError: If it cannot be made now. A mixture whose packages do not work
+                together is made all the same.
+        """
+        if moved not in self._cells:
+            names = {name for unit in moved for name in unit}
+            planned, lock = mixture(*self.ends, names)
+            self.locks[planned.cell.id] = lock
+            try:
+                self._cells[moved] = self.provide(planned, lock)
+            except InfrastructureError as error:
+                raise InfrastructureError(f"{error}; {RESTART}") from error
+        return self._cells[moved]
 
 
 def needs(before: End, after: End) -> dict[str, dict[str, str]]:
@@ -101,7 +156,7 @@ def needs(before: End, after: End) -> dict[str, dict[str, str]]:
         after: The one that is gone to.
     """
     old, new = before.lock.pins, after.lock.pins
-    names = {moved.package for moved in differing(old, new)}
+    names = {move.package for move in package_moves(old, new)}
     found: dict[str, dict[str, str]] = {name: {} for name in sorted(names)}
     for name in sorted(names):
         for asked in after.wants.get(name, ()):

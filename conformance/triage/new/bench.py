@@ -12,7 +12,7 @@ from conformance.engine.job_runner import judged_from_cache
 from conformance.engine.plan import why_not
 from conformance.engine.record_judge import Judge, record_of
 from conformance.model.outcome import Verdict
-from conformance.triage.programs.running import not_run
+from conformance.search.prober import not_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

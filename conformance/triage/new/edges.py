@@ -9,11 +9,10 @@ from conformance.engine.job_comparison import load_value
 from conformance.judge.tolerance import Tolerance
 from conformance.judge.values import compare_reference, compare_values
 from conformance.model.outcome import Conformance, Outcome
-from conformance.triage.bisect.search import wanted
+from conformance.search.bisection import untried_points
+from conformance.search.failures import Classes, ending, same_failure
+from conformance.search.state import GOOD, PointKind, PointState
 from conformance.triage.new.reference import expression
-from conformance.triage.questions.failure import Failures
-from conformance.triage.questions.predicate import ending
-from conformance.triage.questions.state import GOOD, Kind, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +38,7 @@ class Seen:
     """
 
     records: Mapping[int, Record]
-    states: Mapping[int, State]
+    states: Mapping[int, PointState]
     anchor: int | None
     reference: str
 
@@ -49,7 +48,7 @@ class Seen:
         if self.anchor is None or self.reference:
             return False
         ran = (n for n, record in self.records.items() if record.outcome is Outcome.OK)
-        return any(self.states[number].kind is Kind.BAD for number in ran)
+        return any(self.states[number].kind is PointKind.BAD for number in ran)
 
 
 def find_edges(
@@ -71,7 +70,7 @@ def find_edges(
     right = None if anchor is None else load_value(bench.side(records[anchor]))
     states = _States(bench, right)
     known = {number: states.of(records[number]) for number in sorted(records)}
-    while points := wanted(known, bench.width, eager=True):
+    while points := untried_points(known, bench.width, eager=True):
         told(points)
         found = bench.run([tried.case], points)[tried.case.name]
         records |= found
@@ -85,22 +84,20 @@ class _States:
 
     def __init__(self, bench: Bench, right: Value | None) -> None:
         self._bench, self._right = bench, right
-        self._failures = Failures()
-        self._values: list[Value] = []
+        self._failures = Classes(same_failure)
+        self._values: Classes[Value] = Classes(
+            lambda value, known: compare_values(value, known, Tolerance()).agrees
+        )
 
-    def of(self, record: Record) -> State:
+    def of(self, record: Record) -> PointState:
         if record.outcome in _SILENT:
-            return State(Kind.UNKNOWN, ending(record))
+            return PointState(PointKind.UNKNOWN, ending(record))
         if record.outcome is not Outcome.OK:
-            return State(Kind.OTHER, self._failures.of(ending(record)))
+            return PointState(PointKind.OTHER, self._failures.first_of(ending(record)))
         if self._right is None:
             deviates = record.conformance is Conformance.DEVIATES
-            return State(Kind.BAD, "deviates") if deviates else GOOD
+            return PointState(PointKind.BAD, "deviates") if deviates else GOOD
         value = load_value(self._bench.side(record))
         if compare_reference(value, self._right).agrees:
             return GOOD
-        for number, known in enumerate(self._values):
-            if compare_values(value, known, Tolerance()).agrees:
-                return State(Kind.BAD, f"value {number}")
-        self._values.append(value)
-        return State(Kind.BAD, f"value {len(self._values) - 1}")
+        return PointState(PointKind.BAD, f"value {self._values.number_of(value)}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from conformance.engine.job import PlannedCell
     from conformance.model.record import Record
-    from conformance.triage.bisect.prober import Prober
+    from conformance.search.prober import Prober
     from conformance.triage.new.bench import Bench
     from conformance.triage.new.edges import Seen
     from conformance.triage.new.file import Declared

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final
 from packaging.version import Version
 
 from conformance.model.outcome import Outcome
-from conformance.triage.bisect.search import changes
-from conformance.triage.questions.state import Kind
+from conformance.search.bisection import change_points
+from conformance.search.state import PointKind
 from conformance.triage.repro.surroundings import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from conformance.model.record import Record
-    from conformance.triage.questions.state import State
+    from conformance.search.state import PointState
 
 PROPOSED: Final = "proposed from what was seen; say why"
 _LONGEST: Final = 76
@@ -51,7 +51,7 @@ class Stretch:
     first: int
     last: int
     after: int | None
-    state: State
+    state: PointState
     records: tuple[Record, ...]
     oldest: bool
 
@@ -61,7 +61,7 @@ class Stretch:
         return self.records[0].outcome
 
 
-def stretches(states: Mapping[int, State], records: Mapping[int, Record]) -> list[Stretch]:
+def stretches(states: Mapping[int, PointState], records: Mapping[int, Record]) -> list[Stretch]:
     """Return the stretches of releases that show the same.
 
     Args:
@@ -69,7 +69,7 @@ def stretches(states: Mapping[int, State], records: Mapping[int, Record]) -> lis
         records: What came of it.
     """
     known = [number for number in sorted(states) if states[number].is_known]
-    edges = {change.after for change in changes(states)}
+    edges = {change.after for change in change_points(states)}
     found: list[list[int]] = []
     for number in known:
         if not found or number in edges:
@@ -147,7 +147,7 @@ def proposed(found: Sequence[Stretch], releases: Sequence[str], issue: str = "")
         newer = rest.pop()
         parts.append(f"<{spelled(releases[newer.first])}")
         why.append(_said(newer))
-    bad = [one for one in rest if one.state.kind is not Kind.GOOD]
+    bad = [one for one in rest if one.state.kind is not PointKind.GOOD]
     ranges = [_within(range_of(one, releases), parts) for one in bad]
     declared = (
         _deviation(one, where, issue)

@@ -6,9 +6,9 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from conformance.model.outcome import Conformance, Outcome
+from conformance.search.failures import ending, quoted
+from conformance.search.state import PointKind
 from conformance.triage.new.stretches import range_of
-from conformance.triage.questions.predicate import ending, quoted
-from conformance.triage.questions.state import Kind
 from conformance.wording import plural
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def release_lines(ported: Ported) -> Iterator[str]:
         final = made.records.get(number, record)
         ran = number in plain and plain[number].outcome is Outcome.OK
         beside = f"  (script {'ran' if ran else 'failed'})" if number in plain else ""
-        good = ported.seen.states[number].kind is Kind.GOOD
+        good = ported.seen.states[number].kind is PointKind.GOOD
         shown = "as it should" if good and number not in made.undeclared else _how(final)
         yield f"{ported.releases[number]:<10} {final.verdict!s:<9} {shown}{beside}"
 
@@ -49,7 +49,7 @@ def summary_lines(ported: Ported) -> Iterator[str]:
     """
     made, tried, seen = ported.made, ported.tried, ported.seen
     releases, script = ported.releases, ported.order.script
-    bad = [one for one in made.stretches if one.state.kind is not Kind.GOOD]
+    bad = [one for one in made.stretches if one.state.kind is not PointKind.GOOD]
     for one in bad:
         where = range_of(one, releases)
         named = f"jax{where}" if where else "every release tried"
@@ -83,7 +83,7 @@ def undeclared_lines(ported: Ported) -> Iterator[str]:
         ported: What was made.
     """
     for number, record in sorted(ported.made.undeclared.items()):
-        good = ported.seen.states[number].kind is Kind.GOOD
+        good = ported.seen.states[number].kind is PointKind.GOOD
         how = "does not show the same twice: " if good else ""
         yield f"not declared: {ported.releases[number]}: {how}{'; '.join(record.reasons)}"
 
@@ -136,7 +136,7 @@ def ported_json(ported: Ported, *, written: bool) -> dict[str, Any]:
         "stretches": [
             {
                 "releases": range_of(one, releases),
-                "good": one.state.kind is Kind.GOOD,
+                "good": one.state.kind is PointKind.GOOD,
                 "outcome": str(one.outcome),
                 "signature": ending(one.records[-1]),
             }

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Final
 from conformance.engine.job_comparison import load_value
 from conformance.errors import UsageError
 from conformance.model.outcome import Conformance, Outcome
+from conformance.search.failures import SILENT, ending, quoted, same_failure
 from conformance.triage.new.bench import written_cases
 from conformance.triage.new.case import Way, draft
 from conformance.triage.new.file import Declared, case_text, new_file
 from conformance.triage.new.reference import has_address
-from conformance.triage.questions.failure import same_failure
-from conformance.triage.questions.predicate import SILENT, ending, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -21,6 +21,7 @@ from conformance.errors import ConformanceError, InfrastructureError
 from conformance.judge.conformance import conformance
 from conformance.model.outcome import Outcome
 from conformance.scratch import Scratch
+from conformance.triage.passes.answer import DISABLED
 from conformance.worker import frames
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from conformance.engine.client import Worker
 
 Frame = tuple["Mapping[str, Any]", bytes]
-DISABLED: Final = "xla_disable_hlo_passes"
-"""The compiler option, and the XLA flag, that names passes."""
 DUMP: Final = {"xla_dump_hlo_pass_re": ".*", "xla_dump_hlo_as_proto": True}
 """Compiler options that make XLA write a file after each pass that changed something."""
 FOREVER: Final = 24 * 3600.0

@@ -10,9 +10,10 @@ import msgspec
 from conformance.engine.job_comparison import StoredJob
 from conformance.errors import InfrastructureError
 from conformance.scratch import temporary_folder
-from conformance.triage.passes.prober import DISABLED, DUMP
+from conformance.search.failures import ending
+from conformance.triage.passes.answer import DISABLED
+from conformance.triage.passes.prober import DUMP
 from conformance.triage.programs.program import Program, ProgramKind
-from conformance.triage.questions.predicate import ending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

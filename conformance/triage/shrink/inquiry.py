@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.judge.conformance import conformance
 from conformance.model.outcome import Conformance, Outcome
-from conformance.triage.questions.predicate import quoted
+from conformance.search.failures import quoted
 from conformance.triage.repro.source import extract
 from conformance.triage.shrink.cutting import Cutting
 from conformance.triage.shrink.prober import Budget, Prober, driver

@@ -18,9 +18,8 @@ from conformance.judge.errors import cause_of
 from conformance.judge.values import compare_reference
 from conformance.model.codec import CorruptValueError, to_array, to_python
 from conformance.model.outcome import Outcome
-from conformance.triage.questions.facts import fact_of
-from conformance.triage.questions.failure import same_failure
-from conformance.triage.questions.predicate import quoted
+from conformance.search.facts import fact_of
+from conformance.search.failures import quoted, same_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

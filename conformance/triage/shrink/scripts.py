@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 from conformance.engine.job_comparison import StoredJob
 from conformance.errors import InfrastructureError, UsageError
 from conformance.model.outcome import Outcome
-from conformance.triage.questions.failure import same_failure
-from conformance.triage.questions.output import differing_lines, same_output
-from conformance.triage.questions.predicate import SILENT, ending, output_of, quoted
+from conformance.search.failures import SILENT, ending, quoted, same_failure
+from conformance.search.output import differing_lines, same_output
+from conformance.search.predicates import output_of
 from conformance.triage.repro.layout import comment
 from conformance.triage.shrink.prober import Budget, time_limit
 from conformance.triage.shrink.search import Search

@@ -16,7 +16,7 @@ from conformance.judge.tolerance import Tolerance
 from conformance.judge.ways import broken_ways
 from conformance.model.observation import ExpectedError
 from conformance.model.outcome import Conformance, Outcome
-from conformance.triage.questions.predicate import SILENT, quoted
+from conformance.search.failures import SILENT, quoted
 from conformance.triage.shrink.question import RunsAnyway, SameFact, SameFailure, SameMistake
 from conformance.triage.shrink.text import (
     laid_out,

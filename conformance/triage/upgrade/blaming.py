@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from conformance.engine.transitions import ENDING
 from conformance.errors import ConformanceError
 from conformance.model.outcome import Outcome
-from conformance.triage.blame.telling import doubts
-from conformance.triage.questions.failure import same_failure
-from conformance.triage.questions.predicate import ending
+from conformance.search.failures import ending, same_failure
+from conformance.triage.blame.render import doubts
 from conformance.triage.upgrade.culprits import Culprits
 from conformance.triage.upgrade.effect import Effect, told
 
@@ -17,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conformance.engine.job import PlannedCell
-    from conformance.triage.blame.blamed import Blamed
+    from conformance.triage.blame.answer import BlameAnswer
     from conformance.triage.upgrade.compared import Compared, Step
 
-    Search = Callable[..., Blamed]
+    Search = Callable[..., BlameAnswer]
 
 
 class Asked(NamedTuple):
@@ -79,10 +78,9 @@ def culprits_of(one: Compared, step: Step, search: Search) -> Culprits:
     untold = "; ".join(doubts(found))
     if not found.confirmed:
         return Culprits(case=one.case.id, untold=untold)
-    first, *_ = found.found.guilty
     return Culprits(
         case=one.case.id,
-        guilty=tuple(found.of(guilty.culprits) for guilty in found.found.guilty),
-        beside=found.of(first.beside),
+        guilty=tuple(found.packages_of(guilty.culprits) for guilty in found.guilty),
+        beside=found.packages_of(found.guilty[0].needed),
         untold=untold,
     )

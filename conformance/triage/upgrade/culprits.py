@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from conformance.triage.blame.mixture import Moved
+    from conformance.search.packages import PackageMove
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +21,6 @@ class Culprits:
     """
 
     case: str
-    guilty: tuple[tuple[Moved, ...], ...] = ()
-    beside: tuple[Moved, ...] = ()
+    guilty: tuple[tuple[PackageMove, ...], ...] = ()
+    beside: tuple[PackageMove, ...] = ()
     untold: str = ""

@@ -16,10 +16,10 @@ from conformance.judge.agreement import DISAGREE, disagreement
 from conformance.judge.ir import changed_facts
 from conformance.judge.tolerance import Tolerance
 from conformance.model.outcome import Conformance
-from conformance.triage.questions.predicate import ending, quoted
+from conformance.search.bisection import find_changes, next_points
+from conformance.search.failures import ending, quoted
 from conformance.triage.upgrade.compared import Compared, Step
 from conformance.triage.upgrade.effect import BREAKING, Effect, effect_of
-from conformance.triage.upgrade.search import changes, next_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -101,12 +101,12 @@ class Line:
         """
         return Job(case=self.case, planned=self.axis.cells[place], alone=alone)
 
-    def wanted(self, *, thorough: bool) -> tuple[int, ...]:
-        """Return the places to be tried next."""
+    def next_places(self, *, every: bool) -> list[int]:
+        """Return the places to try next."""
         if self.refused:
-            return ()
+            return []
         return next_points(
-            self.points, self.sides, self.differ, coarse=self.axis.coarse, thorough=thorough
+            self.points, self.sides, self.differ, coarse=self.axis.coarse, every=every
         )
 
     def broken(self) -> Iterator[int]:
@@ -120,7 +120,7 @@ class Line:
 
     def changed(self) -> list[tuple[int, int]]:
         """Return the places between which something changed."""
-        return [] if self.refused else changes(self.points, self.sides, self.differ)
+        return [] if self.refused else find_changes(self.sides, self.differ)
 
     def unjudged(self, place: int) -> bool:
         """Say whether nothing says that what was seen at a place is right, or wrong."""
@@ -239,7 +239,7 @@ class Upgrade:
     def _jobs(self) -> Jobs:
         """Return what is to be tried next; together what is of one cell, for its worker's sake."""
         wanted = [
-            (place, line) for line in self.lines for place in line.wanted(thorough=self._thorough)
+            (place, line) for line in self.lines for place in line.next_places(every=self._thorough)
         ]
         # What breaks one case may break all for a while: where it does, each of them is tried. Only
         # once its release is known, for the sake of jobs that would tell nothing.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.triage.blame.mixture import differing, mixture, needs
+from conformance.search.packages import package_moves
+from conformance.triage.blame.mixture import mixture, needs
 
 from .environments import end
 
@@ -12,7 +13,7 @@ NEW = {"jax": "0.6.2", "jaxlib": "0.6.2", "numpy": "2.0.2", "new": "2", "same": 
 
 def test_what_differs() -> None:
     """Also what is there on one side only."""
-    assert [str(moved) for moved in differing(OLD, NEW)] == [
+    assert [str(moved) for moved in package_moves(OLD, NEW)] == [
         "gone 1 -> none", "jax 0.6.0 -> 0.6.2", "jaxlib 0.6.0 -> 0.6.2", "new none -> 2",
         "numpy 1.26.4 -> 2.0.2",
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from conformance.engine.blobs import BlobStore
 from conformance.engine.job_comparison import StoredJob
 from conformance.model.outcome import Outcome, Stage
 from conformance.model.record import ErrorInfo, Record
-from conformance.triage.questions.predicate import OUTPUT
+from conformance.search.predicates import OUTPUT
 from conformance.triage.shrink.edits import apply
 from conformance.triage.shrink.scripts import (
     BODY,

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.errors import InfrastructureError
-from conformance.triage.blame.blamed import Blamed
-from conformance.triage.blame.mixture import Moved
-from conformance.triage.blame.moves import moves_of
-from conformance.triage.blame.search import Found, Guilty, Shows
-from conformance.triage.questions.predicate import ByConformance
-from conformance.triage.questions.question import Seen
+from conformance.search.ddmin import MinimalSet, SetResult
+from conformance.search.packages import PackageMove
+from conformance.search.predicates import ByConformance
+from conformance.search.samples import Repeated
+from conformance.search.state import BAD, GOOD
+from conformance.triage.blame.answer import BlameAnswer
+from conformance.triage.blame.mixture import Mixtures
 from conformance.triage.upgrade.blaming import Asked, asked_of, culprits_of
 from tests.report.upgrades import OK, OTHER, RAISED, compared
 from tests.triage.blame.environments import end
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 UNLIKE: dict[str, Any] = {"error": ("KeyError", "axis")}
 SMALL: dict[str, Any] = {**OK, "facts": {"flops": 10_000.0}}
 LARGE: dict[str, Any] = {**OK, "facts": {"flops": 20_000.0}}
-PINS = {"jax": "0.6.0", "numpy": "2.2.0"}
+PINS = {"jax": "0.6.0", "numpy": "1"}
+NEW_PINS = {"jax": "0.6.1", "numpy": "2"}
 
 
 def changed(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> Compared:
@@ -36,17 +38,15 @@ def changed(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> Comp
     return compared(folder, "f/a", before, before, after, after)
 
 
-def blamed(*culprits: str, silent: bool = False, flaky: bool = False) -> Blamed:
-    """Return what a search may find."""
-    moves = moves_of(tuple(PINS), {})
+def blamed(*culprits: str, unresolved: bool = False, flaky: bool = False) -> BlameAnswer:
+    """Return an answer of a blame."""
     units = tuple((name,) for name in culprits)
-    guilty = Guilty(culprits=units, beside=(), silent=units if silent else ())
-    ends = (end(PINS), end(PINS))
-    return Blamed(
-        ends=ends, packages={name: Moved(name, "1", "2") for name in PINS}, moves=moves,
-        reasons={name: {} for name in PINS}, question=Seen(ByConformance()),
-        found=Found(guilty=(guilty,), held=Shows.BEFORE), steps=(), reverse=False,
-        flaky={frozenset(units): Counter([Shows.BEFORE, Shows.AFTER])} if flaky else {},
+    mixtures = Mixtures(ends=(end(PINS), end(NEW_PINS)), locks={}, provide=lambda cell, _: cell)
+    return BlameAnswer(
+        mixtures=mixtures, predicate=Repeated(ByConformance()), steps=(), reverse=False,
+        guilty=(MinimalSet(culprits=units, unresolved=units if unresolved else ()),),
+        held=SetResult.NOT_ENOUGH,
+        flaky={frozenset(units): Counter([GOOD, BAD])} if flaky else {},
     )  # fmt: skip
 
 
@@ -71,20 +71,21 @@ def test_an_answer(tmp_path: Path) -> None:
     """Of a search between both sides of the change."""
     one = changed(tmp_path, OK, RAISED)
 
-    def search(case: Case, cells: tuple[Cell, Cell], **more: str) -> Blamed:
+    def search(case: Case, cells: tuple[Cell, Cell], **more: str) -> BlameAnswer:
         assert (case.id, [cell.release for cell in cells]) == ("f/a", ["0.6.0", "0.6.1"])
         assert more == {"when": "", "fact": ""}
         return blamed("numpy")
 
     found = culprits_of(one, one.steps[0], search)
-    assert (found.case, found.guilty, found.untold) == ("f/a", ((Moved("numpy", "1", "2"),),), "")
+    numpy = PackageMove("numpy", "1", "2")
+    assert (found.case, found.guilty, found.untold) == ("f/a", ((numpy,),), "")
 
 
 def test_what_keeps_a_search_from_an_answer(tmp_path: Path) -> None:
     """It is told; nothing else is lost by it."""
     one = changed(tmp_path, OK, RAISED)
 
-    def fails(*_: object, **__: object) -> Blamed:
+    def fails(*_: object, **__: object) -> BlameAnswer:
         raise InfrastructureError("the index does not answer")
 
     found = culprits_of(one, one.steps[0], fails)
@@ -92,6 +93,6 @@ def test_what_keeps_a_search_from_an_answer(tmp_path: Path) -> None:
     found = culprits_of(one, one.steps[0], lambda *_, **__: blamed("numpy", flaky=True))
     assert found.guilty == ()
     assert found.untold.startswith("flaky: with 1 of 2 moved: numpy, it does not show the same")
-    found = culprits_of(one, one.steps[0], lambda *_, **__: blamed("jax", "numpy", silent=True))
+    found = culprits_of(one, one.steps[0], lambda *_, **__: blamed("jax", "numpy", unresolved=True))
     assert len(found.guilty[0]) == 2
     assert found.untold.startswith("not told apart: without jax, numpy nothing is shown")
